@@ -17,9 +17,10 @@ from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon_errors import UnknownCommand
 from cephqos_exporter.qos.config import EffectiveConfig
+from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
-_ASKED: Final = ("config show", "config diff", "dump_op_pq_state")
+_ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version")
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
 _TIME_ERROR: Final = 5  # of adjtimex: the kernel's clock is not synchronised
 
@@ -52,6 +53,7 @@ class OsdFacts:
     config: EffectiveConfig
     options: Mapping[str, str] = field(default_factory=dict)  # all of them
     queues: QueueDump | None = None  # None: it did not say (Crimson)
+    release: int | None = None  # the first number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +133,7 @@ def read_osd(osd: str, replies: Mapping[str, Any]) -> OsdFacts | None:
         config=EffectiveConfig(values=values, differences=differences),
         options=values,
         queues=read_queue_dump(queues) if isinstance(queues, dict) and queues else None,
+        release=release_of(replies.get("version")),
     )
 
 

@@ -47,6 +47,15 @@ def _no_promise(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
             f"cephqos-exporter --qos.policy=FILE   # targets of your own; or: ceph config set osd"
             f" {_QUEUE} {MCLOCK}, and restart the OSDs",
         )
+    qos = _qos(osd)
+    if qos is not None and not qos.promises:
+        yield Finding(
+            osd.osd,
+            f"this cephqos does not know what profile {osd.config.text('osd_mclock_profile')} of"
+            f" Ceph {osd.release or 'of unknown release'} reserves, and the OSD's options do not"
+            " say it: no reservation can be judged",
+            "pip install --upgrade cephqos   # or a policy: cephqos-exporter --qos.policy=FILE",
+        )
 
 
 def _qos(osd: OsdFacts) -> QosState | None:
@@ -56,7 +65,7 @@ def _qos(osd: OsdFacts) -> QosState | None:
     shards = len(osd.queues.shards)
     media = guess_media(osd.config, shards)
     try:
-        return read_qos(osd.config, media=media, shards=shards) if media else None
+        return media and read_qos(osd.config, media=media, shards=shards, release=osd.release)
     except ValueError:
         return None
 
@@ -96,7 +105,7 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     # The built-in profiles of 20.2 reserve 105 % by design.
     if qos is None or osd.config.text("osd_mclock_profile") != "custom":
         return
-    total = sum(promise.reservation_ratio for promise in qos.promises.values())
+    total = sum(promise.reservation_ratio or 0.0 for promise in qos.promises.values())
     if total > BOUNDS.oversubscribed:
         yield Finding(
             osd.osd,
@@ -109,7 +118,7 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
 def _limits(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     qos = _qos(osd)
     for name, promise in qos.promises.items() if qos else ():
-        if promise.limit is not None and promise.limit < promise.reservation:
+        if promise.limit is not None and promise.limit < (promise.reservation or 0.0):
             yield Finding(
                 osd.osd,
                 f"the limit of {name} ({promise.limit:g} ops/s) is below its reservation"

@@ -52,6 +52,13 @@ class EffectiveConfig:
         except ValueError:
             return None
 
+    def default(self, key: str) -> float | None:
+        """What the option is where nobody sets it; a profile may have written that."""
+        try:
+            return float(self.differences[key]["default"])
+        except (KeyError, TypeError, ValueError):
+            return self.number(key)
+
     def origin(self, key: str) -> Origin:
         """Where the value came from.
 

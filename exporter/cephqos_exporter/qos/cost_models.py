@@ -5,12 +5,14 @@ OSD speaks is told by the options it has, never by its release: the newer one wa
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import floor
 from typing import Literal
 
 from cephqos_base.series import SCHEDULED
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.config import EffectiveConfig, Origin
+from cephqos_exporter.qos.profiles import PROFILE_OPTION, Share, shares_of
 
 Media = Literal["hdd", "ssd"]
 MEDIA: tuple[Media, Media] = ("hdd", "ssd")
@@ -85,14 +87,14 @@ def _round_half_up(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What the configuration gives a class, for the whole OSD; None where there is no bound.
+    """What the configuration gives a class, for the whole OSD; None where there is no limit.
 
     Ratios are shares of the capacity. Each shard has a scheduler of its own, which promises the
-    class a `shards`-th part of this.
+    class a `shards`-th part of this. A reservation of None is not known; neither is a weight of 0.
     """
 
-    reservation_ratio: float
-    reservation: float  # normalised ops/s
+    reservation_ratio: float | None
+    reservation: float | None  # normalised ops/s
     limit_ratio: float | None
     limit: float | None  # normalised ops/s
     weight: float
@@ -106,9 +108,10 @@ class QosState:
     media: Media
     shards: int
     capacity_origin: Origin
-    promises: Mapping[str, Promise]
+    promises: Mapping[str, Promise]  # without classes of which nothing is known
     # The early model charges a recovery operation this configured size, whatever it moves.
     recovery_item_bytes: float | None
+    not_understood: NotUnderstood = field(default_factory=NotUnderstood, compare=False)
 
 
 def model_name(config: EffectiveConfig) -> str | None:
@@ -134,23 +137,64 @@ def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     return by_capacity[0] if len(by_capacity) == 1 else None
 
 
-def read_qos(config: EffectiveConfig, *, media: Media, shards: int) -> QosState | None:
-    """The QoS settings in force, or None for an OSD without either model."""
+def needs_release(config: EffectiveConfig) -> bool:
+    """Whether a built-in profile is set whose values are not in the options.
+
+    Told by what the option is where nobody sets it: every profile reserves something for clients.
+    """
+    return (
+        model_name(config) == "bandwidth"
+        and config.text(PROFILE_OPTION) != "custom"
+        and config.default("osd_mclock_scheduler_client_res") == 0
+    )
+
+
+def read_qos(
+    config: EffectiveConfig,
+    *,
+    media: Media,
+    shards: int,
+    mclock: bool = True,
+    release: int | None = None,
+) -> QosState | None:
+    """The QoS settings in force, or None for an OSD without either model.
+
+    `release` is used where `needs_release`. Where mClock does not run nothing is promised.
+    """
     name = model_name(config)
     if name is None:
         return None
     cost: CostModel = (
         _bandwidth_model(config, media) if name == "bandwidth" else _early_model(config, media)
     )
-    read = _bandwidth_promise if name == "bandwidth" else _early_promise
+    odd = NotUnderstood()
+    promises: Mapping[str, Promise] = {}
+    if mclock and needs_release(config):
+        promises = _built_in_promises(config, cost.capacity, release, odd)
+    elif mclock:
+        read = _bandwidth_promise if name == "bandwidth" else _early_promise
+        promises = {cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED}
     return QosState(
         cost=cost,
         media=media,
         shards=shards,
         capacity_origin=config.origin(f"{_CAPACITY_OPTION}{media}"),
-        promises={cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED},
+        promises=promises,
         recovery_item_bytes=config.number("osd_recovery_cost") if name == "early" else None,
+        not_understood=odd,
     )
+
+
+def _built_in_promises(
+    config: EffectiveConfig, capacity: float, release: int | None, odd: NotUnderstood
+) -> Mapping[str, Promise]:
+    """What the profile's name stands for; leftovers of a custom profile are no promise."""
+    profile = config.text(PROFILE_OPTION) or ""
+    shares = shares_of(release, profile)
+    if shares is None:
+        odd.add("profile", f"{profile} of release {release or 'unknown'}")
+        return {}
+    return {cls: _promise(share, capacity) for cls, share in shares.items()}
 
 
 def _required(config: EffectiveConfig, key: str) -> float:
@@ -187,14 +231,17 @@ def _early_cost(config: EffectiveConfig, option: str, media: Media) -> float:
 
 def _bandwidth_promise(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> Promise:
     option = f"osd_mclock_scheduler_{cls}"
-    reservation = _required(config, f"{option}_res")
-    limit = _required(config, f"{option}_lim") or None
+    reservation, weight, limit = (_required(config, f"{option}_{x}") for x in ("res", "wgt", "lim"))
+    return _promise(Share(reservation, weight, limit), capacity)
+
+
+def _promise(share: Share, capacity: float) -> Promise:
     return Promise(
-        reservation_ratio=reservation,
-        reservation=reservation * capacity,
-        limit_ratio=limit,
-        limit=None if limit is None else limit * capacity,
-        weight=_required(config, f"{option}_wgt"),
+        reservation_ratio=share.reservation,
+        reservation=None if share.reservation is None else share.reservation * capacity,
+        limit_ratio=share.limit or None,
+        limit=share.limit * capacity if share.limit else None,
+        weight=share.weight or 0.0,
     )
 
 

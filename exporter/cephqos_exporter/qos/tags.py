@@ -8,22 +8,18 @@ request at the head of a queue is how far the scheduler is behind its promise.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Final
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_exporter.not_understood import NotUnderstood
 
 MCLOCK: Final = "mclock_scheduler"
 
 TAG_MODULO: Final = 1_000_000.0
 
-# How the queue dump names a class: by number up to 20.2, by name where a release prints names.
-_CLASS_OF_DUMP: Final = {
-    "0": RECOVERY,
-    "1": BEST_EFFORT,
-    "2": IMMEDIATE,
-    "3": CLIENT,
-    **{name: name for name in CLASSES},
-}
+# How the queue dump names a class: by number up to 20.2; by name, or by both (`3client`), later.
+_CLASS_OF_NUMBER: Final = {"0": RECOVERY, "1": BEST_EFFORT, "2": IMMEDIATE, "3": CLIENT}
 # One record per entity that dmClock knows: a class, or in the early model a client of a class.
 # Each is matched by itself, and nothing twice: a dump of 160 kB took 45 s where none had an end.
 _RECORDS: Final = "record:{ "
@@ -45,11 +41,13 @@ class Head:
 class ShardQueue:
     """The queue of one shard: how many requests wait in each class, and the heads of the queues.
 
-    `told` is False where the dump says nothing of classes: WPQ, and mClock before 17.2.
+    `told` is False where the dump says nothing of classes: WPQ, and mClock before 17.2. `whole` is
+    False where part of it was not understood: a class without a head may have one there.
     """
 
     index: str
     told: bool = False
+    whole: bool = True
     lengths: dict[str, int] = field(default_factory=dict)
     heads: dict[str, list[Head]] = field(default_factory=dict)
 
@@ -62,14 +60,18 @@ class QueueDump:
     shards: Sequence[ShardQueue]
 
 
-def read_queue_dump(reply: Mapping[str, Any]) -> QueueDump:
+def read_queue_dump(reply: Mapping[str, Any], odd: NotUnderstood | None = None) -> QueueDump:
     """Read the whole dump; a shape that no known scheduler prints gives `unknown`."""
+    odd = NotUnderstood() if odd is None else odd
     kinds = {_scheduler_of(body) for body in reply.values()}
     scheduler = kinds.pop() if len(kinds) == 1 else "unknown"
+    if scheduler == "unknown":
+        odd.add("reply", f"dump_op_pq_state: {sorted(map(str, reply))[:3]}")
     if scheduler != MCLOCK:
         # WPQ prints neither classes nor how many requests wait.
         return QueueDump(scheduler, [ShardQueue(_index(name)) for name in reply])
-    return QueueDump(scheduler, [_read_shard(_index(name), body) for name, body in reply.items()])
+    shards = [_read_shard(_index(name), body, odd) for name, body in reply.items()]
+    return QueueDump(scheduler, shards)
 
 
 def _scheduler_of(body: Any) -> str:
@@ -86,30 +88,69 @@ def _index(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def _read_shard(index: str, body: Mapping[str, Any]) -> ShardQueue:
+def _read_shard(index: str, body: Mapping[str, Any], odd: NotUnderstood) -> ShardQueue:
     if not body:
         return ShardQueue(index)
     shard = ShardQueue(index, told=True)
     text: str = body["mClockClients"]["clients"]
     # Behind the records the same requests follow again, as tops of the heaps.
     records = text.partition("{ reservation_top:")[0]
-    for found in map(_RECORD.match, records.split(_RECORDS)[1:]):
-        cls = _CLASS_OF_DUMP.get(found[1]) if found else None
-        if found is None or cls is None:
-            continue
-        count, reservation, limit = found.group(2, 3, 4)
-        shard.lengths[cls] = shard.lengths.get(cls, 0) + int(count)
-        if reservation:
-            shard.heads.setdefault(cls, []).append(Head(_moment(reservation), _moment(limit)))
-    immediate = body["queue_sizes"].get("immediate")
+    for record in records.split(_RECORDS)[1:]:
+        _read_record(shard, record, odd)
+    sizes = body["queue_sizes"]
+    immediate = sizes.get("immediate")
     if immediate is not None:  # the early model; later ones have a counter
         shard.lengths[IMMEDIATE] = immediate
+    # Both are printed under the lock of the shard.
+    queued, seen = sizes.get("scheduler"), sum(shard.lengths.values()) - (immediate or 0)
+    if shard.whole and queued is not None and queued != seen:
+        odd.add("reply", f"dump_op_pq_state: {queued} requests wait, its records have {seen}")
+        shard.whole = False
     return shard
+
+
+def _read_record(shard: ShardQueue, record: str, odd: NotUnderstood) -> None:
+    found = _RECORD.match(record)
+    cls = class_of(found[1]) if found else None
+    if found is None or cls is None:
+        odd.add("class", found[1] if found else record)
+        shard.whole = False
+        return
+    count, reservation, limit = found.group(2, 3, 4)
+    shard.lengths[cls] = shard.lengths.get(cls, 0) + int(count)
+    if not reservation:
+        return
+    try:
+        head = Head(_moment(reservation), _moment(limit))
+    except ValueError:
+        odd.add("reply", f"dump_op_pq_state: tags r:{reservation} l:{limit}")
+        shard.whole = False
+    else:
+        shard.heads.setdefault(cls, []).append(head)
+
+
+def class_of(text: str) -> str | None:
+    """The class that a dump means; None for one that is not known.
+
+    A name decides: its number is another in Crimson.
+
+    >>> class_of("3"), class_of("3client"), class_of("2client"), class_of("5")
+    ('client', 'client', 'client', None)
+    """
+    name = text.lstrip("0123456789")
+    if name:
+        return name if name in CLASSES else None
+    return _CLASS_OF_NUMBER.get(text)
 
 
 def _moment(text: str) -> float | None:
     """A tag's value; `min` and `max` stand for a bound that the class does not have."""
-    return None if text in ("min", "max") else float(text)
+    if text in ("min", "max"):
+        return None
+    moment = float(text)
+    if not isfinite(moment):
+        raise ValueError(text)
+    return moment
 
 
 def seconds_past(moment: float, now: float) -> float:

@@ -216,3 +216,67 @@ def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
     osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
     assert osd.scrape(MclockCollector(interval=0)) == []
     assert osd.asked == [[]]
+
+
+def of_21(profile: str = "balanced", version: str = "21.1.0-5-gabc") -> RecordedOsd:
+    """A 20.2 OSD whose options and class names are those of 21.x."""
+    osd = RecordedOsd("tentacle")
+    osd.replies["version"] = {"version": version}
+    for cls in ("client", "background_recovery", "background_best_effort"):
+        for suffix in ("res", "wgt", "lim"):
+            option = f"osd_mclock_scheduler_{cls}_{suffix}"
+            osd.replies["config show"][option] = "1" if suffix == "wgt" else "0.000000"
+            osd.replies["config diff"]["diff"].pop(option, None)
+    osd.set_option("osd_mclock_profile", profile)
+    (body,) = osd.replies["dump_op_pq_state"].values()
+    clients = body["mClockClients"]
+    clients["clients"] = clients["clients"].replace("class_id: 3", "class_id: 3client")
+    return osd
+
+
+def test_a_21_osd_promises_what_its_profile_stands_for_and_is_as_late_as_a_20_2_one() -> None:
+    recorded, osd = RecordedOsd("tentacle"), of_21()
+    recorded.time = osd.time = 230089.9926  # five seconds past the tag of the recording
+    before = recorded.scrape(MclockCollector())
+    found = osd.scrape(MclockCollector())
+    capacity = value(found, CAPACITY)
+    assert value(found, RESERVED, class_="client") == pytest.approx(0.5 * capacity)
+    assert not values(found, RESERVED, {"class": "background_best_effort"})
+    assert value(found, LAG, class_="client") == value(before, LAG, class_="client")
+    assert value(found, LAG, class_="client") == pytest.approx(5.0)
+    assert info(found)["reservations"] == "config"
+
+
+def test_a_release_that_is_not_known_promises_nothing_and_is_counted_in_every_scrape() -> None:
+    osd = of_21(version="22.2.0")
+    collector = MclockCollector()
+    for _ in range(2):
+        found = osd.scrape(collector)
+        assert osd.not_understood == {"profile"}
+    assert not values(found, RESERVED)
+    assert not values(found, LAG)
+    assert info(found)["reservations"] == "none"
+    assert values(found, "cephqos_qos_queue_length")
+
+
+def test_the_release_is_asked_until_it_is_known() -> None:
+    osd = RecordedOsd("tentacle")
+    collector = MclockCollector()
+    version = osd.replies.pop("version")
+    osd.scrape(collector)
+    osd.replies["version"] = version
+    for _ in range(2):
+        osd.scrape(collector)
+    assert ["version" in asked for asked in osd.asked] == [True, True, False]
+
+
+def test_a_class_that_is_not_known_takes_the_lag_of_those_without_a_head() -> None:
+    osd = RecordedOsd("tentacle")
+    (body,) = osd.replies["dump_op_pq_state"].values()
+    clients = body["mClockClients"]
+    clients["clients"] = clients["clients"].replace("class_id: 3", "class_id: 5")
+    found = osd.scrape(MclockCollector())
+    assert not values(found, LAG)
+    assert not values(found, "cephqos_qos_limit_hold_seconds")
+    assert osd.not_understood == {"class"}
+    assert values(found, "cephqos_qos_queue_length")  # from counters

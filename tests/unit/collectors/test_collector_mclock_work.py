@@ -135,7 +135,9 @@ def test_a_change_of_profile_is_seen_at_once() -> None:
 def test_the_lag_is_the_overdue_time_of_the_head_at_the_moment_of_the_reply() -> None:
     osd = RecordedOsd("reef")
     who = "{ class_id: 3 client_id: 0 profile_id: 0 }"
-    osd.replies["dump_op_pq_state"]["OSD:ShardedOpWQ:0"]["mClockClients"]["clients"] = (
+    (body,) = osd.replies["dump_op_pq_state"].values()
+    body["queue_sizes"]["scheduler"] = 119
+    body["mClockClients"]["clients"] = (
         f"{{ PriorityQueue::  {{ client:{who}, record:{{ ClientRec:: client:{who} prev_tag:"
         "{ RequestTag:: ready:false r:229186.3301 p:704238.6 l:0.0 } req_count:119 top_req:"
         "{ ClientReq:: tag:{ RequestTag:: ready:false r:229186.3300 p:704238.6 l:min } "

@@ -168,6 +168,7 @@ def test_every_profile_of_the_early_model_is_read_per_shard(
         promise = qos.promises[cls]
         # The release rounds to whole operations per shard, so half of one per shard is lost.
         slack = max(shards / 2, shards if not reservation else 0)
+        assert promise.reservation is not None
         assert promise.reservation == pytest.approx(reservation * CAPACITY[media], abs=slack)
         assert promise.reservation_ratio == pytest.approx(promise.reservation / CAPACITY[media])
         if limit:
@@ -277,3 +278,66 @@ def test_a_reservation_is_its_share_of_whatever_the_capacity_is(
         assert qos.promises[cls].reservation == pytest.approx(
             reservation * capacity, rel=1e-5, abs=1e-6 * capacity
         )
+
+
+# What 21.x does: the options stay as they are, and the profile's name decides.
+IGNORED = profile((0, 1, 0), (0, 1, 0), (0, 1, 0))
+LEFTOVERS = {
+    "osd_mclock_scheduler_client_res": {"default": 0, "mon": 0.9, "final": 0.9},
+    "osd_mclock_scheduler_background_best_effort_lim": {"default": 0, "mon": 0.1, "final": 0.1},
+}
+
+
+def config_of_21(name: str, *, leftovers: bool = False) -> EffectiveConfig:
+    values = dict(bandwidth_config(name, IGNORED).values)
+    if not leftovers:
+        return EffectiveConfig(values=values)
+    values |= {key: str(entry["final"]) for key, entry in LEFTOVERS.items()}
+    return EffectiveConfig(values=values, differences=LEFTOVERS)
+
+
+@pytest.mark.parametrize("leftovers", [False, True])
+@pytest.mark.parametrize(
+    ("name", "client", "recovery", "limit"),
+    [
+        ("balanced", 0.5, 0.5, 0.9),
+        ("high_client_ops", 0.6, 0.4, 0.7),
+        ("high_recovery_ops", 0.3, 0.7, None),
+    ],
+)
+def test_a_profile_of_21_is_its_own_values_whatever_the_options_say(
+    name: str, client: float, recovery: float, limit: float | None, leftovers: bool
+) -> None:
+    config = config_of_21(name, leftovers=leftovers)
+    qos = read_qos(config, media="ssd", shards=8, release=21)
+    assert qos is not None
+    assert qos.promises[CLIENT].reservation == pytest.approx(client * 21500)
+    assert qos.promises[RECOVERY].reservation_ratio == recovery
+    assert qos.promises[BEST_EFFORT].limit_ratio == limit
+    # Its sources disagree about this one.
+    assert qos.promises[BEST_EFFORT].reservation is None
+    assert not qos.not_understood.found
+
+
+@pytest.mark.parametrize(("name", "release"), [("balanced", 22), ("balanced", None), ("wild", 21)])
+def test_a_profile_that_is_not_known_promises_nothing_and_is_said(
+    name: str, release: int | None
+) -> None:
+    qos = read_qos(config_of_21(name), media="ssd", shards=8, release=release)
+    assert qos is not None
+    assert qos.promises == {}
+    assert list(qos.not_understood.found) == ["profile"]
+
+
+def test_a_custom_profile_of_21_is_what_the_options_say() -> None:
+    config = config_of_21("custom", leftovers=True)
+    qos = read_qos(config, media="ssd", shards=8, release=22)
+    assert qos is not None
+    assert qos.promises[CLIENT].reservation_ratio == 0.9
+    assert not qos.not_understood.found
+
+
+def test_where_mclock_does_not_run_no_profile_is_missed() -> None:
+    qos = read_qos(config_of_21("balanced"), media="hdd", shards=1, mclock=False)
+    assert qos is not None
+    assert not qos.not_understood.found

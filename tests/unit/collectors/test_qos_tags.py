@@ -1,13 +1,17 @@
 """What the queue dump says: the scheduler in force, queues, and how late they are served."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.tags import (
     TAG_MODULO,
     Head,
+    class_of,
     limit_hold,
     read_queue_dump,
     reservation_lag,
@@ -34,9 +38,16 @@ def record(class_id: str, count: int, head: str, client_id: int = 0) -> str:
     )
 
 
-def shard(*records: str, immediate: int | None = None) -> dict[str, object]:
+def shard(
+    *records: str, immediate: int | None = None, queued: int | None = None
+) -> dict[str, object]:
+    """`queued`: how many requests the shard says it has; else as many as its records have."""
     tops = "".join(f" {{ {kind}_top:{' '.join(records)} }}" for kind in ("reservation", "ready"))
-    sizes = {"scheduler": 0} if immediate is None else {"immediate": immediate, "scheduler": 0}
+    if queued is None:
+        queued = sum(int(one) for text in records for one in re.findall(r"req_count:(\d+)", text))
+    sizes = {"scheduler": queued}
+    if immediate is not None:
+        sizes["immediate"] = immediate
     return {
         "queue_sizes": sizes,
         "mClockClients": {
@@ -135,3 +146,61 @@ def test_a_clock_set_back_by_an_hour_reads_as_not_yet_due() -> None:
 )
 def test_lateness_is_found_wherever_the_clock_stands(now: float, late: float) -> None:
     assert seconds_past((now - late) % TAG_MODULO, now) == pytest.approx(late, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "cls"),
+    [
+        ("3client", CLIENT),
+        ("0background_recovery", RECOVERY),
+        ("1background_best_effort", BEST_EFFORT),
+        ("2immediate", IMMEDIATE),
+        # Crimson's numbers are others: the name decides.
+        ("2client", CLIENT),
+        ("4immediate", IMMEDIATE),
+        ("3repop", None),
+        ("3", CLIENT),
+        ("5", None),
+        ("33", None),
+        ("client3", None),
+    ],
+)
+def test_a_class_is_read_by_its_name_or_else_its_number(text: str, cls: str | None) -> None:
+    assert class_of(text) == cls
+
+
+def test_number_and_name_of_21_are_one_class() -> None:
+    odd = NotUnderstood()
+    body = shard(record("3client", 4, "r:229181.6500 p:1.0 l:min"))
+    only = read_queue_dump({"OSD:ShardedOpWQ:0": body}, odd).shards[0]
+    assert only.lengths == {CLIENT: 4}
+    assert only.whole
+    assert reservation_lag(only.heads[CLIENT], NOW) == pytest.approx(5.0, abs=1e-3)
+    assert not odd.found
+
+
+@pytest.mark.parametrize(
+    ("body", "what", "said"),
+    [
+        (shard(record("5", 4, "r:229181.6500 p:1.0 l:min")), "class", "5"),
+        (shard(record("3", 4, "r:1.0 p:1.0 l:min"), queued=9), "reply", "9 requests wait"),
+        (shard(record("3", 4, "r:soon p:1.0 l:min")), "reply", "r:soon"),
+        (shard(record("3", 4, "r:nan p:1.0 l:min")), "reply", "r:nan"),
+    ],
+)
+def test_what_is_not_understood_is_said_and_the_shard_is_not_whole(
+    body: dict[str, object], what: str, said: str
+) -> None:
+    odd = NotUnderstood()
+    assert not read_queue_dump({"OSD:ShardedOpWQ:0": body}, odd).shards[0].whole
+    ((found, (_, text)),) = odd.found.items()
+    assert found == what
+    assert said in text
+
+
+def test_another_scheduler_is_not_understood_and_wpq_is() -> None:
+    odd = NotUnderstood()
+    read_queue_dump({"OSD:ShardedOpWQ:0": {"high_queues": [], "queues": []}}, odd)
+    assert not odd.found
+    read_queue_dump({"OSD:ShardedOpWQ:0": {"bfq": 1}}, odd)
+    assert list(odd.found) == ["reply"]

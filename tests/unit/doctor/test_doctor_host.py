@@ -9,9 +9,15 @@ import pytest
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
+from cephqos_base.series import SCHEDULED
 from cephqos_doctor import scheduler, sockets
 from cephqos_doctor.cli import HOST_CHECKS
-from cephqos_doctor.host_facts import ClosedDirectory, closed_directories, read_osd
+from cephqos_doctor.host_facts import (
+    ClosedDirectory,
+    OsdFacts,
+    closed_directories,
+    read_osd,
+)
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, roles_of
 from cephqos_exporter.qos.tags import QueueDump
 
@@ -233,3 +239,31 @@ def test_the_role_of_an_exporter_is_read_where_it_stands(
 
 def test_directories_that_do_not_exist_are_not_closed(tmp_path: Path) -> None:
     assert list(closed_directories([f"{tmp_path}/nothing/*/*.asok", f"{tmp_path}/*.asok"])) == []
+
+
+def of_21(version: str) -> OsdFacts:
+    """A 20.2 OSD, but its options do not have the profile's values; what they have is left over."""
+    replies = {
+        name: json.loads(body)
+        for name, body in RecordedDaemon.load(RECORDINGS / "tentacle" / "idle").replies.items()
+    }
+    replies["version"] = {"version": version}
+    diff = replies["config diff"]["diff"]
+    for cls in SCHEDULED:
+        for suffix, left in (("res", 0.9), ("wgt", 1), ("lim", 0.1)):
+            option = f"osd_mclock_scheduler_{cls}_{suffix}"
+            diff[option] = {"default": 0, "mon": left, "final": left}
+            replies["config show"][option] = str(left)
+    facts = read_osd("osd.3", replies)
+    assert facts is not None
+    return facts
+
+
+def test_leftovers_of_a_custom_profile_are_neither_promises_nor_findings() -> None:
+    told = found(HOST_CHECKS, host(osds=(of_21("21.1.0"),)))
+    assert not {"scheduler-promises", "reservations-possible", "limits-possible"} & set(told)
+
+
+def test_a_profile_of_a_release_that_is_not_known_is_a_finding() -> None:
+    told = found(HOST_CHECKS, host(osds=(of_21("22.2.0"),)))
+    assert "does not know what profile balanced of Ceph 22 reserves" in str(told)

@@ -32,14 +32,23 @@ from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
-from cephqos_exporter.qos.cost_models import Media, Promise, QosState, guess_media, read_qos
+from cephqos_exporter.qos.cost_models import (
+    Media,
+    Promise,
+    QosState,
+    guess_media,
+    needs_release,
+    read_qos,
+)
 from cephqos_exporter.qos.policy import Policy, load_policy
+from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.sysfs import is_rotational
 
 _QUEUES: Final = "dump_op_pq_state"
 _DIFF: Final = "config diff"
 _SHOW: Final = "config show"
+_VERSION: Final = "version"
 
 POLICY: Final = text(
     "qos.policy",
@@ -68,8 +77,9 @@ class _MclockOsd:
     waited: WaitedSum = field(default_factory=WaitedSum)
     # Whether its device turns, where that had to be looked at: once, as the OSD itself does.
     device: Lookup[bool | None] | None = None
-    # The configuration and number of shards that `qos` was derived from.
-    derived_from: tuple[EffectiveConfig, int] | None = None
+    release: int | None = None
+    # The configuration, number of shards, scheduler and release that `qos` was derived from.
+    derived_from: tuple[EffectiveConfig, int, bool, int | None] | None = None
     qos: QosState | None = None
     promised: _Promised | None = None
 
@@ -109,6 +119,8 @@ class MclockCollector(
             wanted += [Command(HISTOGRAMS), Command(RESERVATIONS, SLOWLY)]
         if state is None or state.config.needs_full:
             wanted.append(Command(_SHOW))
+        if state is None or state.release is None:
+            wanted.append(Command(_VERSION, SLOWLY))
         wanted += self._pools.commands(daemon)
         return [*wanted, *self.counters.commands(daemon)]
 
@@ -116,10 +128,14 @@ class MclockCollector(
         return _MclockOsd(Labels(view.labels), ReadInterval(self.interval))
 
     def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
-        queues = read_queue_dump(view.reply(_QUEUES))
+        queues = read_queue_dump(view.reply(_QUEUES), view.not_understood)
         config = _effective_config(view, state.config)
         loggers = self.counters.loggers(view)
-        qos = self._derive(view, state, config, len(queues.shards))
+        if state.release is None:
+            state.release = release_of(view.replies.get(_VERSION))
+        qos = self._derive(view, state, config, queues)
+        if qos is not None:
+            view.not_understood.include(qos.not_understood)
         labels = state.labels
         promised = self._promised(view, state, queues, config)
         found = [*promised.families]
@@ -182,18 +198,22 @@ class MclockCollector(
         return _Promised((config, qos, scheduler), promised, found)
 
     def _derive(
-        self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig, shards: int
+        self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig, queues: QueueDump
     ) -> QosState | None:
         """The QoS settings in force, derived again only when something changed."""
-        before = osd.derived_from
-        if before is None or before[0] is not config or before[1] != shards:
+        shards, mclock = len(queues.shards), queues.scheduler == MCLOCK
+        release = osd.release if needs_release(config) else None
+        derived_from = config, shards, mclock, release
+        if osd.derived_from != derived_from:
             try:
                 media = guess_media(config, shards) or self._media_of_device(view, osd, config)
             except TimeoutError:
                 osd.qos = None
                 return None  # a disk that does not answer: looked for again in the next scrape
-            osd.qos = read_qos(config, media=media, shards=shards) if media else None
-            osd.derived_from = (config, shards)
+            osd.qos = media and read_qos(
+                config, media=media, shards=shards, mclock=mclock, release=release
+            )
+            osd.derived_from = derived_from
         return osd.qos
 
     def _media_of_device(

@@ -90,7 +90,7 @@ def scheduler_info(
         "model": qos.cost.name if qos else "",
         "media": qos.media if qos else "",
         "capacity_origin": qos.capacity_origin if qos and mclock else "",
-        "reservations": "config" if mclock and qos else "policy" if promised else "none",
+        "reservations": "config" if mclock and promised else "policy" if promised else "none",
     }
     return Family(
         "cephqos_qos_scheduler_info",

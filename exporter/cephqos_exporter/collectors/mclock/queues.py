@@ -31,7 +31,7 @@ def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels, odd: NotUnd
     counted = _counted_lengths(dump, loggers, odd)
     for shard in dump.shards:
         lengths = counted.get(shard.index)
-        if lengths is None and not shard.told:
+        if lengths is None and not (shard.told and shard.whole):
             continue
         if lengths is None:
             # A class that has never been used is not in the dump.
@@ -69,7 +69,7 @@ def late_heads(
         "gauge",
         "Time since the reservation of the request at the head of the queue fell due, "
         "from dmClock's own tags. 0: none is late. Absent for a class without a "
-        "reservation, on 16.2 and under WPQ.",
+        "reservation, on 16.2, under WPQ, and where the dump was not understood.",
     )
     hold = Family(
         "cephqos_qos_limit_hold_seconds",
@@ -77,7 +77,7 @@ def late_heads(
         (
             "Time until the limit of the class lets the request at the head of the queue "
             "go. 0: the limit does not hold it back. Absent for a class without a limit, on"
-            " 16.2 and under WPQ."
+            " 16.2, under WPQ, and where the dump was not understood."
         ),
     )
     for shard in dump.shards:
@@ -86,7 +86,9 @@ def late_heads(
         for cls, promise in promised.items():
             own = labels.of("class", cls, "shard", shard.index)
             heads = shard.heads.get(cls, ())
-            if promise.reservation > 0:
+            if not heads and not shard.whole:
+                continue  # it may have one that was not understood
+            if promise.reservation or (promise.reservation is None and heads):
                 behind = reservation_lag(heads, now)
                 if behind is not None:
                     lag.add(own, behind)
