@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from cephqos_base.errors import UsageError
+
 # Every alert, by page, in the order of the entries.
 RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "reservations": (
@@ -77,4 +79,6 @@ def runbook_url(folder: str, alert: str) -> str:
 
 
 def runbook_page(alert: str) -> str:
+    if alert not in _PAGES:
+        raise UsageError(f"{alert} has no runbook: add it to RUNBOOKS of {__name__}")
     return _PAGES[alert]

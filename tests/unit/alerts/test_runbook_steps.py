@@ -10,6 +10,7 @@ from tests.runbooks import ENTRIES, FIRST, INDEX
 from cephqos_alerts.alerts.logs import LOGS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import runbook_page
+from cephqos_base.errors import UsageError
 
 from .test_rules import NAMES
 
@@ -72,3 +73,8 @@ def test_the_index_names_every_alert_once() -> None:
     assert sorted(re.findall(r"\]\((\S+)\)", index)) == sorted(
         f"{runbook_page(name)}.md#{name.lower()}" for name in ALERTS if name not in SILENT
     )
+
+
+def test_an_alert_without_a_runbook_says_where_to_add_it() -> None:
+    with pytest.raises(UsageError, match="CephQosNew has no runbook: add it to RUNBOOKS"):
+        runbook_page("CephQosNew")
