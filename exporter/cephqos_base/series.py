@@ -194,6 +194,30 @@ class PlacementSeries:
     THREADS: Final = "cephqos_placement_threads"
 
 
+class CgroupSeries:
+    """Limits of an OSD's container or unit, and what they hold back."""
+
+    CPU_LIMIT: Final = "cephqos_cgroup_cpu_limit_cpus"
+    CPU_PERIODS: Final = "cephqos_cgroup_cpu_periods_total"
+    CPU_THROTTLED_PERIODS: Final = "cephqos_cgroup_cpu_throttled_periods_total"
+    CPU_THROTTLED_SECONDS: Final = "cephqos_cgroup_cpu_throttled_seconds_total"
+    IO_LIMIT_BYTES: Final = "cephqos_cgroup_io_limit_bytes_per_second"
+    IO_LIMIT_OPS: Final = "cephqos_cgroup_io_limit_ops_per_second"
+    MEMORY_LIMIT_BYTES: Final = "cephqos_cgroup_memory_limit_bytes"
+    MEMORY_LIMIT_HITS: Final = "cephqos_cgroup_memory_limit_hits_total"
+    MEMORY_OOM_KILLS: Final = "cephqos_cgroup_memory_oom_kills_total"
+    MEMORY_USED_BYTES: Final = "cephqos_cgroup_memory_used_bytes"
+    PRESSURE_SECONDS: Final = "cephqos_cgroup_pressure_seconds_total"
+
+
+class HostSeries:
+    """The whole host, whoever uses it. Without labels of a cluster or an OSD."""
+
+    CPU_SECONDS: Final = "cephqos_host_cpu_seconds_total"
+    CPUS: Final = "cephqos_host_cpus"
+    PRESSURE_SECONDS: Final = "cephqos_host_pressure_seconds_total"
+
+
 class CrimsonSeries:
     """Reactors of Crimson OSDs; docs/internals/crimson.md has all the others of their series."""
 

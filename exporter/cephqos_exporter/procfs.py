@@ -185,6 +185,7 @@ class Mount(NamedTuple):
     device: str  # major:minor; 0:N where the file system has no device of its own (btrfs)
     point: str
     source: str
+    root: str = "/"  # the part of the file system that is mounted there
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
@@ -194,8 +195,27 @@ def parse_mountinfo(text: str) -> list[Mount]:
         left, separator, right = line.partition(" - ")
         fields, tail = left.split(), right.split()
         if separator and len(fields) >= 5 and len(tail) >= 2:
-            mounts.append(Mount(fields[2], _unescape(fields[4]), _unescape(tail[1])))
+            device, root, point = fields[2], _unescape(fields[3]), _unescape(fields[4])
+            mounts.append(Mount(device, point, _unescape(tail[1]), root))
     return mounts
+
+
+PRESSURE_RESOURCES = ("cpu", "memory", "io")
+
+
+def parse_cgroup(text: str) -> dict[str, str]:
+    """/proc/PID/cgroup: the path by controller; that of version 2 has the empty name.
+
+    >>> parse_cgroup("4:cpu,cpuacct:/a\\n0::/b")
+    {'cpu,cpuacct': '/a', '': '/b'}
+    """
+    rows = (line.split(":", 2) for line in text.splitlines())
+    return {row[1]: row[2] for row in rows if len(row) == 3}
+
+
+def parse_pressure(raw: bytes) -> float:
+    """Seconds in which at least one thread waited, from a file of pressure (PSI)."""
+    return int(raw[: raw.index(b"\n")].rpartition(b"total=")[2]) / 1e6
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:

@@ -7,9 +7,11 @@ To add one: a file in this folder with a class (see `base.DaemonCollector`), and
 from typing import Any, Final
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.cgroup import CgroupCollector
 from cephqos_exporter.collectors.crimson import CrimsonCollector
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.histograms import HistogramsCollector
+from cephqos_exporter.collectors.host import HostCollector
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.collectors.network import NetworkCollector
 from cephqos_exporter.collectors.ops import OpsCollector
@@ -32,6 +34,8 @@ COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
     ThreadsCollector,
     DisksCollector,
     PlacementCollector,
+    CgroupCollector,
+    HostCollector,
     CrimsonCollector,
 )
 

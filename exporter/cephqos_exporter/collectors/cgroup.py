@@ -1,0 +1,243 @@
+"""cgroup: limits of an OSD's container or unit, what they hold back, and its pressure (PSI)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cephqos_base.series import CgroupSeries
+from cephqos_exporter.cgroups import Cgroups, Limits, find_cgroups, read_limits
+from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.interval import ReadInterval
+from cephqos_exporter.config import number
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.families import Family, FamilyType, Form
+from cephqos_exporter.labels import Labels, LabelText
+from cephqos_exporter.procfs import PRESSURE_RESOURCES, parse_pressure, read_once
+from cephqos_exporter.sysfs import device_by_number, read_text
+
+# In the order in which they are shown: a family's type and help.
+_FAMILIES: Final[Mapping[str, tuple[FamilyType, str]]] = {
+    CgroupSeries.CPU_LIMIT: (
+        "gauge",
+        "CPUs that the OSD's container or unit may use at a time: the tightest of its cgroup and "
+        "those above it. Absent without a limit.",
+    ),
+    CgroupSeries.MEMORY_LIMIT_BYTES: (
+        "gauge",
+        "Memory limit of the OSD's container or unit: the tightest of its cgroup and those above "
+        "it. Absent without a limit.",
+    ),
+    CgroupSeries.IO_LIMIT_OPS: (
+        "gauge",
+        "Requests per second that the OSD's container or unit may send to a device.",
+    ),
+    CgroupSeries.IO_LIMIT_BYTES: (
+        "gauge",
+        "Bytes per second that the OSD's container or unit may move from or to a device.",
+    ),
+    CgroupSeries.CPU_PERIODS: (
+        "counter",
+        "Periods in which a CPU limit was counted, summed over the cgroups that have one.",
+    ),
+    CgroupSeries.CPU_THROTTLED_PERIODS: (
+        "counter",
+        "Those periods in which the CPU limit was used up.",
+    ),
+    CgroupSeries.CPU_THROTTLED_SECONDS: (
+        "counter",
+        "Time that threads were stopped by the CPU limit, summed over CPUs.",
+    ),
+    CgroupSeries.MEMORY_USED_BYTES: (
+        "gauge",
+        "Memory used in the cgroup with the tightest memory limit, file cache included.",
+    ),
+    CgroupSeries.MEMORY_LIMIT_HITS: (
+        "counter",
+        "How often the memory limit was reached, so that memory had to be reclaimed.",
+    ),
+    CgroupSeries.MEMORY_OOM_KILLS: (
+        "counter",
+        "Processes killed because the memory limit was reached. A container that is started again "
+        "begins at 0.",
+    ),
+    CgroupSeries.PRESSURE_SECONDS: (
+        "counter",
+        "Time in which at least one thread of the OSD's cgroup waited for a resource (PSI). Needs "
+        "cgroup version 2.",
+    ),
+}
+
+
+class Source(NamedTuple):
+    """A file that is read at every scrape, or several whose numbers are summed."""
+
+    paths: Sequence[str]
+    parse: Callable[[bytes], Sequence[float]]
+    series: Sequence[tuple[str, LabelText]]  # of each of its numbers
+
+    def read(self) -> Sequence[float]:
+        if len(self.paths) == 1:
+            return self.parse(read_once(self.paths[0]))
+        each = [self.parse(read_once(path)) for path in self.paths]
+        return [sum(numbers) for numbers in zip(*each, strict=True)]
+
+
+@dataclass(slots=True)
+class _CgroupOsd:
+    labels: Labels
+    interval: ReadInterval
+    text: str = ""  # of /proc/PID/cgroup
+    groups: Cgroups = field(default_factory=Cgroups)
+    limits: Sequence[float] = ()
+    sources: Sequence[Source] = ()
+    form: Form | None = None
+    series: Sequence[tuple[str, LabelText]] = ()
+
+
+class CgroupCollector(
+    DaemonCollector[_CgroupOsd],
+    name="cgroup",
+    help="Limits of the OSDs' containers and units (cgroups), and what they hold back.",
+):
+    """CPU, memory and I/O limits, throttling, and pressure, of cgroup versions 1 and 2."""
+
+    interval = number(
+        "collector.cgroup.interval",
+        30.0,
+        "Seconds between reads of the limits of an OSD's container or unit.",
+        least=0,
+        most=3600,
+        unit="seconds",
+    )
+
+    def needed(self, daemon: Daemon, state: _CgroupOsd | None) -> Sequence[Command]:
+        return ()
+
+    def first_seen(self, view: DaemonView) -> _CgroupOsd:
+        return _CgroupOsd(Labels(view.labels), ReadInterval(self.interval))
+
+    def families(self, view: DaemonView, state: _CgroupOsd) -> Iterable[Family]:
+        due = state.interval.due or state.form is None
+        if due:
+            _look(state, view)
+        state.interval.scraped(view.time, read=due)
+        if state.form is None:
+            return ()
+        try:
+            return state.form.fill(
+                [*state.limits, *(value for source in state.sources for value in source.read())]
+            )
+        except (OSError, ValueError):  # the cgroup has gone, or is another one now
+            state.form, state.text = None, ""
+            return ()
+
+
+def _look(state: _CgroupOsd, view: DaemonView) -> None:
+    """Find the OSD's cgroups, their limits, and what there is to read at each scrape."""
+    if not view.daemon.pid:
+        raise ReplyMissing("pid", "unknown")
+    text = read_text(view.host.proc / str(view.daemon.pid) / "cgroup") or ""
+    if text != state.text or not state.groups.cpu.levels:
+        state.text, state.groups = text, find_cgroups(view.host, text)
+    limits = read_limits(state.groups)
+    fixed = list(_fixed(limits, view.host.sys, state.labels))
+    sources = list(_readable(_sources(state.groups, limits, state.labels)))
+    series = [key for key, _ in fixed] + [key for source in sources for key in source.series]
+    state.limits, state.sources = [value for _, value in fixed], sources
+    if state.form is None or series != state.series:
+        state.form, state.series = Form.of(_families(series)), series
+
+
+def _families(series: Iterable[tuple[str, LabelText]]) -> Iterable[Family]:
+    found: dict[str, Family] = {}
+    for name, labels in series:
+        found.setdefault(name, Family(name, *_FAMILIES[name])).add(labels, 0)
+    return found.values()
+
+
+def _fixed(
+    limits: Limits, sys: Path, labels: Labels
+) -> Iterator[tuple[tuple[str, LabelText], float]]:
+    """What changes only when somebody sets it."""
+    if limits.cpus is not None:
+        yield (CgroupSeries.CPU_LIMIT, labels.base), limits.cpus
+    if limits.memory is not None:
+        yield (CgroupSeries.MEMORY_LIMIT_BYTES, labels.base), limits.memory
+    for unit, name in (("iops", CgroupSeries.IO_LIMIT_OPS), ("bps", CgroupSeries.IO_LIMIT_BYTES)):
+        for (device, key), limit in sorted(limits.io.items()):
+            kernels_name = device_by_number(sys, device)
+            if key[1:] == unit and kernels_name:
+                op = "read" if key[0] == "r" else "write"
+                yield (name, labels.of("device", kernels_name, "op", op)), limit
+
+
+def _sources(groups: Cgroups, limits: Limits, labels: Labels) -> Iterator[Source]:
+    if limits.cpu_levels:
+        yield Source(
+            [f"{level}/cpu.stat" for level in limits.cpu_levels],
+            _throttling,
+            [
+                (CgroupSeries.CPU_PERIODS, labels.base),
+                (CgroupSeries.CPU_THROTTLED_PERIODS, labels.base),
+                (CgroupSeries.CPU_THROTTLED_SECONDS, labels.base),
+            ],
+        )
+    if limits.memory_level is not None:
+        level, v2 = limits.memory_level, groups.memory.v2
+        used = "memory.current" if v2 else "memory.usage_in_bytes"
+        yield Source(
+            [f"{level}/{used}"], _one_number, [(CgroupSeries.MEMORY_USED_BYTES, labels.base)]
+        )
+        hits = (CgroupSeries.MEMORY_LIMIT_HITS, labels.base)
+        kills = (CgroupSeries.MEMORY_OOM_KILLS, labels.base)
+        if v2:
+            yield Source([f"{level}/memory.events"], _memory_events, [hits, kills])
+        else:
+            yield Source([f"{level}/memory.failcnt"], _one_number, [hits])
+            yield Source([f"{level}/memory.oom_control"], _oom_kills, [kills])
+    if groups.pressure is not None:
+        for resource in PRESSURE_RESOURCES:
+            yield Source(
+                [f"{groups.pressure}/{resource}.pressure"],
+                _pressure,
+                [(CgroupSeries.PRESSURE_SECONDS, labels.of("resource", resource))],
+            )
+
+
+def _readable(sources: Iterable[Source]) -> Iterator[Source]:
+    """Without what this kernel or this user has not."""
+    for source in sources:
+        with suppress(OSError, ValueError, LookupError):
+            source.read()
+            yield source
+
+
+def _fields(raw: bytes) -> dict[bytes, int]:
+    words = raw.split()
+    return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=False)}
+
+
+def _throttling(raw: bytes) -> Sequence[float]:
+    found = _fields(raw)
+    micro = found.get(b"throttled_usec")
+    seconds = found[b"throttled_time"] / 1e9 if micro is None else micro / 1e6
+    return found[b"nr_periods"], found[b"nr_throttled"], seconds
+
+
+def _memory_events(raw: bytes) -> Sequence[float]:
+    found = _fields(raw)
+    return found[b"high"] + found[b"max"], found[b"oom_kill"]
+
+
+def _oom_kills(raw: bytes) -> Sequence[float]:
+    return (_fields(raw)[b"oom_kill"],)
+
+
+def _one_number(raw: bytes) -> Sequence[float]:
+    return (int(raw),)
+
+
+def _pressure(raw: bytes) -> Sequence[float]:
+    return (parse_pressure(raw),)

@@ -1,0 +1,81 @@
+"""host: the CPU time of a whole host, whoever uses it, and its pressure (PSI)."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from cephqos_base.series import HostSeries
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import Settings
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import LabelText, render_labels
+from cephqos_exporter.procfs import (
+    CLOCK_TICKS,
+    PRESSURE_RESOURCES,
+    parse_pressure,
+    read_all,
+    read_once,
+)
+
+_WITHOUT: Final = LabelText("")
+
+
+class HostCollector(
+    DaemonCollector[None],
+    name="host",
+    help="CPU time of the whole host and its pressure, whoever uses it.",
+):
+    """/proc/stat and /proc/pressure, once per scrape."""
+
+    def __init__(
+        self, settings: Settings | None = None, *, host: Host | None = None, **given: Any
+    ) -> None:
+        super().__init__(settings, **given)
+        self._proc = (host or Host()).proc
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(inputs.settings, host=inputs.host)
+
+    def needed(self, daemon: Daemon, state: None) -> Sequence[Command]:
+        return ()
+
+    def first_seen(self, view: DaemonView) -> None:
+        return None
+
+    def families(self, view: DaemonView, state: None) -> Iterable[Family]:
+        return ()
+
+    def finish(self) -> Iterable[Family]:
+        families = []
+        with suppress(FileNotFoundError):
+            families += _cpus(read_all(f"{self._proc}/stat"))
+        pressure = Family(
+            HostSeries.PRESSURE_SECONDS,
+            "counter",
+            "Time in which at least one thread of the host waited for a resource (PSI). Absent "
+            "where the kernel does not count it.",
+        )
+        for resource in PRESSURE_RESOURCES:
+            with suppress(OSError, ValueError):  # EOPNOTSUPP: compiled in and switched off
+                seconds = parse_pressure(read_once(f"{self._proc}/pressure/{resource}"))
+                pressure.add(render_labels({"resource": resource}), seconds)
+        return [*families, pressure] if pressure.samples else families
+
+
+def _cpus(raw: bytes) -> list[Family]:
+    """The first line has the sum over all CPUs; each has a line of its own below."""
+    fields = [int(field) for field in raw[: raw.index(b"\n")].split()[1:9]]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
+    seconds = Family(
+        HostSeries.CPU_SECONDS,
+        "counter",
+        "CPU time of the host, by mode: used, by any program or the kernel; steal, taken by other "
+        "virtual machines.",
+    )
+    used = user + nice + system + irq + softirq  # that of guests is in that of users
+    seconds.add(render_labels({"mode": "used"}), used / CLOCK_TICKS)
+    seconds.add(render_labels({"mode": "steal"}), steal / CLOCK_TICKS)
+    online = single(HostSeries.CPUS, "gauge", "CPUs online.", _WITHOUT, raw.count(b"\ncpu"))
+    return [online, seconds]
