@@ -45,7 +45,7 @@ class Cgroups:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CgroupLimits:
     """The tightest limits, and the cgroups that set them."""
 
     cpus: float | None = None
@@ -81,7 +81,7 @@ def find_cgroups(host: Host, text: str) -> Cgroups:
     return Cgroups(**found, pressure=own)
 
 
-def read_limits(groups: Cgroups) -> Limits:
+def read_limits(groups: Cgroups) -> CgroupLimits:
     """The limits now; what cannot be read limits nothing that could be told."""
     cpus = {level: limit for level, limit in _cpu_limits(groups.cpu) if limit is not None}
     memory = {level: limit for level, limit in _memory_limits(groups.memory) if limit is not None}
@@ -89,7 +89,7 @@ def read_limits(groups: Cgroups) -> Limits:
     io: dict[tuple[str, str], int] = {}
     for key, limit in _io_limits(groups.io):
         io[key] = min(limit, io.get(key, limit))
-    return Limits(
+    return CgroupLimits(
         cpus=min(cpus.values(), default=None),
         cpu_levels=tuple(cpus),
         memory=None if level is None else memory[level],

@@ -180,5 +180,5 @@ def test_every_osd_is_up_and_no_collector_failed_but_those_without_a_process(
     failed = re.findall(r"^cephqos_collector_success{(.*)} 0$", page, re.MULTILINE)
     assert all('ceph_daemon="osd.4"' in labels for labels in failed), failed
     collectors = {re.search(r'collector="(\w+)"', labels)[1] for labels in failed}  # type: ignore[index]
-    assert collectors <= {"threads", "disks", "placement"}
+    assert collectors <= {"threads", "disks", "placement", "cgroup"}
     assert not re.search(r"^cephqos_collector_host_success{.*} 0$", page, re.MULTILINE)

@@ -1,8 +1,8 @@
 """Writes host trees: a /proc, /sys and /dev of plain files that the host collectors read.
 
 For tests, golden pages and benchmarks of hosts that are not at hand: two sockets, dm-crypt over
-LVM, 60 OSDs of 57 threads. What is written has the form that the kernel prints; the figures are the
-caller's, or made from the thread's number so that no two are alike.
+LVM, 60 OSDs of 57 threads, a container with limits. What is written has the form that the kernel
+prints; the figures are the caller's, or made from the thread's number so that no two are alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -191,6 +191,22 @@ class HostTree:
                 _write(path / name, "")
         return path
 
+    def cgroup(self, pid: int, path: str, files: Mapping[str, str]) -> None:
+        """Put a process into a cgroup of version 2, whose files are written as given."""
+        root = self.host.sys / "fs" / "cgroup"
+        _write(root / "cgroup.controllers", "cpuset cpu io memory pids")
+        _write(self.host.proc / str(pid) / "cgroup", f"0::/{path}")
+        for name, text in {"cgroup.type": "domain", **files}.items():
+            _write(root / path / name, text)
+
+    def used(self, cpus: int, seconds: int, *, steal: int = 0) -> None:
+        """CPU time of the whole host, and a quarter of it as pressure of each kind."""
+        fields = " ".join(str(100 * it) for it in (seconds, 0, 0, 9000, 0, 0, 0, steal, 0, 0))
+        each = (f"cpu{number} {fields}" for number in range(cpus))
+        _write(self.host.proc / "stat", "\n".join((f"cpu  {fields}", *each, "ctxt 9")))
+        for resource in ("cpu", "memory", "io"):
+            _write(self.host.proc / "pressure" / resource, pressure(seconds / 4))
+
     # block devices
 
     def disk(
@@ -260,10 +276,32 @@ class HostTree:
         _write(self.host.proc / "diskstats", "\n".join(self._diskstats.values()))
 
 
+def limits(device: str, cpus: float = 2, gib: int = 8, wiops: int = 500) -> dict[str, str]:
+    """Files of a container's cgroup that limits CPU, memory and the writes to a device."""
+    periods = "nr_periods 5000\nnr_throttled 40\nthrottled_usec 1500000"
+    events = "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\noom_group_kill 0"
+    return {
+        "cpu.max": f"{int(cpus * 100_000)} 100000",
+        "cpu.stat": f"usage_usec 900000\nuser_usec 600000\nsystem_usec 300000\n{periods}",
+        "memory.max": str(gib << 30),
+        "memory.high": "max",
+        "memory.current": str((gib << 30) // 2),
+        "memory.events": events,
+        "io.max": f"{device} rbps=209715200 wbps=max riops=max wiops={wiops}",
+        **{f"{it}.pressure": pressure(n) for n, it in enumerate(("cpu", "memory", "io"), 1)},
+    }
+
+
+def pressure(seconds: float) -> str:
+    averages = "avg10=1.50 avg60=0.75 avg300=0.10"
+    return f"some {averages} total={round(seconds * 1e6)}\nfull {averages} total=5"
+
+
 def example_host(root: Path, first_pid: int = 5000) -> HostTree:
     """Two sockets of 28 cores, and four OSDs that differ in everything; pids are 100 apart.
 
-    osd.0: encrypted volume on a spinning disk's partition, DB on a volume of an NVMe, node 0.
+    osd.0: encrypted volume on a spinning disk's partition, DB on a volume of an NVMe, node 0, in a
+    container with limits.
     osd.1: striped over two NVMe disks, WAL on a partition of a third, node 1. osd.2: a loop device
     over a file, unpinned. osd.3: Crimson on an NVMe, three reactors.
     """
@@ -284,6 +322,9 @@ def example_host(root: Path, first_pid: int = 5000) -> HostTree:
     for osd, allowed in enumerate(("0-27,56-83", "28-55,84-111", "0-111")):
         host.classic_osd(first_pid + 100 * osd, osd, allowed=allowed)
     host.crimson_osd(first_pid + 300, 3, (26, 27, 28))
+    pod = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0.slice"
+    host.cgroup(first_pid, f"{pod}/cri-containerd-c0ffee.scope", limits("8:0"))
+    host.used(112, 4000, steal=30)
     return host
 
 

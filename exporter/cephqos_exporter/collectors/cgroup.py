@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cephqos_base.series import CgroupSeries
-from cephqos_exporter.cgroups import Cgroups, Limits, find_cgroups, read_limits
+from cephqos_exporter.cgroups import CgroupLimits, Cgroups, find_cgroups, read_limits
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import number
@@ -70,7 +70,7 @@ _FAMILIES: Final[Mapping[str, tuple[FamilyType, str]]] = {
 }
 
 
-class Source(NamedTuple):
+class CounterFile(NamedTuple):
     """A file that is read at every scrape, or several whose numbers are summed."""
 
     paths: Sequence[str]
@@ -91,7 +91,7 @@ class _CgroupOsd:
     text: str = ""  # of /proc/PID/cgroup
     groups: Cgroups = field(default_factory=Cgroups)
     limits: Sequence[float] = ()
-    sources: Sequence[Source] = ()
+    sources: Sequence[CounterFile] = ()
     form: Form | None = None
     series: Sequence[tuple[str, LabelText]] = ()
 
@@ -158,7 +158,7 @@ def _families(series: Iterable[tuple[str, LabelText]]) -> Iterable[Family]:
 
 
 def _fixed(
-    limits: Limits, sys: Path, labels: Labels
+    limits: CgroupLimits, sys: Path, labels: Labels
 ) -> Iterator[tuple[tuple[str, LabelText], float]]:
     """What changes only when somebody sets it."""
     if limits.cpus is not None:
@@ -173,9 +173,9 @@ def _fixed(
                 yield (name, labels.of("device", kernels_name, "op", op)), limit
 
 
-def _sources(groups: Cgroups, limits: Limits, labels: Labels) -> Iterator[Source]:
+def _sources(groups: Cgroups, limits: CgroupLimits, labels: Labels) -> Iterator[CounterFile]:
     if limits.cpu_levels:
-        yield Source(
+        yield CounterFile(
             [f"{level}/cpu.stat" for level in limits.cpu_levels],
             _throttling,
             [
@@ -187,26 +187,26 @@ def _sources(groups: Cgroups, limits: Limits, labels: Labels) -> Iterator[Source
     if limits.memory_level is not None:
         level, v2 = limits.memory_level, groups.memory.v2
         used = "memory.current" if v2 else "memory.usage_in_bytes"
-        yield Source(
+        yield CounterFile(
             [f"{level}/{used}"], _one_number, [(CgroupSeries.MEMORY_USED_BYTES, labels.base)]
         )
         hits = (CgroupSeries.MEMORY_LIMIT_HITS, labels.base)
         kills = (CgroupSeries.MEMORY_OOM_KILLS, labels.base)
         if v2:
-            yield Source([f"{level}/memory.events"], _memory_events, [hits, kills])
+            yield CounterFile([f"{level}/memory.events"], _memory_events, [hits, kills])
         else:
-            yield Source([f"{level}/memory.failcnt"], _one_number, [hits])
-            yield Source([f"{level}/memory.oom_control"], _oom_kills, [kills])
+            yield CounterFile([f"{level}/memory.failcnt"], _one_number, [hits])
+            yield CounterFile([f"{level}/memory.oom_control"], _oom_kills, [kills])
     if groups.pressure is not None:
         for resource in PRESSURE_RESOURCES:
-            yield Source(
+            yield CounterFile(
                 [f"{groups.pressure}/{resource}.pressure"],
                 _pressure,
                 [(CgroupSeries.PRESSURE_SECONDS, labels.of("resource", resource))],
             )
 
 
-def _readable(sources: Iterable[Source]) -> Iterator[Source]:
+def _readable(sources: Iterable[CounterFile]) -> Iterator[CounterFile]:
     """Without what this kernel or this user has not."""
     for source in sources:
         with suppress(OSError, ValueError, LookupError):

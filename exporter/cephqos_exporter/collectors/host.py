@@ -66,6 +66,8 @@ class HostCollector(
 
 def _cpus(raw: bytes) -> list[Family]:
     """The first line has the sum over all CPUs; each has a line of its own below."""
+    if not raw.startswith(b"cpu "):
+        return []
     fields = [int(field) for field in raw[: raw.index(b"\n")].split()[1:9]]
     user, nice, system, _idle, _iowait, irq, softirq, steal = fields
     seconds = Family(

@@ -34,7 +34,7 @@ from tests.bench.exporter.processes import (
 )
 from tests.bench.exporter.verdicts import Verdicts
 from tests.replay.daemons import RecordedDaemon
-from tests.replay.host_tree import CLASSIC_THREADS, HostTree
+from tests.replay.host_tree import CLASSIC_THREADS, HostTree, limits
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDING = ROOT / "tests" / "recordings" / "reef" / "load"
@@ -57,7 +57,9 @@ class ReplayedHost:
         self._tree = HostTree(place / "host")
         self._step = 0
         self._tree.cpus()
-        (place / "host/proc/stat").write_text("btime 1700000000\n")
+        self._tree.used(2, 4000)
+        with (place / "host/proc/stat").open("a") as stat:
+            stat.write("btime 1700000000\n")
         # Where all of them say that it is: each process has its own view of it.
         data = json.loads(RecordedDaemon.load(RECORDING).replies["config show"])["osd_data"]
         for osd in range(count):
@@ -65,6 +67,7 @@ class ReplayedHost:
             self._tree.classic_osd(pid, osd, names=THREADS)
             self._tree.disk(f"sd{osd}", f"8:{osd}", rotational=True)
             self._tree.data_directory(pid, data, {"block": f"/dev/sd{osd}"})
+            self._tree.cgroup(pid, f"system.slice/osd{osd}.service", limits(f"8:{osd}"))
 
     @property
     def paths(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The cgroup collector on written trees: versions 1 and 2, nested limits, namespaces."""
+"""The cgroup collector on written trees: versions 1 and 2, nested limits, namespaces; the host's."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,9 @@ from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.cgroups import find_cgroups
 from cephqos_exporter.collectors.cgroup import CgroupCollector
+from cephqos_exporter.collectors.host import HostCollector
 from cephqos_exporter.daemon import ReplyMissing
+from cephqos_exporter.procfs import CLOCK_TICKS
 
 from .host_views import PID, samples, view
 
@@ -320,3 +322,36 @@ def test_files_that_may_not_be_read_are_absent(
 def test_an_osd_whose_process_is_unknown_is_a_failure_with_its_reason(tree: HostTree) -> None:
     with pytest.raises(ReplyMissing, match="pid: unknown"):
         samples(CgroupCollector().collect(view(tree.host, pid=None)))
+
+
+# user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice
+LINE = "cpu  600 100 200 9000 50 10 90 300 5 5"
+
+
+def of_host(tree: HostTree) -> dict[str, float]:
+    return samples(HostCollector(host=tree.host).finish())
+
+
+def test_cpu_time_is_what_all_programs_used_and_what_was_stolen(tree: HostTree) -> None:
+    lines = (LINE, "cpu0 300 50", "cpu1 300 50", "intr 12 0 0", "ctxt 9")
+    (tree.host.proc / "stat").write_text("\n".join(lines) + "\n")
+    assert of_host(tree) == {
+        "cephqos_host_cpus{}": 2,
+        'cephqos_host_cpu_seconds_total{mode="used"}': 1000 / CLOCK_TICKS,
+        'cephqos_host_cpu_seconds_total{mode="steal"}': 300 / CLOCK_TICKS,
+    }
+
+
+def test_pressure_is_shown_for_what_the_kernel_counts(tree: HostTree) -> None:
+    pressure = tree.host.proc / "pressure"
+    pressure.mkdir()
+    (pressure / "cpu").write_text("some avg10=9 avg60=9 avg300=9 total=2500000\n")
+    (pressure / "io").write_text("")
+    assert of_host(tree) == {'cephqos_host_pressure_seconds_total{resource="cpu"}': 2.5}
+
+
+@pytest.mark.parametrize("text", [None, "btime 1700000000\n"])
+def test_a_tree_without_either_shows_nothing(tree: HostTree, text: str | None) -> None:
+    if text:
+        (tree.host.proc / "stat").write_text(text)
+    assert of_host(tree) == {}
