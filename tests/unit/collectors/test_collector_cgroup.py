@@ -1,4 +1,4 @@
-"""The cgroup collector on written trees: versions 1 and 2, nested limits, namespaces; the host's."""
+"""The cgroup and host collectors on written trees: nested limits, namespaces, both versions."""
 
 import os
 from collections.abc import Mapping
