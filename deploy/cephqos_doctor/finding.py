@@ -1,4 +1,4 @@
-"""What a check finds, and how findings are told."""
+"""What a check finds, and how findings are shown."""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A JSON API behind a URL: within a time, a size, and as few requests at once as it is owed."""
+"""A JSON API behind a URL: within a time and a size, and with few requests at once."""
 
 import asyncio
 from collections.abc import Mapping

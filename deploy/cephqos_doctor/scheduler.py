@@ -1,4 +1,4 @@
-"""Checks of OSDs: does the scheduler promise anything, and is its capacity believable?"""
+"""Checks of OSDs: does the scheduler reserve anything, and is its capacity believable?"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""The lab of the compose stack, until it is told to end.
+"""The lab of the compose stack, until a signal ends it.
 
 `lab.py --healthy`: whether all its daemons are there.
 """

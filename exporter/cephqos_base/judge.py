@@ -1,4 +1,4 @@
-"""The judge: does a class of an OSD want more than it gets, and is its reservation violated?
+"""The judge: does a class of an OSD have unmet demand, and is its reservation violated?
 
 Where the recording rules run, their verdict counts (`PerClass.DEMAND`, `PerClass.VIOLATED`). This
 is for places without rules: `top` on an exporter, and reports from archives. The rules take their

@@ -1,4 +1,4 @@
-"""Work in the background that rests while nobody scrapes."""
+"""Work in the background that rests without scrapes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,1 +1,1 @@
-"""The cephqos lab (real Ceph on loopback) and the load generator that tests Ceph's promises."""
+"""The cephqos lab (real Ceph on loopback) and the load generator that tests Ceph's reservations."""

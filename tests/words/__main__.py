@@ -24,7 +24,7 @@ def pages() -> list[Path]:
 
 def _uses() -> Iterator[str]:
     read = chain(*(texts.of_page(page) for page in pages() if page not in _WORDS))
-    return replaced.uses(chain(read, texts.of_product()), replaced.read())
+    return replaced.uses(chain(read, texts.of_product(), texts.of_heads()), replaced.read())
 
 
 def main() -> int:
@@ -36,6 +36,7 @@ def main() -> int:
     words = sum(page.read.words for page in users)
     print(f"{len(users)} pages, {words} words, median sentence {statistics.median(lengths)} words")
     faults = [*chain(*(page.faults() for page in users)), *bars.faults_of_all(users), *_uses()]
+    faults += bars.long_sentences(texts.of_heads())
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{len(faults)} to mend")

@@ -1,13 +1,14 @@
 """How long pages and their sentences may be, and how long they are."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tests.words import prose
 from tests.words.prose import Prose
+from tests.words.texts import Text
 
 # Of all pages that a user reads together, and of each of them.
 MOST_WORDS: Final = 35_000
@@ -68,6 +69,13 @@ def _long_percent(lengths: Sequence[int]) -> float:
 
 def measure(page: Path) -> Measured:
     return Measured(page, prose.read(page.read_text(encoding="utf-8")))
+
+
+def long_sentences(texts: Iterable[Text]) -> Iterator[str]:
+    for text in texts:
+        for sentence in prose.sentences_of(text.text):
+            if len(prose.words(sentence)) > LONGEST:
+                yield f"{text.file}: more than {LONGEST} words: {sentence[:70]} …"
 
 
 def faults_of_all(pages: Sequence[Measured]) -> Iterator[str]:

@@ -35,6 +35,11 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+def sentences_of(text: str) -> list[str]:
+    """Those of plain text."""
+    return [sentence for sentence in _END.split(text) if words(sentence)]
+
+
 def plain(text: str) -> str:
     """Text without Markdown: code becomes one short word, links their text."""
     text = _LINK.sub(r"\1", _IMAGE.sub("", text))
@@ -58,10 +63,7 @@ def read(page: str) -> Prose:
     """The prose of a page. Headings count nowhere: they are no sentences."""
     text = _COMMENT.sub("", _FENCE.sub("", page))
     sentences = [
-        sentence
-        for block in _blocks(text)
-        for sentence in _END.split(plain(" ".join(block)))
-        if words(sentence)
+        sentence for block in _blocks(text) for sentence in sentences_of(plain(" ".join(block)))
     ]
     rows = [row for row in text.splitlines() if row.lstrip().startswith("|")]
     cells = [

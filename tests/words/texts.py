@@ -1,8 +1,9 @@
 """Every text that a user can read: pages, and the strings of the product that are prose.
 
 A string is prose if it has two words of letters with a space between them: help of options, HELP of
-metrics, errors, titles, descriptions, alerts. Docstrings and comments are for readers of the code.
-Strings of PromQL are prose as well; they only fail if they use a word that is replaced.
+metrics, errors, titles, descriptions, alerts. Docstrings of modules are read as well; other
+docstrings and comments are for readers of the code, and are not. Strings of PromQL are prose as
+well; they only fail if they use a word that is replaced.
 """
 
 import ast
@@ -16,6 +17,7 @@ from tests.words.prose import plain
 
 PACKAGES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy")
 _PROSE: Final = re.compile(r"[A-Za-z]{2,}[,.;:]? [a-z]{2,}")
+_COLUMNS: Final = re.compile(r"^ +\S|\S {2,}\S", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -55,7 +57,21 @@ def of_module(file: Path) -> Iterator[Text]:
             yield Text(file, node.lineno, node.value)
 
 
-def of_product(root: Path = Path()) -> Iterator[Text]:
+def _files(root: Path) -> Iterator[Path]:
     for package in PACKAGES:
-        for file in sorted((root / package).rglob("*.py")):
-            yield from of_module(file)
+        yield from sorted((root / package).rglob("*.py"))
+
+
+def of_product(root: Path = Path()) -> Iterator[Text]:
+    for file in _files(root):
+        yield from of_module(file)
+
+
+def of_heads(root: Path = Path()) -> Iterator[Text]:
+    """What each module says of itself, by paragraph. Tables and examples of files are left out:
+    they have columns."""
+    for file in _files(root):
+        said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")), clean=False) or ""
+        for paragraph in re.split(r"\n\s*\n", said):
+            if not _COLUMNS.search(paragraph):
+                yield Text(file, 1, plain(" ".join(paragraph.split())))

@@ -1,4 +1,4 @@
-"""Alerts on what promises are made from: capacities, schedulers, profiles."""
+"""Alerts on what reservations are made from: capacities, schedulers, profiles."""
 
 from typing import Final
 

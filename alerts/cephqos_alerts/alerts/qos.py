@@ -1,4 +1,4 @@
-"""Alerts on promises: reservations, policy targets, limits; with those on settings."""
+"""Alerts on reservations, policy targets and limits; with those on settings."""
 
 from typing import Final
 

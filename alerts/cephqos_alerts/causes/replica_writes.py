@@ -1,4 +1,4 @@
-"""Replica writes fill the OSD: the class `immediate`, which mClock charges to nobody."""
+"""Replica writes fill the OSD: the class `immediate`, which mClock charges to no class."""
 
 from typing import Final
 

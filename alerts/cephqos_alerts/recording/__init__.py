@@ -1,4 +1,4 @@
-"""Recording rules: what each class was promised, gets and wants, and what its OSD does meanwhile.
+"""Recording rules: reservation, attained work and demand of each class, and what its OSD does.
 
-In the order in which Prometheus needs them: promises and work, demand, comparisons across OSDs,
+In the order in which Prometheus needs them: reservations and work, demand, comparisons across OSDs,
 what has failed on an OSD itself, sums. Why a class gets no more is in `causes`."""

@@ -1,4 +1,4 @@
-"""Recording rules: which class of which OSD wants more than it gets."""
+"""Recording rules: which class of which OSD has unmet demand."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Recording rules: what each class of each OSD was promised and gets.
+"""Recording rules: reservation and attained work of each class of each OSD.
 
 All of them take the maximum over scrape targets first, so that two exporters that see one OSD count
 once. A series that a release cannot give stays absent through all of them.

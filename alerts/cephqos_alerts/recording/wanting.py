@@ -1,4 +1,4 @@
-"""Recording rules: what is seen of the classes that want more. They are few; causes join them."""
+"""Recording rules: what is seen of the classes with demand. They are few; causes join them."""
 
 from typing import Final
 

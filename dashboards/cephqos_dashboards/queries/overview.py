@@ -1,4 +1,5 @@
-"""Are promises kept? Recorded sums of the cluster and its hosts, and the worst of its OSDs."""
+"""Is a reservation violated? Recorded sums of the cluster and its hosts, and the worst of its
+OSDs."""
 
 from typing import Final
 

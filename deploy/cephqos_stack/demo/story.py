@@ -1,4 +1,4 @@
-"""The demo's story: one promise is broken on purpose, and the alert for it comes and goes.
+"""The demo's story: one reservation is violated on purpose, and its alert fires and ends.
 
 One OSD's device is limited to a few writes per second while clients send more, so that this OSD
 cannot keep its clients' reservation. Then the limit is removed.

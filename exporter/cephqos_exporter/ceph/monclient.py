@@ -2,8 +2,8 @@
 
 librados calls can hang for good when the monitors are gone, and the `ceph` command needs half a
 second of CPU to start. So one child of the system's Python (which has the rados bindings) keeps a
-connection and answers commands; whoever asks sets a deadline, and a child that misses it is killed
-and started again for the next command.
+connection and answers commands. Each command has a deadline. A child that misses it is killed, and
+started again for the next command.
 
 The child ends with its parent, however that ends: its standard input closes, and a thread of its
 own watches for that while librados hangs. This holds behind any prefix (nsenter, sudo, docker

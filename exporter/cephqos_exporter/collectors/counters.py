@@ -1,7 +1,7 @@
 """Perf counters of a daemon, whichever of two commands its release has for them.
 
-From 17.2 on `counter dump` gives all counters, each logger a list of sets told apart by labels;
-before that `perf dump` gives one set per logger.
+From 17.2 on `counter dump` gives all counters: for each logger a list of sets, each with its
+labels. Before that, `perf dump` gives one set per logger.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Scrubbing of one OSD: reservations, its queue, and from 20.x on the work itself.
 
-What an OSD scrubs cannot be told from its counters before 20.x: those series are absent there, and
-the cluster's own figures (`--role cluster`) tell what placement groups do.
+Before 20.x the counters of an OSD do not show what it scrubs: those series are absent there. The
+cluster's own figures (`--role cluster`) show what placement groups do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """The probe as a source of a scrape: it measures in the background, a scrape shows what it found.
 
 What it can cost the cluster: `rate` operations a second over all pools, of `size` bytes, one at a
-time, on `objects` objects per pool in a namespace of their own. While nobody scrapes, it rests.
+time, on `objects` objects per pool in a namespace of their own. Without scrapes it rests.
 """
 
 import asyncio

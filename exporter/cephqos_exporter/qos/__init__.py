@@ -1,4 +1,4 @@
-"""The mathematics of QoS in an OSD: what was promised, what was delivered, how far behind it is.
+"""The mathematics of QoS in an OSD: reservations, delivered work, reservation lag.
 
 Pure functions over parsed replies. Nothing here knows of sockets, scrapes or metric families.
 """

@@ -1,7 +1,7 @@
-"""What an operation costs and what each class was promised, in both generations of mClock.
+"""What an operation costs and what is reserved for each class, in both generations of mClock.
 
-Everything is expressed in *normalised ops*: the cost of one small operation. Which generation an
-OSD speaks is told by the options it has, never by its release: the newer one was backported.
+Everything is expressed in *normalised ops*: the cost of one small operation. The options
+of an OSD show its generation, not its release: the newer one was backported.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Targets that an operator sets, where the scheduler promises nothing or something else.
+"""Targets that an operator sets, where the scheduler reserves nothing or something else.
 
 version: 1
 targets:

@@ -1,4 +1,4 @@
-"""What a reservation of an OSD is for, told by its priority.
+"""What a recovery slot of an OSD is for, known by its priority.
 
 Recovery, backfill and the deletion of placement groups all take reservations from the same
 reservers (`dump_recovery_reservations`).

@@ -1,8 +1,8 @@
 """Reads `dump_op_pq_state`: which scheduler runs, and what dmClock's own tags say.
 
 The reply is JSON around free text. A request's tag holds the moments at which its reservation and
-its limit fall due, as wall-clock seconds modulo 1,000,000: now less the reservation tag of the
-request at the head of a queue is how far the scheduler is behind its promise.
+its limit fall due, as wall-clock seconds modulo 1,000,000. The reservation lag is now, minus the
+reservation tag of the request at the head of a queue.
 """
 
 import re

@@ -1,9 +1,8 @@
 """Where operations wait: read from the events of those in progress, added up by sampling.
 
 The list of operations in progress (`ops`) is a sample of what all operations do: each is in one
-state, and the time between two samples times the operations in a state estimates the time that
-operations spent there (Little's law). So the sums need no operation to finish, and a stalled one
-counts.
+state. The number in a state, times the time between two samples, estimates the time that operations
+spent there (Little's law). So the sums need no operation to finish, and a stalled one counts.
 """
 
 import re

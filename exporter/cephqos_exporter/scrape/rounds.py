@@ -1,8 +1,8 @@
-"""Rounds: one daemon asked, its collectors run, for all requests that come meanwhile.
+"""Rounds: one daemon is asked, its collectors run, for all requests that arrive in that time.
 
-A request joins the round that is under way, or starts one, and waits for it no longer than it may
-since the round began. So a daemon that hangs costs each request its own deadline once, and costs
-those that come while it hangs nothing; how long one of them is ready to wait costs no other.
+A request joins the round that is under way, or starts one. Its deadline counts from the begin of
+the round. So a daemon that hangs costs each request its own deadline once. Requests that arrive
+while it hangs do not wait, and the deadline of one request costs no other.
 """
 
 import asyncio

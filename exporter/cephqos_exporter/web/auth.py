@@ -1,8 +1,8 @@
 """Basic authentication with bcrypt hashes, and the rate limits.
 
 bcrypt takes 70 ms or more of a core, so guessing is also an attack on the time of all others.
-Hence: what was right is remembered and costs nothing again, whatever else is tried meanwhile; who
-guesses is held up by address; checks are made one at a time, and one address waits with one.
+So a password that was right is remembered, and failed logins do not evict it. Guesses are slowed
+down by address. Checks are made one at a time, and one address waits with one.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Connections of bounded number, time and size: who sends what is not HTTP costs nobody else.
+"""Connections of bounded number, time and size: a client that sends no HTTP costs no other client.
 
 aiohttp gives a client all the time it wants to send its headers, and logs a traceback for each
-malformed request. What is left to a firewall or a proxy is in HARDENING.
+malformed request. What is left to a firewall or a proxy is in docs/internals/hardening.md.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""The HTTP server: metrics, health, service discovery, behind TLS and authentication if told so."""
+"""The HTTP server: metrics, health, service discovery, behind TLS and authentication if
+configured."""
 
 import asyncio
 import logging

@@ -1,10 +1,10 @@
 """One run per cluster: a key of the monitors says who runs, whether they live, and the way back.
 
-Rules for whoever finds it: while the heartbeat is younger than 60 s the run lives and the cluster
-is refused. Older, the run is taken for dead; that of another host, whose clock may be wrong, only
-if no heartbeat comes while one is waited for. If it wrote down a way back, the cluster is still as
-that run changed it: then it is taken over only when told to (`--take-over`), and the way back is
-carried out first.
+Rules for a run that finds it. While the heartbeat is younger than 60 s, the other run lives and the
+cluster is refused. If it is older, the other run is dead. The clock of another host may be wrong:
+its run is dead only if no heartbeat arrives while we wait for one. If the dead run wrote down a way
+back, the cluster is still changed. Then `--take-over` is needed, and carries out the way back
+first.
 """
 
 import asyncio

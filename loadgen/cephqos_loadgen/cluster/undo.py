@@ -1,7 +1,7 @@
 """Changes of the cluster and the way back: what undoes a change is written down before it is made.
 
 Each entry is data, so that it can be carried out, shown as a command line, archived, and kept in
-the cluster for whoever finds it changed by a run that died.
+the cluster for the next run, if this one dies.
 """
 
 import shlex

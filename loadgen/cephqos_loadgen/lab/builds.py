@@ -1,5 +1,5 @@
-"""What is built once and kept in the cache: one build at a time, told how far it is, and what it
-said last if it fails."""
+"""What is built once and kept in the cache. One build at a time; it shows its progress, and its
+last lines if it fails."""
 
 import asyncio
 import fcntl

@@ -1,7 +1,8 @@
-"""Tells Grafana (annotations) and Loki (log lines) when phases change, where these are configured.
+"""Sends changes of phases to Grafana (annotations) and Loki (log lines), where these are
+configured.
 
-Nobody waits for them: each has a queue of its own, what cannot be delivered is counted and
-recorded, the run goes on.
+The run does not wait for them: each has a queue of its own. What cannot be delivered is counted and
+recorded.
 """
 
 import asyncio

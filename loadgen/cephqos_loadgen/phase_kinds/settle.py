@@ -1,4 +1,5 @@
-"""settle: wait until placement groups are active, and clean too unless told otherwise."""
+"""settle: wait until placement groups are active, and clean too unless the scenario says
+otherwise."""
 
 import time
 from collections.abc import Iterator

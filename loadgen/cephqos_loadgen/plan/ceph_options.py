@@ -1,8 +1,8 @@
 """Which options of Ceph a scenario may set.
 
 Options that shape load and QoS are allowed, by family. Those that name files, folders, programs,
-plugins, addresses or keys are not, nor those that inject faults: a scenario from somebody else must
-not make daemons or clients load a library or write a log where it wants. Values are numbers, words
+plugins, addresses or keys are not, nor those that inject faults: a scenario from others must not
+make daemons or clients load a library or write a log where it wants. Values are numbers, words
 and lists of them; none can leave its line or be expanded.
 """
 

@@ -1,4 +1,4 @@
-"""Files of an archive that somebody else may have made: regular ones, no links, no waiting."""
+"""Files of an archive that others may have made: regular ones, no links, no waiting."""
 
 import hashlib
 import json

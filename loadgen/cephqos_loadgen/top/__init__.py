@@ -1,4 +1,4 @@
-"""`cephqos top`: the state of a cluster's QoS promises, live in a terminal.
+"""`cephqos top`: reservations of a cluster, live in a terminal.
 
 Data flows one way, and only the two ends do I/O:
 

@@ -91,3 +91,13 @@ def test_reading_ease_is_measured_from_ten_sentences_on(tmp_path: Path) -> None:
     assert few.row().endswith(" -")
     (fault,) = enough.faults()
     assert "reading ease" in fault
+
+
+def test_what_a_module_says_of_itself_is_read_without_its_tables(tmp_path: Path) -> None:
+    file = tmp_path / "exporter" / "module.py"
+    file.parent.mkdir()
+    long = " ".join(["word"] * (bars.LONGEST + 1))
+    file.write_text(f'"""A promise of `promise`.\n\nname    a promise\n\n{long}.\n"""\n', "utf-8")
+    read = list(texts.of_heads(tmp_path))
+    assert [text.text for text in read] == ["A promise of code.", f"{long}."]
+    assert len(list(bars.long_sentences(read))) == 1

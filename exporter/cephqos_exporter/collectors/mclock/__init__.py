@@ -1,4 +1,4 @@
-"""What each class of an OSD was promised, what it got, and how far behind its promise it is.
+"""Reservation, attained work and reservation lag of each class of an OSD.
 
 docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot
 be known. One file here per topic, each from the reply to the family: `promises`, `queues`,

@@ -1,4 +1,4 @@
-"""What each class of an OSD was promised: capacity, reservations, limits, weights, targets."""
+"""Settings of each class of an OSD: capacity, reservations, limits, weights, targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

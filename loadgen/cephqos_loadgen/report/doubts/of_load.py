@@ -1,4 +1,5 @@
-"""What speaks against a load: limited by its client or its plan, or never a test of the promise."""
+"""What speaks against a load: limited by its client or its plan, or never a test of the
+reservation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

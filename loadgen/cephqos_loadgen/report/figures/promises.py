@@ -1,4 +1,4 @@
-"""Whether OSDs got what mClock promises each class, second by second, from recorded metrics.
+"""Whether each class got its reservation on each OSD, second by second, from recorded metrics.
 
 Figures are over windows of WINDOW seconds, which the judge is asked about one by one.
 """

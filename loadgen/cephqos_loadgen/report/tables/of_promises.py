@@ -1,4 +1,4 @@
-"""What each class got on each OSD against what it was promised, and why it got no more."""
+"""Attained work and reservation of each class on each OSD, and why it got no more."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
