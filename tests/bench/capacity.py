@@ -40,6 +40,7 @@ _CACHES_FULL: Final = 40.0  # the first seconds of any device are its best
 _SETTLED: Final = 10.0  # seconds until a setting is in all rates
 _LOAD: Final = 64.0
 _DEPTH: Final = 64
+_ALERT: Final = "CephQosCapacityUnderstated"
 _OPTION: Final = "osd_mclock_max_capacity_iops_ssd"
 _EXPECTED: Final = {0.1: "too_low", 0.3: "too_low", 1.0: "fits", 3.0: "too_high", 10.0: "too_high"}
 
@@ -52,6 +53,7 @@ class Row:
     osd: int
     truth: float  # what its client counted, per second
     judged: JudgedCapacity
+    alerted: bool  # CephQosCapacityUnderstated fires for it
 
     @property
     def busy(self) -> bool:
@@ -105,10 +107,29 @@ class Client:
         return found
 
 
-async def _look(stack: Stack, seconds: float) -> dict[str, JudgedCapacity]:
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was seen of a setting, and when."""
+
+    begin: float
+    end: float
+    judged: dict[str, JudgedCapacity]
+    alerted: set[str]
+
+
+async def _look(stack: Stack, begin: float, end: float) -> Seen:
     async with aiohttp.ClientSession() as session:
-        history = await gather(JsonApi(session, stack.prometheus_url, {}), seconds, PIECE)
-    return {one.record.osd: one for one in judge(history.records)}
+        history = await gather(JsonApi(session, stack.prometheus_url, {}), end - begin, PIECE)
+    return Seen(
+        begin=begin,
+        end=end,
+        judged={one.record.osd: one for one in judge(history.records)},
+        alerted={
+            alert["labels"]["ceph_daemon"]
+            for alert in await stack.alerts()
+            if alert["state"] == "firing" and alert["labels"]["alertname"] == _ALERT
+        },
+    )
 
 
 async def _set(lab: RunningLab, factor: float) -> None:
@@ -118,18 +139,14 @@ async def _set(lab: RunningLab, factor: float) -> None:
         await lab.exec(["ceph", "config", "set", f"osd.{osd}", _OPTION, value])
 
 
-async def _settings(
-    lab: RunningLab, stack: Stack
-) -> list[tuple[float, float, dict[str, JudgedCapacity]]]:
-    """Begin, end, and what was seen, of each setting."""
+async def _settings(lab: RunningLab, stack: Stack) -> list[Seen]:
     found = []
     for factor in FACTORS:
         await _set(lab, factor)
         await asyncio.sleep(_SETTLED)
         begin = time.monotonic()
         await asyncio.sleep(_LOAD)
-        end = time.monotonic()
-        found.append((begin, end, await _look(stack, _LOAD)))
+        found.append(await _look(stack, begin, time.monotonic()))
     return found
 
 
@@ -144,13 +161,19 @@ async def once() -> tuple[list[Row], float, float]:
         await asyncio.sleep(_CACHES_FULL)
         async with Stack(lab, StackSpec(name="capacity", cluster_role=False)) as stack:
             seen = await _settings(lab, stack)
-        spans = [(begin, end) for begin, end, _ in seen]
+        spans = [(one.begin, one.end) for one in seen]
         truths = [await client.rates(spans) for client in clients]
         async with lab.client() as connection:
             benched = await measure.measure(connection, "osd.0", lambda _: None, slices=2)
     rows = [
-        Row(factor=factor, osd=osd, truth=truths[osd][number], judged=judged[f"osd.{osd}"])
-        for number, (factor, (_, _, judged)) in enumerate(zip(FACTORS, seen, strict=True))
+        Row(
+            factor=factor,
+            osd=osd,
+            truth=truths[osd][number],
+            judged=one.judged[f"osd.{osd}"],
+            alerted=f"osd.{osd}" in one.alerted,
+        )
+        for number, (factor, one) in enumerate(zip(FACTORS, seen, strict=True))
         for osd in range(OSDS)
     ]
     return rows, benched.middle, statistics.mean(truths[0])
@@ -181,7 +204,8 @@ def _print(rows: Iterable[Row]) -> None:
         print(
             f"{row.factor:5g} osd.{row.osd} truth {row.truth:6.0f} {said:60} {its.bound:16}"
             f" {row.judged.verdict:9} {'' if error is None else f'{error:+.0%}':>5}"
-            f" {'outlier' if row.judged.outlier else '':8}{'' if row.right else 'WRONG'}",
+            f" {'outlier' if row.judged.outlier else '':8}{'alert' if row.alerted else '':6}"
+            f"{'' if row.right else 'WRONG'}",
             flush=True,
         )
 
@@ -190,8 +214,8 @@ def table(rows: list[Row]) -> str:
     """As docs/operate/capacity.md has it."""
     lines = [
         "| capacity set to | measured | error: median | error: worst | verdict right |"
-        " idle OSD refused | slow OSD found |",
-        "|---|---|---|---|---|---|---|",
+        " idle OSD refused | slow OSD found | alert |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for factor in FACTORS:
         of_it = [row for row in rows if row.factor == factor]
@@ -205,7 +229,8 @@ def table(rows: list[Row]) -> str:
             f"| {factor:g} × the truth | {len(errors)} of {len(busy)} | {middle} | {worst}"
             f" | {sum(row.right for row in busy)} of {len(busy)}"
             f" | {sum(row.right for row in idle)} of {len(idle)}"
-            f" | {sum(row.judged.outlier for row in slow)} of {len(slow)} |"
+            f" | {sum(row.judged.outlier for row in slow)} of {len(slow)}"
+            f" | {sum(row.alerted for row in busy)} of {len(busy)} |"
         )
     return "\n".join(lines).replace("%", " %")
 

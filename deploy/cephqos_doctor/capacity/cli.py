@@ -75,7 +75,10 @@ def _add_cluster(parser: Parser) -> None:
         " capacities come from",
     )
     parser.add_argument(
-        "--name", default="client.admin", help="Ceph user to connect as (default: client.admin)"
+        "--name",
+        default="client.admin",
+        metavar="USER",
+        help="Ceph user to connect as (default: client.admin)",
     )
     parser.add_argument("--keyring", default="", metavar="PATH", help="keyring of that user")
     parser.add_argument(

@@ -149,9 +149,10 @@ def _odd(judged: Iterable[JudgedCapacity]) -> list[str]:
     lines = []
     for one in judged:
         if one.outlier and one.equals_ops:
+            slow = (one.estimate.ops or 0) < one.equals_ops
             lines.append(
                 f"{one.record.osd} delivers {_ops(one.estimate.ops)}; {one.equals} OSDs like it"
-                f" deliver {_ops(one.equals_ops)}. Look at its device."
+                f" deliver {_ops(one.equals_ops)}.{' Look at its device.' if slow else ''}"
             )
         elif one.odd_setting:
             lines.append(
