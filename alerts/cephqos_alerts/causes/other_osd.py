@@ -69,15 +69,15 @@ OTHER_OSD: Final = CauseEvidence(
     cause=causes.OTHER_OSD,
     by=True,
     means="Writes wait for another OSD, `by`, that is slow; the finding belongs there.",
-    seen="client writes spend less than 30 % of their time (after the scheduler's queue, in which"
-    " they spend less than 80 %) in the OSD's own store; `by` is the OSD that sampled operations"
-    " waited for if it holds replica writes, is hung, or has a failing device; else the worst such"
-    " OSD; once named, until another one is twice as slow. Without such an OSD `by` is absent; with"
-    " one, less than 42 % is enough to go before"
-    f" {causes.REPLICA_WRITES}, {causes.CAPACITY} and {causes.UNKNOWN} (all well: 46 to 71 %). A"
-    " warning comes after 15 minutes only: the alert of `by`, if there is one, comes first and"
-    " silences it. Recovery, scrub and trimming that lack something while an OSD of the cluster"
-    " holds up others have this cause too",
+    seen="client writes spend less than 80 % of their time in the scheduler's queue, and less than"
+    " 30 % of the rest in the OSD's own store. `by` is the OSD that sampled operations waited"
+    " for, if it holds replica writes, is hung, or has a failing device; else the worst such"
+    " OSD. It stays until another one is twice as slow. Without such an OSD `by` is absent."
+    " With one, less than 42 % in the own store is enough to go before"
+    f" {causes.REPLICA_WRITES}, {causes.CAPACITY} and {causes.UNKNOWN} (all well: 46 to 71 %)."
+    " A warning comes after 15 minutes only: the alert of `by` comes first and silences it."
+    " Recovery, scrub and trimming with unmet demand have this cause too, while an OSD of the"
+    " cluster holds up others",
     blind="of clients, writes only; erasure-coded pools: found only if the culprit's own device"
     " fails or it is hung, and never without `by`; two OSDs only",
     other_ranks=f"{_FAILED_RANK} where the device of `by` has failed, {SICK_RANK} where it lacks"

@@ -1,4 +1,4 @@
-"""host: the CPU time of a whole host, whoever uses it, and its pressure (PSI)."""
+"""host: the CPU time of a whole host, of all users, and its pressure (PSI)."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

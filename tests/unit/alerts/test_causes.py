@@ -15,7 +15,7 @@ from cephqos_base.causes import CAUSES
 from cephqos_base.recorded import PerClass
 
 DESIGN = Path("docs/internals/rules.md")
-_TABLE = re.compile(r"^\| cause \|.*?(?=\n\n)", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"^\| cause \|.*?(?=\n\n### )", re.MULTILINE | re.DOTALL)
 RULES = [
     rule
     for group in render(FILES["recording.yml"], RuleSettings())["groups"]
@@ -57,12 +57,17 @@ def test_ranks_that_rules_give_are_those_of_the_table() -> None:
 
 
 def documented() -> str:
-    """The table of causes, for people."""
-    lines = ["| cause | rank | means | evidence | blind spots |", "|---|---|---|---|---|"]
+    """The table of causes for people, and the evidence of each."""
+    lines = ["| cause | rank | means |", "|---|---|---|"]
     for each in EVERY:
         name = f"{each.cause}, `by`" if each.by else each.cause.name
         rank = "; ".join(filter(None, [str(each.cause.rank), each.other_ranks]))
-        lines.append(f"| {name} | {rank} | {each.means} | {each.seen} | {each.blind} |")
+        lines.append(f"| {name} | {rank} | {each.means} |")
+    for each in EVERY:
+        seen = each.seen if each.seen.startswith("`") else each.seen[0].upper() + each.seen[1:]
+        lines += ["", f"**{each.cause}.** {seen}."]
+        if each.blind:
+            lines.append(f"*Blind spots*: {each.blind}.")
     return "\n".join(lines)
 
 
