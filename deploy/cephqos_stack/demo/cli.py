@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
 
+from cephqos_alerts.cli import DEFAULT_SLOS
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
@@ -13,9 +13,10 @@ from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
-from cephqos_loadgen.processes import in_background
+from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo.beside import Beside, grafana_beside, log_pipeline, logs_beside
+from cephqos_stack.demo.load import running_load
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_stack.grafana.find import find_grafana
 from cephqos_stack.grafana.place import Grafana, Sources
@@ -25,6 +26,12 @@ POOL = IMAGE = "demo"
 IMAGE_SIZE = "1G"
 # A load that any machine can carry.
 LOAD_IOPS = 200
+_LOAD = (
+    *("--name=demo", "--ioengine=rbd", "--clientname=admin"),
+    *(f"--pool={POOL}", f"--rbdname={IMAGE}", "--rw=randrw", "--rwmixread=30"),
+    *("--bs=4k", "--iodepth=8", f"--rate_iops={LOAD_IOPS * 3 // 10},{LOAD_IOPS * 7 // 10}"),
+    *("--time_based", "--runtime=30d"),
+)
 # Closer to what OSDs on one shared disk can do than Ceph's default, which fits an NVMe drive.
 CAPACITY = 500  # little, until it is measured: what was not measured must not look broken
 # How long the screen may wait for Grafana. Later its state is shown there.
@@ -65,6 +72,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     _check(arguments)
     progress = Progress()
     grafana = await find_grafana(os.environ)
+    listen = f"127.0.0.1:{free_ports(1)[0]}"  # of the load's metrics
     spec = LabSpec(
         name=f"demo-{os.getpid()}",
         release=find_release(arguments.release).name,
@@ -76,11 +84,11 @@ async def _demo(arguments: argparse.Namespace) -> int:
     )
     async with Lab(spec, progress) as lab, contextlib.AsyncExitStack() as running:
         with progress.step("starting the exporter, Prometheus and Alertmanager"):
-            stack = await running.enter_async_context(Stack(lab, _stack_spec(grafana)))
+            stack = await running.enter_async_context(Stack(lab, _stack_spec(grafana, listen)))
         beside = await _start_beside(running, lab, stack, grafana)
         with progress.step(f"creating an RBD image of {IMAGE_SIZE} and starting fio on it"):
             await _make_image(lab)
-            load = await running.enter_async_context(_load(lab))
+            load = await running.enter_async_context(running_load(lab, _LOAD, listen))
         client = await running.enter_async_context(lab.client())
         if grafana:
             with progress.step("starting Grafana"):
@@ -105,14 +113,15 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--duration {arguments.duration:g}: expected a number of seconds above 0")
 
 
-def _stack_spec(grafana: Grafana | None) -> StackSpec:
+def _stack_spec(grafana: Grafana | None, load: str) -> StackSpec:
     """Alerts link to the dashboards; a `cephqos run` on the demo's cluster is watched too."""
     return StackSpec(
         name="demo",
+        slos=DEFAULT_SLOS,
         runbook_url="docs/operate/runbooks/{page}.md",
         dashboard_url=f"{grafana.url}/d" if grafana else "",
         dashboard_prefix=grafana.prefix if grafana else "",
-        targets={"run": DEFAULT_LISTEN},
+        targets={"run": DEFAULT_LISTEN, "demo": load},
     )
 
 
@@ -141,15 +150,3 @@ async def _make_image(lab: RunningLab) -> None:
         await client.command("osd pool create", pool=STORY_POOL, pg_num=32, size=2)
         await client.command("osd pool application enable", pool=STORY_POOL, app="rados")
     await lab.exec(["rbd", "create", f"{POOL}/{IMAGE}", "--size", IMAGE_SIZE])
-
-
-@contextlib.asynccontextmanager
-async def _load(lab: RunningLab) -> AsyncIterator[asyncio.subprocess.Process]:
-    argv = [
-        *("fio", "--name=demo", "--ioengine=rbd", "--clientname=admin"),
-        *(f"--pool={POOL}", f"--rbdname={IMAGE}", "--rw=randrw", "--rwmixread=30"),
-        *("--bs=4k", "--iodepth=8", f"--rate_iops={LOAD_IOPS * 3 // 10},{LOAD_IOPS * 7 // 10}"),
-        *("--time_based", "--runtime=30d", "--output-format=json"),
-    ]
-    async with in_background(lab.enter_argv(argv), lab.paths.logs / "fio.out") as process:
-        yield process

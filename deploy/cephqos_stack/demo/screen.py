@@ -20,6 +20,7 @@ from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
 from cephqos_stack.demo.beside import Beside
+from cephqos_stack.demo.load import DemoLoad
 from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
 from cephqos_stack.stack import Stack
 
@@ -38,7 +39,7 @@ class Screen:
         self,
         lab: RunningLab,
         client: MonClient,
-        load: asyncio.subprocess.Process,
+        load: DemoLoad,
         stack: Stack,
         beside: Sequence[Beside],
         arguments: argparse.Namespace,
@@ -97,7 +98,7 @@ class Screen:
 
     async def _story(self) -> None:
         watch = AlertWatch(self._stack, self._tell)
-        await tell_story(self._lab, self._stack, watch, STORY_POOL, self._tell)
+        await tell_story(self._lab, self._stack, watch, STORY_POOL, self._tell, self._load.phase)
 
     async def _first_data(self, watch: Watch) -> None:
         """Tell when the clients' work is on the screen for the first time, and what follows."""
@@ -115,14 +116,14 @@ class Screen:
     async def _watch_cluster(self) -> None:
         """The cluster's health, and an error if the load ends."""
         while True:
-            if self._load.returncode is not None:
-                said = (self._lab.paths.logs / "fio.out").read_text(errors="replace")
-                raise LabError(f"fio ended with status {self._load.returncode}: {said[-500:]}")
+            if (status := self._load.process.returncode) is not None:
+                said = self._load.said.decode(errors="replace")
+                raise LabError(f"fio ended with status {status}: {said}")
             try:
-                status = await self._client.command("status", within=2.0)
-                states = status["pgmap"].get("pgs_by_state", [])
+                ceph = await self._client.command("status", within=2.0)
+                states = ceph["pgmap"].get("pgs_by_state", [])
                 pgs = ", ".join(f"{state['count']} PGs {state['state_name']}" for state in states)
-                self._health = f"{status['health']['status']}, {pgs}"
+                self._health = f"{ceph['health']['status']}, {pgs}"
             except (ClusterUnreachable, CommandFailed) as error:
                 self._health = f"no answer from the monitor: {error}"
             await asyncio.sleep(self._arguments.interval)

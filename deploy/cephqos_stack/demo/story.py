@@ -9,7 +9,7 @@ import contextlib
 import json
 from asyncio.subprocess import Process
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 
 from cephqos_loadgen.errors import LabError
@@ -31,6 +31,7 @@ RESOLVED_WITHIN = 120.0
 VIOLATED = "CephQosReservationViolated"
 
 Tell = Callable[[str], None]
+InPhase = Callable[[str], AbstractContextManager[None]]  # a step of the story, as a run's phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,11 @@ class AlertWatch:
 
 
 async def tell_story(
-    lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell
+    lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell, phase: InPhase
 ) -> None:
     """Break the promise, wait for the alert, end the fault, wait until the alert is resolved."""
-    await _calibrate(lab, stack, watch, pool, tell)
+    with phase("measure capacity"):
+        await _calibrate(lab, stack, watch, pool, tell)
     await _watch_for(watch, CALM_SECONDS)
     tell(
         f"PROVOKED: the device of osd.{VICTIM} is limited to {WRITES_PER_SECOND} writes/s,"
@@ -113,9 +115,10 @@ async def tell_story(
     )
     await lab.faults.throttle(VICTIM, wiops=WRITES_PER_SECOND)
     try:
-        async with _full_load(lab, pool):
-            await _until(watch, True, FIRING_WITHIN)
-            await _watch_for(watch, 3.0)
+        with phase(f"slow device of osd.{VICTIM}"):
+            async with _full_load(lab, pool):
+                await _until(watch, True, FIRING_WITHIN)
+                await _watch_for(watch, 3.0)
     finally:
         await lab.faults.throttle(VICTIM)
     tell("MENDED: the limit is removed, and the extra load has ended")

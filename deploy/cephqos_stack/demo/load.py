@@ -1,0 +1,83 @@
+"""The demo's load, shown as a run's: dashboards of test runs have something to show.
+
+Its phases are the steps of the story.
+"""
+
+import asyncio
+import contextlib
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+
+from cephqos_loadgen.engines.fio_output import JsonStream, read_status
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.live.endpoint import serve
+from cephqos_loadgen.live.metrics import LiveMetrics
+from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_loadgen.processes import ENDS_WITH_PARENT, end, start
+
+_CLIENTS = "clients"
+_CLIENT = "fio"
+_READ_BYTES = 1 << 16
+_KEPT_BYTES = 500  # of what fio wrote last
+
+
+@dataclass
+class DemoLoad:
+    """fio on the demo's image, and what it has done."""
+
+    process: Process
+    live: Live
+    said: bytes = b""
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A step of the story, for as long as the block runs."""
+        where = self.live.where
+        where.phases = (*where.phases, name)
+        try:
+            yield
+        finally:
+            where.phases = tuple(each for each in where.phases if each != name)
+
+    async def read(self, output: asyncio.StreamReader) -> None:
+        documents = JsonStream()
+        while data := await output.read(_READ_BYTES):
+            self.said = (self.said + data)[-_KEPT_BYTES:]
+            for document in documents.feed(data):
+                self.live.status(_CLIENTS, _CLIENT, read_status(document))
+
+
+@contextlib.asynccontextmanager
+async def running_load(
+    lab: RunningLab, options: Sequence[str], listen: str
+) -> AsyncIterator[DemoLoad]:
+    """fio with these options; its metrics are served at this address."""
+    where = RunPlace(
+        run=lab.paths.name,
+        scenario="demo",
+        cluster=lab.state.fsid,
+        point="one slow device",
+        repeat=1,
+        phases=(_CLIENTS,),
+    )
+    live = Live(where)
+    live.repeats = (0, 1)
+    live.start_client(_CLIENTS, _CLIENT, "rbd")
+    argv = ["fio", "--output-format=json+", "--status-interval=1", "--eta=never", *options]
+    async with serve(listen, LiveMetrics(live), fall_back=False):
+        process = await start(
+            [*ENDS_WITH_PARENT, *lab.enter_argv(argv)], stdout=PIPE, stderr=STDOUT
+        )
+        if process.stdout is None:
+            raise LabError("fio has no output")
+        load = DemoLoad(process, live)
+        reading = asyncio.create_task(load.read(process.stdout))
+        try:
+            yield load
+        finally:
+            await end(process)
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reading
