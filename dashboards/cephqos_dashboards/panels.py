@@ -246,7 +246,11 @@ def bars(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
 
 def states(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
     """States over time, one row each."""
-    panel = _dress(statetimeline.Panel(), about, look)
+    unknown = DashboardFieldConfigSourceOverrides(
+        matcher=MatcherConfig(id_val="byRegexp", options="/.*/"),
+        properties=[DynamicConfigValue(id_val="noValue", value="blank: no data")],
+    )
+    panel = _dress(statetimeline.Panel(), about, replace(look, overrides=(unknown,)))
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     # A text that does not fit would be cut: the legend and the tooltip name the colours.
     panel.show_value(VisibilityMode.NEVER).merge_values(True)

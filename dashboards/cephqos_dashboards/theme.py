@@ -105,7 +105,7 @@ def absent(text: str) -> ValueMapping:
     )
 
 
-KEPT: Final = mapped({"0": ("kept", GOOD)})
+KEPT: Final = mapped({"0": ("no OSD", GOOD)})
 NONE: Final = mapped({"0": ("none", GOOD)})
 DONE: Final = mapped({"0": ("nothing left", QUIET)})
 CAUSE_CODES: Final = mapped(

@@ -45,6 +45,7 @@ class StackSpec:
     dashboard_url: str = ""
     dashboard_prefix: str = ""
     rules: bool = True  # whether Prometheus loads them
+    runs_silence: bool = True  # whether a test run silences the alerts that it causes
     targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
 
     @property
@@ -119,7 +120,9 @@ class Stack:
     def _write_files(self) -> None:
         settings, webhook = self.spec.rule_settings, self.spec.webhook
         files = {f"rules/{name}": text for name, text in self.spec.rule_files().items()}
-        files["alertmanager.yml"] = alertmanager_config(settings, webhook)
+        files["alertmanager.yml"] = alertmanager_config(
+            settings, webhook, runs_silence=self.spec.runs_silence
+        )
         files["prometheus.yml"] = yaml.safe_dump(self._prometheus_config(), sort_keys=False)
         for name, text in files.items():
             textfile.write(self.dir / name, text)

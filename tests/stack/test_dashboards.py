@@ -159,7 +159,7 @@ async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
         query = by_title[panel, ref].filled(told.variables)
         return ask(told.stack.prometheus_url, "query", query=query)
 
-    broken = {it["metric"]["class"]: it["value"][1] for it in now("Reservations are violated on")}
+    broken = {it["metric"]["class"]: it["value"][1] for it in now("Violated on")}
     assert broken["client"] != "0"
     # What was to be recovered before may still wait behind them.
     worst = now("The worst class gets")[0]["metric"]["class"]

@@ -25,13 +25,18 @@ def alertmanager_config(
     settings: RuleSettings,
     webhook: str = DEFAULT_WEBHOOK,
     receivers: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    runs_silence: bool = True,
 ) -> str:
-    """The configuration, with one webhook for each severity unless receivers are given."""
+    """The configuration, with one webhook for each severity unless receivers are given.
+
+    `runs_silence`: a test run silences the alerts that it causes on purpose.
+    """
     if receivers is None:
         receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
-        "inhibit_rules": _inhibitions(),
+        "inhibit_rules": [*_inhibitions(), *(_OF_RUNS if runs_silence else ())],
         "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
@@ -117,7 +122,6 @@ def _inhibitions() -> list[dict[str, Any]]:
         _rule(_flags("noout|nodown|noup"), _about("absence")),
         _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),
         _rule(_flags("noscrub|nodeep-scrub"), _about("scrub")),
-        _rule(_named("CephQosTestRun"), _about("load")),
     ]
 
 
@@ -140,3 +144,6 @@ def _about(subject: Subject) -> list[str]:
 
 def _flags(flags: str) -> list[str]:
     return [*_named("CephQosMaintenance"), f'flag=~"{flags}"']
+
+
+_OF_RUNS: Final = (_rule(_named("CephQosTestRun"), _about("load")),)

@@ -20,9 +20,9 @@ _HEIGHT = 5  # of the first row
 _TOP = (
     figure(
         About(
-            title="Reservations are violated on",
+            title="Violated on",
             reads="""For each class with a reservation: the number of OSDs on which it has
-            demand and gets less than its reservation.""",
+            demand and gets less than its reservation: which reservations are violated.""",
             blind="""classes without a reservation, and OSDs under WPQ: nothing is reserved there.
             Without demand nothing is violated.""",
             empty="no reservation",
@@ -148,13 +148,13 @@ _WHERE = (
             PanelColumn(source="cause", title="Cause", width=130),
             PanelColumn(source="by", title="By", width=180),
             PanelColumn(source="waited", title="OSDs waiting", unit=Unit.NONE),
-            PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
+            PanelColumn(source="shortfall", title="Shortfall", unit=Unit.OPS),
             PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
             PanelColumn(source="owed", title="Reservation", unit=Unit.OPS),
             PanelColumn(source="lag", title="Lag", unit=Unit.SECONDS),
             PanelColumn(source="violated", title="Violated in 1 h", unit=Unit.SECONDS),
         ),
-        sort=("OSDs waiting", "Missing"),
+        sort=("OSDs waiting", "Shortfall"),
     ),
 )
 
@@ -191,9 +191,9 @@ _HOSTS = (
         columns=(
             PanelColumn(source="instance", title="Exporter", width=125),
             PanelColumn(source="class", title="Class", width=140),
-            PanelColumn(source="violated", title="OSDs violated", width=95),
+            PanelColumn(source="violated", title="OSDs violated", width=120),
             PanelColumn(source="demand", title="In demand", width=90),
-            PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
+            PanelColumn(source="shortfall", title="Shortfall", unit=Unit.OPS),
             PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
             PanelColumn(source="reserved", title="Reserved", unit=Unit.OPS),
         ),
@@ -270,7 +270,7 @@ BOARD = Board(
     title="QoS overview",
     about="Which reservations are violated, on which OSD, why, and since when?",
     rows=(
-        BoardRow("Is a reservation violated, on which OSD, and why?", _TOP),
+        BoardRow("Reservations: violated on how many OSDs, which OSD to look at, and why", _TOP),
         BoardRow("Where, since when, and what took the rest", _WHERE),
         BoardRow("Who gets what", _WORK),
         BoardRow("Hosts and capacity", _HOSTS),

@@ -21,7 +21,11 @@ _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
 _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
 BROKEN: Final = PanelQuery(
-    f"max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})", "{{class}}"
+    f"""
+    max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}}) > 0
+    or on () 0 * max({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})
+    """,
+    "{{class}}",
 )
 WORST: Final = PanelQuery(
     f"""

@@ -26,6 +26,7 @@ SATURATED_WITHIN = 60.0
 DELIVERED = "avg(avg_over_time(osd:cephqos_saturated_ops:rate[5s]))"
 STORY_POOL = "story"
 CAPACITY_OPTION = "osd_mclock_max_capacity_iops_ssd"
+SHOWN_SECONDS = 20.0  # time to look at it
 FIRING_WITHIN = 150.0
 RESOLVED_WITHIN = 120.0
 VIOLATED = "CephQosReservationViolated"
@@ -66,13 +67,13 @@ class NotifiedAlert:
 
 
 def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
-    """What fires, by fingerprint; not the Watchdog."""
+    """What fires, by fingerprint; not what nobody is told of: the Watchdog, a test run, a flag."""
     return {
         alert["fingerprint"]: NotifiedAlert(
             alert["labels"], alert["annotations"], alert["status"]["state"] == "active"
         )
         for alert in json.loads(text)
-        if alert["labels"]["alertname"] != "Watchdog"
+        if alert["labels"].get("severity") != "none"
     }
 
 
@@ -118,7 +119,7 @@ async def tell_story(
         with phase(f"slow device of osd.{VICTIM}"):
             async with _full_load(lab, pool):
                 await _until(watch, True, FIRING_WITHIN)
-                await _watch_for(watch, 3.0)
+                await _watch_for(watch, SHOWN_SECONDS)
     finally:
         await lab.faults.throttle(VICTIM)
     tell("MENDED: the limit is removed, and the extra load has ended")
