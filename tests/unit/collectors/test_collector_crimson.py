@@ -192,7 +192,6 @@ def test_what_clients_waited_is_the_series_that_classic_osds_have_too() -> None:
             entry(name, 1500, op_class="client", shard="0"),
             entry(name, 500, op_class="client", shard="1"),
             entry(name, 9000, op_class="background_recovery", shard="0"),
-            entry(name, "odd", op_class="client", shard="2"),
         ]
     }
     found = collected(reply)
@@ -231,6 +230,40 @@ def test_stages_of_a_transaction_come_with_their_tails_on_request() -> None:
     shards = 3
     assert found[f'{name}_count{{stage="submit_journal",tail="all"}}'] == shards * 530
     assert found[f'{name}_bucket{{stage="build",tail="very_slow",le="0.1"}}'] == shards * 9
+
+
+# What a later build says
+def understood(reply: object) -> tuple[dict[str, float], set[str]]:
+    seen = view(reply)
+    found = samples(CrimsonCollector().collect(seen))
+    return found, set(seen.not_understood.found)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_all_of_a_recorded_build_is_understood(build: str) -> None:
+    assert understood(recorded(build))[1] == set()
+
+
+def test_a_class_of_a_later_build_is_counted_and_is_none_of_ours() -> None:
+    reply = one("osd_mclock_total_wait_ms", 5, op_class="dream", shard="0")
+    found, odd = understood(reply)
+    assert list(found) == [
+        'cephqos_crimson_osd_mclock_wait_seconds_total{op_class="dream",shard="0"}'
+    ]
+    assert odd == {"class"}
+
+
+def test_a_sum_over_shards_is_absent_where_one_of_them_cannot_be_read() -> None:
+    waits = [
+        entry("osd_mclock_total_wait_ms", value, op_class="client", shard=str(shard))
+        for shard, value in enumerate((1000, "much"))
+    ]
+    found, odd = understood({"metrics": waits})
+    assert "cephqos_qos_client_wait_seconds_total{}" not in found
+    assert odd == {"counter"}
+    found, odd = understood({"metrics": waits[:1]})
+    assert found["cephqos_qos_client_wait_seconds_total{}"] == 1
+    assert not odd
 
 
 # What is asked for

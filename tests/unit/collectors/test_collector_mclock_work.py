@@ -369,9 +369,8 @@ def test_reservations_of_another_shape_cost_the_classes_that_recovery_may_belong
 def test_a_queue_that_is_counted_no_more_costs_its_own_length() -> None:
     osd = RecordedOsd("reef")
     shards = queue_shards(osd)
-    del osd.counters(f"mclock-shard-queue-{shards[0].rpartition(':')[2]}")[
-        "mclock_client_queue_len"
-    ]
+    shard = shards[0].rpartition(":")[2]
+    del osd.counters(f"mclock-shard-queue-{shard}")["mclock_client_queue_len"]
     found = values(osd.scrape(MclockCollector(interval=0)), "cephqos_qos_queue_length")
     assert len(found) == 4 * len(shards) - 1
     assert osd.not_understood == {"counter"}

@@ -2,7 +2,8 @@
 
 Seastar's own add each bucket to the one before, as Prometheus wants them; those of SeaStore do not.
 The last entry, +Inf, is the number of samples in both. No reply says which form it has, so the
-figures have to.
+figures have to. Some builds of SeaStore put what is beyond the last bound into the bucket below it:
+what is in that one may be of any size.
 """
 
 from collections.abc import Iterable, Sequence
@@ -89,6 +90,24 @@ def cumulated(histogram: Histogram, form: bool) -> Histogram:
     counts = histogram.counts if cumulative else tuple(accumulate(histogram.counts))
     most = max(histogram.count, counts[-1] if counts else 0.0)
     return replace(histogram, counts=counts, count=most)
+
+
+def may_be_open(histogram: Histogram) -> bool | None:
+    """Whether the last bucket, each counted for itself, may hold more than its bound says.
+
+    False: what is beyond the last bound is nowhere but in the number of samples. None: no sample
+    tells. A sum above what the bounds allow proves what has to be assumed without it.
+    """
+    if not histogram.counts:
+        return None
+    if sum(histogram.counts) < histogram.count:
+        return False
+    return True if histogram.counts[-1] else None
+
+
+def without_last(histogram: Histogram) -> Histogram:
+    """With +Inf for the last bound."""
+    return replace(histogram, bounds=histogram.bounds[:-1], counts=histogram.counts[:-1])
 
 
 def thinned(bounds: Sequence[float]) -> list[int]:

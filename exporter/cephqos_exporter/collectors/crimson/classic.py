@@ -1,8 +1,7 @@
 """Series of classic OSDs that Crimson has figures for: rules and dashboards read the same names."""
 
 from collections.abc import Iterable
-from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from cephqos_exporter.collectors.crimson.buckets import read_histogram, unit_of
 from cephqos_exporter.collectors.crimson.names import MILLI, STAGES, WAITS
@@ -19,28 +18,45 @@ def as_classic(entries: Iterable[Entry], base: LabelText) -> Iterable[Family]:
 
     The help texts are those of the collector `mclock`.
     """
-    client: list[float] = []
-    throttle: list[float] = []
-    for entry in entries:
-        with suppress(Odd):
-            if entry.name == WAITS and _CLIENT in entry.labels:
-                client.append(number(entry.value) / MILLI)
-            elif entry.name == STAGES and _THROTTLED in entry.labels and _is_of_all(entry):
-                histogram = read_histogram(entry.value)
-                throttle.append(histogram.sum / unit_of([histogram], MILLI))
-    if client:
+    entries = list(entries)
+    client = _sum(
+        entry.value for entry in entries if entry.name == WAITS and _CLIENT in entry.labels
+    )
+    throttle = _sum_of_histograms(
+        entry.value
+        for entry in entries
+        if entry.name == STAGES and _THROTTLED in entry.labels and _is_of_all(entry)
+    )
+    if client is not None:
         text = (
             "Time that completed client operations waited in queues, summed over "
             "operations. Its rate is how many were waiting on average (Little's law). "
             "An operation that is requeued waits again."
         )
         name = "cephqos_qos_client_wait_seconds_total"
-        yield Family(name, "counter", text, [("", base, sum(client))])
-    if throttle:
+        yield Family(name, "counter", text, [("", base, client)])
+    if throttle is not None:
         labels = extend_labels(base, {"throttle": "seastore"})
         text = "Time that operations waited at a throttle, summed over operations."
         name = "cephqos_qos_throttle_wait_seconds_total"
-        yield Family(name, "counter", text, [("", labels, sum(throttle))])
+        yield Family(name, "counter", text, [("", labels, throttle)])
+
+
+def _sum(values: Iterable[Any]) -> float | None:
+    """Of all shards, in seconds; None without any, or if one cannot be read (it is unread)."""
+    try:
+        found = [number(value) / MILLI for value in values]
+    except Odd:
+        return None
+    return sum(found) if found else None
+
+
+def _sum_of_histograms(values: Iterable[Any]) -> float | None:
+    try:
+        found = [read_histogram(value) for value in values]
+    except Odd:
+        return None
+    return sum(one.sum / unit_of([one], MILLI) for one in found) if found else None
 
 
 def _is_of_all(entry: Entry) -> bool:

@@ -48,4 +48,5 @@ class CrimsonCollector(DaemonCollector[Kept], name="crimson", help="Metrics of C
 
     def families(self, view: DaemonView, state: Kept) -> Iterable[Family]:
         reply = view.reply(METRICS)
-        return ReplyFamilies(state, self._wanted, self.shard_histograms).families(reply)
+        odd = view.not_understood
+        return ReplyFamilies(state, self._wanted, self.shard_histograms, odd).families(reply)

@@ -9,10 +9,13 @@ from cephqos_exporter.collectors.crimson import names
 from cephqos_exporter.collectors.crimson.buckets import (
     Histogram,
     cumulated,
+    is_cumulative,
+    may_be_open,
     read_histogram,
     thinned,
     told_form,
     unit_of,
+    without_last,
 )
 from cephqos_exporter.collectors.crimson.classic import as_classic
 from cephqos_exporter.collectors.crimson.names import PREFIX, STAGES, TABLE, Shown
@@ -25,6 +28,7 @@ from cephqos_exporter.collectors.crimson.reply import (
 )
 from cephqos_exporter.families import Family, FamilyType
 from cephqos_exporter.labels import LabelText, extend_labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 _UNREAD: Final = f"{PREFIX}metrics_unread"
 _SHARDS: Final = frozenset({"shard", "shard_store_index"})
@@ -68,6 +72,7 @@ class Kept:
 
     base: LabelText
     forms: dict[str, bool] = field(default_factory=dict)  # of histograms, once figures proved it
+    closed: set[str] = field(default_factory=set)  # histograms whose last bucket keeps its bound
     _highest: dict[tuple[str, LabelText], float] = field(default_factory=dict)
     _labels: dict[tuple[Labels, str], LabelText] = field(default_factory=dict)
     _texts: dict[frozenset[tuple[str, str]], LabelText] = field(default_factory=dict)
@@ -101,15 +106,18 @@ def _in_our_words(labels: Labels) -> Iterable[tuple[str, str]]:
     """Crimson's class beside the one of cephqos."""
     for key, text in labels:
         yield key, text
-        if key == "op_class":
-            yield "class", _CLASSES.get(text, text)
+        if key == "op_class" and text in _CLASSES:
+            yield "class", _CLASSES[text]
 
 
 class ReplyFamilies:
     """Made for one reply."""
 
-    def __init__(self, kept: Kept, wanted: Callable[[str], bool], apart: bool) -> None:
+    def __init__(
+        self, kept: Kept, wanted: Callable[[str], bool], apart: bool, odd: NotUnderstood
+    ) -> None:
         self._kept = kept
+        self._odd = odd
         self._wanted = wanted
         self._apart = apart
         self._families: dict[str, Family] = {}
@@ -123,6 +131,9 @@ class ReplyFamilies:
         self._unread += len(read) - len(entries)
         histograms: dict[str, list[Entry]] = {}
         for entry in entries:
+            for key, text in entry.labels:
+                if key == "op_class" and text not in _CLASSES:
+                    self._odd.add("class", text)
             if isinstance(entry.value, dict):
                 histograms.setdefault(entry.name, []).append(entry)
         # First, because each takes several names.
@@ -136,6 +147,8 @@ class ReplyFamilies:
             _UNREAD, "gauge", "Metrics of the reply that could not be read, or came twice."
         )
         unread.add(self._kept.base, self._unread)
+        if self._unread:
+            self._odd.add("counter", _UNREAD, self._unread)
         families = [*self._families.values(), *as_classic(entries, self._kept.base), unread]
         return [family for family in families if family.samples]
 
@@ -179,8 +192,18 @@ class ReplyFamilies:
         divisor = shown.divisor
         if name.startswith(_SEASTORES):
             divisor = unit_of((one for _, one in read), divisor)
+        # Stages are known to count what is beyond the last bound beside the buckets only.
+        if not form and name != STAGES and self._is_open(name, [one for _, one in read]):
+            read = [(labels, without_last(one)) for labels, one in read]
         for labels, one in self._together(read, form).items():
             self._write(family, labels, one, divisor)
+
+    def _is_open(self, name: str, read: Iterable[Histogram]) -> bool:
+        """Whether the last bucket of the metric may hold what is beyond its bound."""
+        told = {may_be_open(one) for one in read if is_cumulative(one) is not True}
+        if False in told:
+            self._kept.closed.add(name)
+        return True in told and name not in self._kept.closed
 
     def _read(self, entries: Iterable[Entry]) -> list[tuple[Labels, Histogram]]:
         read = []
