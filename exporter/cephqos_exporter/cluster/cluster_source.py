@@ -161,7 +161,7 @@ class ClusterSource:
             )
             yield single("cephqos_cluster_pools_left_out", "gauge", text, labels.base, left_out)
         yield from osd_map_families(state.osd_map, labels)
-        yield from cluster_families(state.status, labels)
+        yield from cluster_families(state.status, labels, self.not_understood)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:
             yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)

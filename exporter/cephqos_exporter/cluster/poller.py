@@ -198,7 +198,7 @@ class Poller:
         totals = parse_pool_totals(await self._ask_manager(POOL_TOTALS))
         osd_map = await self._read_osd_map(status, totals.keys() - self._pools(), now)
         await self._read_options(now)
-        self._recovery.update(totals, now)
+        self._recovery.update(totals, now, self.not_understood)
         await self._read_scrubs(status)
         await self._rotate(osd_map)
         self._scrub.tick(self._clock(), osd_map.pools)

@@ -8,6 +8,7 @@ from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states, whole
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 # States that belong to recovery, or that keep data from being whole or reachable.
 STATES: Final = (
@@ -26,12 +27,29 @@ STATES: Final = (
     "remapped",
     "peering",
     "activating",
+    "peered",
     "inconsistent",
+    "repair",
+    "failed_repair",
     "incomplete",
     "down",
     "stale",
     "unknown",
 )
+# Shown for the cluster only: these come and go while nothing is wrong, and are no reason to look at
+# every pool. unclean: all that are not clean, as Ceph counts them.
+_UNCLEAN: Final = "unclean"
+CLUSTER_STATES: Final = (
+    *STATES,
+    "creating",
+    "laggy",
+    "wait",
+    "snaptrim",
+    "snaptrim_wait",
+    "snaptrim_error",
+    _UNCLEAN,
+)
+_KNOWN: Final = frozenset({*CLUSTER_STATES, "active", "clean", "scrubbing", "deep", "premerge"})
 # Shown for every pool; the others from the first time that the pool has any.
 POOL_STATES: Final = ("recovering", "recovery_wait", "backfilling", "backfill_wait")
 
@@ -110,12 +128,20 @@ class RecoveryTotals:
         self._counters: dict[tuple[int, str], _Counter] = {}
         self._seen_states: dict[int, set[str]] = {}
 
-    def update(self, sums: Mapping[int, Mapping[str, int]], now: float) -> None:
-        """Take in the sums over each pool's placement groups; KeyError if one is missing."""
-        sums = {pool: {key: whole(values[key]) for key in _NEEDED} for pool, values in sums.items()}
+    def update(self, sums: Mapping[int, Mapping[str, int]], now: float, odd: NotUnderstood) -> None:
+        """Take in the sums over each pool's placement groups; one that is missing is left out."""
+        missing = {key for key in _NEEDED if any(key not in values for values in sums.values())}
+        for key in missing:
+            odd.add("counter", key)
+        sums = {
+            pool: {key: whole(values[key]) for key in _NEEDED if key not in missing}
+            for pool, values in sums.items()
+        }
         self.sums = sums
         for pool, values in sums.items():
             for key, _, _ in _SUMS:
+                if key in missing:
+                    continue
                 value = values[key]
                 counter = self._counters.setdefault((pool, key), _Counter(value))
                 counter.follow(value)
@@ -132,12 +158,14 @@ class RecoveryTotals:
         for key, name, text in _LEFT:
             family = Family(name, "gauge", text)
             for pool, values in known:
-                family.add(labels.of("pool", pool.name), values[key])
+                if key in values:
+                    family.add(labels.of("pool", pool.name), values[key])
             yield family
         for key, name, text in _SUMS:
             family = Family(name, "counter", text)
-            for pool, _ in known:
-                family.add(labels.of("pool", pool.name), self._counters[pool.id, key].total)
+            for pool, values in known:
+                if key in values:
+                    family.add(labels.of("pool", pool.name), self._counters[pool.id, key].total)
             yield family
         yield from self._rate_families([pool for pool, _ in known], labels)
 
@@ -167,15 +195,17 @@ class RecoveryTotals:
             if bytes_rate is not None:
                 size.add(text, bytes_rate)
             moving = self.rates.since_begun((pool.id, "num_objects_recovered"))
-            left = time_left(self.left(pool.id), moving)
-            if left is not None:
-                eta.add(text, left)
+            left = self.left(pool.id)
+            seconds = None if left is None else time_left(left, moving)
+            if seconds is not None:
+                eta.add(text, seconds)
         return objects, size, eta
 
-    def left(self, pool: int) -> int:
+    def left(self, pool: int) -> int | None:
         """Copies still to be made or moved."""
         sums = self.sums[pool]
-        return sums["num_objects_degraded"] + sums["num_objects_misplaced"]
+        degraded, misplaced = sums.get("num_objects_degraded"), sums.get("num_objects_misplaced")
+        return None if degraded is None or misplaced is None else degraded + misplaced
 
     def pool_state_family(
         self, counts: Mapping[int, Mapping[str, int]], pools: Mapping[int, Pool], labels: Labels
@@ -203,15 +233,21 @@ def is_recovering(status: ClusterStatus) -> bool:
     return not count_states(status.pgs_by_state).keys().isdisjoint(STATES)
 
 
-def cluster_families(status: ClusterStatus, labels: Labels) -> Iterable[Family]:
+def cluster_families(status: ClusterStatus, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
     """Placement groups of the cluster by state, and why those recover that do."""
     counts = count_states(status.pgs_by_state)
+    for state in counts.keys() - _KNOWN:
+        odd.add("state", state)
+    counts[_UNCLEAN] = sum(
+        count for names, count in status.pgs_by_state.items() if "clean" not in names.split("+")
+    )
     by_state = Family(
         "cephqos_recovery_cluster_pgs",
         "gauge",
-        "Placement groups in a state of recovery; one in several states counts in each.",
+        "Placement groups in a state of recovery, or that keeps data from being whole, reachable "
+        "or trimmed; one in several states counts in each. unclean: all that are not clean.",
     )
-    for state in STATES:
+    for state in CLUSTER_STATES:
         by_state.add(labels.of("state", state), counts.get(state, 0))
     total = Family("cephqos_cluster_pgs", "gauge", "Placement groups of the cluster.")
     total.add(labels.base, status.pgs)

@@ -135,7 +135,9 @@ def parse_pool_totals(reply: Mapping[str, Any]) -> dict[int, Mapping[str, int]]:
 
 def parse_pgs(reply: Mapping[str, Any]) -> list[PgStat]:
     """Placement groups as `pg ls` and its kind list them: no list at all where there are none."""
-    return [_parse_pg(row) for row in reply.get("pg_stats", ())]
+    if reply.keys() <= {"pg_ready"}:
+        return []
+    return [_parse_pg(row) for row in reply["pg_stats"]]
 
 
 def _parse_pg(row: Mapping[str, Any]) -> PgStat:
@@ -176,9 +178,9 @@ def _parse_duration(row: Mapping[str, Any]) -> float | None:
 
 
 def parse_stamp(text: str) -> float:
-    """Seconds since the epoch; 0 for what has never been."""
+    """Seconds since the epoch; 0 for what has never been, which Ceph writes as a number."""
     if "T" not in text:
-        return 0.0
+        return float(text)
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

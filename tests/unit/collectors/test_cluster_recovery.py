@@ -10,13 +10,14 @@ from tests.recorded import RELEASES
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.recovery import (
-    STATES,
+    CLUSTER_STATES,
     RecoveryTotals,
     cluster_families,
     is_recovering,
 )
 from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals, parse_status
 from cephqos_exporter.labels import Labels, LabelText
+from cephqos_exporter.not_understood import NotUnderstood
 
 from ..osd_views import samples
 from .cluster_replies import NOW, P1, recorded
@@ -46,7 +47,7 @@ def status(**pgs_by_state: int) -> ClusterStatus:
 def test_totals_are_the_clusters_own(release: str) -> None:
     totals = RecoveryTotals()
     reply = parse_pool_totals(recorded(release, "recovery", "pools"))
-    totals.update(reply, NOW)
+    totals.update(reply, NOW, NotUnderstood())
     found = samples(totals.families({2: P1}, LABELS))
     for key, name in (
         ("num_objects_degraded", "degraded_objects"),
@@ -64,8 +65,8 @@ def test_an_exporter_that_starts_again_shows_no_work_of_before() -> None:
     """
     before, after = RecoveryTotals(), RecoveryTotals()
     for second, value in enumerate((1000, 800, 900)):
-        before.update({2: sums(value)}, NOW + second)
-    after.update({2: sums(900)}, NOW + 3)
+        before.update({2: sums(value)}, NOW + second, NotUnderstood())
+    after.update({2: sums(900)}, NOW + 3, NotUnderstood())
     name = f"cephqos_recovery_pool_objects_total{POOL}"
     assert samples(before.families({2: P1}, LABELS))[name] == 100
     assert samples(after.families({2: P1}, LABELS))[name] == 0
@@ -73,11 +74,11 @@ def test_an_exporter_that_starts_again_shows_no_work_of_before() -> None:
 
 def test_a_rate_and_a_time_of_arrival_come_from_two_readings() -> None:
     totals = RecoveryTotals()
-    totals.update({2: sums(0, 400, 600)}, NOW)
+    totals.update({2: sums(0, 400, 600)}, NOW, NotUnderstood())
     first = samples(totals.families({2: P1}, LABELS))
     assert f"cephqos_recovery_pool_objects_per_second{POOL}" not in first
     assert f"cephqos_recovery_pool_eta_seconds{POOL}" not in first
-    totals.update({2: sums(100, 300, 600)}, NOW + 10)
+    totals.update({2: sums(100, 300, 600)}, NOW + 10, NotUnderstood())
     found = samples(totals.families({2: P1}, LABELS))
     assert found[f"cephqos_recovery_pool_objects_per_second{POOL}"] == 10
     assert found[f"cephqos_recovery_pool_bytes_per_second{POOL}"] == 655360
@@ -87,8 +88,8 @@ def test_a_rate_and_a_time_of_arrival_come_from_two_readings() -> None:
 def test_a_recovery_that_has_just_begun_is_not_thought_slow_for_the_idle_time_before() -> None:
     totals = RecoveryTotals()
     for second in range(0, 50, 5):
-        totals.update({2: sums(0, 1000)}, NOW + second)
-    totals.update({2: sums(100, 900)}, NOW + 50)
+        totals.update({2: sums(0, 1000)}, NOW + second, NotUnderstood())
+    totals.update({2: sums(100, 900)}, NOW + 50, NotUnderstood())
     found = samples(totals.families({2: P1}, LABELS))
     assert found[f"cephqos_recovery_pool_objects_per_second{POOL}"] == 2
     assert found[f"cephqos_recovery_pool_eta_seconds{POOL}"] == 45
@@ -114,7 +115,7 @@ def test_a_sum_that_falls_with_a_placement_group_does_not_make_work() -> None:
     totals = RecoveryTotals()
     shown: list[float] = []
     for value in (1000, 1100, 700, 700, 750):
-        totals.update({2: sums(value)}, NOW + len(shown))
+        totals.update({2: sums(value)}, NOW + len(shown), NotUnderstood())
         found = samples(totals.families({2: P1}, LABELS))
         shown.append(found[f"cephqos_recovery_pool_objects_total{POOL}"])
     assert shown == [0, 100, 100, 100, 150]
@@ -122,9 +123,9 @@ def test_a_sum_that_falls_with_a_placement_group_does_not_make_work() -> None:
 
 def test_a_pool_that_is_gone_leaves_nothing_behind() -> None:
     totals = RecoveryTotals()
-    totals.update({2: sums(5)}, NOW)
+    totals.update({2: sums(5)}, NOW, NotUnderstood())
     totals.pool_state_family({2: {"degraded": 1}}, {2: P1}, LABELS)
-    totals.update({}, NOW + 1)
+    totals.update({}, NOW + 1, NotUnderstood())
     assert not samples(totals.families({2: P1}, LABELS))
     assert not totals._counters
     assert not totals._seen_states
@@ -134,7 +135,7 @@ def test_a_pool_that_is_gone_leaves_nothing_behind() -> None:
 def test_the_counter_never_falls_and_grows_by_every_rise(values: list[int]) -> None:
     totals, last = RecoveryTotals(), 0.0
     for second, value in enumerate(values):
-        totals.update({2: sums(value)}, NOW + second)
+        totals.update({2: sums(value)}, NOW + second, NotUnderstood())
         total = totals._counters[2, "num_objects_recovered"].total
         assert total >= last
         last = total
@@ -152,14 +153,72 @@ def test_every_state_of_the_cluster_has_a_series_and_combined_ones_count_in_each
                 active_and_recovery_wait_and_degraded=3,
             ),
             LABELS,
+            NotUnderstood(),
         )
     )
     name = "cephqos_recovery_cluster_pgs"
-    assert len([key for key in found if key.startswith(name)]) == len(STATES)
+    assert len([key for key in found if key.startswith(name)]) == len(CLUSTER_STATES)
     assert found[f'{name}{{state="backfilling"}}'] == 3
     assert found[f'{name}{{state="degraded"}}'] == 5
     assert found[f'{name}{{state="down"}}'] == 0
     assert found["cephqos_cluster_pgs{}"] == 11
+
+
+@pytest.mark.parametrize(
+    ("names", "states"),
+    [
+        ("undersized+degraded+peered", {"undersized", "degraded", "peered", "unclean"}),
+        ("active+clean+scrubbing+deep+repair", {"repair"}),
+        ("active+clean+inconsistent+failed_repair", {"inconsistent", "failed_repair"}),
+        ("active+clean+snaptrim", {"snaptrim"}),
+        ("active+clean+snaptrim_wait", {"snaptrim_wait"}),
+        ("active+clean+snaptrim_error", {"snaptrim_error"}),
+        ("active+clean+laggy", {"laggy"}),
+        ("active+clean+wait", {"wait"}),
+        ("creating+peering", {"creating", "peering", "unclean"}),
+        ("active+clean+premerge+peered", {"peered"}),
+        ("unknown", {"unknown", "unclean"}),
+        ("active+remapped", {"remapped", "unclean"}),
+    ],
+)
+def test_a_state_that_keeps_data_from_clients_is_shown(names: str, states: set[str]) -> None:
+    odd = NotUnderstood()
+    found = samples(cluster_families(ClusterStatus("f", 1, True, 7, {names: 7}), LABELS, odd))
+    name = "cephqos_recovery_cluster_pgs"
+    shown = {key for key, count in found.items() if key.startswith(name) and count}
+    assert shown == {f'{name}{{state="{state}"}}' for state in states}
+    assert not odd.found
+
+
+def test_a_state_of_a_later_release_is_counted_and_makes_no_series() -> None:
+    odd = NotUnderstood()
+    found = samples(cluster_families(status(active_and_hovering=3), LABELS, odd))
+    assert not [key for key in found if "hovering" in key]
+    assert found['cephqos_recovery_cluster_pgs{state="unclean"}'] == 3
+    assert odd.found == {"state": (1, "hovering")}
+
+
+@pytest.mark.parametrize(
+    ("key", "lost"),
+    [
+        ("num_keys_recovered", {"cephqos_recovery_pool_keys_total"}),
+        (
+            "num_objects_misplaced",
+            {"cephqos_recovery_pool_misplaced_objects", "cephqos_recovery_pool_eta_seconds"},
+        ),
+    ],
+)
+def test_a_sum_that_is_missing_costs_its_own_figures(key: str, lost: set[str]) -> None:
+    shown, odd = [], NotUnderstood()
+    for left_out in ("", key):
+        totals = RecoveryTotals()
+        for second in range(2):
+            values = {k: n for k, n in sums(second, 4, 6).items() if k != left_out}
+            totals.update({2: values}, NOW + second, odd)
+        families = totals.families({2: P1}, LABELS)
+        shown.append({family.name for family in families if family.samples})
+    assert shown[0] - shown[1] == lost
+    assert odd.found == {"counter": (2, key)}
 
 
 def test_what_recovers_because_data_is_at_risk_is_told_from_what_is_merely_misplaced() -> None:
@@ -172,6 +231,7 @@ def test_what_recovers_because_data_is_at_risk_is_told_from_what_is_merely_mispl
                 active_and_recovering_and_degraded=3,
             ),
             LABELS,
+            NotUnderstood(),
         )
     )
     name = "cephqos_recovery_cluster_active_pgs"
@@ -186,6 +246,7 @@ def test_scrubs_of_the_cluster_are_told_by_level() -> None:
         cluster_families(
             status(active_and_clean_and_scrubbing=2, active_and_clean_and_scrubbing_and_deep=3),
             LABELS,
+            NotUnderstood(),
         )
     )
     assert found['cephqos_scrub_cluster_pgs{level="shallow"}'] == 2

@@ -140,6 +140,17 @@ def test_stamps_are_utc_and_never_is_zero() -> None:
     assert parse_stamp("0.000000") == 0
 
 
+def test_what_is_no_list_of_placement_groups_is_not_taken_for_none() -> None:
+    with pytest.raises(KeyError):
+        parse_pgs({"pg_ready": True, "placement_groups": []})
+
+
+def test_a_time_in_another_form_is_not_taken_for_never() -> None:
+    for text in ("yesterday", "", "2026-11-21 03:02:45"):
+        with pytest.raises(ValueError, match="could not convert"):
+            parse_stamp(text)
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_states_by_pool_add_up_to_those_of_the_cluster(release: str) -> None:
     brief = recorded(release, "recovery", "brief")["pg_stats"]
