@@ -1,8 +1,9 @@
-"""Where a part of a cluster is known, or shown: a manager that has just started, many pools."""
+"""Where a part of a cluster is known, shown or understood."""
 
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.labels import Labels, LabelText
@@ -64,3 +65,21 @@ async def test_of_many_pools_those_with_most_placement_groups_are_shown_and_it_s
     few = source(RecordedReader())
     assert not [key for key in await read(few) if "pools_left_out" in key]
     await few.close()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_all_of_a_recorded_cluster_is_understood(release: str) -> None:
+    for moment in ("idle", "scrub", "recovery"):
+        reader = RecordedReader(release, moment)
+        found = source(reader)
+        await read(found)
+        assert not found.not_understood.found
+        await found.close()
+
+
+async def test_a_reply_that_makes_no_sense_is_counted_and_the_cluster_is_down() -> None:
+    reader = RecordedReader()
+    reader.change = lambda name, reply: {} if name == "osd_dump" else reply
+    polling = poller(reader)
+    assert not await polling.poll()
+    assert list(polling.not_understood.found) == ["reply"]
