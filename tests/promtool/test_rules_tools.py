@@ -16,7 +16,7 @@ from tests.rules.judged import rules_case
 
 from cephqos_alerts.output.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.rules.render import render
-from cephqos_alerts.rules.rule import Alert, RuleGroup
+from cephqos_alerts.rules.rule import NOT_SENT, Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import yamlfile
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
@@ -56,7 +56,7 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
     release: str, tmp_path: Path
 ) -> None:
     alert = Alert(
-        name="Linked", about=(), expr="up == 0", severity="critical", summary="", description=""
+        name="Linked", about=(), expr="up == 0", urgency=NOT_SENT, summary="", description=""
     )
     group = RuleGroup(name="links", rules=[alert])
     document = render([group], RuleSettings(dashboard_url="https://grafana/d"))
@@ -67,7 +67,7 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
         "dashboard_url": f"https://grafana/d/cephqos-osd?var-cluster=c1&var-osd=osd.3&{around}",
     }
     labels = {"cluster": "c1", "ceph_daemon": "osd.3"}
-    expected = {"exp_labels": labels | {"severity": "critical"}, "exp_annotations": annotations}
+    expected = {"exp_labels": labels | {"severity": "none"}, "exp_annotations": annotations}
     case = {
         "interval": "15s",
         "input_series": [{"series": 'up{cluster="c1",ceph_daemon="osd.3"}', "values": "0x500"}],
@@ -103,18 +103,18 @@ _LOOKED_UP = {
         (
             "CephQosReservationViolated",
             "reservation: it is 300 normalised ops/s short. It gets 50% of its reservation."
-            " Violated for 10m 0s of the last 1h. Likely cause: limit.",
-            "reservation. Likely cause: limit.",
+            " Violated for 10m 0s of the last 1h. Where: osd.3 on host h, cluster c1. Since: ",
+            "reservation. Where: osd.3, cluster c1. Since: at least 5m ago. Likely cause: limit.",
         ),
         (
             "CephQosReplicaSlow",
-            "or not. A replica write takes 2s on it, 40 times the median of its peers. Neither",
-            "or not. Neither",
+            "or not. A replica write takes 2s on it, 40 times the median of its peers. Where:",
+            "or not. Where:",
         ),
         (
             "CephQosReservationViolatedRepeatedly",
-            "alert of their own. Likely cause: cpu.",
-            "alert of their own.",
+            "Likely cause: cpu. Can it wait",
+            "within the last 1h. Can it wait",
         ),
         (
             "CephQosHeldAtLimit",
@@ -124,8 +124,8 @@ _LOOKED_UP = {
         ("CephQosDaemonNotAnswering", "at h:1: hangs. Its clients", "at h:1. Its clients"),
         (
             "CephQosLatencySloBurn",
-            "times too fast. Likely cause of client waits, on most OSDs: cpu by osd.4.",
-            "times too fast.",
+            "Likely cause: cpu by osd.4, on most OSDs whose clients wait. Can it wait",
+            "within the last 1h. Can it wait",
         ),
     ],
 )

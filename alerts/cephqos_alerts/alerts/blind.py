@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerCluster
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, QosSeries
 
@@ -32,7 +32,13 @@ BLIND: Final = RuleGroup(
               and sum_over_time(up{job=~"@job@"}[@hold@]) > 0
               and up{job=~"@job@"} offset @long_hold@
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="scrapes time out, or are further apart than the rules expect",
+            first=FirstCommand(
+                line="cephqos doctor prometheus http://localhost:9090", on="prometheus"
+            ),
+            within="@long_hold@",
             dashboard="exporter",
             summary="{{ $labels.instance }}: {{ $value }} good scrapes in @long_hold@ are too few"
             " for the rules",
@@ -57,12 +63,18 @@ BLIND: Final = RuleGroup(
                 unless on ({OSD}) {PerClass.ATTAINED_OPS}
             )
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="the collector mclock is off or fails, or Prometheus drops its series",
+            first=FirstCommand(
+                line=f"curl -sS http://{{{{ $labels.instance }}}}/metrics | grep ^{QosSeries.OPS}",
+                on="prometheus",
+            ),
             hold=600,
             dashboard="exporter",
             summary="{{ $labels.instance }}: {{ $value }} OSDs answer, but their work is not known",
             description="""
-            {{ $value }} OSDs of cluster {{ $labels.cluster }} at {{ $labels.instance }} answer, and
+            {{ $value }} OSDs at {{ $labels.instance }} answer, and
             there is no rate of the work that their classes get. Without it no reservation can be
             judged. The collector mclock may be off or failing, its series may be dropped when
             scraped, or the interval of the scrapes may be too long for the rules.
@@ -76,7 +88,11 @@ BLIND: Final = RuleGroup(
               resets({QosSeries.DELIVERED_OPS}[@hour@])
             ) > @restarts@
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="the exporter lacks memory, or an OSD crashes",
+            first=FirstCommand(line="journalctl -u '*cephqos-exporter*' -n 50", on="host"),
+            within="@hour@",
             dashboard="exporter",
             summary="{{ $labels.instance }}: counters restarted {{ $value }} times in @hour@",
             description="""
@@ -91,7 +107,12 @@ BLIND: Final = RuleGroup(
             expr=f"""
             count by (cluster, instance) ({DaemonSeries.UP}{{exported_cluster!=""}})
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="honor_labels is not true for this job",
+            first=FirstCommand(
+                line="cephqos doctor prometheus http://localhost:9090", on="prometheus"
+            ),
             hold=300,
             dashboard="exporter",
             summary="{{ $labels.instance }}: Prometheus' own cluster label hides the FSID",

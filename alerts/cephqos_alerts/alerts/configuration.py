@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import Alert, RecordedSeries
+from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
@@ -25,12 +25,15 @@ CAPACITY: Final = (
           )
           and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="{causes.CAPACITY}"}})
         """,
-        severity="warning",
+        urgency=MORNING,
+        likely="the benchmark at boot measured a cache",
+        first=FirstCommand(line="ceph config dump"),
+        held="hold",
         labels={"cause": causes.CAPACITY.name},
         summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
         " the most it delivered in the last @day@",
         description="""
-        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} is saturated. Its configured
+        {{ $labels.ceph_daemon }} is saturated. Its configured
         capacity (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most
         that it delivered under saturation in the last @day@. Every reservation and limit derived
         from it is too large by that factor.
@@ -92,11 +95,13 @@ SETTINGS: Final = (
           max by ({OSD}) ({DisksSeries.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
         )
         """,
-        severity="warning",
+        urgency=MORNING,
+        likely="the benchmark at boot was skipped, or its result was rejected",
+        first=FirstCommand(line="ceph log last 1000 warn cluster"),
         hold=900,
         summary="{{ $labels.ceph_daemon }} uses a default capacity that was never measured",
         description="""
-        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} uses Ceph's default capacity for
+        {{ $labels.ceph_daemon }} uses Ceph's default capacity for
         {{ $labels.media }}, so its reservations and limits are guesses. The benchmark at boot was
         skipped, or its result was rejected; only the cluster log says which.
         """,
@@ -110,13 +115,16 @@ SETTINGS: Final = (
         ) > 1
         {_NO_RESTARTS}
         """,
-        severity="warning",
+        urgency=MORNING,
+        where="cluster",
+        likely="an override for some OSDs, or ceph.conf on their hosts",
+        first=FirstCommand(line="ceph config dump"),
         hold=900,
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.media }} OSDs run {{ $value }} different"
         " schedulers or profiles",
         description="""
-        The {{ $labels.media }} OSDs of cluster {{ $labels.cluster }} use {{ $value }} different
+        The {{ $labels.media }} OSDs use {{ $value }} different
         combinations of scheduler and profile. Clients get the weakest of these settings.
         This alert is silent for @hour@ after an OSD restart, as in a rolling upgrade.
         """,
@@ -130,12 +138,15 @@ SETTINGS: Final = (
         ) > 1
         {_NO_RESTARTS}
         """,
-        severity="warning",
+        urgency=MORNING,
+        where="cluster",
+        likely="an upgrade that has not reached all OSDs",
+        first=FirstCommand(line="ceph versions"),
         hold=900,
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }} runs both WPQ and mClock",
         description="""
-        Some OSDs of cluster {{ $labels.cluster }} run WPQ and others mClock. WPQ reserves
+        Some OSDs run WPQ and others mClock. WPQ reserves
         nothing, so a client whose data is on both has no reservation.
         """,
     ),
@@ -146,12 +157,16 @@ SETTINGS: Final = (
         sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})) > @oversubscribed@
           and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{profile="custom"}}
         """,
-        severity="warning",
+        urgency=MORNING,
+        likely="the values of the custom profile",
+        first=FirstCommand(
+            line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_scheduler_client_res"
+        ),
         hold=300,
         summary="{{ $labels.ceph_daemon }}: the custom profile reserves"
         " {{ $value | humanizePercentage }} of the OSD",
         description="""
-        The reservations of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }} add up to
+        The reservations of {{ $labels.ceph_daemon }} add up to
         {{ $value | humanizePercentage }} of its capacity. Under load at least one class cannot get
         its reservation. (The built-in profiles of 20.2 exceed 100 % by design.)
         """,

@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import Alert, RuleGroup
+from cephqos_alerts.rules.rule import (
+    MORNING,
+    NOT_SENT,
+    SOME_DAY,
+    Alert,
+    FirstCommand,
+    RuleGroup,
+    Urgency,
+)
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries, RunSeries
 
 # The reason can change while a daemon does not answer, so it is no label of the alert.
@@ -19,7 +27,12 @@ COVERAGE: Final = RuleGroup(
             name="CephQosExporterDown",
             about=(),
             expr='up{job=~"@job@"} == 0',
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="the exporter or its host is down, or a firewall is between",
+            first=FirstCommand(
+                line="curl -sS http://{{ $labels.instance }}/-/healthy", on="prometheus"
+            ),
             hold=300,
             dashboard="exporter",
             summary="no answer from the exporter at {{ $labels.instance }}",
@@ -32,7 +45,14 @@ COVERAGE: Final = RuleGroup(
             name="CephQosNothingScraped",
             about=(),
             expr='absent(up{job=~"@job@"})',
-            severity="warning",
+            urgency=MORNING,
+            where="prometheus",
+            likely="the scrape job is gone or has another name",
+            first=FirstCommand(
+                line="curl -sS http://localhost:9090/api/v1/targets?state=active"
+                """ | grep -o '"scrapePool":"[^"]*"' | sort | uniq -c""",
+                on="prometheus",
+            ),
             hold=900,
             dashboard="exporter",
             summary="no exporter of cephqos is scraped",
@@ -48,11 +68,17 @@ COVERAGE: Final = RuleGroup(
             max by ({OSD}, instance) ({DaemonSeries.UP}) == 0
               unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP}) == 1
             """,
-            severity="critical",
+            urgency=Urgency(
+                clients_suffer=True,
+                ends_tonight=True,
+                but="unless the reason is permission or costly",
+            ),
+            likely="the OSD hangs, or its device does",
+            first=FirstCommand(line="ceph osd tree"),
             hold=120,
             summary="{{ $labels.ceph_daemon }} does not answer",
             description=f"""
-            {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} does not answer on
+            {{{{ $labels.ceph_daemon }}}} does not answer on
             its admin socket at {{{{ $labels.instance }}}}{_REASONS}. Its clients are probably
             waiting too.
             """,
@@ -62,10 +88,10 @@ COVERAGE: Final = RuleGroup(
             name="CephQosOsdDown",
             about=(),
             expr=f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0",
-            severity="none",
+            urgency=NOT_SENT,
             summary="{{ $labels.ceph_daemon }} is down in the map",
             description="""
-            {{ $labels.ceph_daemon }} is down in the map of cluster {{ $labels.cluster }}. This
+            {{ $labels.ceph_daemon }} is down in the map. This
             alert is not sent. It silences the alerts about that OSD.
             """,
         ),
@@ -73,7 +99,10 @@ COVERAGE: Final = RuleGroup(
             name="CephQosScrapeNearDeadline",
             about=(),
             expr='scrape_duration_seconds{job=~"@job@"} > @scrape_seconds@',
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="too many OSDs or collectors for one CPU, or other programs take it",
+            first=FirstCommand(line="top -b -n 1 | head -20", on="host"),
             hold=300,
             dashboard="exporter",
             summary="scraping {{ $labels.instance }} takes {{ $value | humanizeDuration }}",
@@ -86,7 +115,8 @@ COVERAGE: Final = RuleGroup(
             name="CephQosMaintenance",
             about=(),
             expr=f"max by (cluster, flag) ({ClusterSeries.FLAG}) == 1",
-            severity="none",
+            urgency=NOT_SENT,
+            where="cluster",
             dashboard="cluster",
             summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
             description="""
@@ -98,7 +128,8 @@ COVERAGE: Final = RuleGroup(
             name="CephQosTestRun",
             about=(),
             expr=f"max by (cluster, run, scenario) ({RunSeries.INFO}) == 1",
-            severity="none",
+            urgency=NOT_SENT,
+            where="cluster",
             dashboard="cluster",
             summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",
             description="""
@@ -110,7 +141,8 @@ COVERAGE: Final = RuleGroup(
             name="Watchdog",
             about=(),
             expr="vector(1)",
-            severity="none",
+            urgency=NOT_SENT,
+            where="prometheus",
             dashboard="exporter",
             labels={"cluster": ""},
             summary="alerting works, from rule to receiver",
@@ -134,12 +166,14 @@ SLOW_COVERAGE: Final = RuleGroup(
             max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1
               unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP})
             """,
-            severity="warning",
+            urgency=MORNING,
+            likely="its host has no exporter, or is no target of Prometheus",
+            first=FirstCommand(line="ceph osd find {{ $labels.ceph_daemon }}"),
             hold=600,
             dashboard="cluster",
             summary="{{ $labels.ceph_daemon }} is up, but no exporter reports it",
             description="""
-            {{ $labels.ceph_daemon }} is up in the map of cluster {{ $labels.cluster }}, but no
+            {{ $labels.ceph_daemon }} is up in the map, but no
             scraped exporter reports it. Its QoS is not monitored.
             """,
         ),
@@ -150,12 +184,15 @@ SLOW_COVERAGE: Final = RuleGroup(
             count by (cluster) ({DaemonSeries.UP})
               unless on (cluster) count by (cluster) ({ClusterSeries.UP})
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="cluster",
+            likely="the exporter of role cluster was not started, or is no target of Prometheus",
+            first=FirstCommand(line="systemctl list-units --all '*cephqos-cluster*'", on="host"),
             hold=600,
             dashboard="exporter",
             summary="cluster {{ $labels.cluster }}: no exporter of role cluster",
             description="""
-            OSDs of cluster {{ $labels.cluster }} are scraped, but no exporter runs with
+            OSDs are scraped, but no exporter runs with
             --role cluster. Scrub, recovery, and OSDs without an exporter are not monitored.
             """,
         ),
@@ -165,7 +202,10 @@ SLOW_COVERAGE: Final = RuleGroup(
             expr=f"""
             count by (cluster) (count by (cluster, instance) ({ClusterSeries.UP})) > 1
             """,
-            severity="info",
+            urgency=SOME_DAY,
+            where="cluster",
+            likely="the role was enabled on two hosts",
+            first=FirstCommand(line="systemctl list-units --all '*cephqos-cluster*'", on="host"),
             hold=600,
             dashboard="exporter",
             summary="cluster {{ $labels.cluster }}: {{ $value }} exporters of role cluster",
@@ -180,13 +220,15 @@ SLOW_COVERAGE: Final = RuleGroup(
             expr=f"""
             max by (cluster, ceph_daemon, collector) ({ExporterSeries.COLLECTOR_SUCCESS}) == 0
             """,
-            severity="warning",
+            urgency=MORNING,
+            likely="a permission, or a reply of this Ceph release",
+            first=FirstCommand(line="journalctl -u '*cephqos-exporter*' -n 50", on="host"),
             hold=600,
             dashboard="exporter",
             summary="{{ $labels.ceph_daemon }}: the collector {{ $labels.collector }} fails",
             description="""
             The collector {{ $labels.collector }} cannot produce its metrics for
-            {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }}. Alerts that need them cannot
+            {{ $labels.ceph_daemon }}. Alerts that need them cannot
             fire.
             """,
         ),
@@ -198,7 +240,12 @@ SLOW_COVERAGE: Final = RuleGroup(
               increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[@hold@])
             ) > 0
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="exporter",
+            likely="this Ceph is newer than this cephqos",
+            first=FirstCommand(
+                line="journalctl -u '*cephqos-exporter*' | grep 'does not understand'", on="host"
+            ),
             hold=600,
             dashboard="exporter",
             summary="{{ $labels.instance }}: this Ceph is newer than this cephqos",
@@ -206,7 +253,7 @@ SLOW_COVERAGE: Final = RuleGroup(
             The collector {{ $labels.collector }} at {{ $labels.instance }} does not understand a
             {{ $labels.what }} in the replies of Ceph (cluster {{ $labels.cluster }}). Metrics that
             need it are absent, and alerts that need those cannot fire. The exporter's log says what
-            it was. Most often this Ceph is newer than this cephqos.
+            it was.
             """,
         ),
         Alert(
@@ -218,7 +265,14 @@ SLOW_COVERAGE: Final = RuleGroup(
             / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}))
             > @series_per_osd@
             """,
-            severity="info",
+            urgency=SOME_DAY,
+            where="exporter",
+            likely="more collectors or layers than by default",
+            first=FirstCommand(
+                line="curl -sS http://{{ $labels.instance }}/metrics | cut -d '{' -f 1"
+                " | sort | uniq -c | sort -n | tail",
+                on="prometheus",
+            ),
             hold=900,
             dashboard="exporter",
             summary='{{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per OSD',

@@ -6,7 +6,7 @@ events that a crash writes repeats such lines; it is of severity `debug` and nev
 """
 
 from cephqos_alerts.rules.render import to_text
-from cephqos_alerts.rules.rule import Alert, RuleGroup
+from cephqos_alerts.rules.rule import MORNING, SOME_DAY, Alert, FirstCommand, RuleGroup, Urgency
 from cephqos_alerts.rules.settings import RuleSettings
 
 # What OSDs of 16.2, 18.2 and 20.2 write; before 18.2.5 they said `exceeded`. Each is RE2.
@@ -29,14 +29,17 @@ LOGS = RuleGroup(
             name="CephQosBenchmarkRejected",
             about=(),
             expr=f"""
-                max by (cluster, ceph_daemon) (
+                max by (cluster, ceph_daemon, host) (
                   max_over_time(
                     {{log="osd", severity="warning"}} |= `OSD bench result of`
                       | regexp `{BENCHMARK_REJECTED}` | measured != `` | unwrap measured [1h]
                   )
                 )
             """,
-            severity="warning",
+            urgency=MORNING,
+            likely="a cache in front of the device, or a wrong type of device",
+            first=FirstCommand(line="ceph osd metadata {{ $labels.ceph_daemon }}"),
+            within="1h",
             summary=(
                 "{{ $labels.ceph_daemon }} rejected its benchmark:"
                 " {{ $value | printf `%.0f` }} IOPS is out of range"
@@ -61,7 +64,11 @@ LOGS = RuleGroup(
                   )
                 )
             """,
-            severity="info",
+            urgency=SOME_DAY,
+            where="cluster",
+            likely="mClock sets this option itself",
+            first=FirstCommand(line="ceph config dump"),
+            within="1h",
             dashboard="cluster",
             summary="{{ $value }} OSDs took back a change to {{ $labels.option }}",
             description="""
@@ -74,14 +81,17 @@ LOGS = RuleGroup(
             name="CephQosSlowRequestBurst",
             about=("load", "osd"),
             expr=f"""
-                max by (cluster, ceph_daemon) (
+                max by (cluster, ceph_daemon, host) (
                   max_over_time(
                     {{log="osd", severity="warning"}} |= ` slow requests `
                       | regexp `{SLOW_REQUESTS}` | slow != `` | unwrap slow [5m]
                   )
                 ) >= {_BURST}
             """,
-            severity="warning",
+            urgency=Urgency(but="if `ceph health detail` no longer shows SLOW_OPS"),
+            likely="this OSD, or another one that its requests wait for",
+            first=FirstCommand(line="ceph health detail"),
+            within="5m",
             summary=(
                 "{{ $labels.ceph_daemon }} had {{ $value }} requests at once that took longer than"
                 " osd_op_complaint_time"
@@ -108,7 +118,10 @@ LOGS = RuleGroup(
                   "ceph_daemon", "$1", "peer", "(.+)"
                 )
             """,
-            severity="warning",
+            urgency=Urgency(but="if the OSD is up and answers again"),
+            likely="the OSD is stuck, or its host or network is overloaded",
+            first=FirstCommand(line="ceph osd tree"),
+            within="5m",
             summary="{{ $labels.ceph_daemon }} did not answer heartbeats of {{ $value }} OSDs",
             description="""
                 Seen in their logs within the last 5 minutes; the OSD may be down by now, or up
@@ -120,14 +133,17 @@ LOGS = RuleGroup(
             name="CephQosScrubErrors",
             about=(),
             expr=f"""
-                max by (cluster, ceph_daemon, pg) (
+                max by (cluster, ceph_daemon, pg, host) (
                   max_over_time(
                     {{log="osd", severity="error"}} |~ `scrub [0-9]+ errors`
                       | regexp `{SCRUB_ERRORS}` | pg != `` | unwrap errors [1h]
                   )
                 ) > 0
             """,
-            severity="warning",
+            urgency=MORNING,
+            likely="a device that returns bad data",
+            first=FirstCommand(line="ceph health detail"),
+            within="1h",
             summary="A scrub of PG {{ $labels.pg }} found {{ $value }} errors",
             description="""
                 Copies of an object differ or one cannot be read. The lines above it in the log of
@@ -139,11 +155,14 @@ LOGS = RuleGroup(
             name="CephQosDaemonCrashed",
             about=(),
             expr="""
-                sum by (cluster, ceph_daemon, log) (
+                sum by (cluster, ceph_daemon, log, host) (
                   count_over_time({log=~"osd|mon|mgr|mds", severity="fatal"} [15m])
                 )
             """,
-            severity="warning",
+            urgency=Urgency(but="if the daemon runs again"),
+            likely="a bug of Ceph, bad data, or a device that fails",
+            first=FirstCommand(line="ceph crash ls"),
+            within="15m",
             summary="{{ $labels.ceph_daemon }} crashed: a failed assertion or a fatal signal",
             description="""
                 Within the last 15 minutes. Its log has the assertion and the backtrace in one

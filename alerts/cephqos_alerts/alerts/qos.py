@@ -4,7 +4,18 @@ from typing import Final
 
 from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
 from cephqos_alerts.causes.cause import COUNTED
-from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity, previously
+from cephqos_alerts.rules.rule import (
+    MORNING,
+    NOT_TONIGHT,
+    NOW,
+    Alert,
+    FirstCommand,
+    RecordedSeries,
+    RuleGroup,
+    Urgency,
+    previously,
+)
+from cephqos_alerts.rules.text import host_of
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
@@ -81,8 +92,8 @@ def _known(series: str, text: str, *, of_class: bool = True) -> str:
 _MAIN_CAUSE: Final = (
     f'{{{{ with printf "{PerClass.MAIN_CAUSE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
     'class=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.class | query }}'
-    "{{ with . | first }} Likely cause: {{ .Labels.cause }}"
-    "{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}{{ end }}"
+    '{{ with (. | first).Labels }}{{ if ne .cause "unknown" }} Likely cause: {{ .cause }}'
+    "{{ with .by }} by {{ . }}{{ end }}.{{ end }}{{ end }}{{ end }}"
 )
 # Other causes that have lasted as well.
 _ALSO: Final = (
@@ -92,9 +103,15 @@ _ALSO: Final = (
     " Also: {{ .Labels.cause }}{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}"
 )
 _BY: Final = "{{ with $labels.by }} by {{ . }}{{ end }}"
+_CAUSE: Final = (
+    f'{{{{ if ne $labels.cause "unknown" }}}} (cause: {{{{ $labels.cause }}}}{_BY}){{{{ end }}}}'
+)
+_LIKELY: Final = (
+    '{{ if ne $labels.cause "unknown" }} Likely cause: {{ $labels.cause }}'
+    f"{_BY}{host_of('by')}.{{{{ end }}}}"
+)
 _SHORT_SUMMARY: Final = (
-    "{{ $labels.ceph_daemon }}: {{ $labels.class }} does not get its reservation"
-    f" (cause: {{{{ $labels.cause }}}}{_BY})"
+    f"{{{{ $labels.ceph_daemon }}}}: {{{{ $labels.class }}}} does not get its reservation{_CAUSE}"
 )
 # 0 where it is late, or what it is short of has no figure.
 _SHORT: Final = (
@@ -107,19 +124,20 @@ _VIOLATED_FOR: Final = _known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
 _SHORT_DESCRIPTION: Final = f"""
-{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} has
-unmet demand and does not get its
+{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not get its
 reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
-Likely cause: {{{{ $labels.cause }}}}{_BY}.{_ALSO}
 """
 
 
-def _reservation(severity: Severity, expr: str) -> Alert:
+def _reservation(urgency: Urgency, expr: str) -> Alert:
     return Alert(
         name="CephQosReservationViolated",
         about=("osd", "load"),
         expr=expr,
-        severity=severity,
+        urgency=urgency,
+        likely=f"{_LIKELY}{_ALSO}",
+        first=FirstCommand(line="ceph osd perf"),
+        held="hold",
         summary=_SHORT_SUMMARY,
         description=_SHORT_DESCRIPTION,
     )
@@ -133,11 +151,12 @@ def _if_seen(series: str, text: str, otherwise: str) -> str:
 
 _SEEN_OF_IT: Final = _if_seen(
     PerOsd.DEVICE_FAILING,
-    "Its device is slow or has stopped.",
+    " Likely cause: the device. Its device is slow or has stopped.",
     _if_seen(
         PerOsd.CPU_SHORT,
-        "Its threads wait for a CPU.",
-        "Neither its device nor its CPU shows why: look at its log and its network.",
+        " Likely cause: the CPU. Its threads wait for a CPU.",
+        " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
+        " and its network.",
     ),
 )
 
@@ -168,14 +187,15 @@ _REPLICA_SLOW: Final = Alert(
         count_over_time({PerOsd.SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
       )
     """,
-    severity="critical",
+    urgency=NOW,
+    likely=_SEEN_OF_IT,
+    first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_ops_in_flight"),
+    held="hold",
     labels={"cause": causes.OTHER_OSD.name},
     summary="{{ $labels.ceph_daemon }}: clients of {{ $value }} other OSDs wait for it",
     description=f"""
-    Writes of {{{{ $value }}}} other OSDs of cluster {{{{ $labels.cluster }}}} have waited for
-    {{{{ $labels.ceph_daemon }}}} for @hold@, whether it has clients of its own or
-    not.{_REPLICA_WRITE_TAKES}
-    {_SEEN_OF_IT}
+    Writes of {{{{ $value }}}} other OSDs have waited for {{{{ $labels.ceph_daemon }}}} for @hold@,
+    whether it has clients of its own or not.{_REPLICA_WRITE_TAKES}
     """,
 )
 
@@ -205,13 +225,16 @@ _REPEATED: Final = Alert(
       unless on ({OSD_CLASS}) ({_REPEATED_ELSEWHERE.strip()})
       unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     """,
-    severity="warning",
+    urgency=MORNING,
+    likely=_MAIN_CAUSE,
+    first=FirstCommand(line="ceph pg ls scrubbing"),
+    within="@hour@",
     summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is violated again"
     " and again",
-    description=f"""
-    The reservation of {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
-    {{{{ $labels.cluster }}}} was violated for {{{{ $value | humanizeDuration }}}} of the last
-    @hour@, in several violations shorter than @hold@ each.{_MAIN_CAUSE}
+    description="""
+    The reservation of {{ $labels.class }} on {{ $labels.ceph_daemon }} was violated for
+    {{ $value | humanizeDuration }} of the last @hour@, in pieces too short for an alert of
+    their own.
     """,
 )
 
@@ -291,15 +314,16 @@ _TARGETS: Final = (
         )
         * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
         """,
-        severity="warning",
+        urgency=MORNING,
+        likely=_LIKELY,
+        first=FirstCommand(line="ceph -s"),
+        held="hold",
         labels={"scope": "osd"},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
-        f" (cause: {{{{ $labels.cause }}}}{_BY})",
-        description=f"""
-        {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
-        {{{{ $labels.cluster }}}}
-        has unmet demand and has had only {{{{ $value | humanizePercentage }}}} of its policy target
-        for @hold@. Likely cause: {{{{ $labels.cause }}}}{_BY}.
+        f"{_CAUSE}",
+        description="""
+        {{ $labels.class }} on {{ $labels.ceph_daemon }} has unmet demand and has had only
+        {{ $value | humanizePercentage }} of its policy target for @hold@.
         """,
     ),
     Alert(
@@ -312,16 +336,18 @@ _TARGETS: Final = (
         )
         * on (cluster, class) group_left (cause, by) {PerClusterClass.MAIN_CAUSE}
         """,
-        severity="warning",
+        urgency=MORNING,
+        where="cluster",
+        likely=_LIKELY,
+        first=FirstCommand(line="ceph -s"),
+        held="hold",
         labels={"scope": "cluster"},
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
-        f" (cause: {{{{ $labels.cause }}}}{_BY})",
-        description=f"""
-        {{{{ $labels.class }}}} has unmet demand in cluster {{{{ $labels.cluster }}}}
-        and has had only {{{{ $value | humanizePercentage }}}} of the policy target for the whole
-        cluster for @hold@. Likely cause:
-        {{{{ $labels.cause }}}}{_BY}.
+        f"{_CAUSE}",
+        description="""
+        {{ $labels.class }} has unmet demand and has had only {{ $value | humanizePercentage }} of
+        the policy target for the whole cluster for @hold@.
         """,
     ),
 )
@@ -339,19 +365,22 @@ def _wide(*selectors: str) -> str:
     """
 
 
-def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
+def _cluster_wide(urgency: Urgency, *selectors: str) -> Alert:
     return Alert(
         name="CephQosReservationViolatedClusterWide",
         about=("load",),
         expr=_wide(*selectors),
-        severity=severity,
+        urgency=urgency,
+        where="cluster",
+        likely=_LIKELY,
+        first=FirstCommand(line="ceph -s"),
+        held="hold",
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} does not get its reservation"
-        f" on {{{{ $value }}}} OSDs (cause: {{{{ $labels.cause }}}}{_BY})",
-        description=f"""
-        On {{{{ $value }}}} OSDs of cluster {{{{ $labels.cluster }}}}, half of them or more,
-        {{{{ $labels.class }}}} has had less than its reservation for @hold@, with the same likely
-        cause: {{{{ $labels.cause }}}}{_BY}. This alert silences those of the single OSDs.
+        f" on {{{{ $value }}}} OSDs{_CAUSE}",
+        description="""
+        On {{ $value }} OSDs, half of the cluster or more, {{ $labels.class }} has had less than its
+        reservation for @hold@. This alert silences those of the single OSDs.
         """,
     )
 
@@ -382,16 +411,17 @@ _LIMIT: Final = (
         {PerClass.ATTAINED_OPS}
           and on ({OSD_CLASS}) ({_HELD})
         """,
-        severity="warning",
+        urgency=MORNING,
+        likely="the limit of this class is low: a custom profile, or the built-in ones of 16.2",
+        first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_profile"),
+        held="hold",
         labels={"cause": causes.LIMIT.name},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} waits for its limit while the OSD"
         " is idle",
         description=f"""
-        {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
-        {{{{ $labels.cluster }}}}
-        has waited for its limit{_OF_OPS} for @hold@. It gets
-        {{{{ $value | printf "%.0f" }}}} normalised ops/s. The OSD delivers
-        less than half of its capacity and its device has no queue.
+        {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has waited for its limit{_OF_OPS}
+        for @hold@. It gets {{{{ $value | printf "%.0f" }}}} normalised ops/s. The OSD delivers less
+        than half of its capacity and its device has no queue.
         """,
     ),
 )
@@ -403,15 +433,15 @@ QOS: Final = RuleGroup(
             record=PerClass.VIOLATED_LASTING,
             expr=_lasting(PerClass.VIOLATED, f"{previously(PerClass.VIOLATED_LASTING)} and"),
         ),
-        _reservation("critical", _violated(*_CRITICAL)),
+        _reservation(NOW, _violated(*_CRITICAL)),
         _reservation(
-            "warning",
+            NOT_TONIGHT,
             f"({_violated(*_WARNING)}) or ({_violated(_AWAY, lasting=_LASTING_LONGER)})",
         ),
         _REPLICA_SLOW,
         _REPEATED,
-        _cluster_wide("critical", *_CRITICAL),
-        _cluster_wide("warning", *_WARNING),
+        _cluster_wide(NOW, *_CRITICAL),
+        _cluster_wide(NOT_TONIGHT, *_WARNING),
         *_TARGETS,
         *_LIMIT,
         *CAPACITY,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import Alert, RuleGroup
+from cephqos_alerts.rules.rule import MORNING, NOW, Alert, FirstCommand, RuleGroup
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import (
     OSD,
@@ -26,13 +26,16 @@ SCRUB: Final = RuleGroup(
                   (increase({ScrubSeries.POOL_OBJECTS}[@long_hold@])) == 0
               )
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="pool",
+            likely="an OSD of this pool is stuck or very busy",
+            first=FirstCommand(line="ceph pg ls scrubbing"),
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: scrubs are running but make no progress",
             description="""
-            {{ $value }} {{ $labels.level }} scrubs of pool {{ $labels.pool }} in cluster
-            {{ $labels.cluster }} are running, and no object was scrubbed in @long_hold@.
+            {{ $value }} {{ $labels.level }} scrubs of pool {{ $labels.pool }} are running, and no
+            object was scrubbed in @long_hold@.
             """,
         ),
         Alert(
@@ -43,13 +46,16 @@ SCRUB: Final = RuleGroup(
             > on (cluster, pool)
             max by (cluster, pool) ({ScrubSeries.POOL_INTERVAL_SECONDS}{{level="deep"}})
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="pool",
+            likely="too few scrubs at a time, too few hours, or busy OSDs",
+            first=FirstCommand(line="ceph pg ls scrubbing"),
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: deep scrubs cannot keep up with their schedule",
             description="""
             At the rate of the last minutes, the deep scrubs that are due in pool
-            {{ $labels.pool }} of cluster {{ $labels.cluster }} take
+            {{ $labels.pool }} take
             {{ $value | humanizeDuration }}. That is longer than the deep scrub interval.
             """,
         ),
@@ -62,13 +68,16 @@ SCRUB: Final = RuleGroup(
               ({ScrubSeries.POOL_SCHEDULE_PGS}{{state="overdue"}} offset @day@)
             >= @scrub_growth@
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="pool",
+            likely="scrubs are switched off, or too few run at a time",
+            first=FirstCommand(line="ceph osd dump"),
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: {{ $value }} more placement groups overdue for a"
             " {{ $labels.level }} scrub than a day ago",
             description="""
-            In pool {{ $labels.pool }} of cluster {{ $labels.cluster }} {{ $value }} more
+            In pool {{ $labels.pool }} {{ $value }} more
             placement groups than @day@ ago are so late with their {{ $labels.level }} scrub that
             Ceph warns about them.
             """,
@@ -95,42 +104,51 @@ RECOVERY: Final = RuleGroup(
                 ) == 0
               )
             """,
-            severity="warning",
+            urgency=MORNING,
+            where="pool",
+            likely="a flag such as norecover, a full OSD, or an OSD that is down",
+            first=FirstCommand(line="ceph health detail"),
             hold=600,
             dashboard="background",
             summary="pool {{ $labels.pool }}: recovery has stopped with {{ $value }} object copies"
             " left",
             description="""
-            {{ $value }} copies of objects of pool {{ $labels.pool }} in cluster
-            {{ $labels.cluster }} are degraded or misplaced, and none was recovered in @hold@.
+            {{ $value }} copies of objects of pool {{ $labels.pool }} are degraded or misplaced, and
+            none was recovered in @hold@.
             """,
         ),
         Alert(
             name="CephQosRecoveryTooSlow",
             about=("load", "recovery"),
             expr=f"max by (cluster, pool) ({RecoverySeries.POOL_ETA_SECONDS}) > @recovery_eta@",
-            severity="warning",
+            urgency=MORNING,
+            where="pool",
+            likely="the limits of recovery, or clients that have most of the work",
+            first=FirstCommand(line="ceph -s"),
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: recovery will take another"
             " {{ $value | humanizeDuration }}",
             description="""
-            At the rate of the last minutes, pool {{ $labels.pool }} of cluster
-            {{ $labels.cluster }} needs another {{ $value | humanizeDuration }} to recover. Until
-            then the pool tolerates fewer failures.
+            At the rate of the last minutes, pool {{ $labels.pool }} needs another
+            {{ $value | humanizeDuration }} to recover. Until then the pool tolerates fewer
+            failures.
             """,
         ),
         Alert(
             name="CephQosObjectsUnfound",
             about=(),
             expr=f"max by (cluster, pool) ({RecoverySeries.POOL_UNFOUND_OBJECTS}) > 0",
-            severity="critical",
+            urgency=NOW,
+            where="pool",
+            likely="the OSDs that have these objects are down",
+            first=FirstCommand(line="ceph health detail"),
             hold=300,
             dashboard="background",
             summary="pool {{ $labels.pool }}: {{ $value }} objects unfound",
             description="""
             No OSD that is up has the newest version of {{ $value }} objects of pool
-            {{ $labels.pool }} in cluster {{ $labels.cluster }}. Clients that access them wait.
+            {{ $labels.pool }}. Clients that access them wait.
             """,
         ),
     ),
@@ -153,13 +171,15 @@ SATURATION: Final = RuleGroup(
               )
             )
             """,
-            severity="warning",
+            urgency=MORNING,
+            likely="more operations than one thread can do",
+            first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_historic_ops"),
             hold=900,
             summary="{{ $labels.ceph_daemon }}: a {{ $labels.group }} thread uses a whole CPU",
             description="""
-            The busiest {{ $labels.group }} thread of {{ $labels.ceph_daemon }} in cluster
-            {{ $labels.cluster }} is busy {{ $value | humanizePercentage }} of the time. One thread
-            cannot do more, so the OSD gets no faster even if its device could.
+            The busiest {{ $labels.group }} thread of {{ $labels.ceph_daemon }} is busy
+            {{ $value | humanizePercentage }} of the time. One thread cannot do more, so the OSD
+            gets no faster even if its device could.
             """,
         ),
         Alert(
@@ -170,11 +190,13 @@ SATURATION: Final = RuleGroup(
               > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
               and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
             """,
-            severity="warning",
+            urgency=MORNING,
+            likely="the device fails, or other work uses it",
+            first=FirstCommand(line="dmesg | tail -50", on="host"),
             hold=900,
             summary="{{ $labels.ceph_daemon }}: its device is much slower than usual",
             description="""
-            A request to the device of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }}
+            A request to the device of {{ $labels.ceph_daemon }}
             takes {{ $value | humanizeDuration }}, @device_history@ times its median of the last
             @day@, with requests queued.
             """,
@@ -183,14 +205,16 @@ SATURATION: Final = RuleGroup(
             name="CephQosReactorShared",
             about=(),
             expr=f"max by ({OSD}, by) ({PlacementSeries.REACTORS_SHARED}) > 0",
-            severity="warning",
+            urgency=MORNING,
+            likely="cores that were given twice, or other programs on them",
+            first=FirstCommand(line="ps -eLo psr,pid,comm --sort psr", on="host"),
             hold=300,
             summary="{{ $labels.ceph_daemon }}: {{ $value }} reactors share their CPU"
-            " ({{ $labels.by }})",
+            "{{ with $labels.by }} ({{ . }}){{ end }}",
             description="""
-            {{ $value }} reactors of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }} do
-            not have their CPU to themselves (shared with: {{ $labels.by }}). A reactor polls all
-            the time, so whatever shares its CPU slows down every operation.
+            {{ $value }} reactors of {{ $labels.ceph_daemon }} do not have their CPU to
+            themselves{{ with $labels.by }} (shared with: {{ . }}){{ end }}. A reactor polls all the
+            time, so whatever shares its CPU slows down every operation.
             """,
         ),
     ),

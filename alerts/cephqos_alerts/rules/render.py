@@ -18,6 +18,7 @@ from cephqos_alerts.rules.rule import (
 )
 from cephqos_alerts.rules.runbooks import runbook_url
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.text import described
 from cephqos_base import dashboards
 from cephqos_base.units import duration
 
@@ -134,14 +135,12 @@ def _render_rule(rule: Rule, settings: RuleSettings, between: str) -> dict[str, 
         rendered: dict[str, Any] = {"record": rule.record, "expr": expr}
         return rendered | ({"labels": dict(rule.labels)} if rule.labels else {})
     rendered = {"alert": rule.name, "expr": expr}
-    description = " ".join(textwrap.dedent(rule.description).split())
     if rule.hold:
-        hold = rendered["for"] = duration(settings.scaled(rule.hold))
-        description += f" This has lasted for at least {hold}."
+        rendered["for"] = duration(settings.scaled(rule.hold))
     rendered["labels"] = {"severity": rule.severity, **rule.labels}
     rendered["annotations"] = {
         "summary": settings.expand(rule.summary),
-        "description": settings.expand(description),
+        "description": settings.expand(described(rule, settings, for_loki=between == _LAST_HOUR)),
         **_links(rule, settings, between),
     }
     return rendered

@@ -37,6 +37,53 @@ def without_marks(expr: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Urgency:
+    """Facts from which the severity of an alert follows. docs/operate/alerts.md has the rule."""
+
+    clients_suffer: bool = False  # now: not perhaps, and not later
+    ends_tonight: bool = False  # one person can end it now, with what is there
+    to_do: bool = True  # a person must do something, now or later
+    sent: bool = True
+    but: str = ""  # what makes it otherwise
+
+    @property
+    def severity(self) -> Severity:
+        if not self.sent:
+            return "none"
+        if self.clients_suffer and self.ends_tonight:
+            return "critical"
+        return "warning" if self.to_do else "info"
+
+    @property
+    def can_wait(self) -> str:
+        return ", ".join(filter(None, [CAN_WAIT[self.severity], self.but]))
+
+
+CAN_WAIT: Final[Mapping[Severity, str]] = {
+    "critical": "no",
+    "warning": "until morning",
+    "info": "yes",
+}
+NOW: Final = Urgency(clients_suffer=True, ends_tonight=True)
+# What it takes is a decision, other hardware or other settings.
+NOT_TONIGHT: Final = Urgency(clients_suffer=True)
+MORNING: Final = Urgency()
+SOME_DAY: Final = Urgency(to_do=False)
+NOT_SENT: Final = Urgency(sent=False)
+
+# What an alert is about, as the label that says where: text.py has the words.
+Place = Literal["osd", "pool", "cluster", "exporter", "prometheus"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstCommand:
+    """What to type first. It only reads, and `$labels` fill in its names."""
+
+    line: str
+    on: Literal["ceph", "host", "prometheus"] = "ceph"  # where `ceph` works, or which host
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordedSeries:
     """A series to record; the comment is for the operator who reads the YAML."""
 
@@ -48,17 +95,26 @@ class RecordedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """An alert; `hold` in seconds before scaling. runbooks.py has the page of its runbook."""
+    """An alert. runbooks.py has the page of its runbook; text.py makes its text of these parts."""
 
     name: str
     about: Sequence[Subject]
     expr: str
-    severity: Severity
+    urgency: Urgency
     summary: str
-    description: str
-    hold: float = 0.0
+    description: str  # what happens, and how much
+    where: Place = "osd"
+    likely: str = ""  # the likely cause, without a full stop, or a template of the sentence
+    first: FirstCommand | None = None
+    hold: float = 0.0  # `for`, in seconds before scaling
+    held: str = ""  # the window of settings.py for which the expression itself waits
+    within: str = ""  # the time in which the expression looks for events
     dashboard: str = "osd"
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def severity(self) -> Severity:
+        return self.urgency.severity
 
 
 Rule = RecordedSeries | Alert

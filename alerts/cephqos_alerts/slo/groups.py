@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_alerts.rules.rule import Alert, RecordedSeries, Rule, RuleGroup, Severity, Subject
+from cephqos_alerts.rules.rule import (
+    MORNING,
+    NOW,
+    Alert,
+    FirstCommand,
+    RecordedSeries,
+    Rule,
+    RuleGroup,
+    Subject,
+    Urgency,
+)
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
@@ -24,7 +34,7 @@ SLO_SUBJECTS: Final[Sequence[Subject]] = ("load",)
 class Burn:
     """An alert when `budget` of a whole window's budget is gone within `long`."""
 
-    severity: Severity
+    urgency: Urgency
     long: float
     short: float
     budget: float
@@ -36,10 +46,10 @@ class Burn:
 
 # The windows and shares of chapter 5 of Google's "The Site Reliability Workbook".
 BURNS: Final = (
-    Burn("critical", 1 * HOUR, 5 * MINUTE, 0.02),
-    Burn("critical", 6 * HOUR, 30 * MINUTE, 0.05),
-    Burn("warning", 1 * DAY, 2 * HOUR, 0.10),
-    Burn("warning", 3 * DAY, 6 * HOUR, 0.10),
+    Burn(NOW, 1 * HOUR, 5 * MINUTE, 0.02),
+    Burn(NOW, 6 * HOUR, 30 * MINUTE, 0.05),
+    Burn(MORNING, 1 * DAY, 2 * HOUR, 0.10),
+    Burn(MORNING, 3 * DAY, 6 * HOUR, 0.10),
 )
 _WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
 
@@ -126,9 +136,9 @@ def _errors(slo: Slo, seconds: float) -> str:
 # Not a label: an alert whose cause changes is still the same alert.
 _CAUSE: Final = (
     f'{{{{ with printf "{PerClusterClass.MAIN_CAUSE}{{class=\\"client\\",cluster=\\"%s\\"}}"'
-    " $labels.cluster | query }}{{ with . | first }}"
-    " Likely cause of client waits, on most OSDs: {{ .Labels.cause }}"
-    "{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}{{ end }}"
+    " $labels.cluster | query }}{{ with (. | first).Labels }}"
+    '{{ if ne .cause "unknown" }} Likely cause: {{ .cause }}{{ with .by }} by {{ . }}{{ end }},'
+    " on most OSDs whose clients wait.{{ end }}{{ end }}{{ end }}"
 )
 
 
@@ -153,15 +163,18 @@ def _alert(slo: Slo, burn: Burn, settings: RuleSettings) -> Alert:
         expr=f"""
         {burning}
         """,
-        severity=burn.severity,
+        urgency=burn.urgency,
+        where="cluster",
+        likely=_CAUSE,
+        first=FirstCommand(line="ceph health detail"),
+        within=duration(settings.window(burn.long)),
         dashboard="cluster",
         labels={"slo": slo.name, "op": slo.op, "window": duration(burn.long)},
         summary=f"SLO {slo.name}: {{{{ $value | humanizePercentage }}}} of {slo.op} operations are"
         " too slow",
         description=f"""
         Objective: {objective}, over {duration(slo.window)}. In the last
-        {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer
-        (cluster {{{{ $labels.cluster }}}}). The error budget burns at least {burn.factor(slo):g}
-        times too fast.{_CAUSE}
+        {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer.
+        The error budget burns at least {burn.factor(slo):g} times too fast.
         """,
     )

@@ -298,7 +298,7 @@ def test_every_window_is_used() -> None:
         for text in (
             [rule.expr]
             if isinstance(rule, RecordedSeries)
-            else [rule.expr, rule.description]
+            else [rule.expr, rule.description, f"@{rule.held}@"]
             if isinstance(rule, Alert)
             else []
         )

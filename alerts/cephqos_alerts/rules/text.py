@@ -1,0 +1,93 @@
+"""The text of an alert: what happens, where, since when, why, whether it can wait, what to type.
+
+Each part is a sentence of its own, so one that is not known can be left out. Host and time come
+from queries of the template: as labels they would make another alert of the same one.
+"""
+
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Final
+
+from cephqos_alerts.rules.rule import Alert, Place
+from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
+from cephqos_base.series import DaemonSeries
+from cephqos_base.units import duration
+
+
+def host_of(label: str, otherwise: str = "") -> str:
+    """The host of the OSD in this label: what Prometheus scrapes it at, without the port."""
+    return (
+        f'{{{{ with printf "{DaemonSeries.UP}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
+        f" $labels.cluster $labels.{label} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
+        ' on host {{ . | reReplaceAll ":[0-9]+$" "" }}{{ end }}'
+        f"{f'{{{{ else }}}}{otherwise}' if otherwise else ''}{{{{ end }}}}"
+    )
+
+
+# Of the collector, where lines of logs are the source: Loki's ruler has no series to ask.
+_HOST_OF_LOG: Final = "{{ with $labels.host }} on host {{ . }}{{ end }}"
+_CLUSTER: Final = "{{ with $labels.cluster }}, cluster {{ . }}{{ end }}"
+_WHERE: Final[Mapping[Place, str]] = {
+    "osd": f"{{{{ $labels.ceph_daemon }}}}HOST{_CLUSTER}",
+    "pool": f"pool {{{{ $labels.pool }}}}{_CLUSTER}",
+    "cluster": "cluster {{ $labels.cluster }}",
+    "exporter": f"the exporter at {{{{ $labels.instance }}}}{_CLUSTER}",
+    "prometheus": "this Prometheus",
+}
+_CEPH: Final = " (cephadm: in `cephadm shell`; Rook: in the toolbox)"
+
+
+def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
+    """The description as rendered, with the settings still to be filled in."""
+    what = " ".join(textwrap.dedent(alert.description).split())
+    host = _HOST_OF_LOG if for_loki else host_of("ceph_daemon")
+    where = f" Where: {_WHERE[alert.where].replace('HOST', host)}."
+    if alert.severity == "none":
+        return what + where
+    since = f" Since: {_since(alert, f'{what}{where}', settings, for_loki=for_loki)}."
+    return what + where + since + _likely(alert) + _to_do(alert)
+
+
+def _likely(alert: Alert) -> str:
+    """A template may leave the whole sentence out."""
+    return alert.likely if "Likely cause:" in alert.likely else f" Likely cause: {alert.likely}."
+
+
+def _to_do(alert: Alert) -> str:
+    wait = f" Can it wait: {alert.urgency.can_wait}."
+    if not alert.first:
+        return wait
+    on = alert.first.on
+    place = {"ceph": "", "prometheus": " on Prometheus' host", "host": " on the exporter's host"}[
+        on
+    ]
+    if on == "host" and alert.where == "osd":
+        found = "`ceph osd find {{ $labels.ceph_daemon }}` names it"
+        place = host_of("ceph_daemon", otherwise=f" on its host ({found})")
+    return f"{wait} Look at this first{place}: `{alert.first.line}`{_CEPH if on == 'ceph' else ''}."
+
+
+def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -> str:
+    """When it began, from Prometheus' own series of alerts; at its first evaluation, a bound."""
+    held = settings.window(WINDOWS[alert.held]) if alert.held else 0.0
+    lasted = held or (settings.scaled(alert.hold) if alert.hold else 0.0)
+    bound = f"at least {duration(lasted)} ago" if lasted else f"within the last {alert.within}"
+    if for_loki:
+        return bound
+    # Labels that may change while it fires are left out: it is still the same.
+    named = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause", "by"}
+    fixed = {"alertname": alert.name, **alert.labels}
+    fixed.pop("cause", None)
+    names = sorted(named - set(fixed))
+    selector = ",".join(
+        [f'{key}=\\"{value}\\"' for key, value in fixed.items() if value]
+        + [f'{name}=\\"%s\\"' for name in names]
+    )
+    arguments = "".join(f" $labels.{name}" for name in names)
+    expr = f"min(ALERTS_FOR_STATE{{{selector}}}){f' - {held:.0f}' if held else ''}"
+    return (
+        f'{{{{ with printf "{expr}"{arguments} | query }}}}'
+        '{{ (. | first | value | toTime).Format "15:04 UTC, 2 January" }}'
+        f"{{{{ else }}}}{bound}{{{{ end }}}}"
+    )

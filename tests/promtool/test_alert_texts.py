@@ -1,0 +1,152 @@
+"""Every alert as a person gets it: where, since when, why, can it wait, what to type first."""
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from tests.release_tools import tool
+
+from cephqos_base.recorded import PerClass, PerClusterClass
+from cephqos_base.series import DaemonSeries
+
+_FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
+_ALERTS: Final[list[dict[str, Any]]] = [
+    rule
+    for file in _FILES
+    for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+    if "alert" in rule
+]
+_SENT: Final = [rule for rule in _ALERTS if rule["labels"]["severity"] != "none"]
+# All that any alert is labelled with. The OSD is scraped at a host whose name is no label.
+_LABELS: Final = {
+    "cluster": "c1",
+    "ceph_daemon": "osd.3",
+    "class": "client",
+    "pool": "rbd",
+    "pg": "1.2f",
+    "instance": "ceph1:10130",
+    "job": "cephqos",
+    "collector": "disks",
+    "what": "value",
+    "level": "deep",
+    "group": "tp_osd_tp",
+    "media": "ssd",
+    "option": "osd_max_backfills",
+}
+_KNOWN: Final = {"cause": "device", "by": "osd.4", "host": "ceph3"}
+# `unknown` is the cause for which there is no evidence.
+_NOT_KNOWN: Final = {"cause": "unknown"}
+_LOOKED_UP: Final = (
+    f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.3",instance="ceph3:10130"}}',
+    f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.4",instance="ceph4:10130"}}',
+    f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="cpu"}}',
+    f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}',
+)
+_GOT: Final = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
+# Where a word is missing, or is none.
+_HOLES: Final = re.compile(
+    r"unknown|no value|error expanding|%!|  | [.,:;)]|\bon[:.,;)]|\bby[:.,;)]|\(\)|\.\.|: \."
+)
+
+
+def _shown(labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Path) -> list[str]:
+    """The texts of all alerts, in their order, by one run of promtool."""
+    rules: list[dict[str, Any]] = []
+    series = dict.fromkeys(others, 1)
+    for number, rule in enumerate(_SENT):
+        own = {**labels, "n": str(number)}
+        own = {key: value for key, value in own.items() if key not in rule["labels"]}
+        matched = ",".join(f'{key}="{value}"' for key, value in own.items())
+        series[f"told{{{matched}}}"] = 3
+        texts = {"text": "SUMMARY {summary} TEXT {description}".format(**rule["annotations"])}
+        rules.append(
+            {
+                "alert": rule["alert"],
+                "expr": f'told{{n="{number}"}}',
+                "labels": rule["labels"],
+                "annotations": texts,
+            }
+        )
+    case = {
+        "interval": "15s",
+        "input_series": [
+            {"series": name, "values": f"{value}x9"} for name, value in series.items()
+        ],
+        "alert_rule_test": [
+            {"eval_time": when, "alertname": name, "exp_alerts": []}
+            for name in dict.fromkeys(rule["alert"] for rule in rules)
+        ],
+    }
+    groups = {"groups": [{"name": "told", "rules": rules}]}
+    (at / "rules.yml").write_text(yaml.safe_dump(groups))
+    (at / "test.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [case]}))
+    argv = [*tool("tentacle", "promtool"), "test", "rules", "test.yml"]
+    done = subprocess.run(argv, cwd=at, capture_output=True, text=True, timeout=120)
+    found: dict[int, str] = {}
+    number = -1
+    for key, value in _GOT.findall(done.stdout + done.stderr):
+        if key == "n":
+            number = int(value)
+        elif key == "text":
+            found[number] = json.loads(f'"{value}"')
+    assert sorted(found) == list(range(len(_SENT))), done.stdout + done.stderr
+    return [found[number] for number in range(len(_SENT))]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return _shown(_LABELS | _KNOWN, _LOOKED_UP, "1m", tmp_path_factory.mktemp("known"))
+
+
+@pytest.fixture(scope="module")
+def not_known(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """At the first evaluation, without the series of the OSD's exporter."""
+    return _shown(_LABELS | _NOT_KNOWN, (), "0m", tmp_path_factory.mktemp("not-known"))
+
+
+_NUMBERS: Final = [
+    pytest.param(number, id=f"{rule['alert']}-{rule['labels']['severity']}-{number}")
+    for number, rule in enumerate(_SENT)
+]
+
+
+@pytest.mark.parametrize("number", _NUMBERS)
+def test_an_alert_says_where_since_when_why_whether_it_can_wait_and_what_to_type(
+    number: int, known: list[str]
+) -> None:
+    text = known[number]
+    order = r"Where: .+\. Since: .+\. Likely cause: .+\. Can it wait: .+\. Look at this first.+`.+`"
+    assert re.search(order, text), text
+    assert not _HOLES.search(text), text
+    assert "Where: osd.3" not in text or "Where: osd.3 on host ceph3, cluster c1." in text
+
+
+@pytest.mark.parametrize("number", _NUMBERS)
+def test_what_is_not_known_is_left_out_and_the_text_stays_whole(
+    number: int, not_known: list[str]
+) -> None:
+    text = not_known[number]
+    order = r"Where: .+\. Since: .+\. (Likely.+\. )?Can it wait: .+\. Look at this first.+`.+`"
+    assert re.search(order, text), text
+    assert not _HOLES.search(text), text
+    assert "on host" not in text
+
+
+def test_the_time_is_when_it_began_and_not_when_it_was_sent(known: list[str]) -> None:
+    """It fires at once in this test, so what the expression itself waited for is before that."""
+    of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
+    assert "Since: 00:00 UTC, 1 January." in of["CephQosExporterDown"]
+    assert "Since: 23:55 UTC, 31 December." in of["CephQosReplicaSlow"]
+
+
+def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:
+    of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
+    blamed = "Likely cause: device by osd.4 on host ceph4."
+    assert blamed in of["CephQosReservationViolated"]
+    assert blamed in of["CephQosReservationViolatedClusterWide"]
