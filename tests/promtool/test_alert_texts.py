@@ -11,8 +11,7 @@ import pytest
 import yaml
 from tests.release_tools import tool
 
-from cephqos_base.recorded import PerClass, PerClusterClass
-from cephqos_base.series import DaemonSeries
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 
 _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
 _ALERTS: Final[list[dict[str, Any]]] = [
@@ -43,8 +42,8 @@ _KNOWN: Final = {"cause": "device", "by": "osd.4", "host": "ceph3"}
 # `unknown` is the cause for which there is no evidence.
 _NOT_KNOWN: Final = {"cause": "unknown"}
 _LOOKED_UP: Final = (
-    f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.3",instance="ceph3:10130"}}',
-    f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.4",instance="ceph4:10130"}}',
+    f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="ceph3:10130"}}',
+    f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.4",instance="ceph4:10130"}}',
     f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="cpu"}}',
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}',
 )

@@ -63,7 +63,8 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(document))
     around = f"from={(7200 - 3600) * 1000}&to={(7200 + 1800) * 1000}"
     annotations = {
-        **document["groups"][0]["rules"][0]["annotations"],
+        "summary": "",
+        "description": "Where: osd.3, cluster c1.",
         "dashboard_url": f"https://grafana/d/cephqos-osd?var-cluster=c1&var-osd=osd.3&{around}",
     }
     labels = {"cluster": "c1", "ceph_daemon": "osd.3"}
@@ -92,6 +93,7 @@ _LOOKED_UP = {
     f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="cpu"}}': 1,
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}': 1,
     f'{PerOsd.REPLICA_WRITE_SECONDS}{{cluster="c1",ceph_daemon="osd.3"}}': 2,
+    f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="h:1"}}': 1,
     f'{PerOsd.REPLICA_SLOWNESS}{{cluster="c1",ceph_daemon="osd.3"}}': 40,
     f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.3",instance="h:1",reason="hangs"}}': 0,
 }
@@ -104,7 +106,7 @@ _LOOKED_UP = {
             "CephQosReservationViolated",
             "reservation: it is 300 normalised ops/s short. It gets 50% of its reservation."
             " Violated for 10m 0s of the last 1h. Where: osd.3 on host h, cluster c1. Since: ",
-            "reservation. Where: osd.3, cluster c1. Since: at least 5m ago. Likely cause: limit.",
+            "reservation. Where: osd.3, cluster c1. Since: 23:55 UTC, 31 December. Likely",
         ),
         (
             "CephQosReplicaSlow",
@@ -114,7 +116,7 @@ _LOOKED_UP = {
         (
             "CephQosReservationViolatedRepeatedly",
             "Likely cause: cpu. Can it wait",
-            "within the last 1h. Can it wait",
+            "1 January. Can it wait",
         ),
         (
             "CephQosHeldAtLimit",

@@ -7,13 +7,6 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 
-# The host of an OSD, as its scrape target names it.
-_HOST: Final = (
-    f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
-    " $labels.cluster $labels.ceph_daemon | query }}"
-    ' on {{ . | first | label "instance" }}{{ end }}'
-)
-
 CAPACITY: Final = (
     Alert(
         name="CephQosCapacityOverstated",
@@ -33,9 +26,8 @@ CAPACITY: Final = (
         summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
         " the most it delivered in the last @day@",
         description="""
-        {{ $labels.ceph_daemon }} is saturated. Its configured
-        capacity (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most
-        that it delivered under saturation in the last @day@. Every reservation and limit derived
+        {{ $labels.ceph_daemon }} is saturated. Its configured capacity
+        (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most that it delivered under saturation in the last @day@. Every reservation and limit derived
         from it is too large by that factor.
         """,
     ),
@@ -46,15 +38,17 @@ UNDERSTATED: Final = (
         name="CephQosCapacityUnderstated",
         about=("osd", "load"),
         expr=PerOsd.UNDERSTATED,
-        severity="warning",
+        urgency=MORNING,
+        likely="a benchmark at boot that was disturbed, or a default lower than this device",
+        first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} | grep capacity_iops"),
+        within="@day@",
         labels={"seen": "delivered"},
         summary="{{ $labels.ceph_daemon }} delivered"
         ' {{ $value | printf "%.1f" }} times its configured capacity for @hold@',
-        description=f"""
-        {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}}{_HOST} delivered
-        {{{{ $value | printf "%.1f" }}}} times its configured capacity
-        (osd_mclock_max_capacity_iops_*) for @hold@ of the last @day@. All its reservations and
-        limits are too small by that factor or more: recovery, backfill and scrub may crawl.
+        description="""
+        {{ $labels.ceph_daemon }} delivered {{ $value | printf "%.1f" }} times its configured
+        capacity (osd_mclock_max_capacity_iops_*) for @hold@ of the last @day@. All its reservations
+        and limits are too small by that factor or more: recovery, backfill and scrub may be slow.
         """,
     ),
     Alert(
@@ -67,14 +61,16 @@ UNDERSTATED: Final = (
           )
           unless on ({OSD}) {PerOsd.UNDERSTATED}
         """,
-        severity="warning",
+        urgency=MORNING,
+        likely="a benchmark at boot that was disturbed, or a default lower than this device",
+        first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} | grep capacity_iops"),
+        held="hold",
         labels={"seen": "limit"},
         summary="{{ $labels.ceph_daemon }} holds a class at its limit while its device and its CPU"
         " have room",
-        description=f"""
-        A class on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}}{_HOST} has
-        been at its limit for @hold@. The limit is
-        {{{{ $value | printf "%.1f" }}}} times the share of the time for which the device and the
+        description="""
+        A class on {{ $labels.ceph_daemon }} has been at its limit for @hold@. The limit is
+        {{ $value | printf "%.1f" }} times the share of the time for which the device and the
         busiest thread work. So the capacity (osd_mclock_max_capacity_iops_*), of which
         the limit is a share, is too low by about that factor.
         """,

@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
+from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MAIN_CAUSE, if_seen, known
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.rules.rule import (
     MORNING,
@@ -15,7 +16,6 @@ from cephqos_alerts.rules.rule import (
     Urgency,
     previously,
 )
-from cephqos_alerts.rules.text import host_of
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
@@ -80,47 +80,17 @@ def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
     """
 
 
-def _known(series: str, text: str, *, of_class: bool = True) -> str:
-    """Text with FIGURE, a figure of the same OSD and class; nothing where it is not known."""
-    labels = ["cluster", "ceph_daemon", *(["class"] if of_class else [])]
-    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
-    arguments = " ".join(f"$labels.{label}" for label in labels)
-    told = text.replace("FIGURE", ". | first | value")
-    return f'{{{{ with printf "{series}{{{selector}}}" {arguments} | query }}}}{told}{{{{ end }}}}'
-
-
-_MAIN_CAUSE: Final = (
-    f'{{{{ with printf "{PerClass.MAIN_CAUSE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
-    'class=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.class | query }}'
-    '{{ with (. | first).Labels }}{{ if ne .cause "unknown" }} Likely cause: {{ .cause }}'
-    "{{ with .by }} by {{ . }}{{ end }}.{{ end }}{{ end }}{{ end }}"
-)
-# Other causes that have lasted as well.
-_ALSO: Final = (
-    f'{{{{ range printf "{PerClass.LASTING_EVIDENCE}{{cluster=\\"%s\\",'
-    'ceph_daemon=\\"%s\\",class=\\"%s\\",cause!~\\"unknown|%s\\"}"'
-    " $labels.cluster $labels.ceph_daemon $labels.class $labels.cause | query }}"
-    " Also: {{ .Labels.cause }}{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}"
-)
-_BY: Final = "{{ with $labels.by }} by {{ . }}{{ end }}"
-_CAUSE: Final = (
-    f'{{{{ if ne $labels.cause "unknown" }}}} (cause: {{{{ $labels.cause }}}}{_BY}){{{{ end }}}}'
-)
-_LIKELY: Final = (
-    '{{ if ne $labels.cause "unknown" }} Likely cause: {{ $labels.cause }}'
-    f"{_BY}{host_of('by')}.{{{{ end }}}}"
-)
 _SHORT_SUMMARY: Final = (
-    f"{{{{ $labels.ceph_daemon }}}}: {{{{ $labels.class }}}} does not get its reservation{_CAUSE}"
+    f"{{{{ $labels.ceph_daemon }}}}: {{{{ $labels.class }}}} does not get its reservation{CAUSE}"
 )
 # 0 where it is late, or what it is short of has no figure.
 _SHORT: Final = (
     '{{ if gt $value 0.0 }}: it is {{ $value | printf "%.0f" }} normalised ops/s short{{ end }}'
 )
-_GETS: Final = _known(
+_GETS: Final = known(
     PerClass.ATTAINMENT, " It gets {{ FIGURE | humanizePercentage }} of its reservation."
 )
-_VIOLATED_FOR: Final = _known(
+_VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
 _SHORT_DESCRIPTION: Final = f"""
@@ -135,7 +105,7 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
         about=("osd", "load"),
         expr=expr,
         urgency=urgency,
-        likely=f"{_LIKELY}{_ALSO}",
+        likely=f"{LIKELY}{ALSO}",
         first=FirstCommand(line="ceph osd perf"),
         held="hold",
         summary=_SHORT_SUMMARY,
@@ -143,16 +113,10 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
     )
 
 
-def _if_seen(series: str, text: str, otherwise: str) -> str:
-    labels = '{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}'
-    of_it = f'printf "{series}{labels}" $labels.cluster $labels.ceph_daemon | query'
-    return f"{{{{ with {of_it} }}}}{text}{{{{ else }}}}{otherwise}{{{{ end }}}}"
-
-
-_SEEN_OF_IT: Final = _if_seen(
+_SEEN_OF_IT: Final = if_seen(
     PerOsd.DEVICE_FAILING,
     " Likely cause: the device. Its device is slow or has stopped.",
-    _if_seen(
+    if_seen(
         PerOsd.CPU_SHORT,
         " Likely cause: the CPU. Its threads wait for a CPU.",
         " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
@@ -160,12 +124,12 @@ _SEEN_OF_IT: Final = _if_seen(
     ),
 )
 
-_SLOWNESS: Final = _known(
+_SLOWNESS: Final = known(
     PerOsd.REPLICA_SLOWNESS,
     ', {{ FIGURE | printf "%.0f" }} times the median of its peers',
     of_class=False,
 )
-_REPLICA_WRITE_TAKES: Final = _known(
+_REPLICA_WRITE_TAKES: Final = known(
     PerOsd.REPLICA_WRITE_SECONDS,
     f" A replica write takes {{{{ FIGURE | humanizeDuration }}}} on it{_SLOWNESS}.",
     of_class=False,
@@ -226,7 +190,7 @@ _REPEATED: Final = Alert(
       unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     """,
     urgency=MORNING,
-    likely=_MAIN_CAUSE,
+    likely=MAIN_CAUSE,
     first=FirstCommand(line="ceph pg ls scrubbing"),
     within="@hour@",
     summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is violated again"
@@ -315,12 +279,12 @@ _TARGETS: Final = (
         * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
         """,
         urgency=MORNING,
-        likely=_LIKELY,
+        likely=LIKELY,
         first=FirstCommand(line="ceph -s"),
         held="hold",
         labels={"scope": "osd"},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
-        f"{_CAUSE}",
+        f"{CAUSE}",
         description="""
         {{ $labels.class }} on {{ $labels.ceph_daemon }} has unmet demand and has had only
         {{ $value | humanizePercentage }} of its policy target for @hold@.
@@ -338,13 +302,13 @@ _TARGETS: Final = (
         """,
         urgency=MORNING,
         where="cluster",
-        likely=_LIKELY,
+        likely=LIKELY,
         first=FirstCommand(line="ceph -s"),
         held="hold",
         labels={"scope": "cluster"},
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
-        f"{_CAUSE}",
+        f"{CAUSE}",
         description="""
         {{ $labels.class }} has unmet demand and has had only {{ $value | humanizePercentage }} of
         the policy target for the whole cluster for @hold@.
@@ -372,12 +336,12 @@ def _cluster_wide(urgency: Urgency, *selectors: str) -> Alert:
         expr=_wide(*selectors),
         urgency=urgency,
         where="cluster",
-        likely=_LIKELY,
+        likely=LIKELY,
         first=FirstCommand(line="ceph -s"),
         held="hold",
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} does not get its reservation"
-        f" on {{{{ $value }}}} OSDs{_CAUSE}",
+        f" on {{{{ $value }}}} OSDs{CAUSE}",
         description="""
         On {{ $value }} OSDs, half of the cluster or more, {{ $labels.class }} has had less than its
         reservation for @hold@. This alert silences those of the single OSDs.
@@ -385,7 +349,7 @@ def _cluster_wide(urgency: Urgency, *selectors: str) -> Alert:
     )
 
 
-_OF_OPS: Final = _known(PerClass.LIMIT_OPS, ' of {{ FIGURE | printf "%.0f" }} normalised ops/s')
+_OF_OPS: Final = known(PerClass.LIMIT_OPS, ' of {{ FIGURE | printf "%.0f" }} normalised ops/s')
 
 _LIMIT: Final = (
     RecordedSeries(

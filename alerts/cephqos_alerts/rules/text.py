@@ -11,14 +11,14 @@ from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, Place
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
-from cephqos_base.series import DaemonSeries
+from cephqos_base.recorded import PerOsd
 from cephqos_base.units import duration
 
 
 def host_of(label: str, otherwise: str = "") -> str:
     """The host of the OSD in this label: what Prometheus scrapes it at, without the port."""
     return (
-        f'{{{{ with printf "{DaemonSeries.UP}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
+        f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
         f" $labels.cluster $labels.{label} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
         ' on host {{ . | reReplaceAll ":[0-9]+$" "" }}{{ end }}'
         f"{f'{{{{ else }}}}{otherwise}' if otherwise else ''}{{{{ end }}}}"
@@ -44,7 +44,7 @@ def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     host = _HOST_OF_LOG if for_loki else host_of("ceph_daemon")
     where = f" Where: {_WHERE[alert.where].replace('HOST', host)}."
     if alert.severity == "none":
-        return what + where
+        return f"{what}{where}".strip()
     since = f" Since: {_since(alert, f'{what}{where}', settings, for_loki=for_loki)}."
     return what + where + since + _likely(alert) + _to_do(alert)
 
