@@ -27,8 +27,9 @@ CAPACITY: Final = (
         " the most it delivered in the last @day@",
         description="""
         {{ $labels.ceph_daemon }} is saturated. Its configured capacity
-        (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most that it delivered under saturation in the last @day@. Every reservation and limit derived
-        from it is too large by that factor.
+        (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most that it
+        delivered under saturation in the last @day@. Every reservation and limit derived from it is
+        too large by that factor.
         """,
     ),
 )
