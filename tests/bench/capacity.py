@@ -156,7 +156,7 @@ async def once() -> tuple[list[Row], float, float]:
         slow = RATE // SLOWER
         await lab.faults.throttle(SLOW, riops=slow, wiops=slow)
         await _pools(lab)
-        seconds = 1.4 * (_CACHES_FULL + len(FACTORS) * (_SETTLED + _LOAD))
+        seconds = 1.25 * (_CACHES_FULL + len(FACTORS) * (_SETTLED + _LOAD))
         clients = [Client(lab, osd, seconds) for osd in range(OSDS)]
         await asyncio.sleep(_CACHES_FULL)
         async with Stack(lab, StackSpec(name="capacity", cluster_role=False)) as stack:

@@ -11,6 +11,7 @@ from cephqos_base.series import (
     OSD,
     OSD_CLASS,
     DaemonSeries,
+    DisksSeries,
     QosSeries,
 )
 from cephqos_base.units import duration
@@ -57,10 +58,15 @@ def range_queries(step: float, rules: bool) -> Mapping[str, str]:
     """A query per field of a Piece, for pieces of `step` seconds."""
     piece = duration(step)
     if rules:
-        return {
+        found = {
             name: f"max by ({OSD}) ({how}_over_time({series}[{piece}]))"
             for name, (how, series) in _FIELDS.items()
         }
+        # The rules look at what lies on a disk (LVM, a partition); an OSD may open the disk itself.
+        whole = f'rate({DisksSeries.OPS}{{layer="disk"}}[{_RAW_RATE}])'
+        whole = f"max by ({OSD}) (sum by ({OSD}, instance, device) ({whole}))"
+        found["requests"] += f" or max_over_time(({whole})[{piece}:{_RAW_RATE}])"
+        return found
     rate = f"max by ({OSD}) (rate({QosSeries.DELIVERED_OPS}[{_RAW_RATE}]))"
     return {"delivered": f"max_over_time(({rate})[{piece}:{_RAW_RATE}])"}
 
