@@ -85,12 +85,17 @@ async def _pools(lab: RunningLab) -> None:
 class Client:
     """Small writes to one OSD for as long as it is asked; what it counted itself, by second."""
 
-    def __init__(self, lab: RunningLab, osd: int, seconds: float) -> None:
+    def __init__(self, lab: RunningLab, osd: int, seconds: int) -> None:
         depth = 1 if osd == IDLE else _DEPTH
-        argv = ["rados", "-p", f"p{osd}", "bench", f"{seconds:g}", "write", "-b", "4096"]
+        argv = ["rados", "-p", f"p{osd}", "bench", f"{seconds}", "write", "-b", "4096"]
         argv += ["-t", str(depth), "--no-cleanup", "--run-name", secrets.token_hex(4)]
         self._run = asyncio.create_task(lab.exec(argv, within=seconds + 120))
         self._started = time.monotonic()
+
+    async def check(self) -> None:
+        """Raise what ended it: without load there is nothing to measure."""
+        if self._run.done():
+            raise RuntimeError(f"a client ended too early: {await self._run}")
 
     async def rates(self, spans: list[tuple[float, float]]) -> list[float]:
         """Operations per second between moments, once it has ended."""
@@ -156,9 +161,11 @@ async def once() -> tuple[list[Row], float, float]:
         slow = RATE // SLOWER
         await lab.faults.throttle(SLOW, riops=slow, wiops=slow)
         await _pools(lab)
-        seconds = 1.25 * (_CACHES_FULL + len(FACTORS) * (_SETTLED + _LOAD))
+        seconds = round(1.25 * (_CACHES_FULL + len(FACTORS) * (_SETTLED + _LOAD)))
         clients = [Client(lab, osd, seconds) for osd in range(OSDS)]
         await asyncio.sleep(_CACHES_FULL)
+        for client in clients:
+            await client.check()
         async with Stack(lab, StackSpec(name="capacity", cluster_role=False)) as stack:
             seen = await _settings(lab, stack)
         spans = [(one.begin, one.end) for one in seen]
