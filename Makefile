@@ -40,7 +40,7 @@ test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root,
 	@$(SYSTEM)
 	@# Built meanwhile; the second call waits for it, and says what failed.
 	@$(BIN)/cephqos lab trees >/dev/null 2>&1 &
-	$(BIN)/pytest tests/unit -n auto
+	$(BIN)/pytest tests/unit tests/contract -n auto
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/golden tests/promtool -m "not full" -n auto --durations=5
 	$(BIN)/pytest tests/lab tests/stack -m "not alone and not full" $(BESIDE)
@@ -55,7 +55,7 @@ test-full: $(STAMP) ## run what make test leaves for the night: packages, logs, 
 	$(BIN)/pytest tests/lab tests/stack -m "full and alone" --durations=10
 
 test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
-	$(BIN)/pytest tests/unit tests/golden -n auto
+	$(BIN)/pytest tests/unit tests/golden tests/contract -n auto
 
 test-rules: $(STAMP) ## let promtool of Prometheus 2.53 and 3.5 evaluate the rules on made-up series (about 5 minutes)
 	$(BIN)/cephqos lab trees
