@@ -15,6 +15,7 @@ from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.collectors import COLLECTORS
+from cephqos_exporter.collectors.cgroup import CgroupCollector
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.placement import PlacementCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
@@ -26,6 +27,7 @@ from cephqos_exporter.labels import render_labels
 # Series that are not made from Ceph's replies: of the exporter, the host, probes and test runs.
 _NOT_OF_REPLIES: Final = (
     *(series.ExporterSeries, series.DaemonSeries, series.ThreadsSeries, series.DisksSeries),
+    *(series.CgroupSeries, series.HostSeries),
     *(series.PlacementSeries, series.ProbeSeries, series.ClientSeries, series.RunSeries),
 )
 # Those of a policy file, and what the exporter measures itself.
@@ -36,7 +38,7 @@ _OF_OURS: Final = frozenset(
         series.QosSeries.CLUSTER_TARGET_RESERVATION_OPS,
     }
 )
-_OF_THE_HOST: Final = (ThreadsCollector, DisksCollector, PlacementCollector)
+_OF_THE_HOST: Final = (CgroupCollector, ThreadsCollector, DisksCollector, PlacementCollector)
 _PARTS: Final = re.compile(r"_(?:bucket|sum|count)$")
 _CLASS: Final = re.compile(r'\bclass="(\w+)"')
 _OSD: Final = Daemon("osd", "3", "c0ffee00-0000-4000-8000-000000000001", Path("/run/osd.3.asok"))
