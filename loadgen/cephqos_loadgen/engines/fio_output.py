@@ -156,7 +156,7 @@ def _totals(entry: Mapping[str, Any]) -> IoTotals:
     """What completed. fio's `total_ios` is what was submitted: while it runs that is up to a whole
     queue more, and at the end of a load, when the queue drains, nothing is submitted any more."""
     latency = entry["clat_ns"]
-    count = latency["N"]
+    count = _completed(entry)
     mean, deviation = latency["mean"] * _NS, latency["stddev"] * _NS
     return IoTotals(
         ios=count,
@@ -167,6 +167,21 @@ def _totals(entry: Mapping[str, Any]) -> IoTotals:
         latency_max=latency["max"] * _NS,
         bins_ns={int(ns): n for ns, n in latency.get("bins", {}).items()},
     )
+
+
+def _completed(entry: Mapping[str, Any]) -> int:
+    """fio 3.16 and older do not write their number; the bins hold each of them."""
+    latency = entry["clat_ns"]
+    if "N" in latency:
+        return int(latency["N"])
+    if "bins" in latency:
+        return sum(latency["bins"].values())
+    if entry["total_ios"]:
+        raise RunError(
+            "this fio writes neither how many operations completed nor their latencies one by one:"
+            " expected fio 3.17 or later"
+        )
+    return 0
 
 
 def add(parts: Iterable[IoTotals]) -> IoTotals:

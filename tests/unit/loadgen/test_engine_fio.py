@@ -142,6 +142,24 @@ def test_ios_are_those_that_completed_and_not_those_that_are_in_the_queue(releas
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_a_fio_that_does_not_write_how_many_completed_is_read_from_its_bins(release: str) -> None:
+    """As 3.16 and older write: without N."""
+    for document in documents(client_output(release, "rados")):
+        expected = fio_output.read_status(document)
+        for direction in ("read", "write", "trim"):
+            document["jobs"][0].get(direction, {}).get("clat_ns", {}).pop("N", None)
+        assert fio_output.read_status(document) == expected
+
+
+def test_a_fio_that_writes_neither_is_refused_with_the_version_that_does() -> None:
+    document = documents(client_output(RELEASES[0], "rados"))[-1]
+    latency = document["jobs"][0]["write"]["clat_ns"]
+    del latency["N"], latency["bins"]
+    with pytest.raises(RunError, match=r"expected fio 3\.17 or later"):
+        fio_output.read_status(document)
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_bins_hold_every_completion_and_agree_with_fios_own_percentiles(release: str) -> None:
     document = documents(client_output(release, "interrupted"))[-1]
     entry = document["jobs"][0]["write"]["clat_ns"]
