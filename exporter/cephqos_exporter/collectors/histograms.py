@@ -11,11 +11,13 @@ from itertools import accumulate
 from typing import Any, Final
 
 from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import Settings, flag, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 COMMAND: Final = "perf histogram dump"
 
@@ -33,6 +35,7 @@ DEFAULT_LONGEST_SECONDS: Final = 120.0
 DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
 _NANOSECONDS: Final = 1e9
+_FIRST_NANOSECONDS: Final = 100_000  # the first bound, on 16.2 to 21.x
 
 INTERVAL: Final = number(
     "collector.histograms.interval",
@@ -57,6 +60,7 @@ class _Axis:
 class _HistogramPlan:
     """What to make of an OSD's op histograms, which all have the same axes."""
 
+    ops: tuple[str, ...]
     axis: _Axis
     columns: Sequence[tuple[int, int]]  # of each size class
     form: Form
@@ -125,24 +129,39 @@ class HistogramsCollector(
     def _read_all(self, view: DaemonView, state: _HistogramsOsd) -> Iterable[Family]:
         histograms = view.reply(COMMAND).get("osd")
         counters = self.counters.loggers(view).required("osd")
+        odd = view.not_understood
         if histograms is None:
+            odd.add("reply", f"{COMMAND}: no histograms of the osd")
             raise ReplyMissing(COMMAND, "no histograms of the osd")
-        if state.plan is None:
-            state.plan = self._make_plan(view.labels, histograms)
+        sums = _sums(histograms, counters, odd)
+        if state.plan is None or state.plan.ops != tuple(sums):
+            state.plan = self._make_plan(view.labels, histograms, tuple(sums), odd)
         plan = state.plan
-        read = {op: _rows(histograms[name], plan.axis) for op, (name, _) in OPS.items()}
+        read = {op: _rows(histograms[OPS[op][0]], plan.axis) for op in plan.ops}
         values: list[float] = []
-        for op, (_, latency) in OPS.items():
+        for op in plan.ops:
             values += _counts(plan.axis, map(sum, read[op]))
-            values.append(counters[latency]["sum"])
+            values.append(sums[op])
         for rows in read.values():
             for first, end in plan.columns:
                 values += _counts(plan.axis, (sum(row[first:end]) for row in rows))
         return plan.form.fill(values)
 
-    def _make_plan(self, labels: LabelText, histograms: Mapping[str, Any]) -> _HistogramPlan:
+    def _make_plan(
+        self,
+        labels: LabelText,
+        histograms: Mapping[str, Any],
+        ops: tuple[str, ...],
+        odd: NotUnderstood,
+    ) -> _HistogramPlan:
         """The families, their samples in the order in which `_read_all` counts."""
-        axes = histograms[OPS["read"][0]]["axes"]
+        if not ops:
+            raise ReplyMissing(COMMAND, "no histogram of client operations")
+        axes = histograms[OPS[ops[0]][0]]["axes"]
+        if axes[0].get("quant_size") != _FIRST_NANOSECONDS:
+            # Ceph's name of the axis is wrong. Only the first bound tells what its values are.
+            odd.add("unit", f"{axes[0].get('name')}, quant_size {axes[0].get('quant_size')}")
+            raise ReplyMissing(COMMAND, "the latency axis has another unit")
         axis = _latency_axis(axes[0], self.longest)
         whole = Family(
             "cephqos_osd_op_latency_seconds",
@@ -154,13 +173,27 @@ class HistogramsCollector(
             "histogram",
             "Latency of client operations of at least size_min_bytes and less than the next class.",
         )
-        for op in OPS:
+        for op in ops:
             own = extend_labels(labels, {"op": op})
             whole.samples += [*_places(axis, own), ("_sum", own, 0)]
             for least in self._size_classes:
                 split.samples += _places(axis, extend_labels(own, {"size_min_bytes": str(least)}))
         columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
-        return _HistogramPlan(axis, columns, Form.of([whole, split] if columns else [whole]))
+        return _HistogramPlan(ops, axis, columns, Form.of([whole, split] if columns else [whole]))
+
+
+def _sums(
+    histograms: Mapping[str, Any], counters: Mapping[str, Any], odd: NotUnderstood
+) -> dict[str, float]:
+    """The operations that have a histogram and a sum of latencies, with the sum."""
+    sums = {}
+    for op, (name, latency) in OPS.items():
+        seconds = figure(counters, latency, odd, "sum")
+        if name not in histograms:
+            odd.add("counter", name)
+        elif seconds is not None:
+            sums[op] = seconds
+    return sums
 
 
 def _rows(histogram: Mapping[str, Any], axis: _Axis) -> Sequence[Sequence[int]]:

@@ -85,7 +85,11 @@ class NetworkCollector(
         state.interval.scraped(view.time, read=COMMAND in view.replies)
         if asked:
             state.families = ()  # what is not known any more is not shown
-            state.families = self._read(view.reply(COMMAND)["entries"], state.labels)
+            entries = view.reply(COMMAND)["entries"]
+            for entry in entries:
+                if entry["interface"] not in INTERFACES:
+                    view.not_understood.add("reply", f"{COMMAND}: {entry['interface']}")
+            state.families = self._read(entries, state.labels)
         return state.families
 
     def _read(self, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Sequence[Family]:

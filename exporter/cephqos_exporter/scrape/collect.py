@@ -8,7 +8,7 @@ from typing import Final
 
 from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, ReplyMissing
-from cephqos_exporter.daemon_errors import ConnectionRefused, SocketGone, UnknownCommand
+from cephqos_exporter.daemon_errors import ConnectionRefused, Malformed, SocketGone, UnknownCommand
 from cephqos_exporter.not_understood import NotUnderstoodTotals
 from cephqos_exporter.scrape.part import Part
 from cephqos_exporter.scrape.rendering import Rendered, Renderer
@@ -93,6 +93,8 @@ class DaemonCollectors:
             rendered = self._renderers[name].render(collector.collect(view), seen)
         except ReplyMissing as exc:
             # A command that this release does not have: the collector is not for this daemon.
+            if exc.reason == Malformed.reason:
+                view.not_understood.add("reply", str(exc))
             if exc.reason != UnknownCommand.reason:
                 log.debug("collector %s: %s: %s", name, view.daemon.name, exc)
                 self._take(part, self._renderers[name].render(exc.families, seen))

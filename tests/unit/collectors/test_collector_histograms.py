@@ -7,10 +7,10 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
-from cephqos_exporter.daemon import Daemon
+from cephqos_exporter.daemon import Daemon, ReplyMissing
 from cephqos_exporter.families import Family
 
-from ..osd_views import OSD, RecordedOsd, value, values
+from ..osd_views import OSD, RecordedOsd, samples, value, values
 
 NAME = "cephqos_osd_op_latency_seconds"
 WRITES = "op_w_latency_in_bytes_histogram"
@@ -149,3 +149,40 @@ def test_between_two_reads_the_last_histograms_are_shown_with_their_own_sums() -
     assert read == [0, 5]
     count, seconds = shown[0]
     assert shown == [(count, seconds)] * 5 + [(count + 50, seconds + 5.0)] * 2
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
+    osd = RecordedOsd(release)
+    osd.scrape(HistogramsCollector())
+    assert not osd.not_understood
+
+
+@pytest.mark.parametrize("by_size", [False, True])
+@pytest.mark.parametrize("missing", ["op_rw_latency_in_bytes_histogram", "op_rw_latency"])
+def test_what_is_missing_of_one_kind_of_operation_costs_that_kind(
+    missing: str, by_size: bool
+) -> None:
+    osd, collector = RecordedOsd("reef"), HistogramsCollector(interval=0, by_size=by_size)
+    before = osd.scrape(collector)
+    found = osd.replies["perf histogram dump"]["osd"]
+    holder = found if missing in found else osd.counters("osd")
+    kept = holder.pop(missing)
+    families = osd.scrape(collector)
+    assert osd.not_understood == {"counter"}
+    assert not values(families, f"{NAME}_count", {"op": "rw"})
+    for op in ("read", "write"):
+        assert value(families, f"{NAME}_count", op=op) == value(before, f"{NAME}_count", op=op)
+    holder[missing] = kept
+    assert samples(osd.scrape(collector)) == samples(before)
+
+
+@pytest.mark.parametrize("quantum", [100, None, 100_000_000])
+def test_bounds_in_a_unit_that_is_not_known_make_no_histogram(quantum: int | None) -> None:
+    """A release that mends the axis's name or its values: bounds would be a thousand times off."""
+    osd, collector = RecordedOsd("reef"), HistogramsCollector(interval=0)
+    for histogram in osd.replies["perf histogram dump"]["osd"].values():
+        histogram["axes"][0]["quant_size"] = quantum
+    for _ in range(2):
+        with pytest.raises(ReplyMissing, match="another unit"):
+            osd.scrape(collector)

@@ -105,3 +105,18 @@ def test_what_cannot_be_read_any_more_is_not_shown() -> None:
     osd.time += 15
     with pytest.raises(Exception, match="unknown_command"):
         osd.scrape(collector)
+
+
+def test_a_network_of_a_later_release_is_counted_and_part_of_no_other() -> None:
+    osd = osd_with(ping(1, "front", 1, 1, 1), ping(1, "side", 900, 900, 900))
+    families = osd.scrape(NetworkCollector())
+    assert osd.not_understood == {"reply"}
+    assert value(families, f"{PREFIX}peers", interface="front") == 1
+    assert value(families, f"{PREFIX}slow_peers", interface="front") == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
+    osd = RecordedOsd(release)
+    osd.scrape(NetworkCollector())
+    assert not osd.not_understood
