@@ -73,6 +73,9 @@ def _directly_under(host: Host, device: str) -> list[str]:
         return [node.resolve().parent.name]
     backing = read_text(node / "loop" / "backing_file")
     if backing:
+        name = backing.removeprefix("/dev/")
+        if name != backing and (host.sys / "class" / "block" / name).is_dir():
+            return [name]  # on a device, not on a file
         below = _file_system_device(host, backing.removesuffix(" (deleted)"), "", pid=1)
         return [below] if below else []
     try:

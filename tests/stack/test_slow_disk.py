@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 from tests.lab.conftest import LabPool
 
+from cephqos_base.recorded import PerOsd
+
 from .conftest import Watched, lab_spec, watched
 
 # Far less than disks of this lab deliver at first, far more than the slow one does later.
@@ -40,6 +42,10 @@ async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_m
     load = proven.write("size2", 40)
     try:
         alert = await proven.received(begin, alertname=VIOLATED, cause="device")
+        slow, fast = [
+            await proven.number(f'{PerOsd.DEVICE_LATENCY_SECONDS_RATE}{{ceph_daemon="osd.{osd}"}}')
+            for osd in (1, 0)
+        ]
         await proven.lab.faults.throttle(1, wiops=1)
         await asyncio.sleep(14)  # longer than any rate of this clock looks back, and a hold
         stalled = await proven.number('osd:cephqos_store_stalled:bool{ceph_daemon="osd.1"}')
@@ -49,6 +55,7 @@ async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_m
     await load
     assert alert.receiver == "critical"
     assert alert.has(ceph_daemon="osd.1", class_="client")
+    assert slow is not None and fast is not None and slow > 3 * fast, "the device proves it"
     assert stalled == 1
     assert [dict(a.labels) for a in said if a.accuses_another_than("osd.1")] == []
     assert {a.status for a in said if a.has(alertname=VIOLATED)} == {"firing"}

@@ -168,6 +168,18 @@ def test_a_loop_device_leads_to_the_disk_of_its_file(tree: HostTree) -> None:
     }
 
 
+def test_a_loop_device_on_another_leads_through_it_to_the_disk(tree: HostTree) -> None:
+    tree.disk("vda", "254:0")
+    tree.loop("loop2", "7:2", "/srv/images/osd.img")
+    tree.loop("loop3", "7:3", "/dev/loop2")
+    tree.mounts(1, [("254:0", "/", "/dev/vda"), ("0:6", "/dev", "devtmpfs")])
+    tree.data_directory(PID, DATA, {"block": "/dev/loop3"})
+    assert places(samples(DisksCollector().collect(view(tree)))) == {
+        'role="block",layer="osd",device="loop3"',
+        'role="block",layer="disk",device="vda"',
+    }
+
+
 def test_an_osd_in_a_file_has_the_device_of_its_file_system(tree: HostTree) -> None:
     tree.disk("vdb", "254:16")
     tree.mounts(PID, [("254:16", "/var/lib/ceph", "/dev/vdb")])
