@@ -34,7 +34,7 @@ SLOS: Final = """version: 1
 slos:
   - {name: writes, source: osd, op: write, threshold: 0.0512, objective: 0.9}
 """
-LAST: Final = "squeezed"
+LAST: Final = "slow_device"
 SCENARIO: Final = """
 scenario: dashboards
 about: Something of everything that dashboards show.
@@ -47,28 +47,28 @@ pools:
   - {name: scrub, size: 2, pg_num: 8, objects: {count: 400, size: 64K}}
   - {name: recovery, size: 2, pg_num: 8, fresh: true}
 phases:
-  - name: alone
+  - name: clients_alone
     fio: {engine: rbd, pool: client, rw: randrw, bs: 4K, depth: 16}
     until: {duration: 10s}
   - name: client
     fio: {engine: rbd, pool: client, rw: randrw, bs: 4K, depth: 16}
     until: {duration: 12s}
   - {name: scrub, scrub: {pool: scrub}, start: {with: client, delay: 1s}, at_most: 5m, expect: 10s}
-  - name: scrubbed
+  - name: after_scrub
     wait: {}
     start: {after: client}
     until: {phase: scrub}
     at_most: 5m
     expect: 5s
-  - {name: out, osd_out: {osd: last}}
-  - {name: settled, settle: {}, at_most: 5m, expect: 20s}
-  - {name: fill, prefill: {pool: recovery, objects: {count: 60, size: 1M}}, at_most: 5m}
-  - {name: in, osd_in: {osd: last}}
+  - {name: osd_out, osd_out: {osd: last}}
+  - {name: recovered, settle: {}, at_most: 5m, expect: 20s}
+  - {name: fill_pool, prefill: {pool: recovery, objects: {count: 60, size: 1M}}, at_most: 5m}
+  - {name: osd_back_in, osd_in: {osd: last}}
   - name: with_recovery
     fio: {engine: rbd, pool: client, rw: randrw, bs: 4K, depth: 16}
     start: {when: recovery_started}
     until: {duration: 12s}
-  - name: squeezed
+  - name: slow_device
     fio: {engine: rbd, pool: client, rw: randwrite, bs: 4K, depth: 64}
     start: {after: with_recovery}
     until: {duration: SQUEEZED}
