@@ -161,7 +161,9 @@ def promise_overrides() -> list[DashboardFieldConfigSourceOverrides]:
         _override("/limit \\(dotted\\)$/", *line, dotted),
         _override("/^capacity/", *line, fixed(BAD)),
         _override(
-            "/shortfall$/", *line[1:2], DynamicConfigValue(id_val="custom.fillOpacity", value=35)
+            "/shortfall \\(filled\\)$/",
+            *line[1:2],
+            DynamicConfigValue(id_val="custom.fillOpacity", value=35),
         ),
     ]
 

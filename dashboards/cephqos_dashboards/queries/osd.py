@@ -63,7 +63,7 @@ OWED: Final = (
     PanelQuery(
         f"max by (class) ({PerClass.SHORTFALL_OPS}{_OSD})"
         f" and on (class) {PerClass.DEMAND}{_OSD} == 1",
-        "{{class}} shortfall",
+        "{{class}} shortfall (filled)",
     ),
 )
 QUEUES: Final = PanelQuery(

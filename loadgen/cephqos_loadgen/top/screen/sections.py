@@ -343,7 +343,7 @@ def alert_line(alert: FiringAlert, now: float) -> Line:
     words = ", ".join(
         filter(None, (what, "" if alert.since is None else duration(now - alert.since)))
     )
-    return line(Span(fit(alert.severity or "alert", 8), style), f"{alert.name}  {words}")
+    return line(Span(fit(alert.severity or "alert", 9), style), f"{alert.name}  {words}")
 
 
 def runs(canvas: Canvas) -> Section:
