@@ -2,7 +2,7 @@
 
 A test run loads the cluster: clients alone, against a deep scrub, against recovery, and for a
 while at the end, during which one device is held to a few writes a second. That OSD breaks its
-promise, and the alert for it fires.
+reservation, and the alert for it fires.
 """
 
 import asyncio

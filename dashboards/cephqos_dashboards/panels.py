@@ -180,7 +180,7 @@ def lines(
     panel = _dress(timeseries.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     if classes:
-        for override in (*theme.class_overrides(), *theme.promise_overrides()):
+        for override in (*theme.class_overrides(), *theme.reservation_overrides()):
             panel.with_override(override.matcher, override.properties)
     panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
     panel.axis_soft_min(0)

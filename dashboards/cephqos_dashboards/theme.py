@@ -37,7 +37,7 @@ CLASSES: Final[Mapping[str, str]] = {
 GOOD: Final = "#1A8A99"
 WARN: Final = "#C27C0D"
 BAD: Final = "#DB2B4E"
-QUIET: Final = "#8A8F98"  # nothing to judge: no promise, no demand, no data
+QUIET: Final = "#8A8F98"  # nothing to judge: no reservation, no demand, no data
 STATES: Final = {"good": GOOD, "warn": WARN, "bad": BAD}
 
 BOUND: Final = "alert above this line"
@@ -147,8 +147,8 @@ def thread_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     return [_override(f"/^{name}$/", fixed(colour)) for name, colour in THREADS.items()]
 
 
-def promise_overrides() -> list[DashboardFieldConfigSourceOverrides]:
-    """What is promised or possible is a dashed line over what is done, never part of the stack."""
+def reservation_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """What is reserved or possible is a dashed line over what is done, never part of the stack."""
     line = (
         DynamicConfigValue(id_val="custom.stacking", value={"mode": "none", "group": "A"}),
         DynamicConfigValue(id_val="custom.fillOpacity", value=0),

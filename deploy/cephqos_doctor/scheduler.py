@@ -39,7 +39,7 @@ def _not_in_force(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
         )
 
 
-def _no_promise(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
+def _no_reservation(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
     if osd.queues and osd.queues.scheduler == "wpq" and not facts.policy:
         yield Finding(
             osd.osd,
@@ -48,7 +48,7 @@ def _no_promise(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
             f" {_QUEUE} {MCLOCK}, and restart the OSDs",
         )
     qos = _qos(osd)
-    if qos is not None and not qos.promises:
+    if qos is not None and not qos.classes:
         yield Finding(
             osd.osd,
             f"this cephqos does not know what profile {osd.config.text('osd_mclock_profile')} of"
@@ -105,7 +105,7 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     # The built-in profiles of 20.2 reserve 105 % by design.
     if qos is None or osd.config.text("osd_mclock_profile") != "custom":
         return
-    total = sum(promise.reservation_ratio or 0.0 for promise in qos.promises.values())
+    total = sum(settings.reservation_ratio or 0.0 for settings in qos.classes.values())
     if total > BOUNDS.oversubscribed:
         yield Finding(
             osd.osd,
@@ -117,19 +117,19 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
 
 def _limits(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     qos = _qos(osd)
-    for name, promise in qos.promises.items() if qos else ():
-        if promise.limit is not None and promise.limit < (promise.reservation or 0.0):
+    for name, settings in qos.classes.items() if qos else ():
+        if settings.limit is not None and settings.limit < (settings.reservation or 0.0):
             yield Finding(
                 osd.osd,
-                f"the limit of {name} ({promise.limit:g} ops/s) is below its reservation"
-                f" ({promise.reservation:g} ops/s)",
+                f"the limit of {name} ({settings.limit:g} ops/s) is below its reservation"
+                f" ({settings.reservation:g} ops/s)",
                 f"ceph config set osd osd_mclock_scheduler_{name}_lim 0   # 0: no limit",
             )
 
 
 CHECKS: Final = (
     Check("scheduler-in-force", _of_each(_not_in_force)),
-    Check("scheduler-promises", _of_each(_no_promise)),
+    Check("scheduler-reservations", _of_each(_no_reservation)),
     Check("capacity-plausible", _of_each(_capacity)),
     Check("reservations-possible", _of_each(_reserved)),
     Check("limits-possible", _of_each(_limits)),

@@ -78,8 +78,8 @@ async def _report(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--out {folder}: expected a folder")
     write(document, folder)
     say(*document.summary)
-    for doubt in document.doubts[:1]:
-        say(f"Main doubt: {doubt.text} {doubt.evidence}".rstrip())
+    for caveat in document.caveats[:1]:
+        say(f"Main caveat: {caveat.text} {caveat.evidence}".rstrip())
     say(folder / PAGE)
     return 0
 

@@ -60,7 +60,7 @@ class Hold:
     limit: Amount = UNKNOWN  # 0: none
     queued: Amount = UNKNOWN  # the fewest in its queue
     lag: Amount = UNKNOWN  # seconds: the least, of the shard that is furthest behind
-    shards_wanting: Amount = 1.0  # the share of the shards that have work for it
+    shards_with_demand: Amount = 1.0  # the share of the shards that have work for it
     # What else clients wait for. Seconds of waiting and in the store are per second.
     in_progress: Amount = UNKNOWN  # the fewest, with those in the queue
     waiting: Amount = UNKNOWN  # before the scheduler, in its queue and at throttles
@@ -78,7 +78,7 @@ class Hold:
         return (slow & many) | ((self.store_ended <= 0) & (self.store_used > 0))
 
     @property
-    def wants(self) -> Any:
+    def has_demand(self) -> Any:
         """Whether there is demand: without it nothing is violated."""
         if self.work != CLIENT:
             return self.queued >= 1
@@ -87,14 +87,14 @@ class Hold:
 
     @property
     def short(self) -> Any:
-        """Whether it gets too little of what it is owed.
+        """Whether it gets too little of its effective reservation.
 
-        It is owed the part of those shards for which it has work; where work piles up behind the
+        That is the part of those shards for which it has work; where work piles up behind the
         scheduler all shards share that fate. What is counted for recovery is estimated: at its
         limit it has had its reservation.
         """
         least = self.reserved * BOUNDS.shortfall
-        in_part = self.attained < least * self.shards_wanting
+        in_part = self.attained < least * self.shards_with_demand
         if self.work == CLIENT:
             return in_part | (self.piling_up & (self.attained < least))
         held = (self.limit > 0) & (self.attained > self.limit * BOUNDS.at_limit)
@@ -102,9 +102,9 @@ class Hold:
 
     @property
     def violated(self) -> Any:
-        """Whether it wants more, and gets too little of what is reserved, or gets it too late.
+        """Whether it has demand, and gets too little of what is reserved, or gets it too late.
 
         What is counted for best effort is a lower bound, so only its lag tells.
         """
         late = (self.lag > BOUNDS.reservation_lag) & (self.reserved > 0)
-        return self.wants & (late if self.work == BEST_EFFORT else self.short | late)
+        return self.has_demand & (late if self.work == BEST_EFFORT else self.short | late)

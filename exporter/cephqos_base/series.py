@@ -87,7 +87,7 @@ class NetworkSeries:
 
 
 class QosSeries:
-    """mClock: what each class is promised, wants and gets, per OSD."""
+    """mClock: what each class has reserved, asks for and gets, per OSD."""
 
     CAPACITY_OPS: Final = "cephqos_qos_capacity_normalised_ops_per_second"
     CLIENT_OPS_IN_PROGRESS: Final = "cephqos_qos_client_ops_in_progress"
@@ -97,7 +97,7 @@ class QosSeries:
     )
     DELIVERED_IS_LOWER_BOUND: Final = "cephqos_qos_delivered_is_lower_bound"
     DELIVERED_OPS: Final = "cephqos_qos_delivered_normalised_ops_total"
-    LIMIT_HOLD_SECONDS: Final = "cephqos_qos_limit_hold_seconds"
+    LIMIT_WAIT_SECONDS: Final = "cephqos_qos_limit_wait_seconds"
     LIMIT_OPS: Final = "cephqos_qos_limit_normalised_ops_per_second"
     LIMIT_RATIO: Final = "cephqos_qos_limit_ratio"
     OPS: Final = "cephqos_qos_normalised_ops_total"
@@ -131,8 +131,8 @@ class RecoverySeries:
     POOL_OBJECTS_PER_SECOND: Final = "cephqos_recovery_pool_objects_per_second"
     POOL_OBJECTS: Final = "cephqos_recovery_pool_objects_total"
     POOL_UNFOUND_OBJECTS: Final = "cephqos_recovery_pool_unfound_objects"
-    RESERVATIONS: Final = "cephqos_recovery_reservations"
-    RESERVATIONS_MAX: Final = "cephqos_recovery_reservations_max"
+    SLOTS: Final = "cephqos_recovery_slots"
+    SLOTS_MAX: Final = "cephqos_recovery_slots_max"
 
 
 class ScrubSeries:
@@ -154,9 +154,9 @@ class ScrubSeries:
     POOL_RUNNING_PGS: Final = "cephqos_scrub_pool_running_pgs"
     POOL_SCHEDULE_PGS: Final = "cephqos_scrub_pool_schedule_pgs"
     PREEMPTIONS: Final = "cephqos_scrub_preemptions_total"
-    RESERVATION_FAILURES: Final = "cephqos_scrub_reservation_failures_total"
-    RESERVATIONS: Final = "cephqos_scrub_reservations"
-    RESERVATIONS_MAX: Final = "cephqos_scrub_reservations_max"
+    SLOT_FAILURES: Final = "cephqos_scrub_slot_failures_total"
+    SLOTS: Final = "cephqos_scrub_slots"
+    SLOTS_MAX: Final = "cephqos_scrub_slots_max"
     WRITES_BLOCKED: Final = "cephqos_scrub_writes_blocked_total"
 
 

@@ -1,4 +1,4 @@
-"""One story: the demo, a run on its cluster, a broken promise, its alert, logs, dashboards.
+"""One story: the demo, a run on its cluster, a violated reservation, its alert, logs, dashboards.
 
 The times of its steps are printed.
 """
@@ -29,7 +29,7 @@ from .test_demo import start
 
 SCENARIO = """
 scenario: beside
-about: A light load on the demo's cluster while its promise is broken.
+about: A light load on the demo's cluster while its reservation is violated.
 pools:
   - {name: beside, size: 2, pg_num: 8, images: {size: 32M}}
 phases:
@@ -100,7 +100,7 @@ def run_beside(
 
 @pytest.mark.full
 @pytest.mark.alone
-async def test_a_broken_promise_is_seen_in_alert_log_run_and_dashboards(
+async def test_a_violated_reservation_is_seen_in_alert_log_run_and_dashboards(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     need_tools()

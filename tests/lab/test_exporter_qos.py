@@ -230,7 +230,7 @@ async def wait_for(exporter: LiveExporter, what: str, wanted: float, within: flo
 
 
 async def check_capacity_change(lab: RunningLab, exporter: LiveExporter) -> None:
-    """Halve the capacity while nothing runs: promises follow at once, no counter moves."""
+    """Halve the capacity while nothing runs: reservations follow at once, no counter moves."""
     await fio(lab, "randwrite", [(100, MIB), (300, 4 * KIB)])
     before = await exporter.scrape()
     media = before.labels("cephqos_qos_scheduler_info")[0]["media"]
@@ -316,7 +316,7 @@ async def test_the_lag_is_nothing_when_idle_and_grows_when_there_is_too_much_to_
         assert max(queued) > 20, f"queued {queued}"
 
 
-async def test_an_early_mclock_tells_what_it_promises(labs: LabPool) -> None:
+async def test_an_early_mclock_shows_what_it_reserves(labs: LabPool) -> None:
     """16.2 under mClock: whole operations per shard, and a queue dump that says nothing."""
     spec = LabSpec(name=lab_name("early"), release="pacific", osds=2, op_queue="mclock_scheduler")
     lab = labs.start(spec)

@@ -14,7 +14,7 @@ from cephqos_alerts.rules.settings import RuleSettings
 
 # Rates look back four minutes where a scrape comes every 60 s: clients that wanted more until the
 # moment in which an OSD became slow seem to want more for minutes after it.
-NOT_AT_60 = "who waits for a slower OSD and gets what was promised wakes nobody"
+NOT_AT_60 = "who waits for a slower OSD and gets its reservation wakes nobody"
 NAMES = (
     "OSDs that wait for a slow one are warnings that name it, beside its critical alert",
     "a slow OSD is critical though no queue of those that wait for it shows their waiting",

@@ -119,7 +119,7 @@ _LOOKED_UP = {
             "1 January. Can it wait",
         ),
         (
-            "CephQosHeldAtLimit",
+            "CephQosAtLimitWhileIdle",
             "its limit of 320 normalised ops/s for 5m. It gets 300 normalised ops/s.",
             "its limit for 5m. It gets 0 normalised ops/s.",
         ),

@@ -117,7 +117,7 @@ REPLICAS = [
         moments=(silent(13), firing(18, SLOW_1)),
     ),
     RuleCase(
-        name="who waits for a slower OSD and gets what was promised wakes nobody",
+        name="who waits for a slower OSD and gets its reservation wakes nobody",
         alert=REPLICA,
         series=three(
             (10, replace(WELL, client=1400)),
@@ -317,7 +317,7 @@ NETWORK = [
         moments=(silent(22), firing(28, waiting(0), waiting(2))),
     ),
     RuleCase(
-        name="who waits for another OSD is owed its whole reservation, whatever its queues show",
+        name="who waits for another OSD keeps its whole reservation, whatever its queues show",
         alert=VIOLATED,
         series=three(
             (10, WELL),
@@ -343,7 +343,7 @@ _ON_AND_OFF = ((4, SHORT), (1.25, PROVEN)) * 11
 
 AGAIN = [
     RuleCase(
-        name="a promise that is broken for four of every five minutes is a warning",
+        name="a reservation that is violated for four of every five minutes is a warning",
         alert=REPEATED,
         series=merged(osd((8, PROVEN), *_ON_AND_OFF, (60, IDLE))),
         moments=(
@@ -354,7 +354,7 @@ AGAIN = [
         ),
     ),
     RuleCase(
-        name="a promise that was broken once and told is not told again",
+        name="a reservation that was violated once and told is not told again",
         alert=REPEATED,
         series=merged(osd((8, PROVEN), (25, SLOW), (30, PROVEN))),
         moments=(silent(20), silent(36), silent(60)),

@@ -113,7 +113,7 @@ CASES = [
     ),
     RuleCase(
         name="a target for the cluster is not judged while the OSDs of a host are not scraped",
-        alert="CephQosPolicyTargetMissed",
+        alert="CephQosPolicyTargetViolated",
         series=merged(
             *osds(
                 3,

@@ -240,7 +240,7 @@ _HELD = State(client=100, in_progress=(0,), waiting=10, store=1, hold=0.4, queue
 COUNTED = [
     RuleCase(
         name="where the pools are erasure-coded, an OSD at its limit is not known to be idle",
-        alert="CephQosHeldAtLimit",
+        alert="CephQosAtLimitWhileIdle",
         series=merged(
             osd(
                 (5, IDLE),
@@ -314,7 +314,7 @@ COUNTED = [
         moments=(firing(25, violated("warning", "unknown")),),
     ),
     RuleCase(
-        name="an exporter that restarts every minute breaks no promise",
+        name="an exporter that restarts every minute violates no reservation",
         alert=VIOLATED,
         series={
             name: " ".join([f"{(s := values.split('+')[1].split('x')[0])}+{s}x3"] * 30)

@@ -14,9 +14,9 @@ from . import (
     flaps,
     mixed,
     nights,
-    promises,
     qos,
     recovering,
+    reservations,
     slo,
     state,
     understated,
@@ -37,7 +37,7 @@ def _files(name: str, cases: Sequence[RuleCase]) -> list[RuleCase]:
 
 CASES: list[RuleCase] = [
     *_files("qos", qos.CASES),
-    *_files("promises", promises.CASES),
+    *_files("reservations", reservations.CASES),
     *_files("understated", understated.CASES),
     *_files("across", across.CASES),
     *_files("recovering", recovering.CASES),

@@ -11,14 +11,14 @@ from .series import BUSY, Series, SimulatedOsd, State, selector
 
 MINUTES: Final = 10
 _BEHIND: Final = (3, 3, 4, 3)
-# Nothing is owed in shards without work; nothing piles up, and so much waits in a queue.
+# Nothing is reserved in shards without work; nothing piles up, and so much waits in a queue.
 _QUEUED: Final = State(in_progress=(6,), waiting=5, queue=_BEHIND, store=1)
 _RECOVERS: Final = State(recovery_queue=8)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What an OSD does for ten minutes, and the verdict; None: nothing is promised."""
+    """What an OSD does for ten minutes, and the verdict; None: nothing is reserved."""
 
     name: str
     state: State
@@ -44,7 +44,7 @@ def _recovery(name: str, wants: bool, violated: bool, **more: Any) -> Judged:
 
 _DISK: Final = _osd(media="hdd")
 
-# Clients are promised 1,000 operations a second, recovery 500.
+# Clients have a reservation of 1,000 operations a second, recovery 500.
 TABLE: Final = (
     Judged("clients that get all of it", BUSY, True, False),
     Judged("just enough", replace(BUSY, client=901), True, False),
@@ -52,7 +52,7 @@ TABLE: Final = (
     Judged(
         "one operation at a time", replace(BUSY, in_progress=(1,), queue=(0,) * 4), False, False
     ),
-    Judged("nothing promised", BUSY, True, None, osd=_osd(reserved={})),
+    Judged("nothing reserved", BUSY, True, None, osd=_osd(reserved={})),
     Judged("little waits", replace(_QUEUED, waiting=0.9, client=100), False, False),
     Judged("enough waits", replace(_QUEUED, waiting=1.1, client=100), True, True),
     Judged("quick in the store", replace(BUSY, waiting=0, store_latency=0.004), False, False),

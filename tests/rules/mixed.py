@@ -31,7 +31,7 @@ def best_effort(number: int, *, queue: str, lag: str = "0x240", hold: str = "0x2
         at = {"shard": str(shard), **cls}
         found |= with_more(number, "cephqos_qos_queue_length", queue, **at)
         found |= with_more(number, "cephqos_qos_reservation_lag_seconds", lag, **at)
-        found |= with_more(number, "cephqos_qos_limit_hold_seconds", hold, **at)
+        found |= with_more(number, "cephqos_qos_limit_wait_seconds", hold, **at)
     return found
 
 
@@ -86,7 +86,7 @@ BACKGROUND = [
             *(
                 with_more(
                     0,
-                    "cephqos_qos_limit_hold_seconds",
+                    "cephqos_qos_limit_wait_seconds",
                     0.3,
                     class_="background_recovery",
                     shard=str(shard),

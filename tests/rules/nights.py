@@ -47,7 +47,7 @@ _SCRUBBED = replace(
     in_progress=(6, 7, 8),
     device_bytes=6e7,
 )
-# More clients: they lack some of what was promised, and have little of it to wait for.
+# More clients: they lack some of their reservation, and have little of it to wait for.
 _EVENING = replace(
     _NIGHT, client=130, in_progress=(12, 14), store=12, store_latency=0.06, write_latency=0.14
 )

@@ -278,7 +278,7 @@ RESERVATION = [
         moments=(firing(26, _SLOW_DEVICE), firing(28, _SLOW_DEVICE)),
     ),
     RuleCase(
-        name="where work piles up in BlueStore, one shard's queue does not tell what is owed",
+        name="where work piles up in BlueStore, one shard's queue says too little",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(SLOW, client=400, queue=(2, 0, 0, 0))))),
         moments=(firing(23, _SLOW_DEVICE),),

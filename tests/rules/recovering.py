@@ -17,8 +17,8 @@ from .across import (
     with_more,
 )
 from .cases import RuleCase, firing, silent
-from .promises import CLUSTER_MISSED, CLUSTER_TARGET, TARGET, WPQ
 from .qos import RECOVERING, VIOLATED, osd, violated
+from .reservations import CLUSTER_TARGET, CLUSTER_VIOLATED, TARGET, WPQ
 from .series import Series, merged
 
 _HOLDS_SOME = replace(HOLDS_UP, kv_commit=0.001, device_latency=0.001)
@@ -33,7 +33,7 @@ _KEPT = replace(WAITS, recovery=120, in_progress=(30, 40), waiting=0.2)
 def _reserved(state: str, kind: str = "backfill") -> Series:
     """One placement group that osd.1 takes over, or waits to."""
     labels = {"side": "remote", "state": state, "kind": kind}
-    return with_more(1, "cephqos_recovery_reservations", 1, **labels)
+    return with_more(1, "cephqos_recovery_slots", 1, **labels)
 
 
 def _taking_over(**changes: Any) -> Series:
@@ -43,7 +43,7 @@ def _taking_over(**changes: Any) -> Series:
 
 
 def _short_while_it_takes_over(replica_latency: float) -> Series:
-    """Clients of osd.1 get less than they were promised."""
+    """Clients of osd.1 get less than their reservation."""
     short = replace(BUSY_CORE, immediate=80, recovery=4, replica_latency=replica_latency)
     small = {"capacity": 250, "reserved": {"client": 125, "background_recovery": 60}}
     return merged(
@@ -65,7 +65,7 @@ CASES = [
         name="a target is missed where clients wait for the OSD that a flood of recovery fills",
         alert=TARGET,
         series=merged(three((10, WELL), culprit=_FILLED, others=_KEPT, **WPQ), CLUSTER_TARGET),
-        moments=(silent(14), *(firing(minute, CLUSTER_MISSED) for minute in range(17, 29))),
+        moments=(silent(14), *(firing(minute, CLUSTER_VIOLATED) for minute in range(17, 29))),
     ),
     RuleCase(
         name="a flood of recovery is told all the time, though a device seems to fail for a moment",

@@ -213,7 +213,7 @@ def _add_demand(
             add_gauge(name, lambda s, i=shard: s.lag[i], class_="client", **at)
         add_gauge(name, lambda s: s.recovery_lag, **background)
         if "client" in osd.limit:
-            name = "cephqos_qos_limit_hold_seconds"
+            name = "cephqos_qos_limit_wait_seconds"
             add_gauge(name, lambda s: s.hold, class_="client", **at)
 
 

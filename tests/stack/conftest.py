@@ -27,7 +27,7 @@ CAPACITY = f"osd_mclock_max_capacity_iops_{MEDIA}"
 SLOS = Path(__file__).parent / "slos.yaml"
 
 
-# Whether a promise is kept depends on what else the machine does meanwhile.
+# Whether a reservation is violated depends on what else the machine does meanwhile.
 ALONE = ("test_end_to_end.py", "test_recovery_flood.py", "test_slow_disk.py", "test_staged.py")
 
 
@@ -54,7 +54,7 @@ class Received:
         return wanted.items() <= self.labels.items()
 
     def accuses_another_than(self, osd: str) -> bool:
-        """It wakes somebody for another OSD, or says that another one breaks its promise."""
+        """It wakes somebody for another OSD, or says that another one's reservation is violated."""
         told = self.receiver == "critical" or self.has(alertname="CephQosReservationViolated")
         return told and self.labels.get("ceph_daemon", osd) != osd
 

@@ -16,7 +16,7 @@ function () {
   const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
   if (document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)
     found.push("the page is wider than the window");
-  document.querySelectorAll("p,li,td,th,h1,h2,div.doubt,svg text").forEach((e) => {
+  document.querySelectorAll("p,li,td,th,h1,h2,div.caveat,svg text").forEach((e) => {
     if (!e.textContent.trim() || e.classList.contains("on")) return;
     const style = getComputedStyle(e);
     const own = e.namespaceURI.endsWith("svg") ? style.fill : style.color;

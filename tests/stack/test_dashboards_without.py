@@ -22,7 +22,7 @@ LESS = tuple(f"--no-collector.{name}" for name in ("placement", "threads", "disk
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Iterator[RunningLab]:
-    """16.2, which runs WPQ and promises nothing."""
+    """16.2, which runs WPQ and reserves nothing."""
     running = labs.start(story_lab(lab_name("without"), "pacific", op_queue="wpq"))
     yield running
     labs.end(running)

@@ -1,4 +1,4 @@
-"""What reaches the receiver when promises of a real cluster are kept or broken.
+"""What reaches the receiver when reservations of a real cluster are kept or violated.
 
 The cases run one after the other on one lab, each from quiet to quiet, on a clock thirty times as
 fast as production's. The capacity is set to what the OSDs of this machine were seen to deliver.
@@ -171,7 +171,7 @@ async def test_a_small_limit_is_named_while_the_device_idles_and_the_slo_burns(
         await afresh.config(f"osd_mclock_{option}", value)
     try:
         load = afresh.write("size1", SATURATED, depth=512)
-        held = await afresh.received(begin, alertname="CephQosHeldAtLimit")
+        held = await afresh.received(begin, alertname="CephQosAtLimitWhileIdle")
         burn = await afresh.received(begin, alertname="CephQosLatencySloBurn")
         # The budget of so short a past may burn before any cause has lasted.
         text = "Likely cause of client waits, on most OSDs: limit."

@@ -111,11 +111,11 @@ def inhibited(url: str, *alerts: dict[str, str]) -> bool:
 @pytest.mark.parametrize(
     ("source", "target"),
     [
-        pytest.param(SILENT, VIOLATED, id="an OSD that is silent, its promises"),
+        pytest.param(SILENT, VIOLATED, id="an OSD that is silent, its reservations"),
         pytest.param(
             SILENT | {"alertname": "CephQosOsdDown", "severity": "none"},
             VIOLATED,
-            id="an OSD that is down, its promises",
+            id="an OSD that is down, its reservations",
         ),
         pytest.param(WIDE, VIOLATED, id="a cluster-wide violation, that of an OSD"),
         pytest.param(
@@ -138,7 +138,7 @@ def inhibited(url: str, *alerts: dict[str, str]) -> bool:
         pytest.param(SLOW, WAITS, id="a slow OSD, those that wait for it"),
         pytest.param(
             SLOW,
-            WAITS | {"alertname": "CephQosPolicyTargetMissed"},
+            WAITS | {"alertname": "CephQosPolicyTargetViolated"},
             id="a slow OSD, the target of one that waits for it",
         ),
         pytest.param(SILENT, SLOW, id="an OSD that is silent, that others wait for it"),
@@ -154,7 +154,7 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
     ("source", "target"),
     [
         pytest.param(
-            SILENT | {"ceph_daemon": "osd.2"}, VIOLATED, id="a silent OSD, another's promises"
+            SILENT | {"ceph_daemon": "osd.2"}, VIOLATED, id="a silent OSD, another's reservations"
         ),
         pytest.param(
             WIDE | WARNING,

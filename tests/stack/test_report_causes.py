@@ -25,13 +25,13 @@ def needs_prometheus() -> None:
 
 
 async def reported(folder: Path, osds: Osds, seconds: int = 40) -> dict[str, dict[str, str]]:
-    """By OSD: the clients' row of the table of promises."""
+    """By OSD: the clients' row of the table of reservations."""
     points = {"balanced": [SyntheticRepeat(600.0, seconds=seconds)]}
     archive = Builder(run="busy", points=points, osds=osds).write(folder / "archive")
     argv = [sys.executable, "-m", "cephqos_base", "report", str(archive), "--causes"]
     process = await asyncio.create_subprocess_exec(*argv, "--out", str(folder / "report"))
     assert await asyncio.wait_for(process.wait(), 280) == 0
-    with (folder / "report/tables/promises.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / "report/tables/reservations.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return {row["OSD"]: row for row in rows if row["Class"] == "client"}
 

@@ -129,7 +129,7 @@ async def test_a_release_without_mclock_is_told_as_such(pacific: Watched) -> Non
     assert re.search(r"reservations of .* they run wpq, which has no reservations", printed), (
         printed
     )
-    assert "NO PROMISES: no OSD has a reservation" in printed
+    assert "NO RESERVATIONS: no OSD has a reservation" in printed
 
 
 @asynccontextmanager
@@ -179,7 +179,7 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
         await terminal.shows(r"NO ANSWER. Values are \d+ s old")
         assert ">osd.2" in terminal.screen()
         async with forwarded(port, prometheus):
-            await terminal.shows("^(KEPT|BROKEN|BEHIND)")
+            await terminal.shows("^(KEPT|VIOLATED|BEHIND)")
             terminal.type("?")
             await terminal.shows("^KEYS")
             terminal.type("q")
@@ -192,7 +192,7 @@ async def test_a_signal_leaves_the_terminal_as_it_was(loaded: Watched) -> None:
         command = f"NO_COLOR=1 {' '.join(TOP)} --url {loaded.stack.prometheus_url}"
         await terminal.shows(PROMPT)
         terminal.type(command, "Enter")
-        await terminal.shows("^(KEPT|BROKEN|BEHIND)", 60)
+        await terminal.shows("^(KEPT|VIOLATED|BEHIND)", 60)
         coloured = re.findall(r"\x1b\[[0-9;]*3[0-7]m", terminal.tmux("capture-pane", "-p", "-e"))
         assert not coloured
         shell = psutil.Process(int(terminal.tmux("list-panes", "-F", "#{pane_pid}")))

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.command import repeat_command
-from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline
@@ -131,7 +131,7 @@ def _figures(study: str, side: Side) -> Iterator[str]:
     for m in wanted:
         heads += [TableColumn(m.title, m.unit), TableColumn("σ", m.unit)]
     yield from (*table_lines(Table("background", "", tuple(heads), lines)), "")
-    yield f"All tables, charts and doubts: [{study}/report.md]({study}/report.md)."
+    yield f"All tables, charts and caveats: [{study}/report.md]({study}/report.md)."
     yield ""
 
 
@@ -165,7 +165,7 @@ def _machine(sides: Mapping[str, Side]) -> Iterator[str]:
 
 
 def _cannot(sides: Mapping[str, Side]) -> Iterator[str]:
-    """Where this machine cannot show what the studies showed: sizes, and the doubts of the runs."""
+    """Where this machine cannot show what the studies showed: sizes, the caveats of its runs."""
     yield from ("## Where it cannot agree", "")
     yield "The published studies had one OSD per NVMe drive or disk, and more work:"
     yield ""
@@ -174,7 +174,7 @@ def _cannot(sides: Mapping[str, Side]) -> Iterator[str]:
     yield "What speaks against the figures of these runs (notes are in the reports):"
     yield ""
     for study, side in sides.items():
-        for finding in doubts(side.run):
+        for finding in caveats(side.run):
             if finding.severity == "note":
                 continue
             yield f"- {study}: {in_markdown(f'{finding.text} {finding.evidence}'.rstrip())}"

@@ -186,7 +186,8 @@ TRENDS: Final = (
     ),
     Trend(
         RECOVERY,
-        "Boosted recovery with WPQ breaks a promise of half the baseline: 2,544 of 21,500 IOPS.",
+        "Boosted recovery with WPQ violates a reservation of half the baseline:"
+        " 2,544 of 21,500 IOPS.",
         keeps("wpq_boosted", 0.5, breaks=True),
     ),
     *(

@@ -37,7 +37,7 @@ SEEN: Final = (
     "osd_class:cephqos_lasting_evidence:rank",
     "osd_class:cephqos_violated:bool",
     "osd_class:cephqos_demand:bool",
-    "osd_class:cephqos_owed_ops",
+    "osd_class:cephqos_effective_reservation_ops",
     "osd_class:cephqos_attained_ops:rate",
     "osd:cephqos_delivered_ops:rate",
     "osd:cephqos_delivered_ops:max1d",
@@ -46,7 +46,7 @@ SEEN: Final = (
     "osd:cephqos_replica_slowness:ratio",
     "osd:cephqos_replica_write_seconds:rate",
     "osd:cephqos_replica_writes_in_progress:rate",
-    "osd:cephqos_holds_replica_writes:bool",
+    "osd:cephqos_delays_replica_writes:bool",
     "osd_by:cephqos_waits_for:info",
     "osd:cephqos_waited_for:count",
     "osd:cephqos_collapsed:bool",
@@ -63,7 +63,7 @@ SEEN: Final = (
     "cluster_class:cephqos_target_ops",
     "cluster_class:cephqos_demand:bool",
     "cluster_class:cephqos_demand_osds:sum",
-    "cluster_class:cephqos_target_missed:bool",
+    "cluster_class:cephqos_target_violated:bool",
     "scrape_samples_post_metric_relabeling",
 )
 

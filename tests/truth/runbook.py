@@ -146,9 +146,9 @@ async def _of_target(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
 _COMMANDS: Final = {
     "CephQosReplicaSlow": _of_replica_slow,
     "CephQosReservationViolated": _of_violated,
-    "CephQosHeldAtLimit": _of_limit,
+    "CephQosAtLimitWhileIdle": _of_limit,
     "CephQosDaemonNotAnswering": _of_silent,
-    "CephQosPolicyTargetMissed": _of_target,
+    "CephQosPolicyTargetViolated": _of_target,
 }
 
 

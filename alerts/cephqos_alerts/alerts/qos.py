@@ -145,7 +145,7 @@ _REPLICA_SLOW: Final = Alert(
         count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @lasting@ * @hold_evaluations@
       )
       and on ({OSD}) (
-        count_over_time({PerOsd.HOLDS_UP_OTHERS}[@hold@]) >= @hold_samples@
+        count_over_time({PerOsd.DELAYS_OTHERS}[@hold@]) >= @hold_samples@
       )
       unless on ({OSD}) (
         count_over_time({PerOsd.SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
@@ -163,7 +163,7 @@ _REPLICA_SLOW: Final = Alert(
     """,
 )
 
-# Most of the time it waited for another OSD whose own promise was broken as often: told there.
+# Most of the time it waited for another OSD that was violated as often itself: alerted there.
 _REPEATED_ELSEWHERE: Final = f"""
 max by ({OSD_CLASS}, by) (
   count_over_time({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}}[@hour@])
@@ -202,14 +202,14 @@ _REPEATED: Final = Alert(
     """,
 )
 
-_TARGET: Final = "CephQosPolicyTargetMissed"
-_OSD_TARGET_MISSED: Final = _lasting(
-    PerClass.TARGET_MISSED, _firing(_TARGET, OSD_CLASS, scope="osd")
+_TARGET: Final = "CephQosPolicyTargetViolated"
+_OSD_TARGET_VIOLATED: Final = _lasting(
+    PerClass.TARGET_VIOLATED, _firing(_TARGET, OSD_CLASS, scope="osd")
 )
-_CLUSTER_TARGET_MISSED: Final = _lasting(
-    PerClusterClass.TARGET_MISSED, _firing(_TARGET, "cluster, class", scope="cluster")
+_CLUSTER_TARGET_VIOLATED: Final = _lasting(
+    PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
 )
-_HELD: Final = _lasting(PerClass.HELD_WHILE_IDLE, _firing("CephQosHeldAtLimit", OSD_CLASS))
+_HELD: Final = _lasting(PerClass.AT_LIMIT_WHILE_IDLE, _firing("CephQosAtLimitWhileIdle", OSD_CLASS))
 
 # Causes that say no more than that an OSD does all it can for its own clients, replicas included.
 _OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
@@ -219,7 +219,7 @@ _OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD
 _CLUSTER_DEMAND: Final = f"""
         0 * (
           sum by (cluster, class) (
-            {PerClass.WANTS}{{class="client"}}
+            {PerClass.HAS_DEMAND}{{class="client"}}
             * on ({OSD}) group_left () {PerOsd.CLIENT_PRESENT_LOW}
             and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"{_OWN_LOAD}"}}
           )
@@ -228,7 +228,7 @@ _CLUSTER_DEMAND: Final = f"""
           )
           and on (cluster, class) (
             sum by (cluster, class) (
-              {PerClass.WANTS}{{class="client"}}
+              {PerClass.HAS_DEMAND}{{class="client"}}
               * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}
               or {PerClass.ATTAINED_OPS}{{class="client"}}
             )
@@ -243,7 +243,7 @@ _CLUSTER_DEMAND: Final = f"""
 
 _TARGETS: Final = (
     RecordedSeries(
-        record=PerClass.TARGET_MISSED,
+        record=PerClass.TARGET_VIOLATED,
         expr=f"""
         {PerClass.DEMAND}
         * on ({OSD_CLASS}) (
@@ -258,7 +258,7 @@ _TARGETS: Final = (
     ),
     RecordedSeries(record=PerClusterClass.DEMAND, expr=_CLUSTER_DEMAND),
     RecordedSeries(
-        record=PerClusterClass.TARGET_MISSED,
+        record=PerClusterClass.TARGET_VIOLATED,
         expr=f"""
         {PerClusterClass.DEMAND}
         * on (cluster) group_left () ({previously(PerCluster.COVERAGE)} >= bool 1)
@@ -274,7 +274,7 @@ _TARGETS: Final = (
         expr=f"""
         (
           ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
-            and on ({OSD_CLASS}) ({_OSD_TARGET_MISSED})
+            and on ({OSD_CLASS}) ({_OSD_TARGET_VIOLATED})
         )
         * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
         """,
@@ -296,7 +296,7 @@ _TARGETS: Final = (
         expr=f"""
         (
           ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
-            and on (cluster, class) ({_CLUSTER_TARGET_MISSED})
+            and on (cluster, class) ({_CLUSTER_TARGET_VIOLATED})
         )
         * on (cluster, class) group_left (cause, by) {PerClusterClass.MAIN_CAUSE}
         """,
@@ -354,7 +354,7 @@ _OF_OPS: Final = known(PerClass.LIMIT_OPS, ' of {{ FIGURE | printf "%.0f" }} nor
 _LIMIT: Final = (
     RecordedSeries(
         # Best effort is meant to be slow: removing a pool is held at its limit until it is done.
-        record=PerClass.HELD_WHILE_IDLE,
+        record=PerClass.AT_LIMIT_WHILE_IDLE,
         expr=f"""
         {PerClass.CAUSE}{{cause="{causes.LIMIT}", class!="background_best_effort"}}
         * on ({OSD}) group_left () (
@@ -369,7 +369,7 @@ _LIMIT: Final = (
         """,
     ),
     Alert(
-        name="CephQosHeldAtLimit",
+        name="CephQosAtLimitWhileIdle",
         about=("osd", "load"),
         expr=f"""
         {PerClass.ATTAINED_OPS}

@@ -43,7 +43,7 @@ def ranked(condition: str, rank: int) -> str:
 
 def wanting(condition: str) -> str:
     """Classes with demand for whose OSD the condition holds."""
-    return f"{PerClass.WANTS} and on ({OSD}) ({condition.strip()})"
+    return f"{PerClass.HAS_DEMAND} and on ({OSD}) ({condition.strip()})"
 
 
 def as_by(series: str) -> str:

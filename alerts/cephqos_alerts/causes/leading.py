@@ -43,7 +43,7 @@ _NAMED: Final = (
 )
 # It holds up others with what it recovers.
 _RECOVERS: Final = f"""
-{PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) (
+{PerOsd.DELAYS_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
   > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
 )

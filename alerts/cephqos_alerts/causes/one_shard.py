@@ -8,8 +8,8 @@ from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 
 _FEW_SHARDS: Final = f"""
-{PerClass.WANTS}
-  and on ({OSD_CLASS}) ({PerClass.SHARDS_WANTING} <= @few_shards@)
+{PerClass.HAS_DEMAND}
+  and on ({OSD_CLASS}) ({PerClass.SHARDS_WITH_DEMAND} <= @few_shards@)
   and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
   unless on ({OSD_CLASS}) {PerClass.AWAY}
 """

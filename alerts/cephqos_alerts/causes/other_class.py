@@ -13,7 +13,7 @@ def _takes_its_work(victim: str, culprit: str) -> str:
     others = "|".join(cls for cls in SCHEDULED if cls not in (victim, culprit))
     excess = f'{PerClass.EXCESS_OPS}{{class="{culprit}"}}'
     other = f'{PerClass.EXCESS_OPS}{{class="{others}"}}'
-    lacks = f'{PerClass.LACKS_OPS}{{class="{victim}"}}'
+    lacks = f'{PerClass.UNMET_OPS}{{class="{victim}"}}'
     return f"""
 label_replace(
   {lacks}

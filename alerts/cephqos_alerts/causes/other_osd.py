@@ -21,11 +21,11 @@ _UNNAMED_RANK: Final = 45
 # nobody waits for it: it comes last. Of several that are about as slow, the one named stays.
 _WORST: Final = f"""
 2 * {PerOsd.REPLICA_SLOWNESS}
-  and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}
+  and on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}
   and on ({OSD}) {previously(PerOsd.WAITED_FOR)}
-or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES})
+or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES})
 or on (cluster) {PerOsd.DEVICE_FAILING}
-or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES}
+or on (cluster) {PerOsd.DELAYS_REPLICA_WRITES}
 """
 _BY_THE_WORST: Final = f"topk by (cluster) (1, {as_by(_WORST)}) * 0 + 1"
 
@@ -35,26 +35,26 @@ _AWAY_BECAUSE_OF: Final = f"""
 (
   {PerClass.AWAY} * on ({OSD}) group_left (by) (
     ({PerOsdPeer.WAITS_FOR} * 0 + 1)
-      and on (cluster, by) {as_by(PerOsd.HOLDS_UP_OTHERS)}
+      and on (cluster, by) {as_by(PerOsd.DELAYS_OTHERS)}
   )
   or on ({OSD_CLASS})
-  ({PerClass.AWAY} or {PerClass.WANTS}{{class=~"background_.*"}})
+  ({PerClass.AWAY} or {PerClass.HAS_DEMAND}{{class=~"background_.*"}})
   * on (cluster) group_left (by) ({_BY_THE_WORST})
 )
-unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
+unless on ({OSD}) {PerOsd.DELAYS_OTHERS}
 """
 # Every OSD that holds up others, with the rank of those that wait for it.
 _HOLDERS_RANKED: Final = as_by(
-    f"({PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {PerOsd.DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
-    f" or ({PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {PerOsd.CPU_SHORT}) * 0 + {SICK_RANK}"
-    f" or {PerOsd.HOLDS_UP_OTHERS} * 0 + {causes.OTHER_OSD.rank}"
+    f"({PerOsd.DELAYS_OTHERS} and on ({OSD}) {PerOsd.DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
+    f" or ({PerOsd.DELAYS_OTHERS} and on ({OSD}) {PerOsd.CPU_SHORT}) * 0 + {SICK_RANK}"
+    f" or {PerOsd.DELAYS_OTHERS} * 0 + {causes.OTHER_OSD.rank}"
 )
 _PARTLY_AWAY: Final = f"""
 (
-  {PerClass.WANTS}{{class="client"}}
+  {PerClass.HAS_DEMAND}{{class="client"}}
     and on ({OSD}) ({PerOsd.OWN_STORE} < @partly_own_store@)
     unless on ({OSD}) {PerClass.AWAY}
-    unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
+    unless on ({OSD}) {PerOsd.DELAYS_OTHERS}
 )
 * on (cluster) group_left (by) ({_BY_THE_WORST})
 """

@@ -7,15 +7,15 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
 
-# Without it the class would have had what it is owed. Whoever waits elsewhere would still wait
-# there.
+# Without it the class would have had its effective reservation. Whoever waits elsewhere would
+# still wait there.
 _FULL: Final = f"""
 label_replace(
-  {PerClass.WANTS}
+  {PerClass.HAS_DEMAND}
     and on ({OSD_CLASS}) (
       (
-        {PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.WANTS}
-        or {PerClass.WANTS} * 0
+        {PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
+        or {PerClass.HAS_DEMAND} * 0
       )
       <= on ({OSD}) group_left () sum by ({OSD})
         ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})

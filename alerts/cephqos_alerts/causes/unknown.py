@@ -12,5 +12,5 @@ UNKNOWN: Final = CauseEvidence(
     seen="none of these",
     blind="never given if delivered work is not known (erasure-coded pools): nothing is left there"
     " that could be unknown",
-    expr=ranked(f"{PerClass.WANTS} {COUNTED}", causes.UNKNOWN.rank),
+    expr=ranked(f"{PerClass.HAS_DEMAND} {COUNTED}", causes.UNKNOWN.rank),
 )

@@ -92,7 +92,7 @@ def _inhibitions() -> list[dict[str, Any]]:
     burn = _named("CephQosLatencySloBurn")
     return [
         _rule(_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), _about("osd"), "ceph_daemon"),
-        # The OSD that is waited for is told of by its own promise, if that is broken too; those
+        # The OSD that is waited for has its own alert, if its reservation is violated too; those
         # that wait for it are told of by it.
         _rule(
             [*_named("CephQosReservationViolated"), 'severity="critical"'],
@@ -102,7 +102,7 @@ def _inhibitions() -> list[dict[str, Any]]:
         _rule(
             _named("CephQosReplicaSlow"),
             [
-                *_named("CephQosReservationViolated", "CephQosPolicyTargetMissed"),
+                *_named("CephQosReservationViolated", "CephQosPolicyTargetViolated"),
                 f'cause="{OTHER_OSD}"',
             ],
             "by",

@@ -13,7 +13,7 @@ from cephqos_alerts.recording.across import ACROSS, KINDS
 from cephqos_alerts.recording.capacity import UNDERSTATED
 from cephqos_alerts.recording.demand import DEMAND
 from cephqos_alerts.recording.failing import FINDINGS
-from cephqos_alerts.recording.promises import HISTORY, PROMISES, VIOLATION, WORK
+from cephqos_alerts.recording.reservations import HISTORY, RESERVATIONS, VIOLATION, WORK
 from cephqos_alerts.recording.rollups import ROLLUPS
 from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
@@ -27,7 +27,7 @@ _RESTARTS = RuleGroup(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
 
 FILES: dict[str, tuple[RuleGroup, ...]] = {
     "recording.yml": (
-        PROMISES,
+        RESERVATIONS,
         WORK,
         DEMAND,
         VIOLATION,

@@ -8,7 +8,7 @@ tell which one that is.
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_alerts.recording.promises import mean_seconds, per_osd
+from cephqos_alerts.recording.reservations import mean_seconds, per_osd
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries, count, total
@@ -144,7 +144,7 @@ ACROSS: Final = RuleGroup(
         RecordedSeries(record=PerMedia.CPU_WAITING, expr=_among_peers(PerOsd.CPU_WAITING)),
         RecordedSeries(record=PerMedia.CPU_USED, expr=_among_peers(PerOsd.CPU_USED)),
         RecordedSeries(
-            record=PerOsd.HOLDS_REPLICA_WRITES,
+            record=PerOsd.DELAYS_REPLICA_WRITES,
             comment="""
             Who holds up the writes of others: is far slower than its peers, or slower and lacks the
             CPU that they have, or has stopped. Who uses more CPU than they do lacks none: it is

@@ -43,8 +43,8 @@ _AT_LIMIT: Final = f"""
                 unless on ({OSD_CLASS}) (
                   {PerClass.AT_LIMIT}{{class="{BEST_EFFORT}"}}
                   unless on ({OSD}) (
-                    {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
-                    unless on ({OSD}) {ScrubSeries.RESERVATIONS} > 0
+                    {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
+                    unless on ({OSD}) {ScrubSeries.SLOTS} > 0
                   )
                 )
 """

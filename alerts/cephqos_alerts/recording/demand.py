@@ -37,7 +37,7 @@ _KEPT_WAITING: Final = f"""
                   )
                   and on ({OSD}) (
                     (
-                      {_OWN_STORE} and on (cluster) {previously(PerOsd.HOLDS_UP_OTHERS)}
+                      {_OWN_STORE} and on (cluster) {previously(PerOsd.DELAYS_OTHERS)}
                       or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
                     )
                     and on ({OSD}) (
@@ -74,9 +74,9 @@ DEMAND: Final = RuleGroup(
             """,
         ),
         _worst(PerClass.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_LAG_SECONDS),
-        _worst(PerClass.LIMIT_HOLD_SECONDS, QosSeries.LIMIT_HOLD_SECONDS),
+        _worst(PerClass.LIMIT_WAIT_SECONDS, QosSeries.LIMIT_WAIT_SECONDS),
         RecordedSeries(
-            record=PerClass.SHARDS_WANTING,
+            record=PerClass.SHARDS_WITH_DEMAND,
             expr=f"""
             count by ({OSD_CLASS}) (
               max_over_time({PerShard.QUEUE_LENGTH}[@hold@])
@@ -208,7 +208,7 @@ DEMAND: Final = RuleGroup(
             ) >= bool 1
             """,
         ),
-        # Only those that want more: what is looked at from here on is few.
-        RecordedSeries(record=PerClass.WANTS, expr=f"{PerClass.DEMAND} == 1"),
+        # Only those with demand: what is looked at from here on is few.
+        RecordedSeries(record=PerClass.HAS_DEMAND, expr=f"{PerClass.DEMAND} == 1"),
     ),
 )

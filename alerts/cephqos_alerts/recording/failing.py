@@ -67,7 +67,7 @@ _FAR_TOO_LONG: Final = (
 # Its clients' writes spend their time on another OSD: that is why it does little; its own device
 # adds next to nothing. Unless others wait for it: then both have failed.
 _ELSEWHERE: Final = (
-    f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}'
+    f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}'
 )
 
 _FAILING: Final = (
@@ -158,8 +158,8 @@ _FAILING: Final = (
         """,
     ),
     RecordedSeries(
-        record=PerOsd.HOLDS_UP_OTHERS,
-        expr=f"{PerOsd.HOLDS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
+        record=PerOsd.DELAYS_OTHERS,
+        expr=f"{PerOsd.DELAYS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
     ),
     RecordedSeries(
         record=PerOsd.SLOW_FOR_RECOVERY,
@@ -169,12 +169,12 @@ _FAILING: Final = (
         device and a reservation without progress have another reason.
         """,
         expr=f"""
-        ({PerOsd.HOLDS_REPLICA_WRITES} and on ({OSD}) {PerOsd.CPU_SHORT})
+        ({PerOsd.DELAYS_REPLICA_WRITES} and on ({OSD}) {PerOsd.CPU_SHORT})
           and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @recovery_slow@)
           and on ({OSD}) (
             sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > @recovers@
           )
-          and on ({OSD}) {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
+          and on ({OSD}) {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
           unless on ({OSD}) {PerOsd.DEVICE_FAILING}
         """,
     ),

@@ -11,29 +11,30 @@ WANTING: Final = (
         record=PerClass.AT_LIMIT,
         comment="Its limit holds it: by what it gets, or by dmClock's own tags.",
         expr=f"""
-        {PerClass.WANTS}
+        {PerClass.HAS_DEMAND}
           and on ({OSD_CLASS}) (
             {PerClass.ATTAINED_OPS} > @at_limit@ * ({PerClass.LIMIT_OPS} > 0)
             or on ({OSD_CLASS})
-            min_over_time({PerClass.LIMIT_HOLD_SECONDS}[@sustained@]) > 0
+            min_over_time({PerClass.LIMIT_WAIT_SECONDS}[@sustained@]) > 0
           )
         """,
     ),
     RecordedSeries(
-        record=PerClass.LACKS_OPS,
+        record=PerClass.UNMET_OPS,
         comment="""
         A class that has its reservation suffers nothing from one that takes what is left over.
         Clients without a reservation lack nothing that can be counted, and are short all the
         same.
         """,
         expr=f"""
-        {PerClass.SHORTFALL_OPS} > 0 and on ({OSD_CLASS}) {PerClass.WANTS}
+        {PerClass.SHORTFALL_OPS} > 0 and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
         or on ({OSD_CLASS}) 0 * (
-          {PerClass.WANTS}{{class="client"}}
+          {PerClass.HAS_DEMAND}{{class="client"}}
             and on ({OSD_CLASS}) ({PerClass.ATTAINED_OPS} < {PerClass.TARGET_OPS})
         )
         or on ({OSD_CLASS}) 0 * (
-          {PerClass.WANTS}{{class="client"}} unless on ({OSD_CLASS}) {PerClass.OWED_OPS}
+          {PerClass.HAS_DEMAND}{{class="client"}}
+            unless on ({OSD_CLASS}) {PerClass.EFFECTIVE_RESERVATION_OPS}
         )
         """,
     ),
@@ -41,7 +42,7 @@ WANTING: Final = (
         record=PerClass.AWAY,
         comment="Its clients' writes spend their time neither in the queue nor in its own store.",
         expr=f"""
-        {PerClass.WANTS}{{class="client"}}
+        {PerClass.HAS_DEMAND}{{class="client"}}
           and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
         """,
     ),
@@ -66,13 +67,13 @@ WANTING: Final = (
         """,
         expr=f"""
         {PerOsd.DELIVERED_OPS}
-          and on ({OSD}) {PerClass.WANTS}{{class="client"}}
+          and on ({OSD}) {PerClass.HAS_DEMAND}{{class="client"}}
           unless on ({OSD}) {PerClass.AT_LIMIT}{{class="client"}}
           unless on ({OSD}) (
-            max_over_time({PerClass.LIMIT_HOLD_SECONDS}{{class="client"}}[@hold@]) > 0
+            max_over_time({PerClass.LIMIT_WAIT_SECONDS}{{class="client"}}[@hold@]) > 0
           )
           unless on ({OSD}) (
-            {PerClass.SHARDS_WANTING}{{class="client"}} <= @few_shards@
+            {PerClass.SHARDS_WITH_DEMAND}{{class="client"}} <= @few_shards@
               and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
           )
           unless on ({OSD}) {PerClass.AWAY}

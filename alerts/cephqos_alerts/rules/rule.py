@@ -8,7 +8,7 @@ from typing import Final, Literal
 Severity = Literal["critical", "warning", "info", "none"]
 
 # What an alert can be about, for alertmanager.py to know when it says nothing new:
-# - osd: what one OSD promises or does, pointless while that OSD does not answer
+# - osd: what one OSD reserves or does, pointless while that OSD does not answer
 # - absence: an OSD that is not there or not seen, as expected while it is being maintained
 # - load: what a test run brings about on purpose
 # - scrub, recovery: work that flags of the cluster can stop

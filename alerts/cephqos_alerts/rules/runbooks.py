@@ -12,7 +12,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosReservationViolatedRepeatedly",
         "CephQosReplicaSlow",
         "CephQosReservationViolatedClusterWide",
-        "CephQosPolicyTargetMissed",
+        "CephQosPolicyTargetViolated",
     ),
     "latency": (
         "CephQosLatencySloBurn",
@@ -28,7 +28,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosCapacityUnderstated",
         "CephQosCapacityNeverMeasured",
         "CephQosBenchmarkRejected",
-        "CephQosHeldAtLimit",
+        "CephQosAtLimitWhileIdle",
         "CephQosSettingsDiffer",
         "CephQosSettingReverted",
         "CephQosSchedulersMixed",

@@ -76,7 +76,7 @@ class Thresholds(Bounds):
     cluster_osds: float = 4
     held_up: float = 0.5  # of the client operations in progress, held by OSDs that want more
     coverage: float = 0.8  # of the samples that a window should hold
-    repeated: float = 900  # seconds of an hour in which a promise was broken
+    repeated: float = 900  # seconds of an hour in which a reservation was violated
     restarts: float = 3  # of what is scraped in an hour
     scrape_seconds: float = 8  # of a deadline of 10
     series_per_osd: float = 750  # 20.2 with a DB device shows 728 with nothing switched on

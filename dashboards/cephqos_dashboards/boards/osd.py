@@ -127,7 +127,7 @@ _CLASSES = (
             width=10,
             height=9,
         ),
-        *osd.OWED,
+        *osd.EFFECTIVE_RESERVATION,
         look=Look(unit=Unit.OPS),
         classes=True,
     ),

@@ -58,12 +58,11 @@ RECOVERY_STATES: Final = PanelQuery(
 RECOVERY_SLOTS: Final = (
     PanelQuery(
         "sum by (side, state) (max by (ceph_daemon, side, state, kind)"
-        f" ({RecoverySeries.RESERVATIONS}{{{DETAIL}}}))",
+        f" ({RecoverySeries.SLOTS}{{{DETAIL}}}))",
         "{{side}} {{state}}",
     ),
     PanelQuery(
-        f"sum by (side) (max by (ceph_daemon, side) "
-        f"({RecoverySeries.RESERVATIONS_MAX}{{{DETAIL}}}))",
+        f"sum by (side) (max by (ceph_daemon, side) ({RecoverySeries.SLOTS_MAX}{{{DETAIL}}}))",
         "{{side}} limit",
     ),
 )
@@ -98,17 +97,17 @@ OLDEST: Final = (
 )
 SCRUB_SLOTS: Final = (
     PanelQuery(
-        f"sum by (side) (max by (ceph_daemon, side) ({ScrubSeries.RESERVATIONS}{{{DETAIL}}}))",
+        f"sum by (side) (max by (ceph_daemon, side) ({ScrubSeries.SLOTS}{{{DETAIL}}}))",
         "{{side}}",
     ),
     PanelQuery(
-        f"sum(max by (ceph_daemon) ({ScrubSeries.RESERVATIONS_MAX}{{{DETAIL}}}))",
+        f"sum(max by (ceph_daemon) ({ScrubSeries.SLOTS_MAX}{{{DETAIL}}}))",
         "each side limit",
     ),
 )
 SCRUB_TROUBLE: Final = (
     PanelQuery(
-        f"sum({_rate(ScrubSeries.RESERVATION_FAILURES, 'ceph_daemon, pool_type')})",
+        f"sum({_rate(ScrubSeries.SLOT_FAILURES, 'ceph_daemon, pool_type')})",
         "no replica had a slot",
     ),
     PanelQuery(

@@ -34,7 +34,9 @@ def _class(series: str, legend: str = "{{class}}", condition: str = "") -> Panel
 
 
 VIOLATED: Final = _class(PerClass.VIOLATED)
-ATTAINMENT: Final = PanelQuery(f"max by (class) ({PerClass.KEPT}{{{ONE_OSD}}})", "{{class}}")
+ATTAINMENT: Final = PanelQuery(
+    f"max by (class) ({PerClass.EFFECTIVE_ATTAINMENT}{{{ONE_OSD}}})", "{{class}}"
+)
 CAUSE: Final = PanelQuery(
     f"max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})", "{{class}}: {{cause}} {{by}}"
 )
@@ -58,8 +60,8 @@ WORK: Final = (
     _class(PerClass.RESERVED_OPS, "{{class}} reservation (dashed)", " > 0"),
     _class(PerClass.LIMIT_OPS, "{{class}} limit (dotted)", " > 0"),
 )
-OWED: Final = (
-    _class(PerClass.OWED_OPS, "{{class}} effective reservation (dashed)"),
+EFFECTIVE_RESERVATION: Final = (
+    _class(PerClass.EFFECTIVE_RESERVATION_OPS, "{{class}} effective reservation (dashed)"),
     PanelQuery(
         f"max by (class) ({PerClass.SHORTFALL_OPS}{_OSD})"
         f" and on (class) {PerClass.DEMAND}{_OSD} == 1",
@@ -75,7 +77,7 @@ LAG: Final = (
         "{{class}} {{shard}}",
     ),
     PanelQuery(
-        f"max by (class, shard) ({QosSeries.LIMIT_HOLD_SECONDS}{_OSD}) > 0",
+        f"max by (class, shard) ({QosSeries.LIMIT_WAIT_SECONDS}{_OSD}) > 0",
         "{{class}} {{shard}} waits for its limit",
     ),
 )

@@ -20,7 +20,7 @@ _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
 _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
 _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
-BROKEN: Final = PanelQuery(
+VIOLATED: Final = PanelQuery(
     f"""
     max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}}) > 0
     or on () 0 * max({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})
@@ -30,7 +30,7 @@ BROKEN: Final = PanelQuery(
 WORST: Final = PanelQuery(
     f"""
     bottomk(1,
-      max by (ceph_daemon, class) ({PerClass.KEPT}{{{DETAIL}}})
+      max by (ceph_daemon, class) ({PerClass.EFFECTIVE_ATTAINMENT}{{{DETAIL}}})
       and on (ceph_daemon, class) max by (ceph_daemon, class) ({_IN_DEMAND})
     )
     """,
@@ -158,11 +158,11 @@ def _of_worst(series: str, labels: str = "ceph_daemon, class") -> str:
 WORST_OSDS: Final = (
     PanelQuery(or_say(_WORST_ROWS, "class", "none, or no rules"), name="shortfall"),
     PanelQuery(_of_worst(PerClass.ATTAINED_OPS), name="attained"),
-    PanelQuery(_of_worst(PerClass.OWED_OPS), name="owed"),
+    PanelQuery(_of_worst(PerClass.EFFECTIVE_RESERVATION_OPS), name="effective_reservation"),
     PanelQuery(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
     PanelQuery(_of_worst(PerClass.VIOLATED_SECONDS), name="violated"),
     PanelQuery(_of_worst(PerClass.MAIN_CAUSE, "ceph_daemon, class, cause, by"), name="cause_"),
-    # Whoever others wait for, though its own promises may be kept.
+    # Whoever others wait for, though its own reservations may be kept.
     PanelQuery(
         f"""
     topk({ROWS}, max by (ceph_daemon, class) (

@@ -106,7 +106,7 @@ class AlertWatch:
 async def tell_story(
     lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell, phase: InPhase
 ) -> None:
-    """Break the promise, wait for the alert, end the fault, wait until the alert is resolved."""
+    """Violate the reservation, wait for the alert, end the fault, wait until it is resolved."""
     with phase("measure capacity"):
         await _calibrate(lab, stack, watch, pool, tell)
     await _watch_for(watch, CALM_SECONDS)
@@ -142,7 +142,7 @@ async def _calibrate(
     async with _full_load(lab, pool):
         await _watch_for(watch, FULL_LOAD_SECONDS)
         delivered = await _delivered(stack, watch)
-        # Under load still: a promise that grows while work ends looks broken for a moment.
+        # Under load still: a reservation that grows while work ends looks violated for a moment.
         await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
     tell(f"MEASURED: {delivered} normalised ops/s per OSD, now set as their capacity")
 

@@ -1,7 +1,7 @@
-"""Recovery and backfill of one OSD: work done, reservations held and awaited, time spent waiting.
+"""Recovery and backfill of one OSD: work done, slots held and awaited, time spent waiting.
 
-Recovery often waits not for the scheduler but for reservations, of which an OSD grants few
-(`osd_max_backfills`): who looks at the scheduler alone finds a class that asks for nothing.
+Recovery often waits not for the scheduler but for slots, which Ceph calls reservations. An OSD
+has few of them (`osd_max_backfills`). In the scheduler alone such a class seems to have no demand.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,15 +64,15 @@ _USUAL_KINDS: Final = ("recovery", "degraded_backfill", "backfill")
 @dataclass(slots=True)
 class _RecoveryOsd:
     labels: Labels
-    seen: set[str] = field(default_factory=lambda: set(_USUAL_KINDS))  # kinds of reservations
+    seen: set[str] = field(default_factory=lambda: set(_USUAL_KINDS))  # kinds of slots
 
 
 class RecoveryCollector(
     DaemonCollector[_RecoveryOsd],
     name="recovery",
-    help="Recovery by each OSD: work done, reservations held and awaited.",
+    help="Recovery by each OSD: work done, slots held and awaited.",
 ):
-    """Recovery as one OSD does it, from its counters and its reservations."""
+    """Recovery as one OSD does it, from its counters and its slots."""
 
     def needed(self, daemon: Daemon, state: _RecoveryOsd | None) -> Sequence[Command]:
         return [Command(RESERVATIONS, SLOWLY), *self.counters.commands(daemon)]
@@ -98,23 +98,21 @@ class RecoveryCollector(
             reply = view.reply(RESERVATIONS)
         except ReplyMissing as exc:
             raise ReplyMissing(exc.command, exc.reason, families) from exc
-        families += _reservations(reply, state, odd)
+        families += _slots(reply, state, odd)
         return families
 
 
-def _reservations(
-    reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood
-) -> Iterable[Family]:
+def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> Iterable[Family]:
     held = Family(
-        "cephqos_recovery_reservations",
+        "cephqos_recovery_slots",
         "gauge",
-        "Placement groups that hold (in_progress) or wait for (queued) a reservation of"
+        "Placement groups that hold (in_progress) or wait for (queued) a slot of"
         " this OSD, by purpose. local: this OSD is the primary; remote: another OSD is.",
     )
     most = Family(
-        "cephqos_recovery_reservations_max",
+        "cephqos_recovery_slots_max",
         "gauge",
-        ("Most reservations that this OSD grants at once on each side (osd_max_backfills)."),
+        ("Most slots that this OSD grants at once on each side (osd_max_backfills)."),
     )
     for side in SIDES:
         try:
@@ -137,7 +135,7 @@ def _states(labels: Labels, counters: Mapping[str, Any], odd: NotUnderstood) -> 
         "cephqos_recovery_state_seconds",
         "summary",
         "Time that placement groups spent in a state of recovery, added when they leave"
-        " it. local: waiting for a reservation of this OSD; remote: waiting for those "
+        " it. local: waiting for a slot of this OSD; remote: waiting for those "
         "of other OSDs.",
     )
     for key, state in _STATES:
@@ -151,7 +149,7 @@ def _states(labels: Labels, counters: Mapping[str, Any], odd: NotUnderstood) -> 
 
 
 def _count(reserver: Mapping[str, Any]) -> dict[tuple[str, str], int]:
-    """Reservations by (state, kind)."""
+    """Slots by (state, kind)."""
     counts: dict[tuple[str, str], int] = {}
     queued = (item for queue in reserver["queues"] for item in queue["items"])
     for state, items in (("in_progress", reserver["in_progress"]), ("queued", queued)):

@@ -1,4 +1,4 @@
-"""Scrubbing of one OSD: reservations, its queue, and from 20.x on the work itself.
+"""Scrubbing of one OSD: slots (Ceph: reservations), its queue, and from 20.x on the work itself.
 
 Before 20.x the counters of an OSD do not show what it scrubs: those series are absent there. The
 cluster's own figures (`--role cluster`) show what placement groups do.
@@ -69,13 +69,13 @@ _TOTALS: Final = (
         "num_scrubs_started_{}",
         _STARTED,
         "cephqos_scrub_started_total",
-        "Scrubs that this OSD began as the primary; some end without a reservation.",
+        "Scrubs that this OSD began as the primary; some end without a slot.",
     ),
     _Total(
         "scrub_{}_reservation_process_failure",
         "reservation_process_failure",
-        "cephqos_scrub_reservation_failures_total",
-        "Scrubs put off because a replica had no reservation to give.",
+        "cephqos_scrub_slot_failures_total",
+        "Scrubs put off because a replica had no slot to give.",
     ),
 )
 _RESULTS: Final = (
@@ -104,9 +104,9 @@ _LEVELLED: Final = (
 class ScrubCollector(
     DaemonCollector[Labels],
     name="scrub",
-    help="Scrubbing by each OSD: reservations, queue, and the work where it is counted.",
+    help="Scrubbing by each OSD: slots, queue, and the work where it is counted.",
 ):
-    """Scrubbing as one OSD does it, from its reservations, its queue and its counters."""
+    """Scrubbing as one OSD does it, from its slots, its queue and its counters."""
 
     def needed(self, daemon: Daemon, state: Labels | None) -> Sequence[Command]:
         queue = Command(QUEUE, ttl=QUEUE_TTL_SECONDS)
@@ -118,7 +118,7 @@ class ScrubCollector(
     def families(self, view: DaemonView, state: Labels) -> Iterable[Family]:
         odd = view.not_understood
         reservations, entries = view.reply(RESERVATIONS), view.reply(QUEUE)
-        families = [*_reservations(reservations, state, odd)]
+        families = [*_slots(reservations, state, odd)]
         old = (entries and "level" not in entries[0]) or "scrubs_remote" in reservations
         families.append(_queue(entries, old, state, view.time, odd))
         osd = self.counters.loggers(view).required("osd")
@@ -131,9 +131,9 @@ class ScrubCollector(
         return families
 
 
-def _reservations(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
     held = Family(
-        "cephqos_scrub_reservations",
+        "cephqos_scrub_slots",
         "gauge",
         ("Scrubs that this OSD takes part in. local: as the primary; remote: as a replica."),
     )
@@ -146,7 +146,7 @@ def _reservations(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) 
         else:
             odd.add("reply", f"{RESERVATIONS}: {side}")
     most = Family(
-        "cephqos_scrub_reservations_max",
+        "cephqos_scrub_slots_max",
         "gauge",
         ("Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs)."),
     )

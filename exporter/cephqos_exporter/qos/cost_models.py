@@ -86,10 +86,10 @@ def _round_half_up(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class ClassSettings:
     """What the configuration gives a class, for the whole OSD; None where there is no limit.
 
-    Ratios are shares of the capacity. Each shard has a scheduler of its own, which promises the
+    Ratios are shares of the capacity. Each shard has a scheduler of its own, which gives the
     class a `shards`-th part of this. A reservation of None is not known; neither is a weight of 0.
     """
 
@@ -102,13 +102,13 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class QosState:
-    """The QoS settings of an OSD in force: how it charges and what it promises."""
+    """The QoS settings of an OSD in force: how it charges and what it reserves."""
 
     cost: CostModel
     media: Media
     shards: int
     capacity_origin: Origin
-    promises: Mapping[str, Promise]  # without classes of which nothing is known
+    classes: Mapping[str, ClassSettings]  # without classes of which nothing is known
     # The early model charges a recovery operation this configured size, whatever it moves.
     recovery_item_bytes: float | None
     not_understood: NotUnderstood = field(default_factory=NotUnderstood, compare=False)
@@ -159,7 +159,7 @@ def read_qos(
 ) -> QosState | None:
     """The QoS settings in force, or None for an OSD without either model.
 
-    `release` is used where `needs_release`. Where mClock does not run nothing is promised.
+    `release` is used where `needs_release`. Where mClock does not run nothing is in_force.
     """
     name = model_name(config)
     if name is None:
@@ -168,33 +168,33 @@ def read_qos(
         _bandwidth_model(config, media) if name == "bandwidth" else _early_model(config, media)
     )
     odd = NotUnderstood()
-    promises: Mapping[str, Promise] = {}
+    classes: Mapping[str, ClassSettings] = {}
     if mclock and needs_release(config):
-        promises = _built_in_promises(config, cost.capacity, release, odd)
+        classes = _built_in_classes(config, cost.capacity, release, odd)
     elif mclock:
-        read = _bandwidth_promise if name == "bandwidth" else _early_promise
-        promises = {cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED}
+        read = _bandwidth_class if name == "bandwidth" else _early_class
+        classes = {cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED}
     return QosState(
         cost=cost,
         media=media,
         shards=shards,
         capacity_origin=config.origin(f"{_CAPACITY_OPTION}{media}"),
-        promises=promises,
+        classes=classes,
         recovery_item_bytes=config.number("osd_recovery_cost") if name == "early" else None,
         not_understood=odd,
     )
 
 
-def _built_in_promises(
+def _built_in_classes(
     config: EffectiveConfig, capacity: float, release: int | None, odd: NotUnderstood
-) -> Mapping[str, Promise]:
-    """What the profile's name stands for; leftovers of a custom profile are no promise."""
+) -> Mapping[str, ClassSettings]:
+    """What the profile's name stands for; leftovers of a custom profile do not count."""
     profile = config.text(PROFILE_OPTION) or ""
     shares = shares_of(release, profile)
     if shares is None:
         odd.add("profile", f"{profile} of release {release or 'unknown'}")
         return {}
-    return {cls: _promise(share, capacity) for cls, share in shares.items()}
+    return {cls: _class_settings(share, capacity) for cls, share in shares.items()}
 
 
 def _required(config: EffectiveConfig, key: str) -> float:
@@ -229,14 +229,16 @@ def _early_cost(config: EffectiveConfig, option: str, media: Media) -> float:
     return _required(config, f"{option}_{media}") / scale
 
 
-def _bandwidth_promise(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> Promise:
+def _bandwidth_class(
+    config: EffectiveConfig, cls: str, capacity: float, shards: int
+) -> ClassSettings:
     option = f"osd_mclock_scheduler_{cls}"
     reservation, weight, limit = (_required(config, f"{option}_{x}") for x in ("res", "wgt", "lim"))
-    return _promise(Share(reservation, weight, limit), capacity)
+    return _class_settings(Share(reservation, weight, limit), capacity)
 
 
-def _promise(share: Share, capacity: float) -> Promise:
-    return Promise(
+def _class_settings(share: Share, capacity: float) -> ClassSettings:
+    return ClassSettings(
         reservation_ratio=share.reservation,
         reservation=None if share.reservation is None else share.reservation * capacity,
         limit_ratio=share.limit or None,
@@ -245,13 +247,13 @@ def _promise(share: Share, capacity: float) -> Promise:
     )
 
 
-def _early_promise(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> Promise:
+def _early_class(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> ClassSettings:
     """Reservation and limit are configured per shard, in operations per second."""
     option = f"osd_mclock_scheduler_{cls}"
     reservation = _required(config, f"{option}_res") * shards
     per_shard = _required(config, f"{option}_lim")
     limit = None if per_shard == 0 or per_shard >= _EARLY_NO_LIMIT else per_shard * shards
-    return Promise(
+    return ClassSettings(
         reservation_ratio=reservation / capacity if capacity else 0.0,
         reservation=reservation,
         limit_ratio=None if limit is None or not capacity else limit / capacity,

@@ -37,7 +37,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One promise of a policy: shares of a baseline in normalised ops/s."""
+    """One target of a policy: shares of a baseline in normalised ops/s."""
 
     cls: str
     scope: Scope
@@ -89,7 +89,7 @@ def _target(entry: Value) -> Target:
     if "scope" in keys and keys["scope"].choice(("osd", "cluster")) == "cluster":
         scope = "cluster"
     keys = entry.table(_KEYS[scope], ("class", "scope"))
-    # A built-in profile may promise 105 % in all, but no class more than everything.
+    # A built-in profile may reserve 105 % in all, but no class more than everything.
     reservation = _positive(keys.get("reservation"), most=1.0)
     limit = _positive(keys.get("limit"))
     if reservation is None and limit is None:

@@ -175,7 +175,7 @@ def reservation_lag(heads: Sequence[Head], now: float) -> float | None:
     return max(0.0, *(seconds_past(moment, now) for moment in due))
 
 
-def limit_hold(heads: Sequence[Head], now: float) -> float:
+def limit_wait(heads: Sequence[Head], now: float) -> float:
     """Seconds for which the limit will yet hold back the head that it holds back least."""
     held = [0.0 if head.limit is None else -seconds_past(head.limit, now) for head in heads]
     return max(0.0, min(held, default=0.0))

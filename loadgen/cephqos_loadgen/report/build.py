@@ -1,15 +1,15 @@
-"""From runs to a document: sentences made from the figures, doubts, tables, charts."""
+"""From runs to a document: sentences made from the figures, caveats, tables, charts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cephqos_loadgen.report.caveats.caveat import Caveat, gravest_first
+from cephqos_loadgen.report.caveats.every import caveats
+from cephqos_loadgen.report.caveats.of_baseline import of_another_environment, slower_than_the_load
 from cephqos_loadgen.report.charts.every import charts
 from cephqos_loadgen.report.charts.over_time import MOST_TIMELINES
 from cephqos_loadgen.report.command import repeat_command
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.doubts.doubt import Doubt, gravest_first
-from cephqos_loadgen.report.doubts.every import doubts
-from cephqos_loadgen.report.doubts.of_baseline import of_another_environment, slower_than_the_load
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun, ReportSettings
 from cephqos_loadgen.report.sentences import summary
 from cephqos_loadgen.report.subject import Subject
@@ -20,27 +20,27 @@ from cephqos_loadgen.report.words import listed, short_point
 def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
     """The whole report."""
     labels = Subject(runs, settings)
-    shown = [_in_short(doubt, labels) for doubt in _of_runs(labels)]
+    shown = [_in_short(caveat, labels) for caveat in _of_runs(labels)]
     shown += _of_baseline(settings)
-    doubted: dict[Key, list[int]] = {}
-    for number, doubt in enumerate(shown, start=1):
-        for key in doubt.rows:
-            doubted.setdefault(key, []).append(number)
-    subject = Subject(runs, settings, doubted)
+    marked: dict[Key, list[int]] = {}
+    for number, caveat in enumerate(shown, start=1):
+        for key in caveat.rows:
+            marked.setdefault(key, []).append(number)
+    subject = Subject(runs, settings, marked)
     names = list(dict.fromkeys(run.manifest.scenario for run in runs))
     about = list(dict.fromkeys(" ".join(str(run.plan.get("about", "")).split()) for run in runs))
     return Document(
         title=f"{listed(names)}: what clients got",
         question=" ".join(filter(None, about)),
         summary=tuple(summary(subject)),
-        doubts=tuple(shown),
+        caveats=tuple(shown),
         tables=tuple(tables(subject)),
         charts=tuple(charts(subject)),
         commands=tuple(repeat_command(run) for run in runs),
     )
 
 
-def _of_runs(subject: Subject) -> list[Doubt]:
+def _of_runs(subject: Subject) -> list[Caveat]:
     """Of all runs, the gravest first; the run is named where there are several."""
     found = [
         *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
@@ -49,32 +49,32 @@ def _of_runs(subject: Subject) -> list[Doubt]:
     found += _not_drawn(subject)
     for run in subject.runs:
         named = f"{run.name}: " if len(subject.runs) > 1 else ""
-        found += [replace(doubt, text=named + doubt.text) for doubt in doubts(run)]
+        found += [replace(caveat, text=named + caveat.text) for caveat in caveats(run)]
     return gravest_first(found)
 
 
-def _not_drawn(subject: Subject) -> Iterator[Doubt]:
+def _not_drawn(subject: Subject) -> Iterator[Caveat]:
     """A page of hundreds of charts would help nobody."""
     points = len({(run.name, o.record.point) for run in subject.runs for o in run.finished})
     if points > MOST_TIMELINES:
-        yield Doubt(
+        yield Caveat(
             "note",
             f"Only the first {MOST_TIMELINES} of {points} points are drawn over time.",
             "cephqos archive export has the seconds of all.",
         )
 
 
-def _of_baseline(settings: ReportSettings) -> list[Doubt]:
+def _of_baseline(settings: ReportSettings) -> list[Caveat]:
     """What speaks against the baseline speaks against every change from it."""
-    found = doubts(settings.baseline_run) if settings.baseline_run else []
-    return [replace(doubt, text=f"Baseline: {doubt.text}", rows=()) for doubt in found]
+    found = caveats(settings.baseline_run) if settings.baseline_run else []
+    return [replace(caveat, text=f"Baseline: {caveat.text}", rows=()) for caveat in found]
 
 
-def _in_short(doubt: Doubt, subject: Subject) -> Doubt:
-    """The doubt with the points called as in the tables."""
-    text, evidence = doubt.text, doubt.evidence
+def _in_short(caveat: Caveat, subject: Subject) -> Caveat:
+    """The caveat with the points called as in the tables."""
+    text, evidence = caveat.text, caveat.evidence
     points = {row.key.point for row in subject.rows}
     for point in sorted(points, key=len, reverse=True):
         label = short_point(point, subject.varying)
         text, evidence = text.replace(point, label), evidence.replace(point, label)
-    return replace(doubt, text=text, evidence=evidence)
+    return replace(caveat, text=text, evidence=evidence)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.tables.table import Table
 
 
@@ -22,7 +22,7 @@ class Document:
     title: str
     question: str
     summary: tuple[str, ...]
-    doubts: tuple[Doubt, ...]
+    caveats: tuple[Caveat, ...]
     tables: tuple[Table, ...]
     charts: tuple[Chart, ...]
     commands: tuple[str, ...]

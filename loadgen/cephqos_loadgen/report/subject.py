@@ -1,4 +1,4 @@
-"""What a report is about: its rows, how they are called, and which doubts touch them."""
+"""What a report is about: its rows, how they are called, and which caveats touch them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ from functools import cached_property
 from cephqos_loadgen.report.figures.analysis import LOAD, Key, ReportRow, ReportRun, ReportSettings
 from cephqos_loadgen.report.figures.observe import WHOLE
 
-Doubted = Mapping[Key, Sequence[int]]  # the numbers of the doubts that touch a row
+Marked = Mapping[Key, Sequence[int]]  # the numbers of the caveats that touch a row
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The rows of a report, how they are called, and which doubts touch them."""
+    """The rows of a report, how they are called, and which caveats touch them."""
 
     runs: Sequence[ReportRun]
     settings: ReportSettings
-    doubted: Doubted = field(default_factory=dict)
+    marked: Marked = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> list[ReportRow]:

@@ -164,29 +164,29 @@ def _osd_class(samples: TopSamples, key: Key, cause: Key, media: str) -> OsdClas
         cause=cause[0],
         by=cause[1],
     )
-    violated, wants = samples.of("violated").get(key), samples.of("demand").get(key)
+    violated, demand = samples.of("violated").get(key), samples.of("demand").get(key)
     if violated is None:
         state = _judged(part, _hold(samples, key, media))
     else:
-        state = _by_rules(part, violated, wants)
+        state = _by_rules(part, violated, demand)
     shortfall = part.shortfall
     if shortfall is None and state == "behind" and attained is not None and reserved is not None:
         shortfall = max(0.0, reserved - attained)
     return replace(part, state=state, shortfall=shortfall)
 
 
-def _by_rules(part: OsdClass, violated: float, wants: float | None) -> State:
+def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
     if violated:
         return "violated"
     if not part.reserved:
-        return "unpromised" if part.attained else "idle"
-    return "kept" if wants or part.attained else "idle"
+        return "unreserved" if part.attained else "idle"
+    return "kept" if demand or part.attained else "idle"
 
 
 def _hold(samples: TopSamples, key: Key, media: str) -> Hold:
     """For the judge: without rules, this one moment is all that is known.
 
-    In which shards a class wants something is seen over minutes only: it is owed all of them.
+    In which shards a class has demand is seen over minutes only: all of them count.
     """
 
     def of(figure: str, key: Key = key) -> float:
@@ -213,10 +213,10 @@ def _judged(part: OsdClass, hold: Hold) -> State:
     if part.attained is None:
         return "unknown"
     if not part.reserved:
-        return "unpromised" if part.attained or hold.wants else "idle"
+        return "unreserved" if part.attained or hold.has_demand else "idle"
     if hold.violated:
         return "behind"
-    return "kept" if part.attained or hold.wants else "idle"
+    return "kept" if part.attained or hold.has_demand else "idle"
 
 
 def _badness(part: OsdClass) -> tuple[float, ...]:

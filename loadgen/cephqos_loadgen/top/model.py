@@ -10,10 +10,17 @@ from typing import Final, Literal
 from cephqos_loadgen.top.figures import Values
 
 # violated: the recording rules say so. behind: gets less than its reservation while requests wait,
-# seen at this moment only (without rules). kept: gets its reservation, or wants less. idle: does
-# nothing. unpromised: works without a reservation.
-State = Literal["violated", "behind", "kept", "idle", "unpromised", "unknown"]
-STATES: Final[tuple[State, ...]] = ("violated", "behind", "kept", "idle", "unpromised", "unknown")
+# seen at this moment only (without rules). kept: gets its reservation, or needs less. idle: does
+# nothing. unreserved: works without a reservation.
+State = Literal["violated", "behind", "kept", "idle", "unreserved", "unknown"]
+STATES: Final[tuple[State, ...]] = (
+    "violated",
+    "behind",
+    "kept",
+    "idle",
+    "unreserved",
+    "unknown",
+)
 
 
 def _ratio(attained: float | None, reserved: float | None) -> float | None:
@@ -70,7 +77,7 @@ class OsdState:
 
     @property
     def judged(self) -> bool:
-        """Whether it is known of any class what it is promised and what it gets."""
+        """Whether it is known of any class what is reserved for it and what it gets."""
         return self.up and any(part.attainment is not None for part in self.classes)
 
     @property

@@ -9,7 +9,7 @@ from tests.rules.series import STEP
 from cephqos_base.judge import Hold
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.record.columns import parse
-from cephqos_loadgen.report.figures.promises import hold_of, window_rates
+from cephqos_loadgen.report.figures.attained import hold_of, window_rates
 from cephqos_loadgen.report.figures.samples import Samples, Series
 
 MINUTE = 60.0
@@ -33,7 +33,10 @@ def hold(row: Judged) -> Hold:
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_the_judge_says_what_the_rules_say(row: Judged) -> None:
     found = hold(row)
-    assert (bool(found.wants[0]), bool(found.violated[0])) == (row.wants, bool(row.violated))
+    assert (bool(found.has_demand[0]), bool(found.violated[0])) == (
+        row.wants,
+        bool(row.violated),
+    )
 
 
 def test_every_bound_of_the_table_is_met_from_both_sides() -> None:
@@ -46,5 +49,5 @@ def test_every_bound_of_the_table_is_met_from_both_sides() -> None:
 def test_one_moment_is_judged_as_many_are() -> None:
     """`top` has numbers, reports have arrays."""
     one = Hold(work="client", attained=800.0, reserved=1000.0, in_progress=3.0, waiting=2.0)
-    assert (one.wants, one.violated) == (True, True)
+    assert (one.has_demand, one.violated) == (True, True)
     assert not Hold(work="client").violated

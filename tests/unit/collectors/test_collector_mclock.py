@@ -29,7 +29,7 @@ from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])
-def test_a_recorded_osd_says_what_runs_and_what_it_promises(release: str) -> None:
+def test_a_recorded_osd_says_what_runs_and_what_it_reserves(release: str) -> None:
     families = RecordedOsd(release).scrape(MclockCollector(interval=0))
     assert info(families) == {
         "in_force": "mclock_scheduler",
@@ -73,7 +73,7 @@ def test_where_shards_and_capacity_tell_nothing_the_device_tells_once(
     assert info(osd.scrape(collector))["media"] == media
 
 
-def test_where_the_device_cannot_be_seen_either_nothing_is_promised() -> None:
+def test_where_the_device_cannot_be_seen_either_nothing_is_reserved() -> None:
     osd = four_shards(RecordedOsd("reef"))
     families = osd.scrape(MclockCollector(data_dirs=()))
     assert "media" not in info(families) or not info(families)["media"]
@@ -94,7 +94,7 @@ def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:
     assert len(values(families, LAG)) == 16
 
 
-def test_a_16_2_osd_under_mclock_promises_but_shows_no_queues() -> None:
+def test_a_16_2_osd_under_mclock_reserves_but_shows_no_queues() -> None:
     families = pacific_mclock().scrape(MclockCollector(interval=0))
     about = info(families)
     assert (about["in_force"], about["model"], about["capacity_origin"]) == (
@@ -111,7 +111,7 @@ def test_a_16_2_osd_under_mclock_promises_but_shows_no_queues() -> None:
         assert absent not in names
 
 
-def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
+def test_under_wpq_nothing_is_reserved_and_no_capacity_believed() -> None:
     families = RecordedOsd("pacific").scrape(MclockCollector(interval=0))
     about = info(families)
     assert (about["in_force"], about["reservations"], about["profile"]) == ("wpq", "none", "")
@@ -122,7 +122,7 @@ def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
     assert value(families, "cephqos_qos_client_wait_seconds_total") > 0
 
 
-def test_under_wpq_a_policy_is_the_promise() -> None:
+def test_under_wpq_the_policy_counts() -> None:
     families = RecordedOsd("pacific").scrape(policy({**OSD_TARGET, "baseline": 400}))
     assert info(families)["reservations"] == "policy"
     assert values(families, RESERVED) == {
@@ -133,7 +133,7 @@ def test_under_wpq_a_policy_is_the_promise() -> None:
     assert value(families, target, class_="client") == 200
 
 
-def test_under_mclock_a_policy_is_a_target_beside_the_promise() -> None:
+def test_under_mclock_a_policy_is_a_target_beside_the_reservation() -> None:
     families = RecordedOsd("reef").scrape(policy({**OSD_TARGET, "reservation": 0.8}))
     assert info(families)["reservations"] == "config"
     assert value(families, RESERVED, class_="client") == 157.5
@@ -234,7 +234,7 @@ def of_21(profile: str = "balanced", version: str = "21.1.0-5-gabc") -> Recorded
     return osd
 
 
-def test_a_21_osd_promises_what_its_profile_stands_for_and_is_as_late_as_a_20_2_one() -> None:
+def test_a_21_osd_reserves_what_its_profile_stands_for_and_is_as_late_as_a_20_2_one() -> None:
     recorded, osd = RecordedOsd("tentacle"), of_21()
     recorded.time = osd.time = 230089.9926  # five seconds past the tag of the recording
     before = recorded.scrape(MclockCollector())
@@ -247,7 +247,7 @@ def test_a_21_osd_promises_what_its_profile_stands_for_and_is_as_late_as_a_20_2_
     assert info(found)["reservations"] == "config"
 
 
-def test_a_release_that_is_not_known_promises_nothing_and_is_counted_in_every_scrape() -> None:
+def test_a_release_that_is_not_known_has_no_reservations_and_is_counted_in_every_scrape() -> None:
     osd = of_21(version="22.2.0")
     collector = MclockCollector()
     for _ in range(2):
@@ -277,6 +277,6 @@ def test_a_class_that_is_not_known_takes_the_lag_of_those_without_a_head() -> No
     clients["clients"] = clients["clients"].replace("class_id: 3", "class_id: 5")
     found = osd.scrape(MclockCollector())
     assert not values(found, LAG)
-    assert not values(found, "cephqos_qos_limit_hold_seconds")
+    assert not values(found, "cephqos_qos_limit_wait_seconds")
     assert osd.not_understood == {"class"}
     assert values(found, "cephqos_qos_queue_length")  # from counters

@@ -323,7 +323,7 @@ def test_a_counter_that_was_missing_for_a_time_makes_no_jump() -> None:
 
 
 @pytest.mark.parametrize("missing", ["perf histogram dump", "osd"])
-def test_without_histograms_queues_and_promises_are_there(missing: str) -> None:
+def test_without_histograms_queues_and_reservations_are_there(missing: str) -> None:
     osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     if missing == "osd":
         osd.replies["perf histogram dump"] = {}

@@ -10,7 +10,7 @@ from cephqos_exporter.daemon import ReplyMissing
 
 from ..osd_views import OSD, RecordedOsd, value, values
 
-NAME = "cephqos_recovery_reservations"
+NAME = "cephqos_recovery_slots"
 
 
 def recovering_osd(release: str, osd: int) -> RecordedOsd:
@@ -32,7 +32,7 @@ def test_the_primary_holds_a_local_and_its_peer_a_remote_reservation(release: st
     assert value(primary, NAME, side="remote", **held) == 0
     assert value(peer, NAME, side="local", **held) == 0
     assert value(peer, NAME, side="remote", **held) == 1
-    assert value(primary, "cephqos_recovery_reservations_max", side="local") == 1
+    assert value(primary, "cephqos_recovery_slots_max", side="local") == 1
 
 
 def test_reservations_that_wait_are_queued() -> None:

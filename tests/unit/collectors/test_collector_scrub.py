@@ -30,9 +30,9 @@ def test_reservations_are_read_in_each_releases_form(
     release: str, local: int, remote: int, most: int
 ) -> None:
     families = scrubbing_osd(release).scrape(ScrubCollector())
-    assert value(families, "cephqos_scrub_reservations", side="local") == local
-    assert value(families, "cephqos_scrub_reservations", side="remote") == remote
-    assert value(families, "cephqos_scrub_reservations_max") == most
+    assert value(families, "cephqos_scrub_slots", side="local") == local
+    assert value(families, "cephqos_scrub_slots", side="remote") == remote
+    assert value(families, "cephqos_scrub_slots_max") == most
 
 
 def test_remote_reservations_of_20_x_are_those_in_progress() -> None:
@@ -41,7 +41,7 @@ def test_remote_reservations_of_20_x_are_those_in_progress() -> None:
     reserver["in_progress"] = [{"item": "2.1", "prio": 1, "can_preempt": False}] * 2
     reserver["queues"] = [{"priority": 1, "items": [{"item": "2.2", "prio": 1}]}]
     families = osd.scrape(ScrubCollector())
-    assert value(families, "cephqos_scrub_reservations", side="remote") == 2
+    assert value(families, "cephqos_scrub_slots", side="remote") == 2
 
 
 @pytest.mark.parametrize("release", ["pacific", "reef"])
@@ -102,8 +102,8 @@ def test_an_empty_queue_is_zeros_and_not_absent() -> None:
 def test_what_an_osd_scrubs_is_absent_where_nothing_counts_it(release: str) -> None:
     families = by_name(RecordedOsd(release).scrape(ScrubCollector()))
     assert set(families) == {
-        "cephqos_scrub_reservations",
-        "cephqos_scrub_reservations_max",
+        "cephqos_scrub_slots",
+        "cephqos_scrub_slots_max",
         "cephqos_scrub_queue_pgs",
     }
 
@@ -157,7 +157,7 @@ def test_19_2_counts_scrubs_in_labelled_sets_which_add_up() -> None:
     for pool_type in ("replicated", "ec"):
         of = {"pool_type": pool_type}
         assert value(families, "cephqos_scrub_started_total", **of) == 10
-        assert value(families, "cephqos_scrub_reservation_failures_total", **of) == 8
+        assert value(families, "cephqos_scrub_slot_failures_total", **of) == 8
         duration = "cephqos_scrub_duration_seconds"
         assert value(families, f"{duration}_sum", result="success", **of) == 7
         assert value(families, f"{duration}_count", result="failure", **of) == 2
@@ -172,7 +172,7 @@ def test_a_part_of_a_sum_that_is_missing_makes_it_absent() -> None:
     families = osd.scrape(ScrubCollector())
     started = values(families, "cephqos_scrub_started_total")
     assert len(started) == 1 and sum(started.values()) == 10
-    assert value(families, "cephqos_scrub_reservation_failures_total", pool_type="replicated") == 8
+    assert value(families, "cephqos_scrub_slot_failures_total", pool_type="replicated") == 8
     assert osd.not_understood == {"counter"}
 
 
@@ -182,8 +182,8 @@ def test_remote_reservations_of_19_2_0_are_the_fourth_of_an_array() -> None:
     reply = {"scrubs_local": 1, "osd_max_scrubs": 3, "remote_scrub_reservations": [3, 0, [], held]}
     osd.replies["dump_scrub_reservations"] = reply
     families = osd.scrape(ScrubCollector())
-    assert value(families, "cephqos_scrub_reservations", side="remote") == 2
-    assert value(families, "cephqos_scrub_reservations", side="local") == 1
+    assert value(families, "cephqos_scrub_slots", side="remote") == 2
+    assert value(families, "cephqos_scrub_slots", side="local") == 1
     assert not osd.not_understood
 
 
@@ -193,8 +193,8 @@ def test_reservations_of_an_unknown_shape_are_absent_and_the_rest_is_there(remot
     reply = {"scrubs_local": 1, "osd_max_scrubs": 3, "remote_scrub_reservations": remote}
     osd.replies["dump_scrub_reservations"] = reply
     families = osd.scrape(ScrubCollector())
-    assert not values(families, "cephqos_scrub_reservations", {"side": "remote"})
-    assert value(families, "cephqos_scrub_reservations", side="local") == 1
+    assert not values(families, "cephqos_scrub_slots", {"side": "remote"})
+    assert value(families, "cephqos_scrub_slots", side="local") == 1
     assert values(families, "cephqos_scrub_started_total")
     assert osd.not_understood == {"reply"}
 

@@ -1,4 +1,4 @@
-"""Costs and promises of both mClock models, against worked examples and every profile."""
+"""Costs and reservations of both mClock models, against worked examples and every profile."""
 
 from collections.abc import Mapping
 
@@ -121,7 +121,7 @@ def test_an_item_above_cost_per_io_costs_its_bytes() -> None:
 
 def test_half_of_21500_is_10750_normalised_ops() -> None:
     table = BANDWIDTH_PROFILES["18.2", "balanced"]
-    client = read(bandwidth_config("balanced", table), "ssd", 8).promises[CLIENT]
+    client = read(bandwidth_config("balanced", table), "ssd", 8).classes[CLIENT]
     assert client.reservation == 10_750
 
 
@@ -148,12 +148,12 @@ def test_every_profile_of_the_bandwidth_model_is_read_as_shares_of_the_capacity(
     qos = read(bandwidth_config(name, table), media, shards)
     assert qos.cost.capacity == CAPACITY[media]
     for cls, (reservation, weight, limit) in table.items():
-        promise = qos.promises[cls]
-        assert promise.reservation_ratio == reservation
-        assert promise.reservation == pytest.approx(reservation * CAPACITY[media])
-        assert promise.weight == weight
-        assert promise.limit_ratio == (limit or None)
-        assert promise.limit == (pytest.approx(limit * CAPACITY[media]) if limit else None)
+        settings = qos.classes[cls]
+        assert settings.reservation_ratio == reservation
+        assert settings.reservation == pytest.approx(reservation * CAPACITY[media])
+        assert settings.weight == weight
+        assert settings.limit_ratio == (limit or None)
+        assert settings.limit == (pytest.approx(limit * CAPACITY[media]) if limit else None)
 
 
 @pytest.mark.parametrize(("media", "shards"), [("hdd", 1), ("hdd", 5), ("ssd", 1), ("ssd", 8)])
@@ -165,16 +165,16 @@ def test_every_profile_of_the_early_model_is_read_per_shard(
     qos = read(early_config(table, media, shards), media, shards)
     assert qos.cost.capacity_bytes is None
     for cls, (reservation, _, limit) in table.items():
-        promise = qos.promises[cls]
+        settings = qos.classes[cls]
         # The release rounds to whole operations per shard, so half of one per shard is lost.
         slack = max(shards / 2, shards if not reservation else 0)
-        assert promise.reservation is not None
-        assert promise.reservation == pytest.approx(reservation * CAPACITY[media], abs=slack)
-        assert promise.reservation_ratio == pytest.approx(promise.reservation / CAPACITY[media])
+        assert settings.reservation is not None
+        assert settings.reservation == pytest.approx(reservation * CAPACITY[media], abs=slack)
+        assert settings.reservation_ratio == pytest.approx(settings.reservation / CAPACITY[media])
         if limit:
-            assert promise.limit == pytest.approx(limit * CAPACITY[media], abs=shards / 2)
+            assert settings.limit == pytest.approx(limit * CAPACITY[media], abs=shards / 2)
         else:
-            assert promise.limit is None
+            assert settings.limit is None
 
 
 def test_the_reservation_that_a_16_2_osd_printed_for_its_benchmark_is_half_of_it() -> None:
@@ -186,9 +186,9 @@ def test_the_reservation_that_a_16_2_osd_printed_for_its_benchmark_is_half_of_it
         osd_mclock_max_capacity_iops_hdd="32940.204799",
         osd_mclock_scheduler_client_res="3294",
     )
-    promise = read(config, "hdd", 5).promises[CLIENT]
-    assert promise.reservation == 16_470
-    assert promise.reservation_ratio == pytest.approx(0.5, abs=1e-4)
+    settings = read(config, "hdd", 5).classes[CLIENT]
+    assert settings.reservation == 16_470
+    assert settings.reservation_ratio == pytest.approx(0.5, abs=1e-4)
 
 
 def test_an_override_of_the_early_cost_is_taken_without_converting_it() -> None:
@@ -200,8 +200,8 @@ def test_an_override_of_the_early_cost_is_taken_without_converting_it() -> None:
 def test_a_custom_profile_is_read_like_any_other() -> None:
     table = profile((0.9, 3, 0), (0.05, 1, 1.0), (0.05, 1, 0.5))
     qos = read(bandwidth_config("custom", table), "ssd", 8)
-    assert qos.promises[RECOVERY].limit == 21500
-    assert qos.promises[BEST_EFFORT].limit == 10750
+    assert qos.classes[RECOVERY].limit == 21500
+    assert qos.classes[BEST_EFFORT].limit == 10750
 
 
 def test_the_model_is_told_by_options_and_absent_without_them() -> None:
@@ -275,7 +275,7 @@ def test_a_reservation_is_its_share_of_whatever_the_capacity_is(
     values["osd_mclock_max_capacity_iops_ssd"] = repr(capacity)
     qos = read(EffectiveConfig(values=values), "ssd", 8)
     for cls, (reservation, _, _) in table.items():
-        assert qos.promises[cls].reservation == pytest.approx(
+        assert qos.classes[cls].reservation == pytest.approx(
             reservation * capacity, rel=1e-5, abs=1e-6 * capacity
         )
 
@@ -311,21 +311,21 @@ def test_a_profile_of_21_is_its_own_values_whatever_the_options_say(
     config = config_of_21(name, leftovers=leftovers)
     qos = read_qos(config, media="ssd", shards=8, release=21)
     assert qos is not None
-    assert qos.promises[CLIENT].reservation == pytest.approx(client * 21500)
-    assert qos.promises[RECOVERY].reservation_ratio == recovery
-    assert qos.promises[BEST_EFFORT].limit_ratio == limit
+    assert qos.classes[CLIENT].reservation == pytest.approx(client * 21500)
+    assert qos.classes[RECOVERY].reservation_ratio == recovery
+    assert qos.classes[BEST_EFFORT].limit_ratio == limit
     # Its sources disagree about this one.
-    assert qos.promises[BEST_EFFORT].reservation is None
+    assert qos.classes[BEST_EFFORT].reservation is None
     assert not qos.not_understood.found
 
 
 @pytest.mark.parametrize(("name", "release"), [("balanced", 22), ("balanced", None), ("wild", 21)])
-def test_a_profile_that_is_not_known_promises_nothing_and_is_said(
+def test_a_profile_that_is_not_known_has_no_reservations_and_is_said(
     name: str, release: int | None
 ) -> None:
     qos = read_qos(config_of_21(name), media="ssd", shards=8, release=release)
     assert qos is not None
-    assert qos.promises == {}
+    assert qos.classes == {}
     assert list(qos.not_understood.found) == ["profile"]
 
 
@@ -333,7 +333,7 @@ def test_a_custom_profile_of_21_is_what_the_options_say() -> None:
     config = config_of_21("custom", leftovers=True)
     qos = read_qos(config, media="ssd", shards=8, release=22)
     assert qos is not None
-    assert qos.promises[CLIENT].reservation_ratio == 0.9
+    assert qos.classes[CLIENT].reservation_ratio == 0.9
     assert not qos.not_understood.found
 
 

@@ -12,7 +12,7 @@ from cephqos_exporter.qos.tags import (
     TAG_MODULO,
     Head,
     class_of,
-    limit_hold,
+    limit_wait,
     read_queue_dump,
     reservation_lag,
     seconds_past,
@@ -76,8 +76,8 @@ def test_lengths_and_heads_are_read_by_class_and_shard() -> None:
     # The measured example: 119 client ops queued, the head due 0.32 s ago.
     assert reservation_lag(first.heads[CLIENT], NOW) == pytest.approx(0.32, abs=1e-3)
     assert reservation_lag(first.heads[BEST_EFFORT], NOW) is None
-    assert limit_hold(first.heads[CLIENT], NOW) == 0
-    assert limit_hold(first.heads[BEST_EFFORT], NOW) == pytest.approx(0.5, abs=1e-3)
+    assert limit_wait(first.heads[CLIENT], NOW) == 0
+    assert limit_wait(first.heads[BEST_EFFORT], NOW) == pytest.approx(0.5, abs=1e-3)
     assert RECOVERY not in second.heads
 
 
@@ -125,8 +125,8 @@ def test_an_empty_queue_is_not_behind_and_one_that_is_ahead_neither() -> None:
 
 
 def test_a_head_whose_limit_has_passed_is_not_held() -> None:
-    assert limit_hold([], NOW) == 0
-    assert limit_hold([Head(reservation=None, limit=229186.0)], NOW) == 0
+    assert limit_wait([], NOW) == 0
+    assert limit_wait([Head(reservation=None, limit=229186.0)], NOW) == 0
 
 
 def test_a_head_that_fell_due_before_the_wrap_is_late_by_seconds_not_by_days() -> None:

@@ -31,7 +31,7 @@ def qos(cost: CostModel = SSD, recovery_item: float | None = None) -> QosState:
         media="ssd",
         shards=8,
         capacity_origin="default",
-        promises={},
+        classes={},
         recovery_item_bytes=recovery_item,
     )
 

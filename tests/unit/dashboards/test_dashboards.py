@@ -292,13 +292,17 @@ def _bounds(panel: Mapping[str, Any]) -> set[float]:
     return {step["value"] for step in steps} - {None, 0, 1}
 
 
-def test_what_is_kept_of_a_promise_is_read_and_not_worked_out_again() -> None:
+def test_what_is_attained_of_a_reservation_is_read_and_not_worked_out_again() -> None:
     """The rules know what they do not judge by it: best effort, and recovery at its limit."""
-    assert {it.panel for it in promql() if PerClass.KEPT in it.expr} == {
+    assert {it.panel for it in promql() if PerClass.EFFECTIVE_ATTAINMENT in it.expr} == {
         "The worst class gets",
         "Each class gets",
     }
-    assert not [it.panel for it in promql() if PerClass.OWED_OPS in it.expr and "/" in it.expr]
+    assert not [
+        it.panel
+        for it in promql()
+        if PerClass.EFFECTIVE_RESERVATION_OPS in it.expr and "/" in it.expr
+    ]
 
 
 def test_colours_and_texts_change_where_rules_do() -> None:

@@ -142,10 +142,10 @@ def test_a_capacity_that_nobody_measured_is_found() -> None:
     assert list(found(scheduler.CHECKS, host(osds=(osd,)))) == ["capacity-plausible"]
 
 
-def test_wpq_promises_nothing_unless_a_policy_does() -> None:
+def test_wpq_reserves_nothing_unless_a_policy_does() -> None:
     osd = recorded(osd_op_queue="wpq")
     osd = dataclasses.replace(osd, queues=QueueDump("wpq", []))
-    assert list(found(scheduler.CHECKS, host(osds=(osd,)))) == ["scheduler-promises"]
+    assert list(found(scheduler.CHECKS, host(osds=(osd,)))) == ["scheduler-reservations"]
     assert found(scheduler.CHECKS, host(osds=(osd,), policy=True)) == {}
 
 
@@ -259,9 +259,9 @@ def of_21(version: str) -> OsdFacts:
     return facts
 
 
-def test_leftovers_of_a_custom_profile_are_neither_promises_nor_findings() -> None:
+def test_leftovers_of_a_custom_profile_are_neither_reservations_nor_findings() -> None:
     told = found(HOST_CHECKS, host(osds=(of_21("21.1.0"),)))
-    assert not {"scheduler-promises", "reservations-possible", "limits-possible"} & set(told)
+    assert not {"scheduler-reservations", "reservations-possible", "limits-possible"} & set(told)
 
 
 def test_a_profile_of_a_release_that_is_not_known_is_a_finding() -> None:

@@ -174,7 +174,7 @@ def test_another_limit_of_the_devices_is_another_environment(
 
 
 @pytest.mark.parametrize(("rule", "status"), [("attainment < 25", 1), ("attainment < 20", 0)])
-def test_a_rule_may_be_about_what_clients_were_promised(rule: str, status: int) -> None:
+def test_a_rule_may_be_about_the_reservation_of_clients(rule: str, status: int) -> None:
     """A step of the archive's curve kept 24 % on its worst OSD, without demand for more."""
     assert run(str(ARCHIVE), str(ARCHIVE), "--fail-if", rule) == status
     assert run(str(ARCHIVE), str(ARCHIVE), "--fail-if", "violated_seconds > 0") == 0
@@ -192,24 +192,24 @@ def test_what_speaks_against_a_run_is_said_beside_its_differences(
     """Another program had 40 % of the CPUs in one of the runs; the other is sound."""
     quiet, busy = made(tmp_path, "quiet"), made(tmp_path, "busy", busy={"seen": 0.4})
     assert run(quiet, busy) == 0
-    (line,) = [it for it in capsys.readouterr().out.splitlines() if it.startswith("doubt")]
-    assert line.startswith("doubt about busy: Other processes than those of the run")
+    (line,) = [it for it in capsys.readouterr().out.splitlines() if it.startswith("caveat")]
+    assert line.startswith("caveat about busy: Other processes than those of the run")
     assert line.endswith("Most: 40%, policy=a, most of it by make.")
     assert run(quiet, busy, "--json") == 0
-    found = json.loads(capsys.readouterr().out)["doubts"]
+    found = json.loads(capsys.readouterr().out)["caveats"]
     assert found["quiet"] == [] and [it["severity"] for it in found["busy"]] == ["serious"]
     assert run(quiet, busy, "--markdown") == 0
     assert "busy: Other processes than those of the run" in capsys.readouterr().out
 
 
-def test_lesser_doubts_are_counted_where_there_are_serious_ones(
+def test_lesser_caveats_are_counted_where_there_are_serious_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quiet = made(tmp_path, "quiet", busy={"seen": 0.15})
     busy = made(tmp_path, "busy", busy={"seen": 0.4, "steal": 0.02})
     assert run(quiet, busy) == 0
-    lines = [it for it in capsys.readouterr().out.splitlines() if it.startswith("doubt")]
-    assert lines[1:] == ["doubt about busy: 1 more (cephqos report shows them)"]
+    lines = [it for it in capsys.readouterr().out.splitlines() if it.startswith("caveat")]
+    assert lines[1:] == ["caveat about busy: 1 more (cephqos report shows them)"]
 
 
 def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
-from cephqos_loadgen.report.figures.promises import promises
+from cephqos_loadgen.report.figures.attained import attained_by_class
 from cephqos_loadgen.report.figures.samples import read_samples
 from cephqos_loadgen.report.pages.markdown import to_markdown
 from cephqos_loadgen.report.pages.page import to_html
@@ -151,12 +151,12 @@ def test_violated_seconds_need_demand_and_a_shortfall(tmp_path: Path) -> None:
         osds = Osds(attained=attained, waiting=waiting)
         found = run(tmp_path / name, Builder(points={"a": [SyntheticRepeat(1000.0)]}, osds=osds))
         record = found.observations[0].record
-        for promise in promises(
+        for result in attained_by_class(
             found.observations[0].samples, record.start_unix_seconds, record.end_unix_seconds
         ):
-            assert promise.reservation == 500
-            assert promise.attained == pytest.approx(attained)
-            assert bool(promise.violated_seconds) is violated
+            assert result.reservation == 500
+            assert result.attained == pytest.approx(attained)
+            assert bool(result.violated_seconds) is violated
 
 
 # -- writers ---------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_the_page_refers_to_nothing_outside(committed: ReportRun) -> None:
     page = ParsedHtml()
     html = to_html(build([committed], ReportSettings()))
     page.feed(html)
-    assert set(page.references) <= {"#doubts"}
+    assert set(page.references) <= {"#caveats"}
     assert not re.findall(r"url\((?!#)|@import|fetch\(|https?://(?!www\.w3\.org/2000/svg)", html)
     assert "default-src 'none'" in html
     assert page.tags.count("svg") >= 4
@@ -329,7 +329,7 @@ def test_an_aborted_run_without_a_finished_repeat_says_so(tmp_path: Path) -> Non
     path.write_text(json.dumps({**record, "status": "aborted", "phases": {}}))
     document = build([analyse(open_archive(folder))], ReportSettings())
     assert "No repeat finished, so there are no figures." in document.summary
-    assert document.doubts[0].text.startswith("The run is aborted: 0 of 1 repeats finished.")
+    assert document.caveats[0].text.startswith("The run is aborted: 0 of 1 repeats finished.")
     to_html(document)
 
 

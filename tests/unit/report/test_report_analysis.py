@@ -19,10 +19,10 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.metrics import labelled
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, analyse, load_row
+from cephqos_loadgen.report.figures.attained import attained_by_class, hold_of
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
-from cephqos_loadgen.report.figures.promises import hold_of, promises
 from cephqos_loadgen.report.figures.samples import Samples, Series, read_samples
 from cephqos_loadgen.report.figures.statistics import change
 from cephqos_loadgen.results.phase import RecoveryFigures
@@ -149,9 +149,9 @@ def test_an_osd_that_did_not_answer_at_the_end_of_a_load_is_judged_by_what_is_kn
     reserved = Series(QosSeries.RESERVATION_OPS, label, times, np.full(22, 400.0))
     attained = Series(QosSeries.OPS, label, times, times * 300)
     samples = Samples({QosSeries.OPS: [attained], QosSeries.RESERVATION_OPS: [reserved]})
-    (promise,) = promises(samples, 0.4, 30.4)
-    assert (promise.attained, promise.seconds) == pytest.approx((300.0, 20.6))
-    assert promise.attainment == pytest.approx(0.75)
+    (result,) = attained_by_class(samples, 0.4, 30.4)
+    assert (result.attained, result.seconds) == pytest.approx((300.0, 20.6))
+    assert result.attainment == pytest.approx(0.75)
 
 
 _OSD = {"ceph_daemon": "osd.0"}
@@ -182,9 +182,9 @@ def _short_of_its_reservation(work: str, *, restart_at: int | None) -> Samples:
 
 @pytest.mark.parametrize("work", ["client", "background_recovery"])
 def test_windows_in_which_an_osd_restarted_are_neither_demand_nor_a_violation(work: str) -> None:
-    (steady,) = promises(_short_of_its_reservation(work, restart_at=None), 0.0, 40.0)
+    (steady,) = attained_by_class(_short_of_its_reservation(work, restart_at=None), 0.0, 40.0)
     assert (steady.demand_seconds, steady.violated_seconds) == (31.0, 31.0)
-    (restarted,) = promises(_short_of_its_reservation(work, restart_at=20), 0.0, 40.0)
+    (restarted,) = attained_by_class(_short_of_its_reservation(work, restart_at=20), 0.0, 40.0)
     assert (restarted.demand_seconds, restarted.violated_seconds) == (21.0, 21.0)
     assert not restarted.wanted_at(np.array([20.0, 29.0])).any()
     assert restarted.wanted_at(np.array([19.0, 30.0])).all()
@@ -338,11 +338,11 @@ def test_the_same_spread_over_more_repeats_makes_a_narrower_interval(
     assert many.high - many.low < few.high - few.low
 
 
-# -- the baseline's own doubts ---------------------------------------------------------------------
+# -- the baseline's own caveats -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("spread", "said"), [(0.3, True), (0.01, False)])
-def test_an_unstable_baseline_is_a_doubt_of_the_report(
+def test_an_unstable_baseline_is_a_caveat_of_the_report(
     tmp_path: Path, spread: float, said: bool
 ) -> None:
     repeats = [SyntheticRepeat(2000.0 * share) for share in (1 - spread, 1.0, 1 + spread)]
@@ -359,7 +359,7 @@ RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
 
 
 @pytest.mark.parametrize(("rates", "said"), [(RISING, True), ([1000.0] * 30, False)])
-def test_a_baseline_that_drifts_is_a_doubt_of_the_report(
+def test_a_baseline_that_drifts_is_a_caveat_of_the_report(
     tmp_path: Path, rates: list[float], said: bool
 ) -> None:
     repeats = [replace(SyntheticRepeat(1000.0), iops=rates)] * 3

@@ -112,7 +112,7 @@ def outcomes(page: str) -> list[str]:
 def test_a_target_is_judged_by_the_interval(
     tmp_path: Path, repeats: list[SyntheticRepeat], result: str
 ) -> None:
-    """10,800 is above 10,750, and 24,000 above the baseline: neither shows a promise kept."""
+    """10,800 is above 10,750, and 24,000 above the baseline: neither shows a reservation kept."""
     archive = Builder(points={"a": repeats}).write(tmp_path / "a")
     assert outcomes(tables(archive, "--baseline", "21,500", "--target", "50%")) == [result]
 
@@ -124,19 +124,19 @@ def test_a_baseline_archive_of_one_repeat_is_not_exact(tmp_path: Path) -> None:
     assert outcomes(page) == ["not known"]
 
 
-def test_a_baseline_slower_than_the_load_is_the_main_doubt(
+def test_a_baseline_slower_than_the_load_is_the_main_caveat(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     archive = Builder(points={"a": three(1300.0, 5.0)}).write(tmp_path / "a")
     page = tables(archive, "--baseline", "1000")
-    assert "Main doubt: The baseline is slower" in capsys.readouterr().out
+    assert "Main caveat: The baseline is slower" in capsys.readouterr().out
     assert "The baseline is slower than what is compared with it in 1 row" in page
     assert "did 1,300 IOPS, the baseline 1,000 IOPS" in page
     page = tables(archive, "--baseline", "1290")
     assert "The baseline is slower" not in page
 
 
-def test_a_baseline_of_another_environment_is_a_doubt(tmp_path: Path, baseline: Path) -> None:
+def test_a_baseline_of_another_environment_is_a_caveat(tmp_path: Path, baseline: Path) -> None:
     archive = Builder(run="a", points={"a": three(11209.0, 5.0)}).write(tmp_path / "a")
     assert "another environment" not in tables(archive, "--baseline", str(baseline))
     environment = archive / "environment.json"
@@ -228,4 +228,4 @@ def test_nothing_stands_out_with_one_repeat(tmp_path: Path) -> None:
         if t.name in ("loads", "by-scheduler-client-iops")
     ]
     marks = {cell.mark for table in tables_ for row in table.rows for cell in row}
-    assert len(tables_) == 2 and marks <= {"", "doubt"}
+    assert len(tables_) == 2 and marks <= {"", "caveat"}

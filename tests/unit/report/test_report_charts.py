@@ -16,9 +16,9 @@ from cephqos_loadgen.report.charts.plot_surface import Grid, surface
 from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stretches
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
+from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
 from cephqos_loadgen.report.figures.causes import CauseSeen, causes_within, with_causes
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.promises import KeptPromise, promises
 from cephqos_loadgen.report.figures.samples import Series
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
@@ -105,7 +105,7 @@ def test_points_that_are_not_drawn_over_time_are_said_to_be_left_out(
     run = analyse(open_archive(Builder(points=names).write(tmp_path / "a")))
     document = build([run], ReportSettings())
     assert sum(chart.name.startswith("time-") for chart in document.charts) == 12
-    lines = [doubt.text for doubt in document.doubts]
+    lines = [caveat.text for caveat in document.caveats]
     assert ("Only the first 12 of 13 points are drawn over time." in lines) is said
 
 
@@ -187,10 +187,10 @@ def seen(osd: str, cause: str, seconds: range, by: str = "") -> CauseSeen:
     return CauseSeen(labels, [START + second for second in seconds])
 
 
-def clients(observed: Observation, osd: str) -> KeptPromise:
+def clients(observed: Observation, osd: str) -> Attained:
     (found,) = [
         p
-        for p in promises(observed.samples, START, START + 60)
+        for p in attained_by_class(observed.samples, START, START + 60)
         if (p.osd, p.work) == (osd, "client")
     ]
     return found
@@ -201,10 +201,10 @@ def test_causes_end_with_the_demand_though_the_rules_hold_on_to_them(tmp_path: P
     osds = Osds(count=1, attained=300.0, reservation=500.0, media="ssd", **busy)  # type: ignore[arg-type]
     run = with_causes(analysed(tmp_path, osds), [seen("osd.0", "capacity", range(10, 30))])
     (observed,) = run.observations
-    promise = clients(observed, "osd.0")
-    assert 0 < promise.demand_seconds <= 11
-    found = causes_within(observed, promise, START, START + 60)
-    assert found == {"capacity": promise.demand_seconds}
+    result = clients(observed, "osd.0")
+    assert 0 < result.demand_seconds <= 11
+    found = causes_within(observed, result, START, START + 60)
+    assert found == {"capacity": result.demand_seconds}
 
 
 def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
     assert found == {"device": 20.0, "other_osd by osd.1": 5.0}
     found = causes_within(observed, clients(observed, "osd.0"), START, START + 14)
     assert found == {"device": 5.0}
-    table = next(t for t in build([run], ReportSettings()).tables if t.name == "promises")
+    table = next(t for t in build([run], ReportSettings()).tables if t.name == "reservations")
     at = [column.title for column in table.columns].index("Main causes")
     assert [row[at].text for row in table.rows] == [
         "device 20, other_osd by osd.1 5",
@@ -237,7 +237,7 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
 
 def test_without_their_evaluation_causes_are_not_mentioned_as_absent(tmp_path: Path) -> None:
     table = next(
-        t for t in build([analysed(tmp_path)], ReportSettings()).tables if t.name == "promises"
+        t for t in build([analysed(tmp_path)], ReportSettings()).tables if t.name == "reservations"
     )
     assert "Main causes" not in [column.title for column in table.columns]
     assert "cephqos report --causes" in table.note
@@ -252,7 +252,7 @@ def test_attainment_is_of_what_was_reserved_in_each_repeat(tmp_path: Path) -> No
     start = START + 20 + 60
     write_metrics(repeats[1], replace(osds, reservation=800.0, attained=300.0), start, 20)
     found = build([analyse(open_archive(folder))], ReportSettings()).tables
-    table = next(it for it in found if it.name == "promises")
+    table = next(it for it in found if it.name == "reservations")
     at = {column.title: n for n, column in enumerate(table.columns)}
     (row,) = table.rows
     assert row[at["Reserved"]].value == pytest.approx(600.0)

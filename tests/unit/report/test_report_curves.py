@@ -1,4 +1,4 @@
-"""Every step of a curve has rows of its own: what was promised and kept, why, changes, doubts."""
+"""Every step of a curve has rows of its own: reservation, attainment, cause, changes, caveats."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.causes import CauseSeen, with_causes
 from cephqos_loadgen.report.tables.table import Table
@@ -38,8 +38,8 @@ def column(found: Table, title: str) -> list[str]:
     return [row[at].text for row in found.rows]
 
 
-def test_every_step_is_held_against_the_promise_by_itself(tmp_path: Path) -> None:
-    found = table(analysed(archive(tmp_path / "a")), "promises")
+def test_every_step_is_held_against_the_reservation_by_itself(tmp_path: Path) -> None:
+    found = table(analysed(archive(tmp_path / "a")), "reservations")
     assert column(found, "Depth") == ["1", "1", "16", "16"]
     assert column(found, "OSD") == ["osd.0", "osd.1"] * 2
     assert column(found, "Attainment") == ["120", "120", "60.0", "60.0"]
@@ -67,7 +67,7 @@ def test_without_reservations_a_curve_has_no_such_columns(tmp_path: Path) -> Non
 
 def test_a_load_of_one_depth_has_no_column_for_it(tmp_path: Path) -> None:
     builder = Builder(points={"a": [SyntheticRepeat(100.0)]}, osds=SHORT_AT_16)
-    found = table(analysed(builder.write(tmp_path / "a")), "promises")
+    found = table(analysed(builder.write(tmp_path / "a")), "reservations")
     assert "Depth" not in [column.title for column in found.columns]
 
 
@@ -75,7 +75,7 @@ def test_causes_of_a_step_are_those_that_only_it_can_have(tmp_path: Path) -> Non
     """The rules look back 10 s: in its first ten seconds a step still shows the one before."""
     labels = {"ceph_daemon": "osd.0", "class": "client", "cause": "device", "by": ""}
     seen = CauseSeen(labels, [START + second for second in range(15, 35)])
-    found = table(with_causes(analysed(archive(tmp_path / "a")), [seen]), "promises")
+    found = table(with_causes(analysed(archive(tmp_path / "a")), [seen]), "reservations")
     by_step = zip(
         column(found, "Depth"), column(found, "OSD"), column(found, "Main causes"), strict=True
     )
@@ -145,7 +145,7 @@ def test_without_samples_of_threads_there_is_no_table_of_them(tmp_path: Path) ->
     assert "threads" not in [found.name for found in document.tables]
 
 
-# -- doubts of a step ------------------------------------------------------------------------------
+# -- caveats of a step ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.97, True), (0.80, False)])
@@ -158,15 +158,15 @@ def test_a_client_at_its_ceiling_in_one_step_marks_that_step(
     step = json.loads(json.dumps(host["client"]))
     step["processes"]["client.client.0"]["threads"]["fio"]["busiest_seconds"] = share * 40
     path.write_text(json.dumps(host | {"client depth 16": step}))
-    found = [d for d in doubts(analysed(folder)) if "The client limits" in d.text]
+    found = [d for d in caveats(analysed(folder)) if "The client limits" in d.text]
     assert bool(found) is said
-    for doubt in found:
-        assert "client at depth 16 of policy=a" in doubt.text
-        assert {key.depth for key in doubt.rows} == {16}
+    for caveat in found:
+        assert "client at depth 16 of policy=a" in caveat.text
+        assert {key.depth for key in caveat.rows} == {16}
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.7, True), (0.9, False)])
-def test_unequal_jobs_of_any_step_are_a_doubt_of_that_step(
+def test_unequal_jobs_of_any_step_are_a_caveat_of_that_step(
     tmp_path: Path, low: float, said: bool
 ) -> None:
     folder = archive(tmp_path / "a")
@@ -176,7 +176,7 @@ def test_unequal_jobs_of_any_step_are_a_doubt_of_that_step(
     first = next(iter(jobs.values()))
     jobs["client.0/volume.1"] = {**first, "iops": first["iops"] * low}
     path.write_text(json.dumps(record))
-    found = [d for d in doubts(analysed(folder)) if "The jobs of" in d.text]
+    found = [d for d in caveats(analysed(folder)) if "The jobs of" in d.text]
     assert bool(found) is said
-    for doubt in found:
-        assert {key.depth for key in doubt.rows} == {1}
+    for caveat in found:
+        assert {key.depth for key in caveat.rows} == {1}

@@ -70,7 +70,7 @@ def test_runs_with_the_published_figures_agree_with_every_trend(published: dict[
     assert {text: j for text, j in found.items() if j.verdict != "agrees"} == {}
 
 
-def test_a_promise_that_is_broken_differs_and_leads_the_page(tmp_path: Path) -> None:
+def test_a_reservation_that_is_violated_differs_and_leads_the_page(tmp_path: Path) -> None:
     found = sides(tmp_path, worse=2.0)
     verdicts = {trend.published: j.verdict for trend, j in judged(found)}
     assert verdicts["high_client_ops keeps it: 11,209 IOPS."] == "differs"

@@ -254,13 +254,13 @@ def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("samples", "expected"),
     [
-        (example(), "BROKEN: client on 2 OSDs; 1 OSD not answering"),
+        (example(), "VIOLATED: client on 2 OSDs; 1 OSD not answering"),
         (example(violated={}), "BEHIND at this moment: client on 1 OSD; 1 OSD not answering"),
         (
             without("violated", "queued", "lag", "client_waiting"),
-            "KEPT: every class gets its reservation, or wants less (11 OSDs); 1 OSD not answering",
+            "KEPT: every class gets its reservation, or needs less (11 OSDs); 1 OSD not answering",
         ),
-        (without("violated", "reserved"), "NO PROMISES: no OSD has a reservation; 1 OSD not"),
+        (without("violated", "reserved"), "NO RESERVATIONS: no OSD has a reservation; 1 OSD not"),
         (without("violated", "attained"), "NOT KNOWN: the work of the classes is not known"),
         (without("violated", "attained", with_rates=False), "Measuring"),
         (example(up={(FSID, "osd.0", "timeout"): 0.0}, violated={}), "NO DATA: no OSD answers"),

@@ -112,7 +112,7 @@ async def test_prometheus_going_away_and_coming_back() -> None:
         assert "osd.3   client      violated" in gone
         source.answer = example()
         await until(pilot, lambda: "NO ANSWER" not in shown(app))
-        assert "BROKEN: client on 2 OSDs" in shown(app)
+        assert "VIOLATED: client on 2 OSDs" in shown(app)
 
 
 async def test_a_prometheus_that_was_never_there_is_told_with_the_reason() -> None:
@@ -134,7 +134,7 @@ async def test_no_osd_is_a_fault_only_when_there_was_time_for_a_first_scrape() -
         clock[0] += 31
         await until(pilot, lambda: "NO DATA: no OSD is known" in shown(app))
         source.answer = example()
-        await until(pilot, lambda: "BROKEN: client on 2 OSDs" in shown(app))
+        await until(pilot, lambda: "VIOLATED: client on 2 OSDs" in shown(app))
 
 
 async def test_while_paused_nothing_is_asked_and_the_screen_says_so() -> None:

@@ -351,7 +351,7 @@ def test_a_user_that_exists_takes_as_long_as_one_that_does_not(costs: tuple[int,
     assert max(medians) < 1.4 * min(medians)
 
 
-async def test_the_configured_limit_holds_for_guesses_and_leaves_those_who_know(
+async def test_the_configured_limit_waits_for_guesses_and_leaves_those_who_know(
     tmp_path: Path,
 ) -> None:
     config = tmp_path / "web.yml"

@@ -1,7 +1,7 @@
 """Reservation, attained work and reservation lag of each class of an OSD.
 
 docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot
-be known. One file here per topic, each from the reply to the family: `promises`, `queues`,
+be known. One file here per topic, each from the reply to the family: `in_force`, `queues`,
 `demand`, `replication`, `store`, `attained`.
 """
 
@@ -16,7 +16,7 @@ from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.collectors.histograms import INTERVAL
 from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
-from cephqos_exporter.collectors.mclock import promises
+from cephqos_exporter.collectors.mclock import in_force as settings
 from cephqos_exporter.collectors.mclock.attained import RESERVATIONS, AttainedWork
 from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
 from cephqos_exporter.collectors.mclock.queues import late_heads, queue_lengths
@@ -33,8 +33,8 @@ from cephqos_exporter.labels import Labels
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
 from cephqos_exporter.qos.cost_models import (
+    ClassSettings,
     Media,
-    Promise,
     QosState,
     guess_media,
     needs_release,
@@ -58,11 +58,11 @@ POLICY: Final = text(
 )
 
 
-class _Promised(NamedTuple):
-    """What an OSD's classes are promised, and the families that say so."""
+class _InForce(NamedTuple):
+    """The settings of an OSD's classes in force, and the families that say so."""
 
     made_from: tuple[EffectiveConfig, QosState | None, str]
-    promises: Mapping[str, Promise]
+    classes: Mapping[str, ClassSettings]
     families: Sequence[Family]
 
 
@@ -81,7 +81,7 @@ class _MclockOsd:
     # The configuration, number of shards, scheduler and release that `qos` was derived from.
     derived_from: tuple[EffectiveConfig, int, bool, int | None] | None = None
     qos: QosState | None = None
-    promised: _Promised | None = None
+    in_force: _InForce | None = None
 
 
 class MclockCollector(
@@ -89,9 +89,9 @@ class MclockCollector(
     name="mclock",
     help="What the scheduler reserves for each class, what waits in it and what was done.",
 ):
-    """Promises, queues, tags and work of an OSD's scheduler.
+    """Reservations, queues, tags and work of an OSD's scheduler.
 
-    `policy`: what the file of `qos.policy` says, for OSDs whose scheduler promises nothing, or to
+    `policy`: what the file of `qos.policy` says, for OSDs whose scheduler reserves nothing, or to
     hold any OSD or the whole cluster to something else.
     """
 
@@ -137,11 +137,11 @@ class MclockCollector(
         if qos is not None:
             view.not_understood.include(qos.not_understood)
         labels = state.labels
-        promised = self._promised(view, state, queues, config)
-        found = [*promised.families]
+        in_force = self._in_force(view, state, queues, config)
+        found = [*in_force.families]
         if queues.scheduler == MCLOCK:
             if qos is not None:
-                found += late_heads(queues, promised.promises, view.time, labels)
+                found += late_heads(queues, in_force.classes, view.time, labels)
             found.append(queue_lengths(queues, loggers, labels, view.not_understood))
         odd = view.not_understood
         found += client_demand(loggers, state.waited, labels, odd)
@@ -167,35 +167,35 @@ class MclockCollector(
     def finish(self) -> Iterable[Family]:
         clusters = sorted({daemon.cluster for daemon in self.states})
         held = [(c, target) for c in clusters for target in self._policy.for_cluster(c)]
-        return promises.cluster_targets(held)
+        return settings.cluster_targets(held)
 
-    def _promised(
+    def _in_force(
         self, view: DaemonView, osd: _MclockOsd, queues: QueueDump, config: EffectiveConfig
-    ) -> _Promised:
-        """What is promised: made again only when something changed."""
+    ) -> _InForce:
+        """The settings in force: made again only when something changed."""
         made_from = (config, osd.qos, queues.scheduler)
-        before = osd.promised
+        before = osd.in_force
         if before is None or before.made_from != made_from:
-            osd.promised = before = self._promise(view, osd.labels, *made_from)
+            osd.in_force = before = self._read_in_force(view, osd.labels, *made_from)
         return before
 
-    def _promise(
+    def _read_in_force(
         self,
         view: DaemonView,
         labels: Labels,
         config: EffectiveConfig,
         qos: QosState | None,
         scheduler: str,
-    ) -> _Promised:
+    ) -> _InForce:
         mclock = scheduler == MCLOCK
-        held = promises.policy_targets(self._policy, view.daemon)
-        promised = promises.promises_in_force(qos, held, mclock=mclock)
-        found = [promises.scheduler_info(config, qos, promised, scheduler, labels, mclock=mclock)]
+        held = settings.policy_targets(self._policy, view.daemon)
+        in_force = settings.classes_in_force(qos, held, mclock=mclock)
+        found = [settings.scheduler_info(config, qos, in_force, scheduler, labels, mclock=mclock)]
         if qos is not None:
-            found += promises.capacity_and_costs(qos, labels, mclock=mclock)
-            found += promises.bounds(promised, qos, labels)
-            found += promises.targets(held, qos.cost.capacity, labels)
-        return _Promised((config, qos, scheduler), promised, found)
+            found += settings.capacity_and_costs(qos, labels, mclock=mclock)
+            found += settings.bounds(in_force, qos, labels)
+            found += settings.targets(held, qos.cost.capacity, labels)
+        return _InForce((config, qos, scheduler), in_force, found)
 
     def _derive(
         self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig, queues: QueueDump

@@ -8,8 +8,8 @@ from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
-from cephqos_exporter.qos.cost_models import Promise
-from cephqos_exporter.qos.tags import QueueDump, limit_hold, reservation_lag
+from cephqos_exporter.qos.cost_models import ClassSettings
+from cephqos_exporter.qos.tags import QueueDump, limit_wait, reservation_lag
 
 _QUEUE_LOGGER: Final = "mclock-shard-queue-"
 _QUEUE_COUNTERS: Final[Mapping[str, str]] = {
@@ -61,7 +61,7 @@ def _counted_lengths(
 
 
 def late_heads(
-    dump: QueueDump, promised: Mapping[str, Promise], now: float, labels: Labels
+    dump: QueueDump, in_force: Mapping[str, ClassSettings], now: float, labels: Labels
 ) -> Iterable[Family]:
     """How late each class is served, and how long its limit holds it back yet, in each shard."""
     lag = Family(
@@ -72,7 +72,7 @@ def late_heads(
         "reservation, on 16.2, under WPQ, and where the dump was not understood.",
     )
     hold = Family(
-        "cephqos_qos_limit_hold_seconds",
+        "cephqos_qos_limit_wait_seconds",
         "gauge",
         (
             "Time until the limit of the class lets the request at the head of the queue "
@@ -83,15 +83,15 @@ def late_heads(
     for shard in dump.shards:
         if not shard.told:
             continue
-        for cls, promise in promised.items():
+        for cls, settings in in_force.items():
             own = labels.of("class", cls, "shard", shard.index)
             heads = shard.heads.get(cls, ())
             if not heads and not shard.whole:
                 continue  # it may have one that was not understood
-            if promise.reservation or (promise.reservation is None and heads):
+            if settings.reservation or (settings.reservation is None and heads):
                 behind = reservation_lag(heads, now)
                 if behind is not None:
                     lag.add(own, behind)
-            if promise.limit is not None:
-                hold.add(own, limit_hold(heads, now))
+            if settings.limit is not None:
+                hold.add(own, limit_wait(heads, now))
     return lag, hold

@@ -7,6 +7,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_loadgen.archive.reader import ArchiveDamaged, damage_named
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.compare.comparison import (
     SHOWN,
     compare,
@@ -15,7 +16,6 @@ from cephqos_loadgen.report.compare.comparison import (
     run_differences,
 )
 from cephqos_loadgen.report.compare.output import to_document, to_json, to_terminal
-from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.pages.markdown import to_markdown
 from cephqos_loadgen.report.pages.page import to_html
@@ -98,5 +98,5 @@ def _read(folder: Path) -> ReportRun:
     (run,) = read_runs([folder])
     with damage_named(folder):
         list(run_differences([run]))
-        doubts(run)
+        caveats(run)
     return run

@@ -5,30 +5,30 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cephqos_base.terminal import printable
+from cephqos_loadgen.report.caveats.caveat import Caveat
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.compare.comparison import Comparison, Difference, Verdict, row_name
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.doubts.doubt import Doubt
-from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
 
-_MOST_DOUBTS: Final = 3  # of a run, on the terminal
+_MOST_CAVEATS: Final = 3  # of a run, on the terminal
 
 
-def doubts_of(found: Comparison) -> dict[str, list[Doubt]]:
+def caveats_of(found: Comparison) -> dict[str, list[Caveat]]:
     """What speaks against the figures of each run: a difference may come from there."""
     runs = {run.name: run for run in (found.reference, *found.others)}
-    return {name: doubts(run) for name, run in runs.items()}
+    return {name: caveats(run) for name, run in runs.items()}
 
 
 def _grave_ones(found: Comparison) -> Iterator[str]:
-    """One line each for the serious doubts of each run, and how many more there are."""
-    for name, own in doubts_of(found).items():
-        grave = [doubt for doubt in own if doubt.severity == "serious"][:_MOST_DOUBTS]
-        for doubt in grave:
-            yield f"doubt about {name}: {doubt.text} {doubt.evidence}".rstrip()
+    """One line each for the serious caveats of each run, and how many more there are."""
+    for name, own in caveats_of(found).items():
+        grave = [caveat for caveat in own if caveat.severity == "serious"][:_MOST_CAVEATS]
+        for caveat in grave:
+            yield f"caveat about {name}: {caveat.text} {caveat.evidence}".rstrip()
         if grave and len(own) > len(grave):
-            yield f"doubt about {name}: {len(own) - len(grave)} more (cephqos report shows them)"
+            yield f"caveat about {name}: {len(own) - len(grave)} more (cephqos report shows them)"
 
 
 def to_table(found: Comparison) -> Table:
@@ -70,15 +70,15 @@ def _cells(d: Difference) -> tuple[Cell, ...]:
 
 def to_document(found: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
     names = [run.name for run in found.others]
-    shown = [Doubt("caution", "The environments differ.", line) for line in warnings]
-    shown += [Doubt("caution", "A row has no counterpart.", u) for u in found.unmatched]
-    for name, own in doubts_of(found).items():
-        shown += [replace(doubt, text=f"{name}: {doubt.text}", rows=()) for doubt in own]
+    shown = [Caveat("caution", "The environments differ.", line) for line in warnings]
+    shown += [Caveat("caution", "A row has no counterpart.", u) for u in found.unmatched]
+    for name, own in caveats_of(found).items():
+        shown += [replace(caveat, text=f"{name}: {caveat.text}", rows=()) for caveat in own]
     return Document(
         title=f"{listed(names)} against {found.reference.name}",
         question="",
         summary=tuple(summary(found, outcome)),
-        doubts=tuple(shown),
+        caveats=tuple(shown),
         tables=(to_table(found),),
         charts=(),
         commands=(),
@@ -125,7 +125,7 @@ def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[st
         "reference": found.reference.name,
         "runs": [run.name for run in found.others],
         "environments_differ": warnings,
-        "doubts": {name: [_doubt(d) for d in own] for name, own in doubts_of(found).items()},
+        "caveats": {name: [_caveat(d) for d in own] for name, own in caveats_of(found).items()},
         "differences": [_json(d) for d in found.differences],
         "unmatched": list(found.unmatched),
         "failures": list(outcome.failures),
@@ -133,7 +133,7 @@ def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[st
     }
 
 
-def _doubt(found: Doubt) -> dict[str, str]:
+def _caveat(found: Caveat) -> dict[str, str]:
     return {"severity": found.severity, "text": found.text, "evidence": found.evidence}
 
 

@@ -213,5 +213,5 @@ class ReportSettings:
     target: float | None = None  # a share of the baseline
     reference: str = ""  # a point; empty: the first
     percentiles: tuple[float, ...] = ()  # more of them
-    baseline_run: ReportRun | None = None  # its doubts are doubts of the changes
+    baseline_run: ReportRun | None = None  # its caveats are caveats of the changes
     baseline_row: ReportRow | None = None  # its load that others are compared with

@@ -8,13 +8,13 @@ import numpy as np
 
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.attained import WINDOW, Attained
 from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
-from cephqos_loadgen.report.figures.promises import WINDOW, KeptPromise
 
 # What `cephqos report --causes` lets Prometheus evaluate.
 WANTED: Final = (PerClass.CAUSE,)
 # The rules look at a minute, in which a production cluster must show demand in every sample. Phases
-# of a run are often shorter, so their windows become those in which promises are judged.
+# of a run are often shorter, so their windows become those in which reservations are judged.
 RULES_WINDOW: Final = 60.0
 TIME_SCALE: Final = WINDOW / RULES_WINDOW
 
@@ -55,7 +55,7 @@ def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observati
 
 
 def causes_within(
-    observed: Observation, promise: KeptPromise, start: float, end: float
+    observed: Observation, of: Attained, start: float, end: float
 ) -> Mapping[str, float]:
     """Seconds of each cause in which the class had demand; rules are evaluated once a second.
 
@@ -63,9 +63,9 @@ def causes_within(
     """
     found: dict[str, float] = {}
     for cause in observed.causes or ():
-        if (cause.osd, cause.work) == (promise.osd, promise.work):
+        if (cause.osd, cause.work) == (of.osd, of.work):
             within = (cause.times >= start) & (cause.times <= end)
-            seconds = float((within & promise.wanted_at(cause.times)).sum())
+            seconds = float((within & of.wanted_at(cause.times)).sum())
             if seconds:
                 found[cause.name] = found.get(cause.name, 0.0) + seconds
     return found

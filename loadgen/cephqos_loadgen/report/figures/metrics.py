@@ -77,6 +77,6 @@ ATTAINMENT: Final = FigureKind(
     "attainment", "Clients' attainment, least OSD", "%", 100.0, better="more"
 )
 VIOLATED: Final = FigureKind("violated_seconds", "Clients violated, all OSDs", "s", better="less")
-PROMISES: Final = (ATTAINMENT, VIOLATED)
+RESERVATIONS: Final = (ATTAINMENT, VIOLATED)
 
-METRICS: Final = {metric.key: metric for metric in (*LOAD, *BACKGROUND, *PROMISES, *COST)}
+METRICS: Final = {metric.key: metric for metric in (*LOAD, *BACKGROUND, *RESERVATIONS, *COST)}

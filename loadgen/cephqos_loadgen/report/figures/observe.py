@@ -13,12 +13,12 @@ from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.layout import CLUSTER_FILE, HOST_FILE, INTERVALS_FILE, METRICS_FILE
 from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.attained import FAMILIES as ATTAINED_FAMILIES
+from cephqos_loadgen.report.figures.attained import kept_by_clients
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import FAMILIES as COST_FAMILIES
 from cephqos_loadgen.report.figures.cost import cost_of
 from cephqos_loadgen.report.figures.intervals import Intervals, Mask, read_intervals
-from cephqos_loadgen.report.figures.promises import FAMILIES as PROMISE_FAMILIES
-from cephqos_loadgen.report.figures.promises import kept_by_clients
 from cephqos_loadgen.report.figures.samples import Samples, read_samples
 from cephqos_loadgen.report.figures.statistics import Floats
 from cephqos_loadgen.results.figures import LoadFigures
@@ -36,7 +36,7 @@ QUIET = "without either"
 _LEAST_SECONDS = 2.0
 _RECOVERING = ("recovering", "backfilling")
 _FAMILIES = (
-    COST_FAMILIES | PROMISE_FAMILIES | {ScrubSeries.POOL_OBJECTS, RecoverySeries.POOL_OBJECTS}
+    COST_FAMILIES | ATTAINED_FAMILIES | {ScrubSeries.POOL_OBJECTS, RecoverySeries.POOL_OBJECTS}
 )
 _FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
 

@@ -10,7 +10,7 @@ from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
 from cephqos_loadgen.report.words import in_markdown
 
-_MARKS = {"best": " ▲", "worst": " ▼", "doubt": ""}
+_MARKS = {"best": " ▲", "worst": " ▼", "caveat": ""}
 
 
 def heading(column: TableColumn) -> str:
@@ -34,7 +34,7 @@ def to_markdown(document: Document) -> str:
     for sentence in document.summary:
         lines.append(f"- {in_markdown(sentence)}")
     lines.append("")
-    lines += _doubts(document)
+    lines += _caveats(document)
     for table in document.tables:
         lines += [f"## {in_markdown(table.title)}", "", *table_lines(table), ""]
         lines += [in_markdown(table.note), ""] if table.note else []
@@ -49,14 +49,14 @@ def to_markdown(document: Document) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _doubts(document: Document) -> list[str]:
-    lines = ["## Doubts", ""]
-    if not document.doubts:
+def _caveats(document: Document) -> list[str]:
+    lines = ["## Caveats", ""]
+    if not document.caveats:
         return [*lines, "None of the checks found anything.", ""]
-    for number, doubt in enumerate(document.doubts, start=1):
-        evidence = f" {in_markdown(doubt.evidence)}" if doubt.evidence else ""
-        grave = f"{doubt.severity.capitalize()}: "
-        lines.append(f"{number}. {grave}**{in_markdown(doubt.text)}**{evidence}")
+    for number, caveat in enumerate(document.caveats, start=1):
+        evidence = f" {in_markdown(caveat.evidence)}" if caveat.evidence else ""
+        grave = f"{caveat.severity.capitalize()}: "
+        lines.append(f"{number}. {grave}**{in_markdown(caveat.text)}**{evidence}")
     return [*lines, ""]
 
 

@@ -5,9 +5,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.charts import svg
 from cephqos_loadgen.report.document import Chart, Document
-from cephqos_loadgen.report.doubts.doubt import Doubt
 from cephqos_loadgen.report.tables.table import Cell, Table
 from cephqos_loadgen.report.words import escaped
 
@@ -35,9 +35,9 @@ font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
 a{color:inherit}.question,p.note{color:var(--soft);max-width:75ch}p.note{font-size:.87rem}
 .summary{max-width:80ch;padding-left:1.2rem}.summary li{margin:.3rem 0}
-div.doubt{border-left:4px solid var(--soft);background:var(--panel);padding:.5rem .8rem;
+div.caveat{border-left:4px solid var(--soft);background:var(--panel);padding:.5rem .8rem;
 margin:.6rem 0;max-width:95ch;overflow-wrap:anywhere}
-div.doubt.serious{border-color:var(--worst)}.evidence{color:var(--soft)}
+div.caveat.serious{border-color:var(--worst)}.evidence{color:var(--soft)}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
 th,td{padding:.22rem .6rem;border-bottom:1px solid var(--line);text-align:left;white-space:nowrap}
@@ -71,13 +71,13 @@ def _page(document: Document) -> Iterator[str]:
     yield f'<p class="question">{escaped(document.question)}</p>' if document.question else ""
     items = "".join(f"<li>{escaped(sentence)}</li>" for sentence in document.summary)
     yield f'<ul class="summary">{items}</ul>'
-    if document.doubts:
-        more = len(document.doubts) - 1
-        yield _doubt(1, document.doubts[0])
-        yield f'<p><a href="#doubts">{more} more</a></p>' if more else ""
+    if document.caveats:
+        more = len(document.caveats) - 1
+        yield _caveat(1, document.caveats[0])
+        yield f'<p><a href="#caveats">{more} more</a></p>' if more else ""
     main = 2 if document.charts and document.charts[0].beside else 1
     yield from _figures(document.charts[:main])
-    yield _all_doubts(document)
+    yield _all_caveats(document)
     yield from (_table(table) for table in document.tables[:3])
     if document.charts[main:]:
         yield '<h2>Charts</h2><p class="note">Point at a line for its values. Drag to zoom, double'
@@ -90,19 +90,19 @@ def _page(document: Document) -> Iterator[str]:
     yield f"<script>{_SCRIPT}</script></body></html>\n"
 
 
-def _doubt(number: int, doubt: Doubt) -> str:
+def _caveat(number: int, caveat: Caveat) -> str:
     return (
-        f'<div class="doubt {doubt.severity}"><b>{number}. {_SEVERITY[doubt.severity]}:</b>'
-        f" {escaped(doubt.text)}"
-        f' <span class="evidence">{escaped(doubt.evidence)}</span></div>'
+        f'<div class="caveat {caveat.severity}"><b>{number}. {_SEVERITY[caveat.severity]}:</b>'
+        f" {escaped(caveat.text)}"
+        f' <span class="evidence">{escaped(caveat.evidence)}</span></div>'
     )
 
 
-def _all_doubts(document: Document) -> str:
-    if not document.doubts:
-        return '<h2 id="doubts">Doubts</h2><p>None of the checks found anything.</p>'
-    listed = "".join(_doubt(n, found) for n, found in enumerate(document.doubts, start=1))
-    return f'<h2 id="doubts">Doubts</h2>{listed}'
+def _all_caveats(document: Document) -> str:
+    if not document.caveats:
+        return '<h2 id="caveats">Caveats</h2><p>None of the checks found anything.</p>'
+    listed = "".join(_caveat(n, found) for n, found in enumerate(document.caveats, start=1))
+    return f'<h2 id="caveats">Caveats</h2>{listed}'
 
 
 def _figure(chart: Chart) -> str:

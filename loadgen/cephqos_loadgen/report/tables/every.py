@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_changes import change_tables
 from cephqos_loadgen.report.tables.of_loads import background_table, curves_table, loads_table
-from cephqos_loadgen.report.tables.of_promises import promises_table
+from cephqos_loadgen.report.tables.of_reservations import reservations_table
 from cephqos_loadgen.report.tables.of_setup import cost_table, environment_table, recording_table
 from cephqos_loadgen.report.tables.of_threads import threads_table
 from cephqos_loadgen.report.tables.table import Table
@@ -18,7 +18,7 @@ def tables(subject: Subject) -> Iterator[Table]:
         *change_tables(subject),
         background_table(subject),
         curves_table(subject),
-        promises_table(subject),
+        reservations_table(subject),
         cost_table(subject),
         threads_table(subject),
         recording_table(subject),

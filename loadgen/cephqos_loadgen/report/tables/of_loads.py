@@ -12,15 +12,15 @@ from cephqos_loadgen.report.tables.table import (
     Cell,
     Table,
     TableColumn,
+    caveats_cell,
     count,
-    doubts_cell,
     figure,
     text,
 )
 from cephqos_loadgen.report.words import number
 
 _SAME: Final = 1e-9  # figures that differ by less differ by rounding
-_DOUBTS: Final = TableColumn("Doubts", numeric=False)
+_CAVEATS: Final = TableColumn("Caveats", numeric=False)
 WHO: Final = (TableColumn("Point", numeric=False), TableColumn("Load", numeric=False))
 
 
@@ -45,7 +45,7 @@ def loads_table(subject: Subject) -> Table:
     for row in rows:
         spread = row.figures[metrics.IOPS.key]
         part = row.key.window if row.key.op == "total" else f"{row.key.op}s, {row.key.window}"
-        cells = [*who(subject, row), text(part), doubts_cell(subject.doubted.get(row.key, ()))]
+        cells = [*who(subject, row), text(part), caveats_cell(subject.marked.get(row.key, ()))]
         cells.append(count(row.repeats))
         for metric in wanted:
             cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
@@ -53,7 +53,7 @@ def loads_table(subject: Subject) -> Table:
                 cells.append(figure(metric, spread.deviation))
                 cells.append(_ratio(spread.variation))
         lines.append(tuple(cells))
-    columns = [*WHO, TableColumn("Part", numeric=False), _DOUBTS, TableColumn("Repeats")]
+    columns = [*WHO, TableColumn("Part", numeric=False), _CAVEATS, TableColumn("Repeats")]
     for metric in wanted:
         columns.append(TableColumn(metric.title, metric.unit))
         if metric is metrics.IOPS:
@@ -144,7 +144,7 @@ def background_table(subject: Subject) -> Table:
     lines = [
         (
             *who(subject, row),
-            doubts_cell(subject.doubted.get(row.key, ())),
+            caveats_cell(subject.marked.get(row.key, ())),
             count(row.repeats),
             *(
                 figure(metric, row.value(metric.key), marks.get((row.key, metric.key), ""))
@@ -156,7 +156,7 @@ def background_table(subject: Subject) -> Table:
     columns = (
         TableColumn("Point", numeric=False),
         TableColumn("Phase", numeric=False),
-        _DOUBTS,
+        _CAVEATS,
         TableColumn("Repeats"),
         *_columns(wanted),
     )
@@ -166,19 +166,19 @@ def background_table(subject: Subject) -> Table:
 def curves_table(subject: Subject) -> Table:
     rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
     wanted = [*present(rows, metrics.LOAD), *_extra(subject)]
-    wanted += present(rows, (*metrics.PROMISES, *metrics.COST))
+    wanted += present(rows, (*metrics.RESERVATIONS, *metrics.COST))
     lines = []
     for row in rows:
         iops = row.figures[metrics.IOPS.key]
         cells = [*who(subject, row), text(row.key.op)]
-        cells += [doubts_cell(subject.doubted.get(row.key, ())), count(row.key.depth or 0)]
+        cells += [caveats_cell(subject.marked.get(row.key, ())), count(row.key.depth or 0)]
         cells += [count(row.repeats), figure(metrics.IOPS, iops.deviation)]
         cells += [figure(metric, _value(row, metric)) for metric in wanted]
         lines.append(tuple(cells))
     columns = (
         *WHO,
         TableColumn("Direction", numeric=False),
-        _DOUBTS,
+        _CAVEATS,
         TableColumn("Depth"),
         TableColumn("Repeats"),
         TableColumn("σ over repeats", "IOPS"),

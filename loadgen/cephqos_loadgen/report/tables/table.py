@@ -13,7 +13,7 @@ class Cell:
 
     text: str
     value: float | str | None = None
-    mark: str = ""  # best, worst, doubt
+    mark: str = ""  # best, worst, caveat
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ def depth_cell(depth: int | None) -> Cell:
     return Cell("–") if depth is None else count(depth)
 
 
-def doubts_cell(numbers: Sequence[int]) -> Cell:
+def caveats_cell(numbers: Sequence[int]) -> Cell:
     joined = ", ".join(map(str, numbers))
-    return Cell(joined or "–", joined, "doubt" if numbers else "")
+    return Cell(joined or "–", joined, "caveat" if numbers else "")
 
 
 def plain_figure(value: float | None) -> Cell:

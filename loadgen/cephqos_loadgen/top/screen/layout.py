@@ -108,13 +108,13 @@ ASCII_GLYPHS: Final = ("#", ".", "|")
 
 def bar(
     value: float | None,
-    promise: float | None,
+    reserved: float | None,
     largest: float,
     columns: int,
     style: Style = "bar",
     ascii_only: bool = False,
 ) -> Line:
-    """A bar of `value`, and a mark where the promise is. `largest` fills all columns."""
+    """A bar of `value`, and a mark where the reservation is. `largest` fills all columns."""
     full, empty, mark = ASCII_GLYPHS if ascii_only else GLYPHS
     if value is None or largest <= 0 or columns < 3:
         return (Span(" " * columns),)
@@ -122,9 +122,9 @@ def bar(
     if value > 0 and filled == 0:
         filled = 1
     text = [full] * filled + [" "] * (columns - filled)
-    if not promise:
+    if not reserved:
         return (Span("".join(text[:filled]), style), Span("".join(text[filled:])))
-    place = min(columns - 1, max(0, round(promise / largest * columns) - 1))
+    place = min(columns - 1, max(0, round(reserved / largest * columns) - 1))
     for column in range(filled, place):
         text[column] = empty
     return tuple(

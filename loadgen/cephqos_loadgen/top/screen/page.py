@@ -50,9 +50,9 @@ KEYS: Final = (
 _STATES: Final = (
     ("violated", "the rules say: it has demand, and gets less than its reservation"),
     ("behind", "the same, judged from this moment only (no rules)"),
-    ("kept", "it gets its reservation, or wants less"),
+    ("kept", "it gets its reservation, or needs less"),
     ("idle", "it does nothing"),
-    ("unpromised", "it works, and has no reservation"),
+    ("unreserved", "it works, and has no reservation"),
 )
 
 

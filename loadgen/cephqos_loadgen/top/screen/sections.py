@@ -27,7 +27,7 @@ _STATE_STYLES: dict[State, Style] = {
     "behind": "warn",
     "kept": "good",
     "idle": "dim",
-    "unpromised": "dim",
+    "unreserved": "dim",
     "unknown": "dim",
 }
 
@@ -47,10 +47,10 @@ def short(name: str) -> str:
 
 
 def headline(model: Model) -> Line:
-    """Are the promises kept? In one sentence."""
+    """Are the reservations violated? In one sentence."""
     down = sum(not osd.up for osd in model.osds)
     tail = f"; {_osds(down)} not answering" if down else ""
-    broken = [
+    violated = [
         f"{part.name} on {_osds(part.violated_osds)}"
         for part in model.classes
         if part.violated_osds
@@ -58,26 +58,26 @@ def headline(model: Model) -> Line:
     behind = [
         f"{part.name} on {_osds(part.behind_osds)}" for part in model.classes if part.behind_osds
     ]
-    if broken:
-        return line(Span("BROKEN", "bad"), f": {', '.join(broken)}{tail}")
+    if violated:
+        return line(Span("VIOLATED", "bad"), f": {', '.join(violated)}{tail}")
     if behind:
         return line(Span("BEHIND at this moment", "warn"), f": {', '.join(behind)}{tail}")
-    return _unbroken(model, tail)
+    return _none_violated(model, tail)
 
 
-def _unbroken(model: Model, tail: str) -> Line:
+def _none_violated(model: Model, tail: str) -> Line:
     """No class is known to be short. That says something only where there is something to judge."""
     if not any(osd.up for osd in model.osds):
         known = "no OSD answers" if model.osds else "no OSD is known"
         return line(Span("NO DATA", "warn"), f": {known}")
     if not any(part.reserved for part in model.classes):
-        return line(Span("NO PROMISES", "warn"), f": no OSD has a reservation{tail}")
+        return line(Span("NO RESERVATIONS", "warn"), f": no OSD has a reservation{tail}")
     judged = sum(osd.judged for osd in model.osds)
     if not judged and not model.with_rates:
         return line("Measuring …")
     if not judged:
         return line(Span("NOT KNOWN", "warn"), f": the work of the classes is not known{tail}")
-    kept = f": every class gets its reservation, or wants less ({_osds(judged)})"
+    kept = f": every class gets its reservation, or needs less ({_osds(judged)})"
     return line(Span("KEPT", "good"), f"{kept}{tail}")
 
 
@@ -115,7 +115,7 @@ def _class_row(part: ClassTotal, largest: float, canvas: Canvas) -> Line:
 
 def _class_state(violated: int, behind: int) -> Line:
     if violated:
-        return line(Span(f"BROKEN: {violated}", "bad"))
+        return line(Span(f"VIOLATED: {violated}", "bad"))
     return line(Span(f"behind: {behind}", "warn")) if behind else ()
 
 

@@ -19,7 +19,7 @@ from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
 
 WINDOW: Final = 10.0
-# In which of the shards a class wants something is seen in so many windows, as by the rules.
+# In which of the shards a class has demand is seen in so many windows, as by the rules.
 _WINDOWS_OF_SHARDS: Final = 5
 FAMILIES: Final = frozenset(
     {
@@ -43,7 +43,7 @@ FAMILIES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeptPromise:
+class Attained:
     """One class on one OSD in a stretch of time, normalised operations per second."""
 
     osd: str
@@ -72,12 +72,12 @@ class KeptPromise:
         return found
 
 
-def promises(samples: Samples, start: float, end: float) -> Iterator[KeptPromise]:
+def attained_by_class(samples: Samples, start: float, end: float) -> Iterator[Attained]:
     """Every OSD and class that mClock schedules; nothing where its metrics are absent."""
     for series in samples.of(QosSeries.OPS):
         osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
         if work in SCHEDULED:
-            found = _promise(samples, series, osd, work, start, end)
+            found = _attained(samples, series, osd, work, start, end)
             if found:
                 yield found
 
@@ -85,7 +85,7 @@ def promises(samples: Samples, start: float, end: float) -> Iterator[KeptPromise
 def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, float]:
     """Figures of a load: the least attainment of the clients' class on any OSD, and the seconds in
     which it was violated, of all OSDs; nothing where no OSD reports a reservation."""
-    found = [p for p in promises(samples, start, end) if p.work == CLIENT]
+    found = [p for p in attained_by_class(samples, start, end) if p.work == CLIENT]
     shares = [p.attainment for p in found if p.attainment is not None]
     lost = [p.violated_seconds for p in found if p.violated_seconds is not None]
     if not shares:
@@ -93,15 +93,15 @@ def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, flo
     return {metrics.ATTAINMENT.key: min(shares), metrics.VIOLATED.key: sum(lost)}
 
 
-def _promise(
+def _attained(
     samples: Samples, series: Series, osd: str, work: str, start: float, end: float
-) -> KeptPromise | None:
+) -> Attained | None:
     times, rates = window_rates(series, start, end)
     if not len(times):
         return None
     labels = {"ceph_daemon": osd, "class": work}
     hold = hold_of(samples, osd, work, times, rates)
-    wanted = hold.wants
+    wanted = hold.has_demand
     reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
     lags = [
@@ -111,7 +111,7 @@ def _promise(
     worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
     # An OSD that does not answer at the end goes on all the same.
     seconds = series.covered(start, end)
-    return KeptPromise(
+    return Attained(
         osd=osd,
         work=work,
         reservation=reservation,
@@ -226,7 +226,7 @@ def hold_of(
         limit=_figure(of(QosSeries.LIMIT_OPS, **of_class), times[-1]),
         queued=least(queues),
         lag=least(of(QosSeries.RESERVATION_LAG_SECONDS, **of_class), np.maximum),
-        shards_wanting=_shards_wanting(queues, of(QosSeries.SHARDS), times, window),
+        shards_with_demand=_shards_with_demand(queues, of(QosSeries.SHARDS), times, window),
         # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
         in_progress=least([*there, *queues] if there else []),
         waiting=rate(QosSeries.CLIENT_WAIT_SECONDS, QosSeries.THROTTLE_WAIT_SECONDS),
@@ -237,7 +237,7 @@ def hold_of(
     )
 
 
-def _shards_wanting(
+def _shards_with_demand(
     queues: Sequence[Series], shards: Sequence[Series], times: Floats, window: float
 ) -> Floats:
     """The share of the shards with a queue; all of them where none has one: it waits elsewhere."""

@@ -8,7 +8,7 @@ from cephqos_exporter.daemon import Daemon
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels, LabelText, extend_labels
 from cephqos_exporter.qos.config import EffectiveConfig
-from cephqos_exporter.qos.cost_models import BandwidthModel, EarlyModel, Promise, QosState
+from cephqos_exporter.qos.cost_models import BandwidthModel, ClassSettings, EarlyModel, QosState
 from cephqos_exporter.qos.policy import Policy, Target
 
 _UNIT: Final = "in normalised ops/s (1 is the cost of a small operation)"
@@ -39,7 +39,7 @@ _CLUSTER_TARGETS: Final = {
     "limit": "cephqos_qos_cluster_target_limit_normalised_ops_per_second",
 }
 
-NO_PROMISES: Final[Mapping[str, Promise]] = {}
+NO_CLASSES: Final[Mapping[str, ClassSettings]] = {}
 
 
 def policy_targets(policy: Policy, daemon: Daemon) -> Mapping[str, Target]:
@@ -48,35 +48,35 @@ def policy_targets(policy: Policy, daemon: Daemon) -> Mapping[str, Target]:
     return {cls: target for cls, target in found.items() if target is not None}
 
 
-def promises_in_force(
+def classes_in_force(
     qos: QosState | None, targets: Mapping[str, Target], *, mclock: bool
-) -> Mapping[str, Promise]:
-    """What mClock promises; where it does not run, the targets of the policy are the promise."""
+) -> Mapping[str, ClassSettings]:
+    """What mClock reserves; where it does not run, the targets of the policy count."""
     if qos is None:
-        return NO_PROMISES
-    return qos.promises if mclock else _policy_promises(targets, qos)
+        return NO_CLASSES
+    return qos.classes if mclock else _policy_classes(targets, qos)
 
 
-def _policy_promises(held: Mapping[str, Target], qos: QosState) -> Mapping[str, Promise]:
-    """Where the scheduler promises nothing, the targets of the policy are the promise."""
-    promised = {}
+def _policy_classes(held: Mapping[str, Target], qos: QosState) -> Mapping[str, ClassSettings]:
+    """Where the scheduler reserves nothing, the targets of the policy count as its settings."""
+    in_force = {}
     for cls, target in held.items():
         baseline = target.baseline or qos.cost.capacity
         limit = target.limit_ratio
-        promised[cls] = Promise(
+        in_force[cls] = ClassSettings(
             reservation_ratio=target.reservation_ratio or 0.0,
             reservation=(target.reservation_ratio or 0.0) * baseline,
             limit_ratio=limit,
             limit=None if limit is None else limit * baseline,
             weight=0.0,
         )
-    return promised
+    return in_force
 
 
 def scheduler_info(
     config: EffectiveConfig,
     qos: QosState | None,
-    promised: Mapping[str, Promise],
+    in_force: Mapping[str, ClassSettings],
     scheduler: str,
     labels: Labels,
     *,
@@ -90,7 +90,7 @@ def scheduler_info(
         "model": qos.cost.name if qos else "",
         "media": qos.media if qos else "",
         "capacity_origin": qos.capacity_origin if qos and mclock else "",
-        "reservations": "config" if mclock and promised else "policy" if promised else "none",
+        "reservations": "config" if mclock and in_force else "policy" if in_force else "none",
     }
     return Family(
         "cephqos_qos_scheduler_info",
@@ -140,12 +140,14 @@ def capacity_and_costs(qos: QosState, labels: Labels, *, mclock: bool) -> Iterab
         )
 
 
-def bounds(promised: Mapping[str, Promise], qos: QosState, labels: Labels) -> Iterable[Family]:
+def bounds(
+    in_force: Mapping[str, ClassSettings], qos: QosState, labels: Labels
+) -> Iterable[Family]:
     """Reservation and limit of each class; what has no bound has no series."""
     per_op = qos.cost.cost_per_io if isinstance(qos.cost, BandwidthModel) else None
     kinds = (
-        ("reservation", {c: (p.reservation_ratio, p.reservation) for c, p in promised.items()}),
-        ("limit", {c: (p.limit_ratio, p.limit) for c, p in promised.items()}),
+        ("reservation", {c: (p.reservation_ratio, p.reservation) for c, p in in_force.items()}),
+        ("limit", {c: (p.limit_ratio, p.limit) for c, p in in_force.items()}),
     )
     for bound, values in kinds:
         yield from _bound(bound, values, labels, qos.shards, per_op)
@@ -154,9 +156,9 @@ def bounds(promised: Mapping[str, Promise], qos: QosState, labels: Labels) -> It
         "gauge",
         ("Weight of a class when the scheduler shares what reservations leave over."),
     )
-    for cls, promise in promised.items():
-        if promise.weight:
-            weight.add(labels.of("class", cls), promise.weight)
+    for cls, settings in in_force.items():
+        if settings.weight:
+            weight.add(labels.of("class", cls), settings.weight)
     yield weight
 
 

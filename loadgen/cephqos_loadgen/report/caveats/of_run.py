@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
+from cephqos_loadgen.report.caveats.caveat import Caveat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.words import listed
@@ -27,18 +27,18 @@ _CHECKED_HERE: Final = re.compile(
 _CLOCK: Final = "clock: "
 
 
-def not_whole(run: ReportRun) -> Iterator[Doubt]:
+def not_whole(run: ReportRun) -> Iterator[Caveat]:
     """The run, or repeats of it, did not finish."""
     manifest = run.manifest
     if manifest.status != "complete":
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"The run is {manifest.status}: {len(run.finished)} of {manifest.repeats_planned}"
             " repeats finished. Points without a finished repeat have no rows.",
             manifest.error,
         )
     if run.problems:
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"{len(run.problems)} files of the archive are not as they were recorded. Figures from"
             " them may be wrong or missing.",
@@ -48,13 +48,13 @@ def not_whole(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.observations:
         record = observed.record
         if record.status != "finished":
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"Repeat {record.repeat} of {record.point} {record.status} and is left out.",
                 record.error,
             )
         if observed.absent:
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"Repeat {record.repeat} of {record.point} lacks {listed(observed.absent)}:"
                 " what comes from there is missing or incomplete.",
@@ -63,21 +63,21 @@ def not_whole(run: ReportRun) -> Iterator[Doubt]:
             )
 
 
-def cut_off(run: ReportRun) -> Iterator[Doubt]:
+def cut_off(run: ReportRun) -> Iterator[Caveat]:
     """Phases that did not end by themselves."""
     for observed in run.finished:
         record = observed.record
         for name, phase in record.phases.items():
             if phase.ended_by in ("cut_off", "failed"):
                 word = "was cut off by at_most" if phase.ended_by == "cut_off" else "failed"
-                yield Doubt(
+                yield Caveat(
                     "serious",
                     f"Phase {name} of {record.point}, repeat {record.repeat}, {word}.",
                     phase.error or "Its figures cover a part of its work.",
                     rows_of(run, record.point),
                 )
             if phase.recovery and phase.recovery.objects and not phase.recovery.finished:
-                yield Doubt(
+                yield Caveat(
                     "caution",
                     f"Recovery was not finished when phase {name} of {record.point} ended.",
                     f"{phase.recovery.objects:,} objects in {phase.recovery.seconds:.0f} s.",
@@ -85,13 +85,13 @@ def cut_off(run: ReportRun) -> Iterator[Doubt]:
                 )
 
 
-def clock_set(run: ReportRun) -> Iterator[Doubt]:
+def clock_set(run: ReportRun) -> Iterator[Caveat]:
     """Durations that were taken from a clock that was set meanwhile."""
     for observed in run.finished:
         record = observed.record
         moved = [line.partition(": ")[2] for line in record.findings if line.startswith(_CLOCK)]
         if moved:
-            yield Doubt(
+            yield Caveat(
                 "serious",
                 f"The clock was set during {record.point}, repeat {record.repeat}: durations of"
                 " phases, scrub and recovery, and what ran at the same time, may be wrong.",
@@ -100,7 +100,7 @@ def clock_set(run: ReportRun) -> Iterator[Doubt]:
             )
 
 
-def busy_host(run: ReportRun) -> Iterator[Doubt]:
+def busy_host(run: ReportRun) -> Iterator[Caveat]:
     """Steal, throttling, and CPU that neither OSDs nor clients used."""
     stolen: dict[str, float] = {}
     throttled: dict[str, float] = {}
@@ -126,7 +126,7 @@ def busy_host(run: ReportRun) -> Iterator[Doubt]:
     )
 
 
-def busy_disks(run: ReportRun) -> Iterator[Doubt]:
+def busy_disks(run: ReportRun) -> Iterator[Caveat]:
     """Others than the run had the OSDs' disks at work while a load ran."""
     shares: dict[str, tuple[float, str]] = {}
     for observed in run.finished:
@@ -138,7 +138,7 @@ def busy_disks(run: ReportRun) -> Iterator[Doubt]:
     if above:
         point = max(above, key=lambda name: above[name])
         share, words = above[point]
-        yield Doubt(
+        yield Caveat(
             "serious" if share > _MUCH else "caution",
             f"Other programs used the OSDs' disks: more than {_DISKS:.0%} of their time in"
             f" {len(above)} of {len(shares)} points.",
@@ -153,12 +153,12 @@ def _host(
     bound: float,
     words: str,
     names: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[Doubt]:
+) -> Iterator[Caveat]:
     """`names`: by point, who had most."""
     above = {point: share for point, share in shares.items() if share > bound}
     if above:
         point = max(above, key=lambda name: above[name])
-        yield Doubt(
+        yield Caveat(
             "serious" if above[point] > _MUCH else "caution",
             f"{words}: more than {bound:.0%} of all CPU time in {len(above)} of"
             f" {len(shares)} points.",
@@ -168,7 +168,7 @@ def _host(
         )
 
 
-def lost_samples(run: ReportRun) -> Iterator[Doubt]:
+def lost_samples(run: ReportRun) -> Iterator[Caveat]:
     """Scrapes that failed or did not happen, daemons that did not answer, and seconds of clients
     that are missing."""
     for observed in run.finished:
@@ -178,7 +178,7 @@ def lost_samples(run: ReportRun) -> Iterator[Doubt]:
         missing = int(seconds * 0.95) - record.metrics.scrapes
         silent = [_silence(source, gaps) for source, gaps in record.metrics.all_gaps.items()]
         if failed or missing > 2 or silent:
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"Samples of the exporters are missing in {record.point}, repeat {record.repeat}.",
                 f"They were asked {record.metrics.scrapes} times in {seconds:.0f} s, {failed}"
@@ -205,7 +205,7 @@ def _silence(source: str, gaps: Sequence[Gap]) -> str:
     return f"{source} {sum(gap.seconds for gap in gaps):.0f} s{f' ({why})' if why else ''}"
 
 
-def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Doubt]:
+def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Caveat]:
     """The clients' seconds that are missing from a load of one step."""
     for part in observed.loads:
         if part.op != "total" or part.window != WHOLE or part.several_depths:
@@ -217,7 +217,7 @@ def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Doubt]:
             continue
         covered = float(table.seconds[chosen].sum()) / jobs
         if covered < 0.95 * part.seconds - 1.5:
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"Seconds of the clients are missing in {part.phase} of"
                 f" {observed.record.point}, repeat {observed.record.repeat}.",
@@ -226,11 +226,11 @@ def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Doubt]:
             )
 
 
-def costly_recording(run: ReportRun) -> Iterator[Doubt]:
+def costly_recording(run: ReportRun) -> Iterator[Caveat]:
     above = [o.record for o in run.finished if o.record.cost.core_share > _RECORDING]
     if above:
         most = max(above, key=lambda record: record.cost.core_share)
-        yield Doubt(
+        yield Caveat(
             "note",
             f"Recording took more than {_RECORDING:.0%} of a core in {len(above)} of"
             f" {len(run.finished)} repeats.",
@@ -239,13 +239,13 @@ def costly_recording(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def noted_by_the_run(run: ReportRun) -> Iterator[Doubt]:
+def noted_by_the_run(run: ReportRun) -> Iterator[Caveat]:
     """What the run itself found, besides what is checked here more closely."""
     for observed in run.finished:
         record = observed.record
         lines = [line for line in record.findings if not _CHECKED_HERE.search(line)]
         if lines:
-            yield Doubt(
+            yield Caveat(
                 "note",
                 f"The run noted in {record.point}, repeat {record.repeat}: {lines[0]}.",
                 "; ".join(lines[1:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else ""),

@@ -1,4 +1,4 @@
-"""Each doubt twice: a run that deserves it, and one beside it that does not."""
+"""Each caveat twice: a run that deserves it, and one beside it that does not."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.figures.analysis import ReportRun, analyse
 
 STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]
@@ -321,11 +321,11 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
 
 
 @pytest.mark.parametrize("name", EDITED)
-def test_a_doubt_appears_and_stays_away(tmp_path: Path, name: str) -> None:
+def test_a_caveat_appears_and_stays_away(tmp_path: Path, name: str) -> None:
     words, wrong, right = EDITED[name]
-    said = [f"{f.text} {f.evidence}" for f in doubts(run(tmp_path / "wrong", wrong))]
+    said = [f"{f.text} {f.evidence}" for f in caveats(run(tmp_path / "wrong", wrong))]
     assert any(words in text for text in said), said
-    said = [f"{f.text} {f.evidence}" for f in doubts(run(tmp_path / "right", right))]
+    said = [f"{f.text} {f.evidence}" for f in caveats(run(tmp_path / "right", right))]
     assert not any(words in text for text in said)
 
 
@@ -342,19 +342,19 @@ def test_the_short_last_interval_of_a_load_is_no_drift(tmp_path: Path) -> None:
             path.write_bytes(gzip.compress(text.encode()))
 
     short = [SyntheticRepeat(1000.0, seconds=10)] * 3
-    assert not [d for d in doubts(run(tmp_path / "a", drained, short)) if "drifts" in d.text]
+    assert not [d for d in caveats(run(tmp_path / "a", drained, short)) if "drifts" in d.text]
 
 
 def test_a_restart_is_seen_by_the_counters_of_an_osd(tmp_path: Path) -> None:
     for restart_at, said in ((15, True), (None, False)):
         builder = Builder(points={"a": STEADY}, osds=Osds(attained=800, restart_at=restart_at))
-        found = doubts(analyse(open_archive(builder.write(tmp_path / str(said)))))
+        found = caveats(analyse(open_archive(builder.write(tmp_path / str(said)))))
         assert any("osd.0 and osd.1 restarted" in f.evidence for f in found) is said
 
 
 def test_what_is_alike_in_many_repeats_is_said_once_and_marks_all_rows(tmp_path: Path) -> None:
     builder = Builder(points={name: STEADY for name in "abcd"})
-    found = doubts(analyse(open_archive(builder.write(tmp_path / "a"))))
+    found = caveats(analyse(open_archive(builder.write(tmp_path / "a"))))
     (lacking,) = [f for f in found if "lacks metrics.columns" in f.text]
     assert lacking.text.endswith("The same 11 times more.")
     assert {key.point for key in lacking.rows} == {f"policy={name}" for name in "abcd"}

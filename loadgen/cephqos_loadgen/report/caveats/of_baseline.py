@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings
 from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline, pairs
@@ -11,20 +11,20 @@ from cephqos_loadgen.report.figures.statistics import mean
 from cephqos_loadgen.report.words import with_unit
 
 
-def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) -> Iterator[Doubt]:
+def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) -> Iterator[Caveat]:
     """The baseline that was given did less than loads that are compared with it."""
     if settings.baseline_iops:
         base = settings.baseline_iops
         above = [row for row in rows if is_no_baseline(against_baseline(row, base))]
-        yield from _doubt("The baseline", [(row, mean(base)) for row in above])
+        yield from _caveat("The baseline", [(row, mean(base)) for row in above])
 
 
-def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Doubt]:
+def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Caveat]:
     """The baseline's machine or cluster is not that of the runs."""
     base = settings.baseline_run
     differing = [line for run in runs if base for line in environment_differences([base, run])]
     if differing:
-        yield Doubt(
+        yield Caveat(
             "serious",
             "The baseline is of another environment: changes from it may come from there.",
             "; ".join(dict.fromkeys(differing)),
@@ -32,22 +32,22 @@ def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) 
         )
 
 
-def slower_alone(run: ReportRun) -> Iterator[Doubt]:
+def slower_alone(run: ReportRun) -> Iterator[Caveat]:
     """Clients alone did less than the same load beside background work."""
     above = []
     for row, alone in pairs(run):
         base = alone.figures[metrics.IOPS.key]
         if is_no_baseline(against_baseline(row, base.samples)):
             above.append((row, base.value))
-    yield from _doubt("The load alone", above)
+    yield from _caveat("The load alone", above)
 
 
-def _doubt(what: str, above: Sequence[tuple[ReportRow, float]]) -> Iterator[Doubt]:
+def _caveat(what: str, above: Sequence[tuple[ReportRow, float]]) -> Iterator[Caveat]:
     if above:
         row, base = max(above, key=lambda pair: pair[0].figures[metrics.IOPS.key].value / pair[1])
         iops = row.figures[metrics.IOPS.key].value
         rows = "row" if len(above) == 1 else "rows"
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"{what} is slower than what is compared with it in {len(above)} {rows}: it is no"
             " baseline for them, and no reservation was tested there.",

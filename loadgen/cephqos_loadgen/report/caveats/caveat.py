@@ -1,4 +1,4 @@
-"""One doubt about a run's figures, as data."""
+"""One caveat about a run's figures, as data."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ Severity = Literal["serious", "caution", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """One doubt: what it is, what it rests on, and the rows that it touches."""
+class Caveat:
+    """One caveat: what it is, what it rests on, and the rows that it touches."""
 
     severity: Severity
     text: str
@@ -21,12 +21,12 @@ class Doubt:
 
 
 def rows_of(run: ReportRun, *points: str) -> tuple[Key, ...]:
-    """The rows that a doubt about these points touches."""
+    """The rows that a caveat about these points touches."""
     return tuple(row.key for row in run.rows if row.key.point in points)
 
 
-def gravest_first(found: Iterable[Doubt]) -> list[Doubt]:
-    return sorted(found, key=lambda doubt: get_args(Severity).index(doubt.severity))
+def gravest_first(found: Iterable[Caveat]) -> list[Caveat]:
+    return sorted(found, key=lambda caveat: get_args(Severity).index(caveat.severity))
 
 
 def load_name(phase: str, depth: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Each doubt is raised by a run that deserves it, marks its rows, and a sound one raises none."""
+"""Each caveat is raised by a run that deserves it, marks its rows, and a sound one raises none."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.figures.analysis import ReportRun, analyse
 from cephqos_loadgen.report.figures.causes import RULES_WINDOW
 
@@ -21,7 +21,7 @@ def run(tmp_path: Path, builder: Builder) -> ReportRun:
 
 
 def texts(tmp_path: Path, builder: Builder) -> list[str]:
-    return [f"{f.text} {f.evidence}" for f in doubts(run(tmp_path, builder))]
+    return [f"{f.text} {f.evidence}" for f in caveats(run(tmp_path, builder))]
 
 
 def test_a_sound_run_raises_none(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_disk_that_osds_share_is_counted_once(tmp_path: Path) -> None:
         assert row.value("device_written") == pytest.approx(requests * 2 * 4096)
 
 
-def test_without_reservations_it_is_said_that_promises_are_not_known(tmp_path: Path) -> None:
+def test_without_reservations_it_is_said_that_nothing_is_known_of_them(tmp_path: Path) -> None:
     said = texts(tmp_path, Builder(points={"a": STEADY}))
     assert any("whether reservations were kept there is not known" in text for text in said)
 
@@ -70,7 +70,7 @@ def test_parts_that_are_in_some_repeats_only_are_a_note(tmp_path: Path) -> None:
     """Every load has three repeats; a second without the scrub is in one of them."""
     repeats = [replace(repeat, scrub_seconds=30.0) for repeat in STEADY]
     repeats[0] = replace(repeats[0], scrub_seconds=20.0)
-    found = doubts(run(tmp_path, Builder(points={"a": repeats}, osds=SATURATED)))
+    found = caveats(run(tmp_path, Builder(points={"a": repeats}, osds=SATURATED)))
     assert [f.severity for f in found if "repeats" in f.text] == ["note"]
     assert not any("Too few repeats" in f.text for f in found)
 
@@ -88,7 +88,7 @@ def test_loop_devices_are_files_of_one_host(
 ) -> None:
     found = run(tmp_path, Builder(points={"a": STEADY}, osds=SATURATED))
     environment = {**found.environment, "cluster": {"osds": [{"rotational": "0", **osd}]}}
-    said = [f.text for f in doubts(replace(found, environment=environment))]
+    said = [f.text for f in caveats(replace(found, environment=environment))]
     assert any("on files of one host" in text for text in said) is shared
 
 
@@ -132,11 +132,11 @@ RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
         ),
     ],
 )
-def test_a_doubt_is_said_with_its_evidence(tmp_path: Path, builder: Builder, words: str) -> None:
+def test_a_caveat_is_said_with_its_evidence(tmp_path: Path, builder: Builder, words: str) -> None:
     assert any(words in text for text in texts(tmp_path, builder))
 
 
-def test_a_doubt_marks_the_rows_that_it_touches(tmp_path: Path) -> None:
+def test_a_caveat_marks_the_rows_that_it_touches(tmp_path: Path) -> None:
     found = run(tmp_path, Builder(points={"a": STEADY, "b": STEADY[:1]}, osds=SATURATED))
-    (doubt,) = doubts(found)
-    assert {key.point for key in doubt.rows} == {"policy=b"}
+    (caveat,) = caveats(found)
+    assert {key.point for key in caveat.rows} == {"policy=b"}

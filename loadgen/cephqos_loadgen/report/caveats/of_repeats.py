@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from cephqos_loadgen.report.doubts.doubt import Doubt, load_name
+from cephqos_loadgen.report.caveats.caveat import Caveat, load_name
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation
@@ -16,7 +16,7 @@ _UNSTABLE: Final = 0.10
 _DRIFT: Final = 0.10
 
 
-def few_repeats(run: ReportRun) -> Iterator[Doubt]:
+def few_repeats(run: ReportRun) -> Iterator[Caveat]:
     """Of loads and of other work; of parts of them apart: a part may be missing in a repeat."""
     few = [row for row in run.rows if row.repeats < _ENOUGH_REPEATS]
     rows = [row for row in few if row.key.window == WHOLE]
@@ -24,7 +24,7 @@ def few_repeats(run: ReportRun) -> Iterator[Doubt]:
     parts = [row for row in few if row.key.point not in whole]
     if parts:
         names = listed(list(dict.fromkeys(row.key.window for row in parts)))
-        yield Doubt(
+        yield Caveat(
             "note",
             f"Parts of loads are in fewer than {_ENOUGH_REPEATS} repeats: what was active differs"
             " between repeats.",
@@ -35,7 +35,7 @@ def few_repeats(run: ReportRun) -> Iterator[Doubt]:
     if rows:
         least = min(row.repeats for row in rows)
         words = "one repeat" if least == 1 else f"{least} repeats"
-        yield Doubt(
+        yield Caveat(
             "serious" if least == 1 else "caution",
             f"Too few repeats: {words} of some points, {_ENOUGH_REPEATS} are the least that show"
             " a spread." + (" Of one repeat no interval can be given." if least == 1 else ""),
@@ -45,7 +45,7 @@ def few_repeats(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def unstable(run: ReportRun) -> Iterator[Doubt]:
+def unstable(run: ReportRun) -> Iterator[Caveat]:
     """The spread over repeats is large."""
     rows = []
     for row in run.rows:
@@ -54,7 +54,7 @@ def unstable(run: ReportRun) -> Iterator[Doubt]:
             rows.append((iops.variation or 0.0, row))
     if rows:
         worst, row = max(rows, key=lambda pair: pair[0])
-        yield Doubt(
+        yield Caveat(
             "caution",
             f"Throughput differs much between repeats: the deviation is above {_UNSTABLE:.0%} of"
             f" the mean in {len(rows)} of {_loads(run)} rows.",
@@ -71,7 +71,7 @@ def _named(row: ReportRow) -> str:
     return f"{load_name(row.key.phase, row.key.depth)} of {row.key.point}"
 
 
-def drift(run: ReportRun) -> Iterator[Doubt]:
+def drift(run: ReportRun) -> Iterator[Caveat]:
     """The first third of a load differs from its last, without background work to explain it."""
     found: dict[Key, tuple[float, str]] = {}
     for observed in run.finished:
@@ -85,7 +85,7 @@ def drift(run: ReportRun) -> Iterator[Doubt]:
                     found[key] = (moved, f"repeat {observed.record.repeat}")
     if found:
         key, (moved, where) = max(found.items(), key=lambda item: abs(item[1][0]))
-        yield Doubt(
+        yield Caveat(
             "caution",
             f"Throughput drifts: the last third of a load differs from its first by more than"
             f" {_DRIFT:.0%} in {len(found)} of {_loads(run)} rows, in seconds without background"

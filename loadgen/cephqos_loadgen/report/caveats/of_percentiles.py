@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from cephqos_loadgen.plan.words import count
-from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.figures.bins import Bins
@@ -14,13 +14,13 @@ from cephqos_loadgen.results.figures import LAST_BIN_NS
 Wrong = Callable[[Bins, float], bool]
 
 
-def too_few_completions(run: ReportRun) -> Iterator[Doubt]:
+def too_few_completions(run: ReportRun) -> Iterator[Caveat]:
     """Of 500 completions the slowest is beyond p99.8: nobody knows their p99.9."""
     found = _rows(run, lambda bins, percent: not bins.knows(percent))
     if found:
         row, bins = min(found, key=lambda pair: pair[1].total)
         names = _names(found, lambda bins, percent: not bins.knows(percent))
-        yield Doubt(
+        yield Caveat(
             "caution",
             f"Too few completions for {names} in {count(len(found), 'row')}: fewer than one is"
             " beyond it, so what is shown is the slowest one.",
@@ -29,11 +29,11 @@ def too_few_completions(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def beyond_the_last_bin(run: ReportRun) -> Iterator[Doubt]:
+def beyond_the_last_bin(run: ReportRun) -> Iterator[Caveat]:
     """fio counts whatever took longer in its last bin."""
     found = _rows(run, _in_last_bin)
     if found:
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"{_names(found, _in_last_bin)} of {count(len(found), 'row')} is in fio's last bin,"
             f" {_LAST_SECONDS:.1f} s, which holds all that took longer: the real one is at least"

@@ -35,8 +35,8 @@ def mean_seconds(seconds: str, count: str) -> str:
     """
 
 
-PROMISES: Final = RuleGroup(
-    name="cephqos-promises",
+RESERVATIONS: Final = RuleGroup(
+    name="cephqos-reservations",
     rules=(
         _per_class(PerClass.RESERVED_OPS, QosSeries.RESERVATION_OPS),
         _per_class(PerClass.LIMIT_OPS, QosSeries.LIMIT_OPS),
@@ -150,7 +150,7 @@ VIOLATION: Final = RuleGroup(
     name="cephqos-violation",
     rules=(
         RecordedSeries(
-            record=PerClass.OWED_OPS,
+            record=PerClass.EFFECTIVE_RESERVATION_OPS,
             comment="""
             A reservation is divided between shards: a class with work in one shard of eight has an
             eighth of it as its effective reservation. Where work piles up behind the scheduler all
@@ -160,16 +160,16 @@ VIOLATION: Final = RuleGroup(
             ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
               and on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
             or ({PerClass.RESERVED_OPS} > 0) and on ({OSD_CLASS}) {previously(PerClass.AWAY)}
-            or ({PerClass.RESERVED_OPS} > 0) * {PerClass.SHARDS_WANTING}
+            or ({PerClass.RESERVED_OPS} > 0) * {PerClass.SHARDS_WITH_DEMAND}
             or {PerClass.RESERVED_OPS} > 0
             """,
         ),
         RecordedSeries(
             record=PerClass.SHORTFALL_OPS,
-            expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
+            expr=f"clamp_min({PerClass.EFFECTIVE_RESERVATION_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
         RecordedSeries(
-            record=PerClass.KEPT,
+            record=PerClass.EFFECTIVE_ATTAINMENT,
             comment="""
             What classes with unmet demand get of their effective reservation. What
             is counted for best effort is a lower bound (trimming and the removal of pools are in no
@@ -179,8 +179,8 @@ VIOLATION: Final = RuleGroup(
             expr=f"""
             {PerClass.ATTAINED_OPS}
             / on ({OSD_CLASS}) (
-              {PerClass.OWED_OPS}{{class!="background_best_effort"}}
-                and on ({OSD_CLASS}) {PerClass.WANTS}
+              {PerClass.EFFECTIVE_RESERVATION_OPS}{{class!="background_best_effort"}}
+                and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
             )
             unless on ({OSD_CLASS}) {previously(PerClass.AT_LIMIT)}{{class=~"background_.*"}}
             """,
@@ -197,13 +197,14 @@ VIOLATION: Final = RuleGroup(
             expr=f"""
             (
               0 * ({PerClass.DEMAND} == 1 and on ({OSD_CLASS}) (
-                {PerClass.KEPT} < @shortfall@
+                {PerClass.EFFECTIVE_ATTAINMENT} < @shortfall@
                 or on ({OSD_CLASS})
                 min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
                 > @reservation_lag@
-                and on ({OSD_CLASS}) {PerClass.OWED_OPS}
+                and on ({OSD_CLASS}) {PerClass.EFFECTIVE_RESERVATION_OPS}
               )) + 1
-              or on ({OSD_CLASS}) 0 * ({PerClass.DEMAND} and on ({OSD_CLASS}) {PerClass.OWED_OPS})
+              or on ({OSD_CLASS})
+                0 * ({PerClass.DEMAND} and on ({OSD_CLASS}) {PerClass.EFFECTIVE_RESERVATION_OPS})
             )
             unless on ({OSD}) (min by ({OSD}) (resets({QosSeries.DELIVERED_OPS}[@rate@])) > 0)
             """,

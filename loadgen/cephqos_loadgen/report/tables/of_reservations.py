@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
 from cephqos_loadgen.report.figures.causes import causes_within
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.promises import WINDOW, KeptPromise, promises
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import (
     Cell,
@@ -20,7 +20,7 @@ from cephqos_loadgen.report.words import number
 from cephqos_loadgen.results.phase import LoadResult
 
 
-def promises_table(subject: Subject) -> Table:
+def reservations_table(subject: Subject) -> Table:
     """What each class got on each OSD while a load ran; violated seconds add up over repeats."""
     lines = []
     evaluated = any(o.causes is not None for run in subject.runs for o in run.finished)
@@ -28,20 +28,20 @@ def promises_table(subject: Subject) -> Table:
     for run in subject.runs:
         for found in _by_class(run).values():
             row = next(row for row in run.rows if row.key.point == found[0].load.point)
-            load, promise = found[0].load, found[0].promise
+            load, one = found[0].load, found[0].attained
             lines.append(
                 (
                     text(subject.label(row.key)),
                     text(load.phase),
                     *([depth_cell(load.depth)] if curves else []),
-                    text(promise.osd),
-                    text(promise.work),
-                    *_promise_cells([one.promise for one in found]),
+                    text(one.osd),
+                    text(one.work),
+                    *_attained_cells([step.attained for step in found]),
                     *([_causes_cell(found)] if evaluated else []),
                 )
             )
     return Table(
-        "promises",
+        "reservations",
         "Attainment by OSD and class",
         _columns(curves, evaluated),
         tuple(lines),
@@ -91,12 +91,12 @@ class LoadStep:
 
 
 @dataclass(frozen=True, slots=True)
-class StepPromise:
+class StepAttained:
     """What a class got on an OSD during a load or step."""
 
     observed: Observation
     load: LoadStep
-    promise: KeptPromise
+    attained: Attained
 
 
 def load_steps(observed: Observation) -> Iterator[LoadStep]:
@@ -114,18 +114,18 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
             yield LoadStep(point, phase, step.depth, *step.counted)
 
 
-def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepPromise]]:
+def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepAttained]]:
     """The same class on the same OSD in each repeat."""
-    found: dict[tuple[object, ...], list[StepPromise]] = {}
+    found: dict[tuple[object, ...], list[StepAttained]] = {}
     for observed in run.finished:
         for load in load_steps(observed):
-            for promise in promises(observed.samples, load.start, load.end):
-                key = (load.point, load.phase, load.depth, promise.osd, promise.work)
-                found.setdefault(key, []).append(StepPromise(observed, load, promise))
+            for one in attained_by_class(observed.samples, load.start, load.end):
+                key = (load.point, load.phase, load.depth, one.osd, one.work)
+                found.setdefault(key, []).append(StepAttained(observed, load, one))
     return found
 
 
-def _causes_cell(found: Sequence[StepPromise]) -> Cell:
+def _causes_cell(found: Sequence[StepAttained]) -> Cell:
     """Seconds of each cause, the most first, summed over the repeats.
 
     The rules look back over a window, which at the start of a step still is the step before it.
@@ -134,7 +134,7 @@ def _causes_cell(found: Sequence[StepPromise]) -> Cell:
     for one in found:
         load = one.load
         start = load.start if load.depth is None else load.start + WINDOW
-        causes = causes_within(one.observed, one.promise, start, load.end)
+        causes = causes_within(one.observed, one.attained, start, load.end)
         for name, seconds in causes.items():
             total[name] = total.get(name, 0.0) + seconds
     ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
@@ -142,7 +142,7 @@ def _causes_cell(found: Sequence[StepPromise]) -> Cell:
     return Cell(words or "–", words)
 
 
-def _promise_cells(found: Sequence[KeptPromise]) -> list[Cell]:
+def _attained_cells(found: Sequence[Attained]) -> list[Cell]:
     # Repeats differ in them where the capacity was measured for each.
     reservation = _average([p.reservation for p in found])
     limit = _average([p.limit for p in found])

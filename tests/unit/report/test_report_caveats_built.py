@@ -1,4 +1,4 @@
-"""Doubts about made-up figures, each twice: a run that deserves it, and one that does not."""
+"""Caveats about made-up figures, each twice: a run that deserves it, and one that does not."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.figures.analysis import analyse
 from cephqos_loadgen.results.phase import RecoveryFigures
 
-from .test_report_doubts_each import SATURATED, STEADY
+from .test_report_caveats_each import SATURATED, STEADY
 
 RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
 OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
@@ -140,8 +140,8 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
-def test_a_doubt_of_a_load_appears_and_stays_away(tmp_path: Path, name: str) -> None:
+def test_a_caveat_of_a_load_appears_and_stays_away(tmp_path: Path, name: str) -> None:
     words, wrong, right = OTHERWISE[name]
     for builder, said in ((wrong, True), (right, False)):
-        found = doubts(analyse(open_archive(builder.write(tmp_path / str(said)))))
+        found = caveats(analyse(open_archive(builder.write(tmp_path / str(said)))))
         assert any(words in f"{f.text} {f.evidence}" for f in found) is said

@@ -7,8 +7,8 @@ from .cases import RuleCase, firing, silent
 from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SIZE3, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, CLUSTER, IDLE, STEP, Series, SimulatedOsd, State, flat, merged, osds
 
-TARGET = "CephQosPolicyTargetMissed"
-LIMIT = "CephQosHeldAtLimit"
+TARGET = "CephQosPolicyTargetViolated"
+LIMIT = "CephQosAtLimitWhileIdle"
 OVERSTATED = "CephQosCapacityOverstated"
 UNMEASURED = "CephQosCapacityNeverMeasured"
 DIFFER = "CephQosSettingsDiffer"
@@ -22,7 +22,7 @@ CLUSTER_TARGET = flat(
     class_="client",
     instance="host1",
 )
-CLUSTER_MISSED = {
+CLUSTER_VIOLATED = {
     **CLIENT,
     "severity": "warning",
     "scope": "cluster",
@@ -73,7 +73,7 @@ TARGETS = [
             silent(13),
             firing(
                 14,
-                CLUSTER_MISSED,
+                CLUSTER_VIOLATED,
             ),
             silent(32),
         ),
@@ -137,7 +137,7 @@ TARGETS = [
         moments=(
             firing(
                 15,
-                CLUSTER_MISSED,
+                CLUSTER_VIOLATED,
             ),
         ),
     ),
@@ -202,7 +202,7 @@ LIMITS = [
         name="a class at its limit is told by what it gets where tags are not shown",
         alert=LIMIT,
         series=without(
-            ("cephqos_qos_limit_hold",),
+            ("cephqos_qos_limit_wait",),
             osd((5, IDLE), (20, replace(_HELD, client=95)), **_LIMITED),
         ),
         moments=(firing(20, {**OSD0, "severity": "warning", "cause": "limit"}),),

@@ -7,11 +7,11 @@ from typing import Any, Final
 from cephqos_base.series import CLIENT, QosSeries
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.plan.words import count
-from cephqos_loadgen.report.doubts.doubt import Doubt, load_name, rows_of
+from cephqos_loadgen.report.caveats.caveat import Caveat, load_name, rows_of
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun
+from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
-from cephqos_loadgen.report.figures.promises import KeptPromise, promises
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.host import HostUse, step_name
 from cephqos_loadgen.results.phase import LoadResult, Step
@@ -43,7 +43,7 @@ def _loads(observed: Observation) -> Iterator[tuple[str, int | None, Step, HostU
             yield name, step.depth if curve else None, step, observed.host.get(key)
 
 
-def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
+def client_at_its_ceiling(run: ReportRun) -> Iterator[Caveat]:
     """A thread of a client used a core almost entirely."""
     worst: dict[tuple[str, str, int | None], tuple[float, str]] = {}
     for observed in run.finished:
@@ -53,7 +53,7 @@ def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
                 if share > max(_CEILING, worst.get(key, (0.0, ""))[0]):
                     worst[key] = (share, thread)
     for (point, phase, depth), (share, thread) in worst.items():
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"The client limits the load {load_name(phase, depth)} of {point}: one of its threads"
             " is at its ceiling.",
@@ -72,13 +72,13 @@ def _busiest(use: HostUse | None) -> Iterator[tuple[float, str]]:
                 yield spent.busiest_seconds / use.seconds, thread
 
 
-def nothing_completed(run: ReportRun) -> Iterator[Doubt]:
+def nothing_completed(run: ReportRun) -> Iterator[Caveat]:
     """A load that stood still: no figure of it is a figure of the cluster at work."""
     for observed in run.finished:
         record = observed.record
         for phase, depth, step, _ in _loads(observed):
             if not step.total.ios:
-                yield Doubt(
+                yield Caveat(
                     "serious",
                     f"Nothing completed in the load {load_name(phase, depth)} of {record.point},"
                     f" repeat {record.repeat}.",
@@ -87,7 +87,7 @@ def nothing_completed(run: ReportRun) -> Iterator[Doubt]:
                 )
 
 
-def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
+def unequal_jobs(run: ReportRun) -> Iterator[Caveat]:
     for observed in run.finished:
         point = observed.record.point
         for phase, depth, step, _ in _loads(observed):
@@ -95,7 +95,7 @@ def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
             low, high = min(rates.values(), default=0.0), max(rates.values(), default=0.0)
             if low < (1 - _SPREAD) * high:
                 slowest = min(rates, key=lambda job: rates[job])
-                yield Doubt(
+                yield Caveat(
                     "caution",
                     f"The jobs of {load_name(phase, depth)} of {point}, repeat"
                     f" {observed.record.repeat}, differ by more than {_SPREAD:.0%}.",
@@ -111,7 +111,7 @@ def _planned(run: ReportRun) -> Iterator[tuple[str, dict[str, Any]]]:
             yield str(point.get("name")), phase
 
 
-def limited_rate(run: ReportRun) -> Iterator[Doubt]:
+def limited_rate(run: ReportRun) -> Iterator[Caveat]:
     """The plan sets a rate: throughput cannot show what the cluster can do."""
     for point, phase in _planned(run):
         rate = phase["action"].get("rate_iops")
@@ -120,7 +120,7 @@ def limited_rate(run: ReportRun) -> Iterator[Doubt]:
         asked += [f"{name} is {options[name]}" for name in _SLOWED if name in options]
         rows = _rows(run, point, phase["name"])
         if asked and rows:
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"The plan limits the load {phase['name']} of {point}: its throughput says what"
                 " was asked for, not what the cluster can do.",
@@ -129,14 +129,14 @@ def limited_rate(run: ReportRun) -> Iterator[Doubt]:
             )
 
 
-def syncs_apart(run: ReportRun) -> Iterator[Doubt]:
+def syncs_apart(run: ReportRun) -> Iterator[Caveat]:
     """fio counts the time of a sync apart from that of the write before it."""
     for point, phase in _planned(run):
         options = dict(phase["action"].get("options") or ())
         asked = [f"{name} is {options[name]}" for name in _SYNCS if options.get(name, "0") != "0"]
         rows = _rows(run, point, phase["name"])
         if asked and rows:
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"The load {phase['name']} of {point} syncs: latencies are of its writes, without"
                 " the syncs that follow them.",
@@ -145,14 +145,14 @@ def syncs_apart(run: ReportRun) -> Iterator[Doubt]:
             )
 
 
-def not_prefilled(run: ReportRun) -> Iterator[Doubt]:
+def not_prefilled(run: ReportRun) -> Iterator[Caveat]:
     """Images that were not written before: reads of them reach no device."""
     for point in run.plan.get("points", []):
         for pool in point.get("pools", []):
             images = pool.get("images")
             rows = tuple(row.key for row in run.rows if row.key.point == point["name"])
             if images and images.get("prefill") is False and rows:
-                yield Doubt(
+                yield Caveat(
                     "caution",
                     f"The images of pool {pool['name']} were not written before the load of"
                     f" {point['name']}. First writes and reads of holes cost less or more than"
@@ -162,7 +162,7 @@ def not_prefilled(run: ReportRun) -> Iterator[Doubt]:
                 )
 
 
-def not_in_steady_state(run: ReportRun) -> Iterator[Doubt]:
+def not_in_steady_state(run: ReportRun) -> Iterator[Caveat]:
     """Writes to flash without a phase before that goes on until figures are steady."""
     osds = (run.environment.get("cluster") or {}).get("osds") or []
     flash = [osd for osd in osds if str(osd.get("rotational")) == "0" and not on_a_file(osd)]
@@ -170,7 +170,7 @@ def not_in_steady_state(run: ReportRun) -> Iterator[Doubt]:
     rows = {str(point["name"]): rows_of(run, str(point["name"])) for point in bare}
     found = {name: keys for name, keys in rows.items() if keys}
     if found:
-        yield Doubt(
+        yield Caveat(
             "caution",
             f"Nothing brought flash devices into a steady state in {count(len(found), 'point')}:"
             " a fresh device writes faster than one in use.",
@@ -192,7 +192,7 @@ def _writes_unprepared(point: Mapping[str, Any]) -> bool:
     return False
 
 
-def background_too_short(run: ReportRun) -> Iterator[Doubt]:
+def background_too_short(run: ReportRun) -> Iterator[Caveat]:
     """Background work that covers a small part of the load that it was to disturb."""
     found: dict[tuple[str, str], tuple[float, str]] = {}
     for observed in run.finished:
@@ -211,7 +211,7 @@ def background_too_short(run: ReportRun) -> Iterator[Doubt]:
     if found:
         least = min(found, key=lambda key: found[key])
         share, work = found[least]
-        yield Doubt(
+        yield Caveat(
             "note",
             f"Background work covers less than {_COVERED:.0%} of {count(len(found), 'load')}."
             ' Compare the rows "during" it: the rows of the whole time mix both.',
@@ -224,18 +224,18 @@ def background_too_short(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-# -- the promise -----------------------------------------------------------------------------------
+# -- the reservation -------------------------------------------------------------------------------
 
 
-def client_promises(observed: Observation, phase: str) -> list[KeptPromise]:
+def attained_by_clients(observed: Observation, phase: str) -> list[Attained]:
     """What the clients' class got on each OSD while a load ran."""
     record = observed.record.phases[phase]
     return [
-        promise for promise in promises(observed.samples, *record.worked) if promise.work == CLIENT
+        one for one in attained_by_class(observed.samples, *record.worked) if one.work == CLIENT
     ]
 
 
-def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
+def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
     """Clients never wanted more than their reservation."""
     untested: dict[tuple[str, str], tuple[float, float]] = {}
     tested: set[tuple[str, str]] = set()
@@ -244,7 +244,7 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
             if not isinstance(record.result, LoadResult):
                 continue
             key = (observed.record.point, phase)
-            found = [p for p in client_promises(observed, phase) if p.reservation]
+            found = [p for p in attained_by_clients(observed, phase) if p.reservation]
             if any(p.demand_seconds or p.attained_most >= (p.reservation or 0.0) for p in found):
                 tested.add(key)
             elif found:
@@ -253,7 +253,7 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
     untested = {key: value for key, value in untested.items() if key not in tested}
     if untested:
         (point, phase), (attained, reserved) = next(iter(untested.items()))
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
             " had unmet demand on any OSD.",
@@ -263,7 +263,7 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def promises_unknown(run: ReportRun) -> Iterator[Doubt]:
+def reservations_unknown(run: ReportRun) -> Iterator[Caveat]:
     """No OSD reported a reservation: attainment cannot be judged."""
     unknown: dict[str, str] = {}
     for observed in run.finished:
@@ -273,7 +273,7 @@ def promises_unknown(run: ReportRun) -> Iterator[Doubt]:
             unknown[observed.record.point] = ", ".join(queues) or "not recorded"
     if unknown:
         point, queue = next(iter(unknown.items()))
-        yield Doubt(
+        yield Caveat(
             "note",
             f"No OSD reported reservations in {count(len(unknown), 'point')}: whether reservations"
             " were kept there is not known.",
@@ -282,12 +282,12 @@ def promises_unknown(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def no_scrub_seen(run: ReportRun) -> Iterator[Doubt]:
+def no_scrub_seen(run: ReportRun) -> Iterator[Caveat]:
     """Scrubs of nothing."""
     for observed in run.finished:
         for name, phase in observed.record.phases.items():
             if isinstance(phase.result, ScrubResult) and not phase.result.objects:
-                yield Doubt(
+                yield Caveat(
                     "serious",
                     f"The scrub {name} of {observed.record.point} found no objects.",
                     f"{phase.result.placement_groups} placement groups.",
@@ -305,6 +305,6 @@ LOAD_CHECKS: Final = (
     not_in_steady_state,
     background_too_short,
     never_put_to_the_test,
-    promises_unknown,
+    reservations_unknown,
     no_scrub_seen,
 )

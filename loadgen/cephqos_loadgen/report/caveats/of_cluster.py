@@ -9,11 +9,11 @@ import numpy as np
 from cephqos_base.series import SCHEDULED, DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.plan.words import count
-from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
+from cephqos_loadgen.report.caveats.caveat import Caveat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.attained import hold_of, window_rates
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.promises import hold_of, window_rates
 from cephqos_loadgen.report.words import listed
 
 _REAL: Final = 0.5  # of the configured capacity
@@ -25,7 +25,7 @@ _WENT_DOWN: Final = re.compile(r"osd\.\d+ went down")
 _LEAST_DEMAND_SECONDS: Final = 10.0
 
 
-def other_settings(run: ReportRun) -> Iterator[Doubt]:
+def other_settings(run: ReportRun) -> Iterator[Caveat]:
     """What the daemons said is in force, against the plan; and the run's own warnings."""
     planned = {point["name"]: point for point in run.plan.get("points", [])}
     seen: set[tuple[str, str]] = set()
@@ -35,7 +35,7 @@ def other_settings(run: ReportRun) -> Iterator[Doubt]:
         for line in _differences(observed, settings):
             if (record.point, line) not in seen:
                 seen.add((record.point, line))
-                yield Doubt(
+                yield Caveat(
                     "serious",
                     f"A setting of {record.point} was not as planned.",
                     line,
@@ -44,16 +44,16 @@ def other_settings(run: ReportRun) -> Iterator[Doubt]:
         for line in record.in_force.warnings:
             if (record.point, line) not in seen:
                 seen.add((record.point, line))
-                yield Doubt("caution", f"{record.point}: {line}", "", rows_of(run, record.point))
+                yield Caveat("caution", f"{record.point}: {line}", "", rows_of(run, record.point))
 
 
-def changed_settings(run: ReportRun) -> Iterator[Doubt]:
+def changed_settings(run: ReportRun) -> Iterator[Caveat]:
     """Settings that someone else changed under a repeat, as the run noted it."""
     for observed in run.finished:
         record = observed.record
         lines = [line for line in record.findings if line.startswith(_SETTING)]
         if lines:
-            yield Doubt(
+            yield Caveat(
                 "serious",
                 f"Someone else changed settings during {record.point}, repeat {record.repeat}: a"
                 " part of it ran with others than planned.",
@@ -84,7 +84,7 @@ def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Itera
             yield f"{name}: planned {wanted}, in force {next(iter(wrong.values()))} on {osds}"
 
 
-def restarts(run: ReportRun) -> Iterator[Doubt]:
+def restarts(run: ReportRun) -> Iterator[Caveat]:
     """OSDs that went down, or whose counters restarted, other than planned."""
     for observed in run.finished:
         record = observed.record
@@ -105,7 +105,7 @@ def restarts(run: ReportRun) -> Iterator[Doubt]:
         evidence += f"{listed(noted)}. " if noted else ""
         if up and min(up) < max(up):
             evidence += f"{min(up)} of {max(up)} OSDs were up at least."
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"An OSD restarted or went down in {record.point}, repeat {record.repeat}.",
             evidence.strip(),
@@ -113,13 +113,13 @@ def restarts(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def unreachable(run: ReportRun) -> Iterator[Doubt]:
+def unreachable(run: ReportRun) -> Iterator[Caveat]:
     """Seconds in which nobody could look at the cluster."""
     for observed in run.finished:
         times = [float(look["time"]) for look in observed.looks]
         longest = max(np.diff(times), default=0.0) if len(times) > 1 else 0.0
         if longest > 10:
-            yield Doubt(
+            yield Caveat(
                 "caution",
                 f"The cluster was not seen for {longest:.0f} s in {observed.record.point}, repeat"
                 f" {observed.record.repeat}.",
@@ -128,7 +128,7 @@ def unreachable(run: ReportRun) -> Iterator[Doubt]:
             )
 
 
-def capacity(run: ReportRun) -> Iterator[Doubt]:
+def capacity(run: ReportRun) -> Iterator[Caveat]:
     """Capacity that no OSD with demand ever delivered, or that its own benchmark denies."""
     found: dict[str, tuple[str, float, float]] = {}
     for observed in run.finished:
@@ -137,7 +137,7 @@ def capacity(run: ReportRun) -> Iterator[Doubt]:
                 found.setdefault(observed.record.point, (osd, configured, best))
     if found:
         point, (osd, configured, best) = next(iter(found.items()))
-        yield Doubt(
+        yield Caveat(
             "serious",
             f"The capacity that OSDs are configured with was never real in {len(found)} points:"
             f" under demand they delivered less than {_REAL:.0%} of it. Reservations are shares"
@@ -149,7 +149,7 @@ def capacity(run: ReportRun) -> Iterator[Doubt]:
     yield from _benches(run)
 
 
-def other_capacities(run: ReportRun) -> Iterator[Doubt]:
+def other_capacities(run: ReportRun) -> Iterator[Caveat]:
     """OSDs whose capacity was measured more than once: by a resumed run, or for each lab. Those of
     different kinds of labs are meant to differ."""
     labs = {str(point["name"]): point.get("lab") or {} for point in run.plan.get("points", [])}
@@ -164,7 +164,7 @@ def other_capacities(run: ReportRun) -> Iterator[Doubt]:
         (_, osd), found = max(apart.items(), key=lambda item: max(item[1]) / min(item[1]))
         ends = [(iops, found[iops].record) for iops in (min(found), max(found))]
         words = [f"{iops:,.0f} IOPS in {r.point}, repeat {r.repeat}" for iops, r in ends]
-        yield Doubt(
+        yield Caveat(
             "caution",
             f"The capacity of {count(len({osd for _, osd in apart}), 'OSD')} was measured more than"
             " once, and differs. Reservations and limits are shares of it.",
@@ -185,16 +185,16 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
         if not configured or not configured[0] or not len(times):
             continue
         holds = [hold_of(observed.samples, osd, work, times, rates) for work in SCHEDULED]
-        if sum(np.any([hold.wants for hold in holds], axis=0)) >= _LEAST_DEMAND_SECONDS:
+        if sum(np.any([hold.has_demand for hold in holds], axis=0)) >= _LEAST_DEMAND_SECONDS:
             yield osd, configured[0], float(rates.max())
 
 
-def _benches(run: ReportRun) -> Iterator[Doubt]:
+def _benches(run: ReportRun) -> Iterator[Caveat]:
     for observed, osd, iops in _benched(run):
         for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
             configured = series.at(observed.record.end_unix_seconds) or 0.0
             if iops < _REAL * configured:
-                yield Doubt(
+                yield Caveat(
                     "caution",
                     f"The benchmark of {osd} in {observed.record.point} is far below its"
                     " configured capacity.",
@@ -212,13 +212,13 @@ def _benched(run: ReportRun) -> Iterator[tuple[Observation, str, float]]:
                     yield observed, osd, figures.iops
 
 
-def files_as_devices(run: ReportRun) -> Iterator[Doubt]:
+def files_as_devices(run: ReportRun) -> Iterator[Caveat]:
     """OSDs that share this host's disk, as in a lab."""
     osds = run.environment.get("cluster", {}).get("osds") or []
     shared = [osd for osd in osds if on_a_file(osd)]
     if shared:
         cpus = run.environment.get("host", {}).get("cpus")
-        yield Doubt(
+        yield Caveat(
             "caution",
             f"{len(shared)} of {len(osds)} OSDs are on files of one host: they share its disk"
             f" and its {cpus} CPUs, with the clients. Trends may hold elsewhere, figures do not.",

@@ -1,0 +1,67 @@
+"""All caveats about a run, the gravest first."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from cephqos_loadgen.report.caveats.caveat import Caveat, gravest_first
+from cephqos_loadgen.report.caveats.of_baseline import slower_alone
+from cephqos_loadgen.report.caveats.of_cluster import CLUSTER_CHECKS
+from cephqos_loadgen.report.caveats.of_load import LOAD_CHECKS
+from cephqos_loadgen.report.caveats.of_percentiles import PERCENTILE_CHECKS
+from cephqos_loadgen.report.caveats.of_repeats import drift, few_repeats, unstable
+from cephqos_loadgen.report.caveats.of_run import (
+    busy_disks,
+    busy_host,
+    clock_set,
+    costly_recording,
+    cut_off,
+    lost_samples,
+    not_whole,
+    noted_by_the_run,
+)
+from cephqos_loadgen.report.figures.analysis import ReportRun
+
+_ALIKE: Final = 3  # caveats that are listed one by one
+
+Check = Callable[[ReportRun], Iterator[Caveat]]
+
+CHECKS: Final[tuple[Check, ...]] = (
+    not_whole,
+    cut_off,
+    clock_set,
+    few_repeats,
+    slower_alone,
+    *CLUSTER_CHECKS,
+    *LOAD_CHECKS,
+    *PERCENTILE_CHECKS,
+    unstable,
+    drift,
+    busy_host,
+    busy_disks,
+    lost_samples,
+    costly_recording,
+    noted_by_the_run,
+)
+
+
+def caveats(run: ReportRun) -> list[Caveat]:
+    """All caveats, the gravest first."""
+    return gravest_first(gathered([caveat for check in CHECKS for caveat in check(run)], run))
+
+
+def gathered(found: Iterable[Caveat], run: ReportRun) -> Iterator[Caveat]:
+    """What is said alike of many points and repeats is said once, and how often."""
+    points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
+    names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
+    groups: dict[tuple[str, str], list[Caveat]] = {}
+    for caveat in found:
+        groups.setdefault((caveat.severity, names.sub("", caveat.text)), []).append(caveat)
+    for group in groups.values():
+        if len(group) <= _ALIKE:
+            yield from group
+            continue
+        rows = dict.fromkeys(key for caveat in group for key in caveat.rows)
+        text = f"{group[0].text} The same {len(group) - 1} times more."
+        yield replace(group[0], text=text, rows=tuple(rows))
