@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.alerts.logs import LOGS, log_rules
 from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.render import MARK
@@ -232,12 +232,17 @@ def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
 def _left_over(built: Mapping[Path, str], out: Path) -> list[Path]:
     """Rule files that were generated once and are not any more; Prometheus would still load them.
 
-    Only what carries the mark is ours; other rules may lie beside it.
+    Only what carries the mark is ours; other rules may lie beside it. Rules for Loki are left where
+    an earlier build wrote them.
     """
+    loki = f"- name: {LOGS.name}\n"
     return [
         file
         for file in sorted(out.glob("*.yml"))
-        if file not in built and file.is_file() and textfile.begins_with(file, MARK)
+        if file not in built
+        and file.is_file()
+        and textfile.begins_with(file, MARK)
+        and loki not in file.read_text(encoding="utf-8")
     ]
 
 

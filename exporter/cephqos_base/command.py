@@ -38,6 +38,7 @@ class CommandEntry:
     needs: tuple[str, ...] = ()  # modules of the extra without which it can do nothing
 
 
+_REQUIRED: Final = "the following arguments are required: "
 COMMANDS: Final = (
     CommandEntry("demo", "show a real cluster under load, and one violated reservation",
             "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
@@ -98,9 +99,20 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if self._below is not None and message.endswith(f"required: {self._below.metavar}"):
             message = f"expected one of: {', '.join(self._below.choices)}"
+        elif message.startswith(_REQUIRED):
+            message = self._expected(message.removeprefix(_REQUIRED).split(", "))
         said = f"{message}{hint(self, message)}"
         say(f"{self.prog}: {said} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)
+
+    def _expected(self, names: Sequence[str]) -> str:
+        """What is missing, each with its help."""
+        helps = {
+            "/".join(it.option_strings) or it.metavar or it.dest: it.help for it in self._actions
+        }
+        return "expected " + "; ".join(
+            f"{name} ({helps[name]})" if helps.get(name) else name for name in names
+        )
 
 
 class _CommandParser(Parser):

@@ -15,8 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 # One costs the kernel up to 10 KiB (measured: the page that was printed into, inode, dentry). The
 # rest of the process needs some too: sockets of daemons and of those who scrape.
 RESERVED_DESCRIPTORS = 512
@@ -73,8 +71,8 @@ def raise_descriptor_limit() -> None:
 
 def process_ids(proc: Path) -> list[int]:
     """The processes of a host, whose procfs may be mounted elsewhere than at /proc."""
-    psutil.PROCFS_PATH = str(proc)
-    return psutil.pids()
+    with os.scandir(proc) as found:
+        return [int(entry.name) for entry in found if entry.name.isdigit()]
 
 
 def process_name(proc: Path, pid: int) -> bytes | None:

@@ -69,7 +69,7 @@ class ForeignCluster:
 
     def write_targets(self, *hosts: str) -> None:
         """As an editor does it: a new file, which takes the place of the old one."""
-        targets = [{"targets": [each]} for each in ("127.0.0.1:10132", "127.0.0.1:10133", *hosts)]
+        targets = [{"targets": [each]} for each in ("127.0.0.1:10131", "127.0.0.1:10132", *hosts)]
         folder = self.folder / "targets"
         folder.mkdir(exist_ok=True)
         (folder / "new").write_text(yaml.safe_dump(targets))

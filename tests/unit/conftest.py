@@ -1,17 +1,10 @@
-"""What unit tests share: the place of /proc is put back, certificates are made for each run."""
+"""What unit tests share: certificates are made for each run."""
 
 import shutil
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
-
-
-@pytest.fixture(autouse=True)
-def real_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """psutil keeps the place of /proc for the whole process: back to what it was after a test."""
-    monkeypatch.setattr(psutil, "PROCFS_PATH", "/proc", raising=False)
 
 
 def _openssl(directory: Path, *arguments: str) -> None:

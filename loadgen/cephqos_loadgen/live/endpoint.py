@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 from cephqos_base.errors import UsageError
 from cephqos_exporter.web.addresses import AddressMissing, listen_on, split_address
 
-# Not among the ports that Prometheus' list assigns; the exporter has the one before it.
-DEFAULT_LISTEN = "127.0.0.1:10131"
+# Not among the ports that Prometheus' list assigns. The roles of the exporter have those before it.
+DEFAULT_LISTEN = "127.0.0.1:10133"
 
 
 @asynccontextmanager

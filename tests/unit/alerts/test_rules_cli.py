@@ -112,6 +112,14 @@ def test_a_file_that_nothing_gives_any_more_is_out_of_date_and_removed(
     assert other.exists()
 
 
+def test_the_rules_for_loki_of_an_earlier_build_stay(tmp_path: Path) -> None:
+    logs = tmp_path / "logs.yml"
+    assert rules("build", "--out", tmp_path, "--loki", logs) == 0
+    assert rules("build", "--out", tmp_path) == 0
+    assert logs.exists()
+    assert rules("check", "--out", tmp_path) == 0
+
+
 def test_rules_that_are_evaluated_more_often_say_the_same(tmp_path: Path, slos: Path) -> None:
     once, often = tmp_path / "once", tmp_path / "often"
     assert rules("build", "--slo", slos, "--out", once) == 0

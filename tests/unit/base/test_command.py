@@ -295,3 +295,19 @@ def test_a_place_that_is_closed_to_the_user_is_a_mistake_and_no_finding(
     error = capsys.readouterr().err
     assert error.startswith("cephqos: ") and "/closed/x" in error and "Permission denied" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("replay", "cephqos replay: expected archive ("),
+        ("compare", "cephqos compare: expected archive ("),
+        ("doctor prometheus", "cephqos doctor prometheus: expected url ("),
+    ],
+)
+def test_what_is_missing_is_said_with_its_help(
+    typed: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(typed.split())
+    assert capsys.readouterr().err.startswith(said)
