@@ -109,6 +109,7 @@ class Estimate:
     most: float | None = None
     most_at: float | None = None
     saturated_pieces: int = 0
+    saturated: float | None = None  # the median of what it did then, also on a failing device
 
     @property
     def error(self) -> float | None:
@@ -129,6 +130,9 @@ def estimate(record: OsdRecord) -> Estimate:
     saturated = [piece for piece in record.pieces if piece.saturated is not None]
     proofs = [piece for piece in saturated if piece.proves and piece.bound]
     known["saturated_pieces"] = len(proofs)
+    small = [piece.saturated or 0.0 for piece in saturated if not piece.large]
+    if len(small) >= LEAST_PIECES:
+        known["saturated"] = statistics.median(small)
     bound = _bound(proofs)
     why = _refusal(record, saturated, proofs)
     if not why:
@@ -226,7 +230,7 @@ def _judge(
         verdict=verdict,
         equals_ops=usual,
         equals=len(measured),
-        outlier=its.kind == "measured" and _far(its.ops, usual),
+        outlier=_is_outlier(its, usual),
         odd_setting=len(settings) >= LEAST_EQUALS
         and _far(record.capacity, statistics.median(settings)),
         suggested=_rounded(its.ops) if wrong and its.ops else None,
@@ -243,6 +247,13 @@ def _verdict(record: OsdRecord, its: Estimate) -> Verdict:
     if its.kind != "measured":
         return "unknown"
     return "too_high" if record.capacity > TOO_HIGH * its.ops else "fits"
+
+
+def _is_outlier(its: Estimate, usual: float | None) -> bool:
+    """Measured far from its equals; or saturated far below them, whatever the reason."""
+    if its.kind == "measured":
+        return _far(its.ops, usual)
+    return (its.saturated or 0) < (usual or 0) and _far(its.saturated, usual)
 
 
 def _far(ops: float | None, usual: float | None) -> bool:

@@ -22,7 +22,7 @@ from cephqos_doctor.json_api import ApiFailed, JsonApi
 PIECES: Final = 168
 SHORTEST: Final = 60.0  # rates look back that far
 _AT_ONCE: Final = 24  # pieces of one question: an engine limits the samples of an answer
-_RAW_RATE: Final = "5m"  # survives scrapes a minute apart
+_RAW_SECONDS: Final = 300.0  # survives scrapes a minute apart
 
 Osd = tuple[str, str]
 Sample = tuple[Mapping[str, str], float]
@@ -56,19 +56,20 @@ class History:
 
 def range_queries(step: float, rules: bool) -> Mapping[str, str]:
     """A query per field of a Piece, for pieces of `step` seconds."""
-    piece = duration(step)
+    piece, every = duration(step), duration(min(step, _RAW_SECONDS))
+    window = duration(_RAW_SECONDS)
     if rules:
         found = {
             name: f"max by ({OSD}) ({how}_over_time({series}[{piece}]))"
             for name, (how, series) in _FIELDS.items()
         }
         # The rules look at what lies on a disk (LVM, a partition); an OSD may open the disk itself.
-        whole = f'rate({DisksSeries.OPS}{{layer="disk"}}[{_RAW_RATE}])'
+        whole = f'rate({DisksSeries.OPS}{{layer="disk"}}[{window}])'
         whole = f"max by ({OSD}) (sum by ({OSD}, instance, device) ({whole}))"
-        found["requests"] += f" or max_over_time(({whole})[{piece}:{_RAW_RATE}])"
+        found["requests"] += f" or max_over_time(({whole})[{piece}:{every}])"
         return found
-    rate = f"max by ({OSD}) (rate({QosSeries.DELIVERED_OPS}[{_RAW_RATE}]))"
-    return {"delivered": f"max_over_time(({rate})[{piece}:{_RAW_RATE}])"}
+    rate = f"max by ({OSD}) (rate({QosSeries.DELIVERED_OPS}[{window}]))"
+    return {"delivered": f"max_over_time(({rate})[{piece}:{every}])"}
 
 
 NOW: Final[Mapping[str, str]] = {

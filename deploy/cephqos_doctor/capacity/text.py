@@ -149,9 +149,11 @@ def _odd(judged: Iterable[JudgedCapacity]) -> list[str]:
     lines = []
     for one in judged:
         if one.outlier and one.equals_ops:
-            slow = (one.estimate.ops or 0) < one.equals_ops
+            its = one.estimate
+            ops = its.ops if its.kind == "measured" else its.saturated
+            slow = (ops or 0) < one.equals_ops
             lines.append(
-                f"{one.record.osd} delivers {_ops(one.estimate.ops)}; {one.equals} OSDs like it"
+                f"{one.record.osd} delivers {_ops(ops)} when saturated; {one.equals} OSDs like it"
                 f" deliver {_ops(one.equals_ops)}.{' Look at its device.' if slow else ''}"
             )
         elif one.odd_setting:

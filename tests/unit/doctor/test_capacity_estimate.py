@@ -191,6 +191,14 @@ def test_one_outlier_among_equals_is_found() -> None:
     assert (found["osd.5"].equals, found["osd.5"].equals_ops) == (5, 1060)
 
 
+def test_an_osd_on_a_failing_device_is_an_outlier_that_is_not_measured() -> None:
+    fleet = [osd(*DEVICE_BOUND, osd=f"osd.{i}") for i in range(4)]
+    ill = osd(*(busy(i, 300, failing=True) for i in range(8)), osd="osd.5")
+    one = judged(*fleet, ill)["osd.5"]
+    assert (one.estimate.kind, one.outlier) == ("at_least", True)
+    assert "its device had failed" in one.estimate.why
+
+
 def test_two_equals_are_too_few_for_an_outlier() -> None:
     found = judged(
         osd(*DEVICE_BOUND, osd="osd.0"),
