@@ -74,10 +74,8 @@ BLIND: Final = RuleGroup(
             dashboard="exporter",
             summary="{{ $labels.instance }}: {{ $value }} OSDs answer, but their work is not known",
             description="""
-            {{ $value }} OSDs at {{ $labels.instance }} answer, and
-            there is no rate of the work that their classes get. Without it no reservation can be
-            judged. The collector mclock may be off or failing, its series may be dropped when
-            scraped, or the interval of the scrapes may be too long for the rules.
+            {{ $value }} OSDs at {{ $labels.instance }} answer, but the work of their classes is not
+            known. Without it no reservation can be judged.
             """,
         ),
         Alert(
@@ -96,9 +94,8 @@ BLIND: Final = RuleGroup(
             dashboard="exporter",
             summary="{{ $labels.instance }}: counters restarted {{ $value }} times in @hour@",
             description="""
-            The counters of an OSD at {{ $labels.instance }} (cluster {{ $labels.cluster }}) began
-            at zero {{ $value }} times in the last @hour@: the exporter or the OSD restarts again
-            and again. Reservations are not judged for @rate@ after each restart.
+            The counters of an OSD at {{ $labels.instance }} began at zero {{ $value }} times in the
+            last @hour@. Reservations are not judged for @rate@ after each restart.
             """,
         ),
         Alert(
@@ -117,10 +114,10 @@ BLIND: Final = RuleGroup(
             dashboard="exporter",
             summary="{{ $labels.instance }}: Prometheus' own cluster label hides the FSID",
             description="""
-            Prometheus gives the series of {{ $labels.instance }} a label cluster of its own
-            ({{ $labels.cluster }}), so the FSID is in exported_cluster. OSDs of the same number in
-            two Ceph clusters are taken for one. Set honor_labels: true for this job, or name your
-            own label otherwise.
+            Prometheus gives the series of {{ $labels.instance }} its own label cluster
+            ({{ $labels.cluster }}), so the FSID is in exported_cluster. Two Ceph clusters with OSDs
+            of the same number look like one. Set honor_labels: true for this job, or give your own
+            label another name.
             """,
         ),
     ),

@@ -99,8 +99,8 @@ SETTINGS: Final = (
         summary="{{ $labels.ceph_daemon }} uses a default capacity that was never measured",
         description="""
         {{ $labels.ceph_daemon }} uses Ceph's default capacity for
-        {{ $labels.media }}, so its reservations and limits are guesses. The benchmark at boot was
-        skipped, or its result was rejected; only the cluster log says which.
+        {{ $labels.media }}, so its reservations and limits are guesses. Only the cluster log says
+        why there is no measured capacity.
         """,
     ),
     Alert(

@@ -97,9 +97,8 @@ LOGS = RuleGroup(
                 " osd_op_complaint_time"
             ),
             description="""
-                Seen in its log within the last 5 minutes. The line says at which step the requests
-                wait and which pool they are for. Steps such as `waiting for sub ops` point at
-                another OSD.
+                The line in its log says at which step the requests wait and which pool they are
+                for. Steps such as `waiting for sub ops` point at another OSD.
             """,
         ),
         Alert(
@@ -124,9 +123,8 @@ LOGS = RuleGroup(
             within="5m",
             summary="{{ $labels.ceph_daemon }} did not answer heartbeats of {{ $value }} OSDs",
             description="""
-                Seen in their logs within the last 5 minutes; the OSD may be down by now, or up
-                again. One peer that misses it: the network between the two. Many peers: the OSD
-                is stuck, its host is overloaded, or its network is.
+                It may be down now, or up again. If one peer misses it, look at the network between
+                the two. If many do, the OSD is stuck, or its host or network is overloaded.
             """,
         ),
         Alert(
@@ -165,9 +163,8 @@ LOGS = RuleGroup(
             within="15m",
             summary="{{ $labels.ceph_daemon }} crashed: a failed assertion or a fatal signal",
             description="""
-                Within the last 15 minutes. Its log has the assertion and the backtrace in one
-                entry, and what happened before in the dump that follows. A daemon that crashes
-                again and again causes recovery each time.
+                Its log has the assertion and the backtrace in one entry, and what happened before
+                in the dump that follows. Each crash causes recovery.
             """,
         ),
     ),

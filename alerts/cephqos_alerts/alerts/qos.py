@@ -197,8 +197,8 @@ _REPEATED: Final = Alert(
     " and again",
     description="""
     The reservation of {{ $labels.class }} on {{ $labels.ceph_daemon }} was violated for
-    {{ $value | humanizeDuration }} of the last @hour@, in pieces too short for an alert of
-    their own.
+    {{ $value | humanizeDuration }} of the last @hour@, in several violations shorter than
+    @hold@.
     """,
 )
 
