@@ -12,6 +12,7 @@ from cephqos_alerts.slo.spec import Slo, parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.bounds import BOUNDS_BY_SOURCE as BOUNDS
 from cephqos_base.errors import ConfigError
+from cephqos_base.recorded import PerSlo
 from cephqos_exporter.collectors.histograms import DEFAULT_LONGEST_SECONDS
 
 GOOD: dict[str, Any] = {
@@ -142,6 +143,24 @@ def test_an_slo_gets_two_critical_alerts_and_two_warnings_each_over_two_windows(
         # The cause stands in the text. As a label it would make another alert of each change.
         assert "cause" not in alert["expr"]
         assert "cephqos_main_cause" in alert["annotations"]["description"]
+
+
+def test_the_line_that_dashboards_draw_is_where_the_alert_begins() -> None:
+    slo = parse()
+    bounds = {r["labels"]["window"]: r["expr"].strip() for r in _bounds_of(slo)}
+    assert bounds == {
+        "1h": "vector(14.4)",
+        "6h": "vector(6)",
+        "1d": "vector(3)",
+        "3d": "vector(1)",
+    }
+    for alert in (rule for rule in _rules(slo) if "alert" in rule):
+        factor = float(bounds[alert["labels"]["window"]][len("vector(") : -1])
+        assert f"> {factor * slo.budget:.6g} and" in alert["expr"]
+
+
+def _bounds_of(slo: Slo) -> list[dict[str, Any]]:
+    return [rule for rule in _rules(slo) if rule.get("record") == PerSlo.BURN_BOUND]
 
 
 def test_labels_of_an_slo_are_on_its_series() -> None:

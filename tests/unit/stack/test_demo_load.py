@@ -1,0 +1,71 @@
+"""The demo's load: its figures and the story's steps, as dashboards of runs read them."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+
+from cephqos_loadgen.live.metrics import LiveMetrics
+from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_stack.demo.load import DemoLoad
+
+
+def _load() -> DemoLoad:
+    live = Live(RunPlace(run="demo-1", scenario="demo", cluster="f", phases=("clients",)))
+    live.start_client("clients", "fio", "rbd")
+    return DemoLoad(cast(Any, None), live)
+
+
+def _status(ios: int, milliseconds: int) -> bytes:
+    """What fio writes every second; a part of it that is enough."""
+    entry = {
+        "io_bytes": ios * 4096,
+        "total_ios": ios,
+        "runtime": milliseconds,
+        "clat_ns": {"N": ios, "mean": 1e6, "stddev": 0.0, "max": 2e6, "bins": {"1003520": ios}},
+    }
+    nothing = {
+        **entry,
+        "io_bytes": 0,
+        "total_ios": 0,
+        "clat_ns": {"N": 0, "mean": 0, "stddev": 0, "max": 0},
+    }
+    job = {"jobname": "demo", "job_start": 0, "error": 0, "write": entry, "read": nothing}
+    document = {"timestamp_ms": milliseconds, "jobs": [job]}
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _shown(load: DemoLoad, name: str, **labels: str) -> set[str]:
+    registry = CollectorRegistry()
+    registry.register(LiveMetrics(load.live))
+    samples = [sample for metric in registry.collect() for sample in metric.samples]
+    return {
+        sample.labels.get("phase", f"{sample.value:g}")
+        for sample in samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    }
+
+
+async def test_what_fio_writes_is_shown_as_a_runs() -> None:
+    load, output = _load(), asyncio.StreamReader()
+    output.feed_data(b"a warning of librbd\n" + _status(100, 1000) + _status(300, 2000))
+    output.feed_eof()
+    await load.read(output)
+    assert _shown(load, "cephqos_client_ops_total", op="write") == {"300"}
+    assert _shown(load, "cephqos_client_iops", op="write") == {"200"}
+
+
+async def test_the_end_of_what_fio_wrote_is_kept_for_the_error() -> None:
+    load, output = _load(), asyncio.StreamReader()
+    output.feed_data(b"x" * 2000 + b"fio: pool does not exist\n")
+    output.feed_eof()
+    await load.read(output)
+    assert load.said.endswith(b"fio: pool does not exist\n") and len(load.said) <= 500
+
+
+def test_a_step_of_the_story_is_a_phase_beside_the_clients() -> None:
+    load = _load()
+    with load.phase("slow device of osd.1"):
+        assert _shown(load, "cephqos_run_info") == {"clients", "slow device of osd.1"}
+    assert _shown(load, "cephqos_run_info") == {"clients"}
