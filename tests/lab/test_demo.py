@@ -96,9 +96,11 @@ async def test_in_a_terminal_the_demo_is_cephqos_top_with_the_story_above_it() -
         await terminal.shows(PROMPT)
         terminal.type(" ".join(DEMO), "Enter")
         await terminal.shows(r"^Ceph 18\.2 \(reef\)  HEALTH_OK", 120)
-        await terminal.shows(r"^ +\d+ s  MEASURING: full load")
+        screen = await terminal.shows(r"^ +\d+ s  MEASURING: full load")
+        assert screen.index("MEASURING") < screen.index("cephqos top")
+        # On a busy machine an alert may follow, whose lines take the place of the story's.
         screen = await terminal.shows(r"^client .* of 750 ")
-        assert screen.index("MEASURING") < screen.index("cephqos top") < screen.index("CLASSES")
+        assert screen.index("cephqos top") < screen.index("CLASSES")
         terminal.type("Enter")  # the keys of cephqos top work: an OSD opens
         await terminal.shows(r"^osd\.\d  up  mclock_scheduler")
         terminal.type("q")
