@@ -33,7 +33,7 @@ class PerOsd:
     DEVICE_REQUESTS_RATE: Final = "osd:cephqos_device_requests:rate"
     DISK: Final = "osd:cephqos_disk:info"
     DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
-    HELD_WITH_ROOM: Final = "osd:cephqos_held_with_room:ratio"
+    AT_LIMIT_WITH_ROOM: Final = "osd:cephqos_at_limit_with_room:ratio"
     DELAYS_REPLICA_WRITES: Final = "osd:cephqos_delays_replica_writes:bool"
     DELAYS_OTHERS: Final = "osd:cephqos_delays_others:bool"
     INSTANCE: Final = "osd:cephqos_instance:info"

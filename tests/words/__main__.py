@@ -24,7 +24,8 @@ def pages() -> list[Path]:
 
 def _uses() -> Iterator[str]:
     read = chain(*(texts.of_page(page) for page in pages() if page not in _WORDS))
-    return replaced.uses(chain(read, texts.of_product(), texts.of_heads()), replaced.read())
+    yield from replaced.uses(chain(read, texts.of_product(), texts.of_heads()), replaced.read())
+    yield from replaced.uses(texts.of_names(), replaced.read_of_names())
 
 
 def main() -> int:

@@ -64,6 +64,18 @@ def read(glossary: Path = GLOSSARY, writing: Path = WRITING) -> list[Replaced]:
     return found + more
 
 
+def read_of_names(writing: Path = WRITING) -> list[Replaced]:
+    """Words that no name has."""
+    found = [
+        Replaced(word, row[1])
+        for row in _rows(writing, "| in a name, not |")
+        for word in _words(row[0])
+    ]
+    if not found:
+        raise TableError(f"{writing} must have a table of words in names")
+    return found
+
+
 def uses(texts: Iterable[Text], replaced: Iterable[Replaced]) -> Iterator[str]:
     """One line for each use of a word that is replaced."""
     by_word = {one.word.lower(): one for one in replaced}

@@ -18,6 +18,9 @@ from tests.words.prose import plain
 PACKAGES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy")
 _PROSE: Final = re.compile(r"[A-Za-z]{2,}[,.;:]? [a-z]{2,}")
 _COLUMNS: Final = re.compile(r"^ +\S|\S {2,}\S", re.MULTILINE)
+_NAME: Final = re.compile(
+    r"\b(?:\w+:)?cephqos_[a-z0-9_:]+|\bCephQos\w+|^-{0,2}[a-z]+(?:[-_][a-z]+)+$"
+)
 _FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -60,6 +63,21 @@ def of_module(file: Path) -> Iterator[Text]:
 def _files(root: Path) -> Iterator[Path]:
     for package in PACKAGES:
         yield from sorted((root / package).rglob("*.py"))
+
+
+def in_words(name: str) -> str:
+    """A name as words: `osd:cephqos_owed_ops` is "osd cephqos owed ops"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_:-]+", " ", name)
+
+
+def of_names(root: Path = Path()) -> Iterator[Text]:
+    """Names in the strings of the product: of metrics, series, alerts, checks, keys and options."""
+    for package in PACKAGES:
+        for file in sorted((root / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    for name in _NAME.findall(node.value):
+                        yield Text(file, node.lineno, in_words(name))
 
 
 def of_product(root: Path = Path()) -> Iterator[Text]:

@@ -56,9 +56,9 @@ UNDERSTATED: Final = (
         name="CephQosCapacityUnderstated",
         about=("osd", "load"),
         expr=f"""
-        min_over_time({PerOsd.HELD_WITH_ROOM}[@hold@])
+        min_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@])
           and on ({OSD}) (
-            count_over_time({PerOsd.HELD_WITH_ROOM}[@hold@]) >= @hold_samples@
+            count_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@]) >= @hold_samples@
           )
           unless on ({OSD}) {PerOsd.UNDERSTATED}
         """,

@@ -81,7 +81,7 @@ UNDERSTATED: Final = RuleGroup(
             """,
         ),
         RecordedSeries(
-            record=PerOsd.HELD_WITH_ROOM,
+            record=PerOsd.AT_LIMIT_WITH_ROOM,
             comment="""
             A limit is a share of the capacity. Where the capacity is right, a class at its limit
             keeps what bounds the OSD busy for about that share of the time. The figure is that

@@ -202,7 +202,7 @@ _OVERSTATED: Final = f"""
 _UNDERSTATED: Final = f"""
     topk({ROWS},
       max by (ceph_daemon) (
-        {PerOsd.UNDERSTATED}{{{DETAIL}}} or {PerOsd.HELD_WITH_ROOM}{{{DETAIL}}}
+        {PerOsd.UNDERSTATED}{{{DETAIL}}} or {PerOsd.AT_LIMIT_WITH_ROOM}{{{DETAIL}}}
       )
     )
 """

@@ -101,3 +101,11 @@ def test_what_a_module_says_of_itself_is_read_without_its_tables(tmp_path: Path)
     read = list(texts.of_heads(tmp_path))
     assert [text.text for text in read] == ["A promise of code.", f"{long}."]
     assert len(list(bars.long_sentences(read))) == 1
+
+
+@pytest.mark.parametrize("name", ["osd_class:cephqos_owed_ops", "CephQosHeldAtLimit"])
+def test_a_name_has_no_word_that_is_replaced(tmp_path: Path, name: str) -> None:
+    package = tmp_path / texts.PACKAGES[0]
+    package.mkdir()
+    (package / "a.py").write_text(f'NAME = "{name}"\n')
+    assert len(list(replaced.uses(texts.of_names(tmp_path), replaced.read_of_names()))) == 1
