@@ -1,6 +1,7 @@
-"""`cephqos doctor host|cluster|prometheus`."""
+"""`cephqos doctor host|cluster|prometheus|dump`."""
 
 import argparse
+import asyncio
 import os
 import re
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from cephqos_doctor import (
     clock,
     cluster_facts,
     cluster_state,
+    dump,
     figures,
     host_facts,
     key,
@@ -24,10 +26,13 @@ from cephqos_doctor import (
     scheduler,
     sockets,
     targets,
+    tuning,
+    upkeep,
 )
 from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.dump import DumpFacts
 from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
-from cephqos_doctor.host_facts import HostFacts
+from cephqos_doctor.host_facts import HostFacts, Osds
 from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import core_options
 from cephqos_exporter.checks import check_root
@@ -37,8 +42,8 @@ from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
 
 
-def _no_osd(facts: HostFacts) -> str:
-    return "" if facts.osds else "no OSD tells its configuration"
+def _no_osd(facts: Osds) -> str:
+    return "" if any(osd.options for osd in facts.osds) else "no OSD's configuration is known"
 
 
 def _no_cluster(facts: ClusterFacts) -> str:
@@ -49,14 +54,20 @@ def _no_prometheus(facts: PrometheusFacts) -> str:
     return "Prometheus gives no usable answer" if facts.failure else ""
 
 
+_OSD_CHECKS: Final = unless(_no_osd, (*scheduler.CHECKS, *tuning.CHECKS, *figures.CHECKS))
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     *sockets.CHECKS,
-    *unless(_no_osd, (*scheduler.CHECKS, *figures.CHECKS)),
+    *_OSD_CHECKS,
+    *unless(_no_osd, tuning.HOST_CHECKS),
     *clock.HOST_CHECKS,
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
     *key.CHECKS[:1],
     *unless(_no_cluster, (*key.CHECKS[1:], *cluster_state.CHECKS)),
+)
+DUMP_CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
+    *_OSD_CHECKS,
+    *upkeep.CHECKS,
 )
 PROMETHEUS_CHECKS: Final[tuple[Check[PrometheusFacts], ...]] = (
     *targets.CHECKS[:1],
@@ -65,7 +76,7 @@ PROMETHEUS_CHECKS: Final[tuple[Check[PrometheusFacts], ...]] = (
     *unless(_no_prometheus, clock.PROMETHEUS_CHECKS),
 )
 
-_HOST_OPTIONS: Final = (core_options.SOCKETS, core_options.PROC, POLICY)
+_HOST_OPTIONS: Final = (core_options.SOCKETS, core_options.PROC, core_options.SYS, POLICY)
 _CLUSTER_OPTIONS: Final = (
     cluster_options.CONF,
     cluster_options.NAME,
@@ -117,6 +128,16 @@ def add_options(parser: Parser) -> None:
         " interval of those that are)",
     )
     _add_json(action, _prometheus)
+    text = "saved replies of another cluster, such as a sosreport; nothing is asked"
+    action = actions.add_parser("dump", help=text, description=text)
+    action.add_argument(
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="folder with any of: ceph config dump, osd metadata, osd tree, pg dump, balancer"
+        " status (--format json), ceph daemon osd.N config show, config diff, dump_op_pq_state",
+    )
+    _add_json(action, _dump)
 
 
 def _add_json(action: argparse.ArgumentParser, run: Any) -> None:
@@ -147,6 +168,13 @@ async def _cluster(arguments: argparse.Namespace) -> int:
     cluster_options.check(settings)
     facts = await cluster_facts.gather(cluster_options.connection_of(settings))
     return _tell(diagnose("cluster", CLUSTER_CHECKS, facts), arguments)
+
+
+async def _dump(arguments: argparse.Namespace) -> int:
+    facts = await asyncio.to_thread(dump.gather, arguments.folder)
+    if not arguments.json:
+        say_text(f"read: {', '.join(facts.read)}; {len(facts.osds)} OSDs")
+    return _tell(diagnose("dump", DUMP_CHECKS, facts), arguments)
 
 
 async def _prometheus(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cephqos_doctor.finding import Check, Finding
-from cephqos_doctor.host_facts import HostFacts
+from cephqos_doctor.host_facts import Osds
 
 # Option, the values that blind, what is lost, the value to set, whether a restart is needed.
 _BLINDING: Final = (
@@ -33,7 +33,7 @@ _BLINDING: Final = (
 )
 
 
-def _blinding(facts: HostFacts) -> Iterator[Finding]:
+def _blinding(facts: Osds) -> Iterator[Finding]:
     for osd in facts.osds:
         for option, blind, lost, value, restart in _BLINDING:
             found = osd.options.get(option)

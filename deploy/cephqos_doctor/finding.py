@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from cephqos_base.terminal import printable
 from cephqos_base.version import __version__
 
-F = TypeVar("F")
+F_contra = TypeVar("F_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Generic[F]):
+class Check(Generic[F_contra]):
     """A question to gathered facts. `find` and `skip` are pure."""
 
     name: str
-    find: Callable[[F], Iterable[Finding]]
-    skip: Callable[[F], str] = lambda _: ""  # why it cannot be answered; empty: it can
+    find: Callable[[F_contra], Iterable[Finding]]
+    skip: Callable[[F_contra], str] = lambda _: ""  # why it cannot be answered; empty: it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +81,21 @@ def _alike(found: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Fin
     return [(name, alike) for (name, *_), alike in groups.items()]
 
 
-def unless(why: Callable[[F], str], checks: Iterable[Check[F]]) -> tuple[Check[F], ...]:
+def unless(
+    why: Callable[[F_contra], str], checks: Iterable[Check[F_contra]]
+) -> tuple[Check[F_contra], ...]:
     """The checks, none of which can be answered where `why` says so.
 
     Without facts none finds anything: that is no good news.
     """
 
-    def either(check: Check[F]) -> Callable[[F], str]:
+    def either(check: Check[F_contra]) -> Callable[[F_contra], str]:
         return lambda facts: why(facts) or check.skip(facts)
 
     return tuple(replace(check, skip=either(check)) for check in checks)
 
 
-def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:
+def diagnose(looked_at: str, checks: Sequence[Check[F_contra]], facts: F_contra) -> Diagnosis:
     """Ask every check that the facts can answer."""
     skipped = {check.name: why for check in checks if (why := check.skip(facts))}
     findings = [

@@ -4,23 +4,29 @@ import asyncio
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from cephqos_doctor.finding import Finding
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
 from cephqos_exporter import core_options
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
+from cephqos_exporter.cgroups import CgroupLimits, find_cgroups, read_limits
 from cephqos_exporter.collectors.mclock import POLICY
+from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings
+from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import UnknownCommand
 from cephqos_exporter.qos.config import EffectiveConfig
+from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
+from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational, read_text
 
-_ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version")
+_ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
 _TIME_ERROR: Final = 5  # of adjtimex: the kernel's clock is not synchronised
 
@@ -54,6 +60,46 @@ class OsdFacts:
     options: Mapping[str, str] = field(default_factory=dict)  # all of them
     queues: QueueDump | None = None  # None: it did not say (Crimson)
     release: int | None = None  # the first number
+    rotational: bool | None = None  # of its device; None: not known
+    device_class: str = ""  # of CRUSH; empty: not known
+    model: str = ""  # of its device
+    recovering: bool | None = None  # whether recovery runs or waits; None: not known
+    cpu_limit: float | None = None  # CPUs of its container or unit
+    memory_limit: int | None = None
+
+    @property
+    def scheduler(self) -> str | None:
+        """The scheduler that runs, or else the one that is configured."""
+        running = self.queues.scheduler if self.queues else "unknown"
+        return self.config.text("osd_op_queue") if running == "unknown" else running
+
+    @property
+    def media(self) -> Media | None:
+        """Of which of the two the OSD takes the options: by its device, or by what it does."""
+        if self.rotational is not None:
+            return "hdd" if self.rotational else "ssd"
+        return guess_media(self.config, len(self.queues.shards)) if self.queues else None
+
+
+class Osds(Protocol):
+    """Facts about OSDs: of this host, or of files from elsewhere."""
+
+    @property
+    def osds(self) -> Sequence[OsdFacts]: ...
+    @property
+    def policy(self) -> bool: ...
+
+
+def of_each(
+    find: Callable[[OsdFacts, Osds], Iterable[Finding]],
+) -> Callable[[Osds], Iterator[Finding]]:
+    """What `find` finds of each OSD."""
+
+    def of_all(facts: Osds) -> Iterator[Finding]:
+        for osd in facts.osds:
+            yield from find(osd, facts)
+
+    return of_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +116,8 @@ class HostFacts:
     osds: Sequence[OsdFacts] = ()
     policy: bool = False
     clock_synchronised: bool | None = None  # None: not known
+    governor: str = ""  # of the CPUs' clock, where it is one that lowers it
+    wake_seconds: float | None = None  # from the deepest sleep that the CPUs may enter
 
 
 async def gather(settings: Settings) -> HostFacts:
@@ -79,6 +127,11 @@ async def gather(settings: Settings) -> HostFacts:
     found = find_sockets(patterns, ["osd"])
     asked = await asyncio.gather(*(_ask(socket) for socket in found))
     seen = await asyncio.to_thread(look, proc)
+    host = Host(proc=proc, sys=Path(settings[core_options.SYS]))
+    osds = [
+        _on_host(host, socket, facts, osd)
+        for socket, (facts, osd) in zip(found, asked, strict=True)
+    ]
     return HostFacts(
         user=user_name(os.geteuid()),
         patterns=patterns,
@@ -87,10 +140,56 @@ async def gather(settings: Settings) -> HostFacts:
         processes=seen.osds,
         stuck=seen.stuck,
         exporters=seen.exporters,
-        osds=tuple(osd for _, osd in asked if osd is not None),
+        osds=tuple(osd for osd in osds if osd is not None),
         policy=bool(settings[POLICY]),
         clock_synchronised=_clock_synchronised(),
+        governor=lowering_governor(host.sys),
+        wake_seconds=wake_seconds(host.sys),
     )
+
+
+def _on_host(
+    host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts | None
+) -> OsdFacts | None:
+    """An OSD with what this host says of its device and of the limits of its container."""
+    if osd is None:
+        return None
+    daemon = Daemon("osd", socket.id, osd.options.get("fsid", ""), socket.path, facts.pid)
+    data = osd.config.text("osd_data")
+    limits = CgroupLimits()
+    if facts.pid:
+        text = read_text(host.proc / str(facts.pid) / "cgroup") or ""
+        limits = read_limits(find_cgroups(host, text))
+    return replace(
+        osd,
+        rotational=is_rotational(host, daemon, data, DATA_DIRECTORIES),
+        cpu_limit=limits.cpus,
+        memory_limit=limits.memory,
+    )
+
+
+def lowering_governor(sys: Path) -> str:
+    """The governor of the CPUs' clock, where it lowers the clock; empty where it does not.
+
+    `powersave` of the drivers that choose by themselves (intel_pstate, amd-pstate-epp) does not.
+    """
+    for cpu in sorted((sys / "devices" / "system" / "cpu").glob("cpu[0-9]*/cpufreq")):
+        driver = read_text(cpu / "scaling_driver") or ""
+        governor = read_text(cpu / "scaling_governor") or ""
+        chooses = driver in ("intel_pstate", "amd-pstate-epp") and governor == "powersave"
+        if governor in ("powersave", "ondemand", "conservative") and not chooses:
+            return governor
+    return ""
+
+
+def wake_seconds(sys: Path) -> float | None:
+    """How long a CPU needs to wake from the deepest sleep that it may enter."""
+    found = None
+    for state in (sys / "devices" / "system" / "cpu").glob("cpu[0-9]*/cpuidle/state*"):
+        latency = read_text(state / "latency") or ""
+        if latency.isdecimal() and read_text(state / "disable") != "1":
+            found = max(found or 0.0, int(latency) / 1e6)
+    return found
 
 
 async def _ask(socket: Socket) -> tuple[SocketFacts, OsdFacts | None]:
@@ -134,7 +233,16 @@ def read_osd(osd: str, replies: Mapping[str, Any]) -> OsdFacts | None:
         options=values,
         queues=read_queue_dump(queues) if isinstance(queues, dict) and queues else None,
         release=release_of(replies.get("version")),
+        recovering=_recovering(replies.get(RESERVATIONS)),
     )
+
+
+def _recovering(reply: Any) -> bool | None:
+    """Whether a placement group recovers or waits for it, on either side of its reservations."""
+    if not isinstance(reply, dict) or not reply:
+        return None
+    sides = [side for side in reply.values() if isinstance(side, dict)]
+    return any(side.get("queues") or side.get("in_progress") for side in sides)
 
 
 def closed_directories(patterns: Sequence[str]) -> Iterator[ClosedDirectory]:

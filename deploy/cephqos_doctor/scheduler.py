@@ -1,32 +1,23 @@
 """Checks of OSDs: does the scheduler reserve anything, and is its capacity believable?"""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cephqos_base.judge import BOUNDS
 from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.host_facts import HostFacts, OsdFacts
-from cephqos_exporter.qos.cost_models import Media, QosState, guess_media, read_qos
+from cephqos_doctor.host_facts import OsdFacts, Osds, of_each
+from cephqos_exporter.qos.cost_models import Media, QosState, read_qos
 from cephqos_exporter.qos.tags import MCLOCK
 
 _QUEUE: Final = "osd_op_queue"
 # Ceph's own bounds of what its boot benchmark may find, where the release has no option for them.
 _LOW: Final[Mapping[Media, float]] = {"hdd": 50, "ssd": 1000}
+_DEFAULT: Final[Mapping[Media, float]] = {"hdd": 315, "ssd": 21_500}
 _HIGH: Final[Mapping[Media, float]] = {"hdd": 500, "ssd": 80_000}
 
 
-def _of_each(
-    find: Callable[[OsdFacts, HostFacts], Iterable[Finding]],
-) -> Callable[[HostFacts], Iterator[Finding]]:
-    def of_all(facts: HostFacts) -> Iterator[Finding]:
-        for osd in facts.osds:
-            yield from find(osd, facts)
-
-    return of_all
-
-
-def _not_in_force(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+def _not_in_force(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     configured = osd.config.text(_QUEUE)
     running = osd.queues.scheduler if osd.queues else "unknown"
     if configured in ("wpq", MCLOCK) and running not in ("unknown", configured):
@@ -39,7 +30,7 @@ def _not_in_force(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
         )
 
 
-def _no_reservation(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
+def _no_reservation(osd: OsdFacts, facts: Osds) -> Iterator[Finding]:
     if osd.queues and osd.queues.scheduler == "wpq" and not facts.policy:
         yield Finding(
             osd.osd,
@@ -62,29 +53,28 @@ def _qos(osd: OsdFacts) -> QosState | None:
     """What the OSD's mClock believes; None without one, or where its media are not known."""
     if osd.queues is None or osd.queues.scheduler != MCLOCK:
         return None
-    shards = len(osd.queues.shards)
-    media = guess_media(osd.config, shards)
+    shards, media = len(osd.queues.shards), osd.media
     try:
         return media and read_qos(osd.config, media=media, shards=shards, release=osd.release)
     except ValueError:
         return None
 
 
-def _capacity(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
-    qos = _qos(osd)
-    if qos is None:
+def _capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    media = osd.media
+    if media is None or osd.scheduler != MCLOCK:
         return
-    option = f"osd_mclock_max_capacity_iops_{qos.media}"
-    iops = qos.cost.capacity
+    option = f"osd_mclock_max_capacity_iops_{media}"
+    iops = osd.config.number(option) or _DEFAULT[media]
     mend = (
         f"ceph config set {osd.osd} {option} IOPS   # what it has delivered under full load:\n"
         f'# {PerOsd.PROVEN_OPS}{{ceph_daemon="{osd.osd}"}} in Prometheus, or fio on its device\n'
         f"# while it is stopped. `ceph tell {osd.osd} bench` measures caches: it writes 12 MB."
     )
-    low = osd.config.number(f"osd_mclock_iops_capacity_low_threshold_{qos.media}")
-    high = osd.config.number(f"osd_mclock_iops_capacity_threshold_{qos.media}")
-    low, high = low or _LOW[qos.media], high or _HIGH[qos.media]
-    if qos.capacity_origin == "default":
+    low = osd.config.number(f"osd_mclock_iops_capacity_low_threshold_{media}")
+    high = osd.config.number(f"osd_mclock_iops_capacity_threshold_{media}")
+    low, high = low or _LOW[media], high or _HIGH[media]
+    if osd.config.origin(option) == "default":
         yield Finding(
             osd.osd,
             f"its capacity is the default of {iops:g} IOPS and was never measured (or the"
@@ -94,13 +84,13 @@ def _capacity(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     elif not low <= iops <= high:
         yield Finding(
             osd.osd,
-            f"its capacity of {iops:g} IOPS is not plausible for an {qos.media.upper()}"
+            f"its capacity of {iops:g} IOPS is not plausible for an {media.upper()}"
             f" ({low:g} to {high:g})",
             mend,
         )
 
 
-def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+def _reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     qos = _qos(osd)
     # The built-in profiles of 20.2 reserve 105 % by design.
     if qos is None or osd.config.text("osd_mclock_profile") != "custom":
@@ -115,7 +105,7 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
         )
 
 
-def _limits(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     qos = _qos(osd)
     for name, settings in qos.classes.items() if qos else ():
         if settings.limit is not None and settings.limit < (settings.reservation or 0.0):
@@ -128,9 +118,9 @@ def _limits(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
 
 
 CHECKS: Final = (
-    Check("scheduler-in-force", _of_each(_not_in_force)),
-    Check("scheduler-reservations", _of_each(_no_reservation)),
-    Check("capacity-plausible", _of_each(_capacity)),
-    Check("reservations-possible", _of_each(_reserved)),
-    Check("limits-possible", _of_each(_limits)),
+    Check("scheduler-in-force", of_each(_not_in_force)),
+    Check("scheduler-reservations", of_each(_no_reservation)),
+    Check("capacity-plausible", of_each(_capacity)),
+    Check("reservations-possible", of_each(_reserved)),
+    Check("limits-possible", of_each(_limits)),
 )

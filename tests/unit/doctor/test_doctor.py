@@ -11,7 +11,7 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_base.command import main
-from cephqos_doctor import key, sockets
+from cephqos_doctor import key, sockets, upkeep
 from cephqos_doctor.cli import CLUSTER_CHECKS, HOST_CHECKS, PROMETHEUS_CHECKS
 from cephqos_doctor.cluster_facts import NEEDED, ClusterFacts
 from cephqos_doctor.finding import Check, Diagnosis, Finding, diagnose, quoted
@@ -111,7 +111,12 @@ def test_findings_as_json_name_check_subject_problem_and_mend() -> None:
 
 
 def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
-    every: tuple[Check[Any], ...] = (*HOST_CHECKS, *CLUSTER_CHECKS, *PROMETHEUS_CHECKS)
+    every: tuple[Check[Any], ...] = (
+        *HOST_CHECKS,
+        *CLUSTER_CHECKS,
+        *upkeep.CHECKS,
+        *PROMETHEUS_CHECKS,
+    )
     names = [check.name for check in every]
     assert len(names) == len(set(names))
     page = Path("docs/operate/doctor.md").read_text()

@@ -1,0 +1,297 @@
+"""What a folder of saved replies says of a cluster: files that people send one another.
+
+A file is known by what is in it, never by its name alone, since everybody names such files in
+another way. Only where the reply itself does not say which OSD gave it, the name must.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_base.errors import UsageError
+from cephqos_doctor.host_facts import OsdFacts, read_osd
+from cephqos_exporter.qos.tags import MCLOCK
+
+_LARGEST: Final = 256 << 20  # placement groups of a large cluster
+_MOST_FILES: Final = 20_000
+_OSD_IN_NAME: Final = re.compile(r"osd[._-]?(\d+)(?!\d)")
+_FIRST_MCLOCK: Final = 17  # the first release whose OSDs run mClock unless told otherwise
+# What an OSD has where nothing sets it, of the options that checks compare with what was set.
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "osd_mclock_profile": "balanced",
+    "osd_mclock_override_recovery_settings": "false",
+    "osd_mclock_max_sequential_bandwidth_ssd": "1258291200",
+    "osd_memory_target": "4294967296",
+    "bluestore_throttle_bytes": "67108864",
+    "bluestore_throttle_cost_per_io": "0",
+    "bluestore_throttle_cost_per_io_hdd": "670000",
+    "bluestore_throttle_cost_per_io_ssd": "4000",
+}
+_TABLE: Final = re.compile(r"^WHO\s+MASK\s+LEVEL\s+OPTION\s+VALUE", re.MULTILINE)
+_LEVELS: Final = ("basic", "advanced", "dev", "unknown")
+SCRUB_DAYS: Final = 7.0  # the default of osd_deep_scrub_interval
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """A line of `ceph config dump`."""
+
+    section: str  # global, osd, osd.3
+    mask: str  # class:hdd, host:a; empty: none
+    name: str
+    value: str
+
+
+@dataclass(slots=True)
+class Saved:
+    """What the files of a folder hold, by what it is."""
+
+    options: list[SetOption] = field(default_factory=list)
+    metadata: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by OSD
+    replies: dict[str, dict[str, Any]] = field(default_factory=dict)  # by OSD and command
+    tree: list[Mapping[str, Any]] = field(default_factory=list)
+    placement: Mapping[str, Any] = field(default_factory=dict)
+    balancer: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpFacts:
+    """A cluster as saved replies show it."""
+
+    osds: Sequence[OsdFacts]
+    policy: bool = False
+    read: Sequence[str] = ()  # what was found in the folder
+    balancer: Mapping[str, Any] = field(default_factory=dict)
+    window_hours: float | None = None  # of a week in which scrubs may start; None: not known
+    pgs: int = 0
+    overdue: int = 0  # placement groups whose last deep scrub is too long ago
+
+
+def gather(folder: Path) -> DumpFacts:
+    """Read every file that is understood; the others are no replies of Ceph's, or other ones."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: expected a folder with saved replies, such as a sosreport")
+    saved = Saved()
+    found: dict[str, int] = {}
+    for path in _files(folder):
+        if what := _take(saved, path):
+            found[what] = found.get(what, 0) + 1
+    if not found:
+        raise UsageError(
+            f"{folder}: no file in it is a reply of Ceph that is understood. Expected any of: ceph"
+            " config dump, ceph osd metadata, ceph osd tree, ceph pg dump, ceph balancer status"
+            " (with --format json), and ceph daemon osd.N config show, config diff,"
+            " dump_op_pq_state"
+        )
+    pgs, overdue = _overdue(saved)
+    return DumpFacts(
+        osds=tuple(_osds(saved)),
+        read=tuple(
+            f"{what} ({count} files)" if count > 1 else what
+            for what, count in sorted(found.items())
+        ),
+        balancer=saved.balancer,
+        window_hours=_window(saved.options),
+        pgs=pgs,
+        overdue=overdue,
+    )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for number, path in enumerate(sorted(folder.rglob("*"))):
+        if number >= _MOST_FILES:
+            raise UsageError(f"{folder}: more than {_MOST_FILES} files: name the folder of Ceph")
+        try:
+            if path.is_file() and not path.is_symlink() and 0 < path.stat().st_size <= _LARGEST:
+                yield path
+        except OSError:
+            continue
+
+
+def _take(saved: Saved, path: Path) -> str:
+    """What the file is, in words; empty if it is nothing that is needed."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace").lstrip()
+    except OSError:
+        return ""
+    if not text.startswith(("{", "[")):
+        match = _TABLE.search(text)
+        saved.options += _table(text[match.end() :]) if match else ()
+        return "config dump" if match else ""
+    try:
+        # A command may have written lines after its reply.
+        reply, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return ""
+    return _list(saved, reply) if isinstance(reply, list) else _object(saved, reply, path)
+
+
+def _table(text: str) -> Iterator[SetOption]:
+    """The rows of `ceph config dump` as a person reads it."""
+    for line in text.splitlines():
+        words = line.split()
+        level = next((n for n, word in enumerate(words) if word in _LEVELS), None)
+        if level not in (1, 2) or len(words) < level + 3:
+            continue
+        mask = words[1] if level == 2 else ""
+        yield SetOption(words[0], mask, words[level + 1], words[level + 2])
+
+
+def _list(saved: Saved, reply: list[Any]) -> str:
+    rows = [row for row in reply if isinstance(row, dict)]
+    if not rows:
+        return ""
+    if {"section", "name", "value"} <= rows[0].keys():
+        for row in rows:
+            if {"section", "name", "value"} <= row.keys():
+                section, name, value = (str(row[key]) for key in ("section", "name", "value"))
+                saved.options.append(SetOption(section, str(row.get("mask", "")), name, value))
+        return "config dump"
+    if {"id", "osd_data"} <= rows[0].keys() or {"id", "osd_objectstore"} <= rows[0].keys():
+        saved.metadata |= {f"osd.{row['id']}": row for row in rows if "id" in row}
+        return "osd metadata"
+    return ""
+
+
+def _object(saved: Saved, reply: Mapping[str, Any], path: Path) -> str:
+    if isinstance(reply.get("nodes"), list) and "stray" in reply:
+        saved.tree += [node for node in reply["nodes"] if isinstance(node, dict)]
+        return "osd tree"
+    placement = reply.get("pg_map", reply)
+    if isinstance(placement, dict) and isinstance(placement.get("pg_stats"), list):
+        saved.placement = placement
+        return "pg dump"
+    if {"active", "mode", "plans"} <= reply.keys():
+        saved.balancer = reply
+        return "balancer status"
+    command, name = _of_an_osd(reply)
+    if command and not name:
+        # The last: folders above may be named after something else.
+        matches = _OSD_IN_NAME.findall(path.name)
+        name = f"osd.{matches[-1]}" if matches else ""
+    if not command or not name:
+        return ""
+    saved.replies.setdefault(name, {})[command] = reply
+    return command
+
+
+def _of_an_osd(reply: Mapping[str, Any]) -> tuple[str, str]:
+    """Which command of an OSD this replies to, and of which OSD if it says so."""
+    if "osd_op_queue" in reply and str(reply.get("name", "")).startswith("osd."):
+        return "config show", str(reply["name"])
+    if isinstance(reply.get("diff"), dict):
+        return "config diff", ""
+    if any(key.startswith("OSD:ShardedOpWQ") for key in reply):
+        return "dump_op_pq_state", ""
+    return "", ""
+
+
+def _osds(saved: Saved) -> Iterator[OsdFacts]:
+    names = (
+        saved.metadata.keys()
+        | saved.replies.keys()
+        | {str(node.get("name")) for node in saved.tree if node.get("type") == "osd"}
+    )
+    classes = {str(node.get("name")): str(node.get("device_class", "")) for node in saved.tree}
+    for name in sorted(names, key=_number):
+        metadata = saved.metadata.get(name, {})
+        replies = saved.replies.get(name, {})
+        rotational = {"1": True, "0": False}.get(
+            str(metadata.get("bluestore_bdev_rotational", metadata.get("rotational")))
+        )
+        device_class = classes.get(name) or str(metadata.get("default_device_class", ""))
+        release = re.match(r"(\d+)\.", str(metadata.get("ceph_version_short", "")))
+        number = int(release[1]) if release else None
+        given = _set_on(saved.options, name, metadata, device_class)
+        queues = {key: replies[key] for key in ("dump_op_pq_state",) if key in replies}
+        diff = replies.get("config diff") or {"diff": _differences(given)}
+        # Without either, nothing is known of its options: not even that they have their defaults.
+        known = _configuration(given, number) if saved.options else {}
+        show = replies.get("config show") or known
+        osd = read_osd(name, {**queues, "config diff": diff, "config show": show})
+        if osd is None:
+            continue
+        yield replace(
+            osd,
+            release=number,
+            rotational=rotational,
+            device_class=device_class,
+            model=_model(metadata),
+        )
+
+
+def _number(osd: str) -> tuple[int, str]:
+    number = osd.removeprefix("osd.")
+    return (int(number), "") if number.isdecimal() else (1 << 62, osd)
+
+
+def _model(metadata: Mapping[str, Any]) -> str:
+    """Of `sda=MODEL_SERIAL`: OSDs of the same model are equals, and serial numbers differ."""
+    first = str(metadata.get("device_ids", "")).partition(",")[0].partition("=")[2]
+    return first.rpartition("_")[0]
+
+
+def _set_on(
+    options: Iterable[SetOption], osd: str, metadata: Mapping[str, Any], device_class: str
+) -> Mapping[str, str]:
+    """What holds for an OSD: a later line of the same kind wins, and the nearer section."""
+    masks = {"", f"host:{metadata.get('hostname', '')}", f"class:{device_class}"}
+    order = {"global": 0, "osd": 1, osd: 2}
+    ours = [one for one in options if one.section in order and one.mask in masks]
+    ours.sort(key=lambda one: (order[one.section], one.mask != ""))
+    return {one.name: one.value for one in ours}
+
+
+def _differences(given: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    return {name: {"mon": value, "final": _final(name, value)} for name, value in given.items()}
+
+
+def _final(name: str, value: str) -> str:
+    """mClock replaces every sleep; what else became of a value, only the OSD could say."""
+    return "0" if re.search(r"_sleep(_|$)", name) else value
+
+
+def _configuration(given: Mapping[str, str], release: int | None) -> Mapping[str, str]:
+    """What is set, and the defaults that are known of this release."""
+    known = dict(_DEFAULTS)
+    if release is not None:
+        known["osd_op_queue"] = MCLOCK if release >= _FIRST_MCLOCK else "wpq"
+    return known | {name: _final(name, value) for name, value in given.items()}
+
+
+def _window(options: Iterable[SetOption]) -> float | None:
+    """Hours of a week in which scrubs may start, by what is set for all OSDs."""
+    given = {one.name: one.value for one in options if one.section in ("global", "osd")}
+    try:
+        hours = [float(given.get(f"osd_scrub_{end}_hour", 0)) for end in ("begin", "end")]
+        days = [float(given.get(f"osd_scrub_{end}_week_day", 0)) for end in ("begin", "end")]
+    except ValueError:
+        return None
+    # Begin and end alike mean always; an end before the begin is on the next day or in that week.
+    return ((hours[1] - hours[0]) % 24 or 24) * ((days[1] - days[0]) % 7 or 7)
+
+
+def _overdue(saved: Saved) -> tuple[int, int]:
+    """Placement groups, and those whose last deep scrub is longer ago than the interval."""
+    rows = [row for row in saved.placement.get("pg_stats", ()) if isinstance(row, dict)]
+    now = _time(saved.placement.get("stamp"))
+    given = {one.name: one.value for one in saved.options}
+    try:
+        interval = float(given.get("osd_deep_scrub_interval", SCRUB_DAYS * 86400))
+    except ValueError:
+        return len(rows), 0
+    if now is None:
+        return len(rows), 0
+    stamps = [_time(row.get("last_deep_scrub_stamp")) for row in rows]
+    return len(rows), sum(stamp is not None and now - stamp > interval for stamp in stamps)
+
+
+def _time(text: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None

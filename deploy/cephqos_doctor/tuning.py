@@ -1,0 +1,286 @@
+"""Checks of OSDs that experts make first: settings that do nothing, or fit another machine."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
+from cephqos_exporter.qos.cost_models import MEDIA, model_name
+from cephqos_exporter.qos.tags import MCLOCK
+
+# Under mClock an OSD undoes a change of these while it runs, unless an option allows it.
+_RECOVERY: Final = ("osd_max_backfills", "osd_recovery_max_active")
+_OVERRIDE: Final = "osd_mclock_override_recovery_settings"
+# Under WPQ each of these paces the work that its name begins with; mClock sets them to 0.
+_SLEEPS: Final = (
+    "osd_recovery_sleep",
+    "osd_delete_sleep",
+    "osd_snap_trim_sleep",
+    "osd_scrub_sleep",
+)
+# mClock from 17.2 on computes these costs itself.
+_COSTS: Final = ("osd_scrub_cost", "osd_recovery_cost", "osd_snap_trim_cost")
+_CLASSES: Final = "osd_mclock_scheduler_"
+# Ceph's hardware recommendations: 1,000 to 3,000 operations per second and core, one core at least.
+_OPS_PER_CPU: Final = 3000
+# The default of osd_memory_target_cgroup_limit_ratio: the share of a limit that caches may take.
+_MEMORY_SHARE: Final = 0.8
+# Work of one second that BlueStore accepted is out of mClock's reach for that second.
+_ACCEPTED_SECONDS: Final = 1.0
+_WRITE_BYTES: Final = 4096
+# As many OSDs, and as far from the middle of the others: an outlier among equals.
+_EQUALS: Final = 4
+_FAR: Final = 3.0
+# A CPU that sleeps deeper than this wakes later than a flash device answers.
+_WAKE_SECONDS: Final = 100e-6
+_THRESHOLD: Final = "osd_mclock_iops_capacity_threshold_hdd"
+_HDD_MOST: Final = 500.0  # the default of that option
+_PROFILE: Final = "osd_mclock_profile"
+_BUSIEST_PROFILE: Final = "high_recovery_ops"
+
+
+def _is_set(osd: OsdFacts, option: str) -> bool:
+    """Whether somebody set it, whatever became of that."""
+    return bool(osd.config.differences.get(option, {}).keys() - {"default", "final", "override"})
+
+
+def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    """What somebody set that another setting, or mClock, replaces."""
+    for name, entry in sorted(osd.config.differences.items()):
+        given, final = entry.get("mon"), entry.get("final")
+        if "file" in entry and given is not None and str(given) != str(final):
+            yield Finding(
+                osd.osd,
+                f"{name} is {given} in the cluster's configuration, but ceph.conf sets {final},"
+                " which comes first",
+                f"sed -i '/{name}/d' /etc/ceph/ceph.conf   # then restart {osd.osd}",
+            )
+    if osd.scheduler != MCLOCK:
+        return
+    names = sorted(name for name in osd.config.differences if _is_set(osd, name))
+    sleeps = [name for name in names if name.startswith(_SLEEPS) and osd.config.number(name) == 0]
+    yield from _ignored(osd, sleeps, "mClock replaces every sleep by 0")
+    if model_name(osd.config) == "bandwidth":
+        costs = [name for name in names if name in _COSTS]
+        yield from _ignored(osd, costs, "mClock takes the size of the work")
+    profile = osd.config.text(_PROFILE)
+    if profile and profile != "custom":
+        classes = [name for name in names if name.startswith(_CLASSES)]
+        yield from _ignored(osd, classes, f"the profile {profile} decides")
+    recovery = [name for name in names if name.startswith(_RECOVERY)]
+    if recovery and osd.config.text(_OVERRIDE) != "true":
+        yield Finding(
+            osd.osd,
+            f"{', '.join(recovery)} {_are(recovery)} set, and {_OVERRIDE} is not true: an OSD takes"
+            " the value when it starts, and undoes every later change",
+            f"ceph config set osd {_OVERRIDE} true   # if the values are meant, otherwise:\n"
+            + _removal(recovery),
+        )
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _removal(names: Sequence[str]) -> str:
+    return "\n".join(f"ceph config rm osd {name}" for name in names) + (
+        "   # or the section that `ceph config dump` shows, or the line in ceph.conf"
+    )
+
+
+def _ignored(osd: OsdFacts, names: Sequence[str], why: str) -> Iterator[Finding]:
+    if names:
+        yield Finding(
+            osd.osd,
+            f"{', '.join(names)} {_are(names)} set without effect: {why}",
+            _removal(names),
+        )
+
+
+def _media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    if osd.rotational is None:
+        return
+    taken = "a disk (HDD)" if osd.rotational else "an SSD"
+    mend = (
+        f"cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual machine"
+        f" can hide the truth: correct it there or by udev, then restart {osd.osd}"
+    )
+    if osd.device_class in (*MEDIA, "nvme") and (osd.device_class == "hdd") != osd.rotational:
+        yield Finding(
+            osd.osd,
+            f"Ceph takes its device for {taken}, but its CRUSH class is {osd.device_class}: it uses"
+            " the mClock options of the wrong medium",
+            mend,
+        )
+        return
+    option = "osd_mclock_max_capacity_iops_hdd"
+    measured, high = osd.config.number(option), osd.config.number(_THRESHOLD)
+    if osd.rotational and measured and measured > (high or _HDD_MOST) and _is_set(osd, option):
+        yield Finding(
+            osd.osd,
+            f"Ceph takes its device for {taken}, but its capacity is {measured:g} IOPS: it is an"
+            " SSD, or the benchmark measured a cache",
+            mend,
+        )
+
+
+def _shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    shards = len(osd.queues.shards) if osd.queues else 0
+    if osd.scheduler == MCLOCK and osd.media == "hdd" and shards > 1:
+        yield Finding(
+            osd.osd,
+            f"it is a disk with {shards} shards: each shard schedules by itself and gets a"
+            f" {shards}th part of what is reserved, so classes are served unevenly",
+            f"ceph config set {osd.osd} osd_op_num_shards_hdd 1\n"
+            f"ceph config set {osd.osd} osd_op_num_threads_per_shard_hdd 5   # then restart it",
+        )
+
+
+def _throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    media = osd.media
+    if media is None or osd.scheduler != MCLOCK:
+        return
+    limit = osd.config.number("bluestore_throttle_bytes")
+    cost = osd.config.number("bluestore_throttle_cost_per_io") or osd.config.number(
+        f"bluestore_throttle_cost_per_io_{media}"
+    )
+    capacity = osd.config.number(f"osd_mclock_max_capacity_iops_{media}")
+    if not (limit and cost and capacity):
+        return
+    accepted = limit / (cost + _WRITE_BYTES)
+    if accepted / capacity > _ACCEPTED_SECONDS:
+        width = int(_ACCEPTED_SECONDS / 2 * capacity * (cost + _WRITE_BYTES))
+        yield Finding(
+            osd.osd,
+            f"BlueStore accepts {accepted:,.0f} small writes at a time, which is"
+            f" {accepted / capacity:.1f} s of work at its capacity of {capacity:g} IOPS: mClock"
+            " cannot order what waits there",
+            f"ceph config set {osd.osd} bluestore_throttle_bytes {width}   # half a second of work",
+        )
+
+
+def _left_over(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    if (
+        osd.scheduler == MCLOCK
+        and osd.config.text(_PROFILE) == _BUSIEST_PROFILE
+        and osd.recovering is False
+    ):
+        yield Finding(
+            osd.osd,
+            f"its profile is {_BUSIEST_PROFILE}, and no recovery runs or waits: clients have the"
+            " smallest reservation for nothing",
+            f"ceph config rm osd {_PROFILE}   # or the section that `ceph config dump` shows",
+        )
+
+
+def _one(facts: Osds) -> Iterator[Finding]:
+    """One scheduler, and one profile for each medium, of all these OSDs."""
+    schedulers = {osd.osd: osd.scheduler for osd in facts.osds}
+    yield from _differing("scheduler", "osd_op_queue", schedulers)
+    mclock = [osd for osd in facts.osds if osd.scheduler == MCLOCK]
+    for media in MEDIA:
+        profiles = {osd.osd: osd.config.text(_PROFILE) for osd in mclock if osd.media == media}
+        yield from _differing("profile", _PROFILE, profiles)
+
+
+def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
+    having: dict[str, list[str]] = {}
+    for osd, value in values.items():
+        if value:
+            having.setdefault(value, []).append(osd)
+    if len(having) < 2:
+        return
+    most, *others = sorted(having, key=lambda found: -len(having[found]))
+    for other in others:
+        names = having[other]
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        yield Finding(
+            "the OSDs",
+            f"they have more than one {what}: {other} on {shown}, {most} on {len(having[most])}."
+            " Clients get the weakest of these settings",
+            f"ceph config dump | grep {option}   # and remove what is set for single OSDs",
+        )
+
+
+def _outliers(facts: Osds) -> Iterator[Finding]:
+    """Capacities far from those of OSDs on the same kind of device."""
+    equals: dict[tuple[str, ...], dict[str, float]] = {}
+    for osd in facts.osds:
+        media = osd.media
+        option = f"osd_mclock_max_capacity_iops_{media}"
+        capacity = osd.config.number(option) if media else None
+        if capacity and _is_set(osd, option):
+            equals.setdefault((option, osd.model), {})[osd.osd] = capacity
+    for (option, model), capacities in equals.items():
+        if len(capacities) < _EQUALS:
+            continue
+        for name, capacity in capacities.items():
+            middle = median(other for osd, other in capacities.items() if osd != name)
+            if capacity > _FAR * middle or capacity * _FAR < middle:
+                kind = f"model {model}" if model else "the same medium"
+                yield Finding(
+                    name,
+                    f"its capacity is {capacity:g} IOPS, and the middle of {len(capacities) - 1}"
+                    f" others of {kind} is {middle:g}",
+                    f"ceph config set {name} {option} {middle:.0f}   # if its device is well;"
+                    " `cephqos capacity` shows what it delivered",
+                )
+
+
+def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    media = osd.media
+    capacity = osd.config.number(f"osd_mclock_max_capacity_iops_{media}") if media else None
+    measured = capacity if capacity and _is_set(osd, f"osd_mclock_max_capacity_iops_{media}") else 0
+    needed = max(1.0, (measured or 0) / _OPS_PER_CPU)
+    if osd.cpu_limit is not None and osd.cpu_limit < needed:
+        yield Finding(
+            osd.osd,
+            f"its container may use {osd.cpu_limit:g} CPUs; a capacity of {measured:g} IOPS needs"
+            f" {needed:.1f}"
+            if measured
+            else f"its container may use {osd.cpu_limit:g} CPUs; an OSD needs 1 at least",
+            "kubectl -n rook-ceph edit cephcluster   # spec.resources.osd.limits.cpu: remove it;"
+            " systemd: CPUQuota= of the unit",
+        )
+    target = osd.config.number("osd_memory_target")
+    if osd.memory_limit is not None and target and target > _MEMORY_SHARE * osd.memory_limit:
+        yield Finding(
+            osd.osd,
+            f"its container may use {osd.memory_limit / 2**30:.1f} GiB of memory, and"
+            f" osd_memory_target is {target / 2**30:.1f} GiB: Ceph leaves a fifth of a limit free",
+            f"ceph config set {osd.osd} osd_memory_target {int(_MEMORY_SHARE * osd.memory_limit)}",
+        )
+
+
+def _power(facts: HostFacts) -> Iterator[Finding]:
+    if facts.governor:
+        yield Finding(
+            "this host",
+            f"its CPUs run by the governor {facts.governor}, which lowers their clock: operations"
+            " take longer while little is to do",
+            "cpupower frequency-set -g performance   # and in tuned: throughput-performance",
+        )
+    flash = any(osd.media == "ssd" for osd in facts.osds)
+    if flash and facts.wake_seconds is not None and facts.wake_seconds > _WAKE_SECONDS:
+        yield Finding(
+            "this host",
+            f"its CPUs may sleep so deeply that they need {facts.wake_seconds * 1e6:.0f} µs to"
+            " wake, longer than a flash device needs for an answer",
+            "tuned-adm profile network-latency   # or the kernel's intel_idle.max_cstate=1",
+        )
+
+
+CHECKS: Final[tuple[Check[Osds], ...]] = (
+    Check("options-in-effect", of_each(_without_effect)),
+    Check("media-as-it-is", of_each(_media)),
+    Check("one-shard-per-disk", of_each(_shards)),
+    Check("throttles-narrow", of_each(_throttles)),
+    Check("profile-needed", of_each(_left_over)),
+    Check("one-scheduler", _one),
+    Check("capacity-like-equals", _outliers),
+)
+HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
+    Check("limits-sufficient", of_each(_limits)),
+    Check("cpus-awake", _power),
+)

@@ -1,0 +1,54 @@
+"""Checks of a cluster's upkeep: is it balanced, and is there time enough to scrub it?"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cephqos_doctor.dump import DumpFacts
+from cephqos_doctor.finding import Check, Finding
+
+_WEEK_HOURS: Final = 7 * 24.0
+# Some are always late: an OSD was down, or a group is large.
+_LATE: Final = 0.05
+
+
+def _balanced(facts: DumpFacts) -> Iterator[Finding]:
+    if facts.balancer and not facts.balancer.get("active"):
+        yield Finding(
+            "the cluster",
+            "the balancer is off: the OSDs with the most placement groups are slow and full first",
+            "ceph balancer mode upmap && ceph balancer on",
+        )
+
+
+def _scrub_time(facts: DumpFacts) -> Iterator[Finding]:
+    if facts.overdue <= _LATE * facts.pgs:
+        return
+    late = f"{facts.overdue} of {facts.pgs} placement groups had no deep scrub in time"
+    if facts.window_hours is not None and facts.window_hours < _WEEK_HOURS:
+        yield Finding(
+            "the cluster",
+            f"{late}, and scrubs may start in {facts.window_hours:g} of 168 hours of a week",
+            "ceph config rm osd osd_scrub_begin_hour; ceph config rm osd osd_scrub_end_hour\n"
+            "ceph config rm osd osd_scrub_begin_week_day; ceph config rm osd"
+            " osd_scrub_end_week_day",
+        )
+    else:
+        yield Finding(
+            "the cluster",
+            f"{late}, although scrubs may start at any time",
+            "ceph config set osd osd_max_scrubs 3   # or a longer osd_deep_scrub_interval",
+        )
+
+
+def _no_balancer(facts: DumpFacts) -> str:
+    return "" if facts.balancer else "no `ceph balancer status --format json`"
+
+
+def _no_placement(facts: DumpFacts) -> str:
+    return "" if facts.pgs else "no `ceph pg dump --format json`"
+
+
+CHECKS: Final = (
+    Check("balancer-on", _balanced, _no_balancer),
+    Check("scrub-time-sufficient", _scrub_time, _no_placement),
+)

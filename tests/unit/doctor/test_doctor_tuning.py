@@ -1,0 +1,169 @@
+"""What experts look at first: settings without effect, devices and limits that do not fit."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.doctor.doctor_facts import found, host, mends, recorded
+
+from cephqos_doctor import tuning
+from cephqos_doctor.cli import HOST_CHECKS
+from cephqos_doctor.host_facts import OsdFacts, lowering_governor, wake_seconds
+
+
+def _set(osd: OsdFacts, option: str, value: str, **entry: str) -> OsdFacts:
+    """An OSD with an option that somebody set; what it makes of it may differ."""
+    final = entry.get("final", value)
+    differences = {**osd.config.differences, option: {"mon": value, "final": final, **entry}}
+    values = {**osd.config.values, option: final}
+    config = replace(osd.config, values=values, differences=differences)
+    return replace(osd, config=config, options=values)
+
+
+@pytest.mark.parametrize(
+    ("osd", "check", "said"),
+    [
+        # As 18.2.7 and 20.2.4 answered after `ceph config set`.
+        (
+            _set(recorded(), "osd_snap_trim_sleep", "0.3", override="0", final="0"),
+            "options-in-effect",
+            "osd_snap_trim_sleep is set without effect: mClock replaces every sleep by 0",
+        ),
+        (
+            _set(recorded(), "osd_scrub_cost", "1000000"),
+            "options-in-effect",
+            "osd_scrub_cost is set without effect",
+        ),
+        (
+            _set(recorded(), "osd_max_backfills", "8"),
+            "options-in-effect",
+            "undoes every later change",
+        ),
+        (
+            _set(recorded(), "bluestore_cache_size", "8", file="6", final="6"),
+            "options-in-effect",
+            "is 8 in the cluster's configuration, but ceph.conf sets 6",
+        ),
+        (
+            _set(recorded(), "osd_mclock_scheduler_client_res", "0.4"),
+            "options-in-effect",
+            "the profile balanced decides",
+        ),
+        (
+            replace(recorded(), rotational=True, device_class="ssd"),
+            "media-as-it-is",
+            "takes its device for a disk (HDD), but its CRUSH class is ssd",
+        ),
+        (
+            replace(recorded(), rotational=False, device_class="hdd"),
+            "media-as-it-is",
+            "takes its device for an SSD, but its CRUSH class is hdd",
+        ),
+        (
+            _set(recorded(), "bluestore_throttle_bytes", str(1 << 32)),
+            "throttles-narrow",
+            "mClock cannot order what waits there",
+        ),
+        (
+            replace(recorded(osd_mclock_profile="high_recovery_ops"), recovering=False),
+            "profile-needed",
+            "no recovery runs or waits",
+        ),
+        (
+            replace(recorded(), rotational=False, cpu_limit=0.5),
+            "limits-sufficient",
+            "may use 0.5 CPUs; a capacity of 20000 IOPS needs 6.7",
+        ),
+        (
+            replace(recorded(osd_memory_target=str(4 << 30)), memory_limit=4 << 30),
+            "limits-sufficient",
+            "may use 4.0 GiB of memory, and osd_memory_target is 4.0 GiB",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_found_by_one_check_with_its_mend(
+    osd: OsdFacts, check: str, said: str
+) -> None:
+    findings = found(HOST_CHECKS, host(osds=(osd,)))
+    assert list(findings) == [check]
+    [finding] = findings[check]
+    assert said in finding.problem
+    assert mends(finding)
+
+
+def test_a_disk_with_several_shards_is_found() -> None:
+    one = replace(recorded(), rotational=True, device_class="hdd")
+    assert one.queues is not None
+    several = replace(one, queues=replace(one.queues, shards=one.queues.shards * 5))
+    assert "one-shard-per-disk" not in found(HOST_CHECKS, host(osds=(one,)))
+    assert "one-shard-per-disk" in found(HOST_CHECKS, host(osds=(several,)))
+
+
+def test_recovery_settings_that_are_allowed_and_a_profile_in_use_are_no_findings() -> None:
+    allowed = recorded(osd_mclock_override_recovery_settings="true")
+    allowed = _set(allowed, "osd_max_backfills", "8")
+    busy = replace(recorded(osd_mclock_profile="high_recovery_ops"), recovering=True)
+    unknown = replace(busy, recovering=None)
+    for osd in (allowed, busy, unknown):
+        assert found(HOST_CHECKS, host(osds=(osd,))) == {}
+
+
+def test_more_than_one_profile_is_told_once_with_the_odd_ones() -> None:
+    osds = [replace(recorded(), osd=f"osd.{number}") for number in range(5)]
+    odd = replace(recorded(osd_mclock_profile="high_client_ops"), osd="osd.9")
+    [finding] = found(HOST_CHECKS, host(osds=(*osds, odd)))["one-scheduler"]
+    assert "more than one profile: high_client_ops on osd.9, balanced on 5" in finding.problem
+
+
+@pytest.mark.parametrize(("capacity", "is_found"), [("2000", True), ("12000", False)])
+def test_a_capacity_far_from_that_of_equals_is_found(capacity: str, is_found: bool) -> None:
+    osds = [replace(recorded(), osd=f"osd.{number}", rotational=False) for number in range(3)]
+    other = recorded(osd_mclock_max_capacity_iops_ssd=capacity)
+    other = replace(other, osd="osd.9", rotational=False)
+    findings = found(HOST_CHECKS, host(osds=(*osds, other)))
+    assert ("capacity-like-equals" in findings) == is_found
+    if is_found:
+        [finding] = findings["capacity-like-equals"]
+        assert finding.subject == "osd.9"
+        assert "the middle of 3 others" in finding.problem
+
+
+def _tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / "devices/system/cpu" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("driver", "governor", "lowers"),
+    [
+        ("acpi-cpufreq", "ondemand", "ondemand"),
+        ("acpi-cpufreq", "performance", ""),
+        ("intel_pstate", "powersave", ""),
+        ("intel_cpufreq", "powersave", "powersave"),
+    ],
+)
+def test_a_governor_that_lowers_the_clock_is_told(
+    driver: str, governor: str, lowers: str, tmp_path: Path
+) -> None:
+    files = {"cpu0/cpufreq/scaling_driver": driver, "cpu0/cpufreq/scaling_governor": governor}
+    assert lowering_governor(_tree(tmp_path, files)) == lowers
+    facts: Any = host(governor=lowers)
+    assert ("cpus-awake" in found(tuning.HOST_CHECKS, facts)) == bool(lowers)
+
+
+def test_the_deepest_sleep_that_is_allowed_counts(tmp_path: Path) -> None:
+    assert wake_seconds(tmp_path) is None
+    files = {
+        "cpu0/cpuidle/state0/latency": "2",
+        "cpu0/cpuidle/state1/latency": "133",
+        "cpu0/cpuidle/state2/latency": "600",
+        "cpu0/cpuidle/state2/disable": "1",
+    }
+    assert wake_seconds(_tree(tmp_path, files)) == 133e-6
+    flash = (replace(recorded(), rotational=False),)
+    assert "cpus-awake" in found(HOST_CHECKS, host(osds=flash, wake_seconds=133e-6))
+    assert "cpus-awake" not in found(HOST_CHECKS, host(osds=flash, wake_seconds=50e-6))
