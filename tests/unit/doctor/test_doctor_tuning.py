@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_found_by_one_check_with_its_mend(
 def test_a_disk_with_several_shards_is_found() -> None:
     one = replace(recorded(), rotational=True, device_class="hdd")
     assert one.queues is not None
-    several = replace(one, queues=replace(one.queues, shards=one.queues.shards * 5))
+    several = replace(one, queues=replace(one.queues, shards=list(one.queues.shards) * 5))
     assert "one-shard-per-disk" not in found(HOST_CHECKS, host(osds=(one,)))
     assert "one-shard-per-disk" in found(HOST_CHECKS, host(osds=(several,)))
 
