@@ -128,6 +128,10 @@ def add_options(parser: Parser) -> None:
         " interval of those that are)",
     )
     _add_json(action, _prometheus)
+    _add_dump(actions)
+
+
+def _add_dump(actions: Any) -> None:
     text = "saved replies of another cluster, such as a sosreport; nothing is asked"
     action = actions.add_parser("dump", help=text, description=text)
     action.add_argument(
