@@ -36,7 +36,9 @@ class PerOsd:
     AT_LIMIT_WITH_ROOM: Final = "osd:cephqos_at_limit_with_room:ratio"
     DELAYS_REPLICA_WRITES: Final = "osd:cephqos_delays_replica_writes:bool"
     DELAYS_OTHERS: Final = "osd:cephqos_delays_others:bool"
+    CPU_DENIED: Final = "osd:cephqos_cpu_denied:bool"
     INSTANCE: Final = "osd:cephqos_instance:info"
+    IO_LIMIT_REACHED: Final = "osd:cephqos_io_limit_reached:rate"
     KV_COMMIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_kv_commit_seconds:median1d"
     KV_COMMIT_SECONDS_RATE: Final = "osd:cephqos_kv_commit_seconds:rate"
     LARGE_OPS: Final = "osd:cephqos_large_ops:bool"
@@ -147,6 +149,12 @@ class PerClusterClass:
     TARGET_VIOLATED: Final = "cluster_class:cephqos_target_violated:bool"
     TARGET_OPS: Final = "cluster_class:cephqos_target_ops"
     VIOLATED_OSDS: Final = "cluster_class:cephqos_violated_osds:sum"
+
+
+class PerHost:
+    """Recorded per host (scrape target)."""
+
+    CPUS_TAKEN: Final = "instance:cephqos_cpus_taken:rate"
 
 
 class PerHostClass:

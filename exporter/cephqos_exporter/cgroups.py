@@ -52,8 +52,8 @@ class CgroupLimits:
     cpu_levels: tuple[Path, ...] = ()  # all that have a limit: each may hold the process back
     memory: int | None = None
     memory_level: Path | None = None
-    # ("8:0", "riops"): the limit of a device by major:minor.
-    io: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    # ("8:0", "riops"): the limit of a device by major:minor, and the cgroup that sets it.
+    io: Mapping[tuple[str, str], tuple[int, Path]] = field(default_factory=dict)
 
 
 def find_cgroups(host: Host, text: str) -> Cgroups:
@@ -86,9 +86,9 @@ def read_limits(groups: Cgroups) -> CgroupLimits:
     cpus = {level: limit for level, limit in _cpu_limits(groups.cpu) if limit is not None}
     memory = {level: limit for level, limit in _memory_limits(groups.memory) if limit is not None}
     level = min(memory, key=lambda each: memory[each], default=None)
-    io: dict[tuple[str, str], int] = {}
-    for key, limit in _io_limits(groups.io):
-        io[key] = min(limit, io.get(key, limit))
+    io: dict[tuple[str, str], tuple[int, Path]] = {}
+    for key, limit, place in _io_limits(groups.io):
+        io[key] = min((limit, place), io.get(key, (limit, place)))
     return CgroupLimits(
         cpus=min(cpus.values(), default=None),
         cpu_levels=tuple(cpus),
@@ -159,17 +159,17 @@ def _memory_limits(group: Cgroup) -> Iterator[tuple[Path, int | None]]:
         yield level, min((it for it in limits if it < _NO_MEMORY_LIMIT), default=None)
 
 
-def _io_limits(group: Cgroup) -> Iterator[tuple[tuple[str, str], int]]:
+def _io_limits(group: Cgroup) -> Iterator[tuple[tuple[str, str], int, Path]]:
     for level in group.levels:
         if group.v2:
             for line in (read_text(level / "io.max") or "").splitlines():
                 device, *words = line.split()
                 for name, _, value in (word.partition("=") for word in words):
                     if name in _V1_IO and value.isdecimal():
-                        yield (device, name), int(value)
+                        yield (device, name), int(value), level
         else:
             for name, file in _V1_IO.items():
                 for line in (read_text(level / file) or "").splitlines():
                     fields = line.split()
                     if len(fields) == 2 and fields[1].isdecimal():
-                        yield (fields[0], name), int(fields[1])
+                        yield (fields[0], name), int(fields[1]), level

@@ -71,7 +71,10 @@ def _directly_under(host: Host, device: str) -> list[str]:
     node = host.sys / "class" / "block" / device
     if (node / "partition").exists():
         return [node.resolve().parent.name]
-    backing = read_text(node / "loop" / "backing_file")
+    backing = read_text(node / "loop" / "backing_file") or ""
+    if backing.startswith("/dev/"):  # a loop device over a block device
+        below = _device_of(host, "", backing, None)
+        return [below] if below else []
     if backing:
         name = backing.removeprefix("/dev/")
         if name != backing and (host.sys / "class" / "block" / name).is_dir():

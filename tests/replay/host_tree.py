@@ -288,6 +288,7 @@ def limits(device: str, cpus: float = 2, gib: int = 8, wiops: int = 500) -> dict
         "memory.current": str((gib << 30) // 2),
         "memory.events": events,
         "io.max": f"{device} rbps=209715200 wbps=max riops=max wiops={wiops}",
+        "io.stat": f"{device} rbytes=81920 wbytes=409600 rios=20 wios=100 dbytes=0 dios=0",
         **{f"{it}.pressure": pressure(n) for n, it in enumerate(("cpu", "memory", "io"), 1)},
     }
 

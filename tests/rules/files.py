@@ -9,6 +9,7 @@ import yaml
 from . import (
     across,
     blind,
+    containers,
     coverage,
     devices,
     flaps,
@@ -46,6 +47,7 @@ CASES: list[RuleCase] = [
     *_files("mixed", mixed.CASES),
     *_files("flaps", flaps.CASES),
     *_files("blind", blind.CASES),
+    *_files("containers", containers.CASES),
     *state.CASES,
     *coverage.CASES,
     *slo.CASES,

@@ -19,7 +19,7 @@ _TOO_LITTLE = {
     "severity": "warning",
     "seen": "delivered",
 }
-_HELD_BACK = {**_TOO_LITTLE, "seen": "limit"}
+_CPU_DENIED = {**_TOO_LITTLE, "seen": "limit"}
 
 CASES = [
     RuleCase(
@@ -73,7 +73,7 @@ CASES = [
         name="recovery is held at a share of the capacity while device and CPU have room",
         alert=UNDERSTATED,
         series=merged(osd((5, IDLE), (12, _CRAWLS), (10, IDLE), **_CRAWLING)),
-        moments=(silent(9), firing(14, _HELD_BACK), silent(20)),
+        moments=(silent(9), firing(14, _CPU_DENIED), silent(20)),
     ),
     RuleCase(
         name="recovery at its limit on a device that is busy for as long",

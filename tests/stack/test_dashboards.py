@@ -30,11 +30,16 @@ GOLDEN: Final = Path("tests/golden/dashboard_shapes.tsv")
 MOST_SERIES: Final = 50
 # What this cluster cannot show, and why.
 _CRIMSON: Final = "the lab has classic OSDs"
+_UNLIMITED: Final = "the lab has no such limit"
 _HEALTHY: Final = "every daemon answers and every collector works"
 ABSENT: Final[Mapping[str, str]] = {
     "cephqos-cpu: Reactor utilisation A": _CRIMSON,
     "cephqos-cpu: Reactors: time stolen A": _CRIMSON,
     "cephqos-cpu: Reactors that share a CPU A": _CRIMSON,
+    "cephqos-cpu: Hosts: CPUs taken from OSDs A": "its host may have room",
+    "cephqos-cpu: OSDs stopped by a CPU limit A": _UNLIMITED,
+    "cephqos-cpu: Memory used of the limit A": _UNLIMITED,
+    "cephqos-cpu: OSDs: pressure A": "PSI of cgroups needs version 2",
     "cephqos-exporter: Daemons that do not answer A": _HEALTHY,
     "cephqos-exporter: Collectors that fail A": _HEALTHY,
     "cephqos-background: Copies left to recover, by pool B": "backfill may be over between polls",

@@ -20,6 +20,7 @@ _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "coll
 SEEN_OF_IT = {
     "Its device is slow or has stopped.": "device",
     "Its threads wait for a CPU.": "cpu",
+    "A limit of its container stops its threads.": "cpu",
     "Neither its device nor its CPU shows why": "network",
 }
 

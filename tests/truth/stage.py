@@ -8,11 +8,13 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from tests.stack.conftest import Watched
 from tests.waiting import until
 
+from cephqos_exporter.procfs import parse_cgroup
 from cephqos_loadgen.errors import LabError
 
 from . import link
@@ -125,22 +127,57 @@ async def _busy_cpu(stage: Stage, do: StagedAction) -> None:
     pid = (await stage.on.lab.pids())[f"osd.{stage.osd(do)}"]
     cpu = max(os.sched_getaffinity(0))
     everywhere = os.sched_getaffinity(pid)
+    await _strangers(stage, int(do.options.get("processes", 4)), {cpu})
+
+    async def end() -> None:
+        _pin(pid, everywhere)
+
+    stage.undo.append(end)
+    _pin(pid, {cpu})
+
+
+async def _busy_host(stage: Stage, do: StagedAction) -> None:
+    """Others compute on all CPUs of the host."""
+    await _strangers(stage, int(do.options.get("processes", 8)), os.sched_getaffinity(0))
+
+
+async def _strangers(stage: Stage, processes: int, cpus: set[int]) -> None:
     # In a session of its own each: the kernel's autogroups give two sessions half each, however
     # many processes are in them. They end with their parent.
-    spin = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile os.getppid() == {os.getpid()}: 0"
-    others = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", spin, start_new_session=True)
-        for _ in range(int(do.options.get("processes", 4)))
-    ]
+    spin = f"import os\nos.sched_setaffinity(0, {cpus})\nwhile os.getppid() == {os.getpid()}: 0"
+    others: list[asyncio.subprocess.Process] = []
 
     async def end() -> None:
         for other in others:
             other.send_signal(signal.SIGKILL)
             await other.wait()
-        _pin(pid, everywhere)
 
     stage.undo.append(end)
-    _pin(pid, {cpu})
+    for _ in range(processes):
+        argv = (sys.executable, "-c", spin)
+        others.append(await asyncio.create_subprocess_exec(*argv, start_new_session=True))
+
+
+async def _cpu_limit(stage: Stage, do: StagedAction) -> None:
+    """A CPU limit for the OSD, as its container would have it; cgroup version 1."""
+    osd, period = stage.osd(do), 100_000
+    hierarchy = Path("/sys/fs/cgroup/cpu")
+    if not (hierarchy / "cpu.cfs_quota_us").exists():
+        raise LabError("no CPU controller of cgroup version 1 is mounted here")
+    pid = (await stage.on.lab.pids())[f"osd.{osd}"]
+    before = parse_cgroup(Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii"))
+    home = next(path for names, path in before.items() if "cpu" in names.split(","))
+    group = hierarchy / f"cephqos-{stage.on.lab.paths.name}-osd.{osd}"
+    group.mkdir()
+
+    async def end() -> None:
+        (hierarchy / home.lstrip("/") / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+    stage.undo.append(end)
+    (group / "cpu.cfs_period_us").write_text(str(period))
+    (group / "cpu.cfs_quota_us").write_text(str(int(float(do.options["cpus"]) * period)))
+    (group / "cgroup.procs").write_text(str(pid))
 
 
 def _pin(pid: int, cpus: set[int]) -> None:
@@ -272,6 +309,8 @@ FAULTS = {
     "throttle": _throttle,
     "stop": _stop,
     "busy-cpu": _busy_cpu,
+    "busy-host": _busy_host,
+    "cpu-limit": _cpu_limit,
     "more": _more,
     "config": _config,
     "slow-messages": _slow_messages,

@@ -3,8 +3,10 @@
 from typing import Final
 
 from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
+from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MAIN_CAUSE, if_seen, known
 from cephqos_alerts.causes.cause import COUNTED
+from cephqos_alerts.recording.limited import OF_HOST
 from cephqos_alerts.rules.rule import (
     MORNING,
     NOT_TONIGHT,
@@ -25,10 +27,12 @@ _ENDED_AT_NIGHT: Final = (
     f"{causes.OTHER_CLASS}|{causes.LIMIT}|{causes.ONE_SHARD}"
     f"|{causes.DEVICE}|{causes.CPU}|{causes.NETWORK}"
 )
-_CRITICAL: Final = (f'class="client", cause=~"{_ENDED_AT_NIGHT}"',)
+# What happens to all OSDs of a host is told once, of the host.
+_OWN: Final = f'by!~"{OF_HOST}"'
+_CRITICAL: Final = (f'class="client", cause=~"{_ENDED_AT_NIGHT}", {_OWN}',)
 _WARNING: Final = (
     f'class="client", cause!~"{_ENDED_AT_NIGHT}|{causes.OTHER_OSD}"',
-    f'class=~"background_.*", cause!="{causes.OTHER_OSD}"',
+    f'class=~"background_.*", cause!="{causes.OTHER_OSD}", {_OWN}',
 )
 # Time spent on another OSD is told there, by a critical alert that silences these; who is to
 # blame may take a while to be seen.
@@ -94,6 +98,7 @@ _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
 _SHORT_DESCRIPTION: Final = f"""
+{LIMITED_BY}
 {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not get its
 reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
 """
@@ -117,10 +122,14 @@ _SEEN_OF_IT: Final = if_seen(
     PerOsd.DEVICE_FAILING,
     " Likely cause: the device. Its device is slow or has stopped.",
     if_seen(
-        PerOsd.CPU_SHORT,
-        " Likely cause: the CPU. Its threads wait for a CPU.",
-        " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
-        " and its network.",
+        PerOsd.CPU_DENIED,
+        " Likely cause: the CPU. A limit of its container stops its threads.",
+        if_seen(
+            PerOsd.CPU_SHORT,
+            " Likely cause: the CPU. Its threads wait for a CPU.",
+            " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
+            " and its network.",
+        ),
     ),
 )
 
@@ -149,6 +158,11 @@ _REPLICA_SLOW: Final = Alert(
       )
       unless on ({OSD}) (
         count_over_time({PerOsd.SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
+      )
+      unless on ({OSD}) (
+        count_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@hold@])
+        >= @lasting@ * @hold_evaluations@
+        unless on ({OSD}) max_over_time({PerOsd.DEVICE_FAILING}[@hold@])
       )
     """,
     urgency=NOW,
@@ -180,7 +194,7 @@ _REPEATED: Final = Alert(
     expr=f"""
     {PerClass.VIOLATED_SECONDS} > @repeated@
       and on ({OSD_CLASS})
-        last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}"}}[@hold@])
+        last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}", {_OWN}}}[@hold@])
       unless on ({OSD_CLASS}) max by ({OSD_CLASS}) (
         count_over_time(
           ALERTS{{alertname="CephQosReservationViolated", alertstate="firing"}}[@hour@]
@@ -402,6 +416,7 @@ QOS: Final = RuleGroup(
             NOT_TONIGHT,
             f"({_violated(*_WARNING)}) or ({_violated(_AWAY, lasting=_LASTING_LONGER)})",
         ),
+        HOST_CPU_TAKEN,
         _REPLICA_SLOW,
         _REPEATED,
         _cluster_wide(NOW, *_CRITICAL),

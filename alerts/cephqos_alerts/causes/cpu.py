@@ -22,10 +22,12 @@ _HURTS: Final = f"""
 """
 # A busy CPU explains too little work only where all work is counted. Whose time is spent on another
 # OSD, whose device or CPU has failed, is not held up by its own CPU.
+_CPU_DENIED: Final = f"{PerClass.HAS_DEMAND} * on ({OSD}) group_left (by) {PerOsd.CPU_DENIED}"
 _EXPR: Final = f"""
 (
-  {ranked(wanting(_HURTS), causes.CPU.rank)}
-  or {ranked(f"{wanting(PerOsd.CPU_SHORT)} {COUNTED}", BUSY_RANK)}
+  {ranked(_CPU_DENIED, causes.CPU.rank)}
+  or on ({OSD_CLASS}) {ranked(wanting(_HURTS), causes.CPU.rank)}
+  or on ({OSD_CLASS}) {ranked(f"{wanting(PerOsd.CPU_SHORT)} {COUNTED}", BUSY_RANK)}
 )
 unless on ({OSD_CLASS}) (
   {previously(PerClass.EVIDENCE)}{{cause="{causes.OTHER_OSD}", by!=""}} >= {SICK_RANK}
@@ -34,11 +36,15 @@ unless on ({OSD_CLASS}) (
 
 CPU: Final = CauseEvidence(
     cause=causes.CPU,
-    means="The OSD's threads have no CPU left, or wait for one.",
-    seen="a thread at 95 % of a CPU (a Crimson reactor polls all the time, so its own figure"
-    " counts: 95 % busy), or two threads ready to run and waiting for one. Leads only if the OSD"
-    " also does less than 40 % of its best day, or clients of other OSDs wait for it; otherwise it"
-    f" ranks below {causes.CAPACITY}",
+    means="The OSD's threads have no CPU left, or wait for one, or are stopped by a limit.",
+    by=True,
+    seen="one of these, as `by`: `cpu_limit`, used up in 20 % of its periods; `memory_limit`, a"
+    " thread waits for memory in 20 % of the time (PSI); `other_programs`, no CPU is idle, they use"
+    " half of them, and the OSD's threads wait three times as long as they run; `other_vms`, they"
+    " take 20 % of the CPUs. Or a thread at 95 % of a CPU (a Crimson reactor's own figure counts),"
+    " or two threads ready to run and waiting for one. Without `by`, it leads only if the OSD also"
+    " does less than 40 % of its best day, or clients of other OSDs wait for it; otherwise it ranks"
+    f" below {causes.CAPACITY}",
     other_ranks=f"{BUSY_RANK} where the OSD does its usual work and no OSD waits for it",
     expr=_EXPR,
 )

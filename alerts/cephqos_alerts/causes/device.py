@@ -3,8 +3,26 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import CauseEvidence, ranked, wanting
+from cephqos_alerts.recording.limited import IO_LIMIT
 from cephqos_base import causes
 from cephqos_base.recorded import PerOsd
+from cephqos_base.series import OSD, OSD_CLASS
+
+# An OSD at its I/O limit that does what it always did: that explains more than a capacity does.
+LIMITED_RANK: Final = 45
+
+_LIMITED: Final = f"max by ({OSD}) ({PerOsd.IO_LIMIT_REACHED})"
+
+
+def _by_limit(condition: str, rank: int) -> str:
+    return f'label_replace({ranked(wanting(condition), rank)}, "by", "{IO_LIMIT}", "", "")'
+
+
+_EXPR: Final = f"""
+{_by_limit(f"{PerOsd.DEVICE_FAILING} and on ({OSD}) {_LIMITED}", causes.DEVICE.rank)}
+or on ({OSD_CLASS}) {ranked(wanting(PerOsd.DEVICE_FAILING), causes.DEVICE.rank)}
+or on ({OSD_CLASS}) {_by_limit(_LIMITED, LIMITED_RANK)}
+"""
 
 DEVICE: Final = CauseEvidence(
     cause=causes.DEVICE,
@@ -21,9 +39,13 @@ DEVICE: Final = CauseEvidence(
     " serves 60 requests per second, and at most 1,000 per second in a day, is healthy:"
     " earlier sequential work is no evidence. An SSD with less than half of the median"
     " capacity is of a slower kind, and is not compared with others below 0.24 s. Slow commits"
-    " do not count while the threads that commit spend half of their time waiting for a CPU",
+    " do not count while the threads that commit spend half of their time waiting for a CPU,"
+    ' or are stopped by a limit. `by="io_limit"` if the OSD\'s container or unit is at 90 % of'
+    " its I/O limit",
     blind="a device that was slow since before the first scrape, in a cluster of fewer than three"
     " such OSDs; a device that is slow but still does its usual work. Flash of a slower kind whose"
     " capacity was never measured looks like a failing device while its reservation is violated",
-    expr=ranked(wanting(PerOsd.DEVICE_FAILING), causes.DEVICE.rank),
+    by=True,
+    other_ranks=f"{LIMITED_RANK} where the OSD is at its I/O limit and does its usual work",
+    expr=_EXPR,
 )

@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import CauseEvidence, ranked
+from cephqos_alerts.recording.limited import OF_HOST
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
@@ -25,7 +26,8 @@ label_replace(
       > @immediate_share@ * {PerOsd.DELIVERED_OPS}
     )
     and on ({OSD}) ({PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS})
-    unless on ({OSD_CLASS}) {PerClass.AWAY},
+    unless on ({OSD_CLASS}) {PerClass.AWAY}
+    unless on ({OSD}) max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@]),
   "by", "{IMMEDIATE}", "", ""
 )
 """
@@ -35,7 +37,7 @@ REPLICA_WRITES: Final = CauseEvidence(
     means="Replica writes fill the OSD. The scheduler lets them go first.",
     seen="the OSD delivers more than two thirds of its capacity, replica writes are more than 30 %"
     " of it, and without them the class would have got its effective reservation; its"
-    " clients do not wait elsewhere",
+    " clients do not wait elsewhere, and no other programs take the host's CPUs",
     blind="never given under WPQ, which has no capacity; pushes of recovery are immediate too in"
     " the early model",
     expr=ranked(_FULL, causes.REPLICA_WRITES.rank),

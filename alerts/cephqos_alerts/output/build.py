@@ -13,6 +13,7 @@ from cephqos_alerts.recording.across import ACROSS, KINDS
 from cephqos_alerts.recording.capacity import UNDERSTATED
 from cephqos_alerts.recording.demand import DEMAND
 from cephqos_alerts.recording.failing import FINDINGS
+from cephqos_alerts.recording.limited import LIMITED
 from cephqos_alerts.recording.reservations import HISTORY, RESERVATIONS, VIOLATION, WORK
 from cephqos_alerts.recording.rollups import ROLLUPS
 from cephqos_alerts.rules.render import to_text
@@ -32,6 +33,7 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         DEMAND,
         VIOLATION,
         ACROSS,
+        LIMITED,
         FINDINGS,
         UNDERSTATED,
         CAUSE,

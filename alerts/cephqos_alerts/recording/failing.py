@@ -6,6 +6,7 @@ All of it is recorded only where it is so: on a healthy cluster these rules look
 from typing import Final
 
 from cephqos_alerts.recording.across import DEVICE_PLACES, DevicePlace
+from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.wanting import WANTING
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
@@ -27,6 +28,7 @@ def _waits_for_cpu(place: str) -> str:
         > on ({OSD}, instance)
         (@waits_for_cpu@ * sum by ({OSD}, instance) (rate({seconds}[@rate@])))
       )
+      or on ({OSD}) {PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}
     )
     """
 
@@ -135,6 +137,7 @@ _FAILING: Final = (
         0 * (
           {PerOsd.THREAD_CEILING} > @thread_ceiling@
           or on ({OSD}) {PerOsd.CPU_WAITING} > @cpu_waiting@
+          or on ({OSD}) max by ({OSD}) ({PerOsd.CPU_DENIED})
         ) + 1
         """,
     ),

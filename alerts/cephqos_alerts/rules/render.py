@@ -36,6 +36,7 @@ DASHBOARDS: Final[Mapping[str, str]] = {
     "osd": f"{dashboards.OSD}?{_CLUSTER}var-osd={{{{ $labels.ceph_daemon }}}}&",
     "cluster": f"{dashboards.OVERVIEW}?{_CLUSTER}",
     "background": f"{dashboards.BACKGROUND}?{_CLUSTER}",
+    "cpu": f"{dashboards.CPU}?{_CLUSTER}",
     "exporter": f"{dashboards.EXPORTER}?",
 }
 # What a link shows before the notification, and how much room it leaves after it, in seconds.

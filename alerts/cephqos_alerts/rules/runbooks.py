@@ -11,6 +11,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosReservationViolated",
         "CephQosReservationViolatedRepeatedly",
         "CephQosReplicaSlow",
+        "CephQosHostCpuTaken",
         "CephQosReservationViolatedClusterWide",
         "CephQosPolicyTargetViolated",
     ),

@@ -61,6 +61,13 @@ class Thresholds(Bounds):
     collapsed: float = 0.4  # of the most that was delivered in a day
     thread_ceiling: float = 0.95
     cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU
+    throttled: float = 0.2  # of the periods of a CPU limit, in which it was used up
+    memory_pressure: float = 0.2  # of the time a thread waits for memory
+    at_io_limit: float = 0.9  # of it: requests come in bursts, so it is never reached exactly
+    host_full: float = 0.9  # of the CPUs of a host, used or stolen
+    taken: float = 0.5  # of the CPUs of a host, by other programs than its OSDs
+    stolen: float = 0.2  # of the CPUs of a host, by other virtual machines
+    starved: float = 3  # times as long as an OSD's threads run, they wait for a CPU
     waits_for_cpu: float = 0.5  # of the time of commits or reads that their threads wait for a CPU
     own_store: float = 0.3  # of a client write: below, the time is spent elsewhere
     partly_own_store: float = 0.42  # the same, where an OSD is seen to hold up others

@@ -122,6 +122,73 @@ _PLACES = (
     ),
 )
 
+_NO_LIMIT = "No OSD has such a limit, or the collector cgroup is off."
+
+_LIMITS = (
+    lines(
+        About(
+            title="Hosts: CPU used",
+            reads="Time of all CPUs that programs used or other virtual machines took.",
+            empty="The collector host is off.",
+            width=8,
+        ),
+        cpu.HOSTS,
+        look=Look(unit=Unit.RATIO, minimum=0),
+    ),
+    lines(
+        About(
+            title="Hosts: CPUs taken from OSDs",
+            reads="CPUs that other programs or virtual machines use while no CPU is idle.",
+            empty=f"No host is short of CPU for other programs. {NO_RULES}",
+            width=8,
+        ),
+        cpu.TAKEN,
+        look=Look(unit=Unit.CPUS, minimum=0),
+    ),
+    lines(
+        About(
+            title="Hosts: pressure",
+            reads="Time in which a thread of the host waited for CPU, memory or I/O.",
+            empty="The kernel does not count pressure (PSI), or the collector host is off.",
+            width=8,
+        ),
+        cpu.HOST_PRESSURE,
+        look=Look(unit=Unit.RATIO, minimum=0),
+    ),
+    lines(
+        About(
+            title="OSDs stopped by a CPU limit",
+            reads="Periods in which the CPU limit of a container or unit was used up. Above 20 % "
+            "the cause of a violation is cpu.",
+            empty=_NO_LIMIT,
+            width=8,
+        ),
+        cpu.THROTTLED,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="Memory used of the limit",
+            reads="At 100 % memory is reclaimed, or a process is killed.",
+            blind="file cache counts as used.",
+            empty=_NO_LIMIT,
+            width=8,
+        ),
+        cpu.MEMORY,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="OSDs: pressure",
+            reads="Time in which a thread of the OSD's container waited for CPU, memory or I/O.",
+            empty="Needs cgroup version 2 with PSI, and the collector cgroup.",
+            width=8,
+        ),
+        cpu.PRESSURE,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+    ),
+)
+
 _CRIMSON = (
     lines(
         About(
@@ -161,6 +228,7 @@ BOARD = Board(
     about="Which threads are at their ceiling, who waits for a CPU, and where do OSDs run?",
     rows=(
         BoardRow("CPU time", _TIME),
+        BoardRow("Hosts and limits of containers", _LIMITS),
         BoardRow("Placement", _PLACES),
         BoardRow("Reactors of Crimson OSDs", _CRIMSON, collapsed=True),
     ),

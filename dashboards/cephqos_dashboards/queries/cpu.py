@@ -3,8 +3,15 @@
 from functools import partial
 from typing import Final
 
-from cephqos_base.recorded import PerOsd
-from cephqos_base.series import CrimsonSeries, PlacementSeries, ThreadsSeries
+from cephqos_base.recorded import PerHost, PerOsd
+from cephqos_base.series import (
+    CgroupSeries,
+    CrimsonSeries,
+    DaemonSeries,
+    HostSeries,
+    PlacementSeries,
+    ThreadsSeries,
+)
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     DETAIL,
@@ -88,6 +95,53 @@ CPUS: Final = (
 STRATEGY: Final = PanelQuery(
     f"count by (strategy) (max by (instance, strategy) ({PlacementSeries.STRATEGY}) == 1)",
     "{{strategy}}",
+)
+THROTTLED: Final = PanelQuery(
+    top(
+        f"{_rate(CgroupSeries.CPU_THROTTLED_PERIODS, 'ceph_daemon')}"
+        f" / {_rate(CgroupSeries.CPU_PERIODS, 'ceph_daemon')}",
+        "ceph_daemon",
+    ),
+    "{{ceph_daemon}}",
+)
+MEMORY: Final = PanelQuery(
+    top(
+        f"max by (ceph_daemon) ({CgroupSeries.MEMORY_USED_BYTES}{{{DETAIL}}})"
+        f" / max by (ceph_daemon) ({CgroupSeries.MEMORY_LIMIT_BYTES}{{{DETAIL}}})",
+        "ceph_daemon",
+    ),
+    "{{ceph_daemon}}",
+)
+PRESSURE: Final = PanelQuery(
+    top(_rate(CgroupSeries.PRESSURE_SECONDS, "ceph_daemon, resource"), "ceph_daemon, resource"),
+    "{{ceph_daemon}} {{resource}}",
+)
+# Hosts have no label of a cluster: those with an OSD of it.
+_ITS_HOSTS: Final = f"and on (instance) group by (instance) ({DaemonSeries.UP}{{{DETAIL}}})"
+HOSTS: Final = PanelQuery(
+    f"""
+    sum by (instance) (rate({HostSeries.CPU_SECONDS}[$__rate_interval]))
+    / on (instance) max by (instance) ({HostSeries.CPUS}) {_ITS_HOSTS}
+    and on (instance) topk({TOP}, sum by (instance)
+      (rate({HostSeries.CPU_SECONDS}[$__range] @ end())))
+    """,
+    "{{instance}}",
+)
+TAKEN: Final = PanelQuery(
+    f"""
+    max by (instance, by) ({PerHost.CPUS_TAKEN}) {_ITS_HOSTS}
+    and on (instance, by) topk({TOP}, max by (instance, by)
+      (max_over_time({PerHost.CPUS_TAKEN}[$__range] @ end())))
+    """,
+    "{{instance}} by {{by}}",
+)
+HOST_PRESSURE: Final = PanelQuery(
+    f"""
+    max by (instance, resource) (rate({HostSeries.PRESSURE_SECONDS}[$__rate_interval])) {_ITS_HOSTS}
+    and on (instance, resource) topk({TOP}, max by (instance, resource)
+      (rate({HostSeries.PRESSURE_SECONDS}[$__range] @ end())))
+    """,
+    "{{instance}} {{resource}}",
 )
 _SHARD: Final = "ceph_daemon, shard"
 REACTORS: Final = PanelQuery(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -62,11 +63,27 @@ _FAMILIES: Final[Mapping[str, tuple[FamilyType, str]]] = {
         "Processes killed because the memory limit was reached. A container that is started again "
         "begins at 0.",
     ),
+    CgroupSeries.IO_OPS: (
+        "counter",
+        "Requests of the cgroup that has an I/O limit, to the limited device, before they are "
+        "merged. Absent where requests are not limited.",
+    ),
+    CgroupSeries.IO_BYTES: (
+        "counter",
+        "Bytes of the cgroup that has an I/O limit, from or to the limited device. Absent where "
+        "bytes are not limited.",
+    ),
     CgroupSeries.PRESSURE_SECONDS: (
         "counter",
         "Time in which at least one thread of the OSD's cgroup waited for a resource (PSI). Needs "
         "cgroup version 2.",
     ),
+}
+
+
+_V1_IO_COUNTERS: Final = {
+    "iops": "blkio.throttle.io_serviced_recursive",
+    "bps": "blkio.throttle.io_service_bytes_recursive",
 }
 
 
@@ -143,7 +160,7 @@ def _look(state: _CgroupOsd, view: DaemonView) -> None:
         state.text, state.groups = text, find_cgroups(view.host, text)
     limits = read_limits(state.groups)
     fixed = list(_fixed(limits, view.host.sys, state.labels))
-    sources = list(_readable(_sources(state.groups, limits, state.labels)))
+    sources = list(_readable(_sources(state.groups, limits, view.host.sys, state.labels)))
     series = [key for key, _ in fixed] + [key for source in sources for key in source.series]
     state.limits, state.sources = [value for _, value in fixed], sources
     if state.form is None or series != state.series:
@@ -165,15 +182,29 @@ def _fixed(
         yield (CgroupSeries.CPU_LIMIT, labels.base), limits.cpus
     if limits.memory is not None:
         yield (CgroupSeries.MEMORY_LIMIT_BYTES, labels.base), limits.memory
-    for unit, name in (("iops", CgroupSeries.IO_LIMIT_OPS), ("bps", CgroupSeries.IO_LIMIT_BYTES)):
-        for (device, key), limit in sorted(limits.io.items()):
-            kernels_name = device_by_number(sys, device)
-            if key[1:] == unit and kernels_name:
-                op = "read" if key[0] == "r" else "write"
-                yield (name, labels.of("device", kernels_name, "op", op)), limit
+    for name, _, place, _, limit, _ in _limited_io(limits, sys, labels):
+        yield (name, place), limit
 
 
-def _sources(groups: Cgroups, limits: CgroupLimits, labels: Labels) -> Iterator[CounterFile]:
+def _limited_io(
+    limits: CgroupLimits, sys: Path, labels: Labels
+) -> Iterator[tuple[str, str, LabelText, tuple[str, str], int, Path]]:
+    """Each limit of a device: its series, that of its counter, labels, key, limit and cgroup."""
+    for unit, name, counter in (
+        ("iops", CgroupSeries.IO_LIMIT_OPS, CgroupSeries.IO_OPS),
+        ("bps", CgroupSeries.IO_LIMIT_BYTES, CgroupSeries.IO_BYTES),
+    ):
+        for key, (limit, level) in sorted(limits.io.items()):
+            kernels_name = device_by_number(sys, key[0])
+            if key[1][1:] == unit and kernels_name:
+                op = "read" if key[1][0] == "r" else "write"
+                place = labels.of("device", kernels_name, "op", op)
+                yield name, counter, place, key, limit, level
+
+
+def _sources(
+    groups: Cgroups, limits: CgroupLimits, sys: Path, labels: Labels
+) -> Iterator[CounterFile]:
     if limits.cpu_levels:
         yield CounterFile(
             [f"{level}/cpu.stat" for level in limits.cpu_levels],
@@ -197,6 +228,9 @@ def _sources(groups: Cgroups, limits: CgroupLimits, labels: Labels) -> Iterator[
         else:
             yield CounterFile([f"{level}/memory.failcnt"], _one_number, [hits])
             yield CounterFile([f"{level}/memory.oom_control"], _oom_kills, [kills])
+    for _, counter, place, key, _, level in _limited_io(limits, sys, labels):
+        file = "io.stat" if groups.io.v2 else _V1_IO_COUNTERS[key[1][1:]]
+        yield CounterFile([f"{level}/{file}"], partial(_io_done, key), [(counter, place)])
     if groups.pressure is not None:
         for resource in PRESSURE_RESOURCES:
             yield CounterFile(
@@ -233,6 +267,20 @@ def _memory_events(raw: bytes) -> Sequence[float]:
 
 def _oom_kills(raw: bytes) -> Sequence[float]:
     return (_fields(raw)[b"oom_kill"],)
+
+
+def _io_done(key: tuple[str, str], raw: bytes) -> Sequence[float]:
+    """`8:0 Write 12` in version 1, `8:0 rbytes=1 wbytes=2 rios=3 wios=4 ...` in version 2."""
+    device, name = key[0].encode(), key[1]
+    wanted = (name[0] + ("ios" if name[1:] == "iops" else "bytes")).encode() + b"="
+    done = 0
+    for line in raw.splitlines():
+        words = line.split()
+        if words[0] == device and words[1] == (b"Read" if name[0] == "r" else b"Write"):
+            done = int(words[2])
+        elif words[0] == device:
+            done = next((int(it[len(wanted) :]) for it in words if it.startswith(wanted)), done)
+    return (done,)
 
 
 def _one_number(raw: bytes) -> Sequence[float]:

@@ -137,6 +137,17 @@ def test_limits_of_devices_are_named_as_the_kernel_names_them(tree: HostTree, v2
     }
 
 
+def test_what_a_limited_device_did_is_counted_where_the_limit_is(tree: HostTree, v2: Path) -> None:
+    tree.disk("sdb", "8:16")
+    write(v2 / CONTAINER, {"io.stat": "8:16 rbytes=1 wbytes=1 rios=1 wios=1"})
+    done = "8:0 rbytes=7 wbytes=7 rios=7 wios=7\n8:16 rbytes=8 wbytes=9 rios=3 wios=4"
+    write(v2 / POD, {"io.max": "8:16 rbps=500 wbps=max riops=max wiops=120", "io.stat": done})
+    found = shown(tree)
+    assert found['io_ops_total{device="sdb",op="write"}'] == 4
+    assert found['io_bytes_total{device="sdb",op="read"}'] == 8
+    assert len(found) == 4
+
+
 def test_pressure_is_the_cgroups_own(tree: HostTree, v2: Path) -> None:
     files = {f"{name}.pressure": pressure(n) for n, name in enumerate(("cpu", "memory", "io"), 3)}
     write(v2 / CONTAINER, files)
@@ -189,6 +200,8 @@ def test_version_1_shows_the_same(tree: HostTree) -> None:
         },
     )
     write(root / "blkio" / UNIT, {"blkio.throttle.write_iops_device": "8:16 600"})
+    done = {"blkio.throttle.io_serviced_recursive": "8:16 Read 5\n8:16 Write 77\nTotal 82"}
+    write(root / "blkio" / UNIT, done)
     own = {"cgroup.type": "domain", "memory.pressure": pressure(6)}
     write(root / "unified" / UNIT, own)
     assert shown(tree) == {
@@ -201,6 +214,7 @@ def test_version_1_shows_the_same(tree: HostTree) -> None:
         "memory_limit_hits_total{}": 17,
         "memory_oom_kills_total{}": 1,
         'io_limit_ops_per_second{device="sdb",op="write"}': 600,
+        'io_ops_total{device="sdb",op="write"}': 77,
         'pressure_seconds_total{resource="memory"}': 6,
     }
 

@@ -1,0 +1,125 @@
+"""What holds an OSD back from outside: limits of its container or unit, other programs on its host.
+
+All of it is recorded only where it is so.
+"""
+
+from typing import Final
+
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
+from cephqos_base.recorded import PerHost, PerOsd
+from cephqos_base.series import OSD, CgroupSeries, DaemonSeries, HostSeries
+
+# Values of the label `by`.
+CPU_LIMIT: Final = "cpu_limit"
+MEMORY_LIMIT: Final = "memory_limit"
+IO_LIMIT: Final = "io_limit"
+OTHER_PROGRAMS: Final = "other_programs"
+OTHER_VMS: Final = "other_vms"
+# What happens to all OSDs of a host, and is told of the host.
+OF_HOST: Final = f"{OTHER_PROGRAMS}|{OTHER_VMS}"
+# What stops threads that would commit and read.
+OF_THREADS: Final = f"{CPU_LIMIT}|{MEMORY_LIMIT}"
+
+_CPUS: Final = f"max by (instance) ({HostSeries.CPUS})"
+_OSDS_USE: Final = (
+    f'sum by (instance) (rate({DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}[@rate@]))'
+)
+
+
+def _mode(mode: str) -> str:
+    return f'max by (instance) (rate({HostSeries.CPU_SECONDS}{{mode="{mode}"}}[@rate@]))'
+
+
+_FULL: Final = f"""
+(sum by (instance) (max by (instance, mode) (rate({HostSeries.CPU_SECONDS}[@rate@]))))
+> on (instance) (@host_full@ * {_CPUS})
+"""
+
+
+def _denied(by: str, condition: str) -> str:
+    return f'label_replace(0 * max by ({OSD}) ({condition}) + 1, "by", "{by}", "", "")'
+
+
+_THROTTLED: Final = f"""
+max by ({OSD}) (rate({CgroupSeries.CPU_THROTTLED_PERIODS}[@rate@]))
+> on ({OSD}) (@throttled@ * max by ({OSD}) (rate({CgroupSeries.CPU_PERIODS}[@rate@])))
+"""
+_SHORT_OF_MEMORY: Final = f"""
+max by ({OSD}) (rate({CgroupSeries.PRESSURE_SECONDS}{{resource="memory"}}[@rate@]))
+> @memory_pressure@ and on ({OSD}) {CgroupSeries.MEMORY_LIMIT_BYTES}
+"""
+
+
+def _on_such_a_host(by: str) -> str:
+    return f"""
+(({PerOsd.INSTANCE} == 1) and on (instance) {PerHost.CPUS_TAKEN}{{by="{by}"}})
+"""
+
+
+# On any busy host threads wait now and then. Here they do so most of the time.
+_WAITS: Final = (
+    f"and on ({OSD}) ({PerOsd.CPU_WAITING} > on ({OSD}) (@starved@ * {PerOsd.CPU_USED}))"
+)
+
+
+_BY_OP: Final = f"{OSD}, device, op"
+
+
+def _io_limit(limit: str, unit: str, counter: str) -> RecordedSeries:
+    return RecordedSeries(
+        record=PerOsd.IO_LIMIT_REACHED,
+        labels={"unit": unit},
+        comment="I/O limits of a container that are reached.",
+        expr=f"""
+        min by ({OSD}) (
+          {limit}
+          and on ({_BY_OP}) (
+            max by ({_BY_OP}) (rate({counter}[@rate@]))
+            > on ({_BY_OP}) (@at_io_limit@ * max by ({_BY_OP}) ({limit}))
+          )
+        )
+        """,
+    )
+
+
+LIMITED: Final = RuleGroup(
+    name="cephqos-limited",
+    rules=(
+        RecordedSeries(
+            record=PerHost.CPUS_TAKEN,
+            labels={"by": OTHER_PROGRAMS},
+            comment="CPUs that programs other than OSDs use, where they leave no CPU idle.",
+            expr=f"""
+            ({_mode("used")} - on (instance) {_OSDS_USE})
+              > on (instance) (@taken@ * {_CPUS})
+              and on (instance) ({_FULL.strip()})
+            """,
+        ),
+        RecordedSeries(
+            record=PerHost.CPUS_TAKEN,
+            labels={"by": OTHER_VMS},
+            comment="CPUs that other virtual machines use (steal), where no CPU is left idle.",
+            expr=f"""
+            {_mode("steal")} > on (instance) (@stolen@ * {_CPUS})
+              and on (instance) ({_FULL.strip()})
+            """,
+        ),
+        RecordedSeries(
+            record=PerOsd.CPU_DENIED,
+            comment="""
+            Threads that cannot run: a limit stops them, or others run in their place. All OSDs of a
+            host suffer alike from other programs, so peers show nothing; their waiting does. The
+            first that holds is named.
+            """,
+            expr=f"""
+            {_denied(CPU_LIMIT, _THROTTLED.strip())}
+            or on ({OSD}) {_denied(MEMORY_LIMIT, _SHORT_OF_MEMORY.strip())}
+            or on ({OSD})
+            {_denied(OTHER_PROGRAMS, f"{_on_such_a_host(OTHER_PROGRAMS).strip()} {_WAITS}")}
+            or on ({OSD}) {_denied(OTHER_VMS, _on_such_a_host(OTHER_VMS).strip())}
+            """,
+        ),
+        _io_limit(CgroupSeries.IO_LIMIT_OPS, "requests/s", CgroupSeries.IO_OPS),
+        _io_limit(CgroupSeries.IO_LIMIT_BYTES, "bytes/s", CgroupSeries.IO_BYTES),
+    ),
+)

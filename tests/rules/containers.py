@@ -1,0 +1,161 @@
+"""Cases of limits of containers, and of hosts whose CPUs are taken by other programs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .cases import RuleCase, firing, silent
+from .qos import PROVEN, SHORT, SIZE3, SLOW, VIOLATED, osd, violated
+from .series import CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
+
+TAKEN = "CephQosHostCpuTaken"
+_HOST = {"job": "cephqos", "instance": "host1"}
+_OSD0 = {**_HOST, "cluster": CLUSTER, "ceph_daemon": "osd.0"}
+
+
+def _grows(name: str, rate: float, **labels: str) -> Series:
+    return flat(name, f"0+{rate * STEP:g}x160", **labels)
+
+
+def _limited_cpu(throttled: float, cpus: float = 2) -> Series:
+    """An OSD whose CPU limit holds it back in a part of ten periods per second."""
+    name = "cephqos_cgroup_cpu"
+    return merged(
+        flat(f"{name}_limit_cpus", cpus, **_OSD0),
+        _grows(f"{name}_periods_total", 10, **_OSD0),
+        _grows(f"{name}_throttled_periods_total", 10 * throttled, **_OSD0),
+    )
+
+
+def _short_of_memory(seconds: float) -> Series:
+    name = "cephqos_cgroup_pressure_seconds_total"
+    return merged(
+        flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **_OSD0),
+        _grows(name, seconds, resource="memory", **_OSD0),
+    )
+
+
+def _limited_io(limit: float, done: float) -> Series:
+    name, place = "cephqos_cgroup_io", {"device": "sda", "op": "write", **_OSD0}
+    limited = flat(f"{name}_limit_ops_per_second", limit, **place)
+    return merged(limited, _grows(f"{name}_ops_total", done, **place))
+
+
+def _host(cpus: int, used: float, steal: float = 0) -> Series:
+    """Each OSD of these cases uses one CPU."""
+    name = "cephqos_host_cpu_seconds_total"
+    return merged(
+        flat("cephqos_host_cpus", cpus, **_HOST),
+        _grows(name, used, mode="used", **_HOST),
+        _grows(name, steal, mode="steal", **_HOST),
+    )
+
+
+def _three(state: State) -> Sequence[Series]:
+    return [one.series() for one in osds(3, [(5, IDLE), (20, state), (10, IDLE)])]
+
+
+# Full of replica writes, as OSDs look whose threads hardly get a CPU.
+_STARVED = replace(SIZE3, cpu_waiting=12)
+
+
+def _taken(by: str) -> dict[str, str]:
+    place = {"cluster": CLUSTER, "instance": "host1"}
+    return {**place, "severity": "critical", "cause": "cpu", "by": by}
+
+
+def _taken_case(name: str, host: Series, by: str, state: State = _STARVED) -> RuleCase:
+    return RuleCase(
+        name=name,
+        alert=TAKEN,
+        series=merged(*_three(state), host),
+        moments=(silent(10), firing(12, _taken(by)), firing(16, _taken(by)), silent(33))
+        if by
+        else (silent(16),),
+    )
+
+
+_REPLICA_WRITES = violated("warning", "replica_writes", by="immediate")
+
+CASES = [
+    RuleCase(
+        name="a CPU limit that holds an OSD back is critical with cause cpu, by the limit",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _limited_cpu(0.6)),
+        moments=(silent(7), firing(23, violated("critical", "cpu", by="cpu_limit"))),
+    ),
+    RuleCase(
+        name="commits that are slow because a CPU limit stops their thread have no slow device",
+        alert=VIOLATED,
+        series=merged(
+            osd((8, PROVEN), (20, replace(SLOW, device_latency=0.001))), _limited_cpu(0.6)
+        ),
+        moments=(firing(23, violated("critical", "cpu", by="cpu_limit")),),
+    ),
+    RuleCase(
+        name="a CPU limit that is hardly ever reached explains nothing",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _limited_cpu(0.05)),
+        moments=(firing(23, violated("warning", "unknown")),),
+    ),
+    RuleCase(
+        name="a CPU limit that holds back an OSD without demand is no finding",
+        alert=VIOLATED,
+        series=merged(osd((28, IDLE)), _limited_cpu(0.6)),
+        moments=(silent(23),),
+    ),
+    RuleCase(
+        name="an OSD that waits for memory under a memory limit is critical",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _short_of_memory(0.5)),
+        moments=(firing(23, violated("critical", "cpu", by="memory_limit")),),
+    ),
+    RuleCase(
+        name="a little pressure of memory explains nothing",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _short_of_memory(0.05)),
+        moments=(firing(23, violated("warning", "unknown")),),
+    ),
+    RuleCase(
+        name="a device that is slow because of an I/O limit is critical, by the limit",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SLOW)), _limited_io(212, 211)),
+        moments=(firing(23, violated("critical", "device", by="io_limit")),),
+    ),
+    RuleCase(
+        name="a device that is slow far below its I/O limit is slow itself",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SLOW)), _limited_io(10_000, 211)),
+        moments=(firing(23, violated("critical", "device")),),
+    ),
+    RuleCase(
+        name="an OSD at its I/O limit that does what it always did is critical, by the limit",
+        alert=VIOLATED,
+        series=merged(osd((28, SHORT)), _limited_io(1050, 1050)),
+        moments=(firing(23, violated("critical", "device", by="io_limit")),),
+    ),
+    _taken_case(
+        "other programs that take a host's CPUs are told once", _host(8, 7.9), "other_programs"
+    ),
+    _taken_case(
+        "other virtual machines that take a host's CPUs are told once",
+        _host(8, 4.5, 3.2),
+        "other_vms",
+    ),
+    _taken_case(
+        "OSDs that use up their host themselves have no other program to blame", _host(4, 3.9), ""
+    ),
+    _taken_case("a host with room has no program to blame", _host(16, 12), ""),
+    _taken_case("threads that hardly wait are not short of CPU", _host(8, 7.9), "", SIZE3),
+    RuleCase(
+        name="replica writes are not blamed where other programs take the CPUs",
+        alert=VIOLATED,
+        series=merged(*_three(_STARVED), _host(8, 7.9)),
+        moments=(silent(13), silent(20)),
+    ),
+    RuleCase(
+        name="replica writes are blamed where other programs leave room",
+        alert=VIOLATED,
+        series=merged(osd((5, IDLE), (20, SIZE3)), _host(8, 7.9)),
+        moments=(firing(16, _REPLICA_WRITES),),
+    ),
+]
