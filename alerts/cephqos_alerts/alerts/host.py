@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.alerts.known import BY
 from cephqos_alerts.recording.limited import CPU_LIMIT, IO_LIMIT, MEMORY_LIMIT, OF_HOST, OTHER_VMS
 from cephqos_alerts.rules.rule import NOW, Alert, FirstCommand
 from cephqos_base import causes
@@ -16,13 +17,13 @@ def _limit(by: str, what: str, series: str, text: str) -> str:
     return (
         f'{{{{ if eq $labels.by "{by}" }}}}{{{{ $labels.ceph_daemon }}}} is limited by its'
         f" container's {what} limit"
-        f"{{{{ with {of_it} }}}}{{{{ with . | first }}}} of {text}{{{{ end }}}}{{{{ end }}}}."
+        f"{{{{ with {of_it} }}}}{{{{ with . | first }}}} of {text}{{{{ end }}}}{{{{ end }}}}. "
         "{{ end }}"
     )
 
 
 # The first sentence of an alert on an OSD.
-LIMITED_BY: Final = "\n".join(
+LIMITED_BY: Final = "".join(
     (
         _limit(CPU_LIMIT, "CPU", CgroupSeries.CPU_LIMIT, '{{ .Value | printf "%.3g" }} CPUs'),
         _limit(
@@ -71,7 +72,7 @@ HOST_CPU_TAKEN: Final = Alert(
     dashboard="cpu",
     labels={"cause": causes.CPU.name},
     summary="{{ $labels.instance }}: clients of {{ $value }} OSDs wait, others take its CPUs"
-    " (cause: cpu by {{ $labels.by }})",
+    f" (cause: cpu{BY})",
     description=f"""
     {_OTHERS}{_TAKEN}{_OF_CPUS}. Clients of {{{{ $value }}}} OSDs of this host get less than their
     reservation, and the threads of these OSDs wait for a CPU.

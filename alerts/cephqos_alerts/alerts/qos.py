@@ -98,8 +98,8 @@ _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
 _SHORT_DESCRIPTION: Final = f"""
-{LIMITED_BY}
-{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not get its
+{LIMITED_BY}{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not
+get its
 reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
 """
 
