@@ -66,7 +66,7 @@ HOST_CPU_TAKEN: Final = Alert(
     """,
     urgency=NOW,
     where="exporter",
-    likely="cpu by {{ $labels.by }}",
+    likely=f"cpu{BY}",
     first=FirstCommand(line="top -b -n 1", on="host"),
     held="hold",
     dashboard="cpu",
