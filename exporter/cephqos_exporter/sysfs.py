@@ -116,6 +116,7 @@ class OsdDevice:
 
     role: str  # block, db, wal; journal
     device: str
+    in_file: bool = False  # the OSD has a file there, and the rest of the device is others'
 
 
 # Where OSDs keep their data, should the daemon's own view not be readable.
@@ -204,9 +205,11 @@ def _devices_in(
     if "current" in names:  # FileStore: its data are files here
         roles.insert(0, ("current", "block"))
     for name, role in roles:
-        device = _device_of(host, root, f"{directory}/{name}", pid)
+        path = _target(host, root, f"{directory}/{name}")
+        device = _device_at(host, root, path, pid)
         if device:
-            yield OsdDevice(role, device)
+            in_file = not path.startswith("/dev/") and _on_host(host, root, path).is_file()
+            yield OsdDevice(role, device, in_file)
 
 
 def _role(name: str) -> str | None:
@@ -216,14 +219,19 @@ def _role(name: str) -> str | None:
     return "block" if len(parts) == 3 and parts[0] == "block" and parts[2].isdigit() else None
 
 
-def _device_of(host: Host, root: str, path: str, pid: int | None) -> str | None:
-    """The block device at `path`, or the one whose file system holds that file."""
+def _target(host: Host, root: str, path: str) -> str:
+    """Where a link leads, through links."""
     for _ in range(_LINK_LIMIT):
         try:
             target = _on_host(host, root, path).readlink()
         except OSError:
             break
         path = os.path.normpath(PurePosixPath(path).parent / target)
+    return path
+
+
+def _device_at(host: Host, root: str, path: str, pid: int | None) -> str | None:
+    """The block device at `path`, or the one whose file system holds that file."""
     try:
         status = _on_host(host, root, path).stat()
     except OSError:
@@ -249,7 +257,7 @@ def _file_system_device(host: Host, path: str, root: str, pid: int | None) -> st
     mount = mount_of(path, _mounts(host, pid)) if pid else None
     numbers = [mount.device] if mount else []
     if mount and mount.device.startswith("0:") and mount.source.startswith("/dev/"):
-        return _device_of(host, root, mount.source, None)
+        return _device_at(host, root, _target(host, root, mount.source), None)
     if not numbers:
         try:
             numbers = [_number(Path(root + path).stat().st_dev)]

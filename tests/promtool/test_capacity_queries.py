@@ -11,27 +11,24 @@ from tests.recorded import RELEASES
 from tests.release_tools import tool
 
 from cephqos_base.recorded import PerOsd
-from cephqos_base.series import DisksSeries, QosSeries
+from cephqos_base.series import QosSeries
 from cephqos_doctor.capacity.series import NOW, range_queries
 
 STEPS = 260  # of 15 s: more than an hour
 OF_0 = {"cluster": "c1", "ceph_daemon": "osd.0"}
 OF_1 = {"cluster": "c1", "ceph_daemon": "osd.1"}
-DISK = {"layer": "disk", "role": "block", "device": "sda", "op": "write", "instance": "h"}
 
 
 def _selector(name: str, labels: Mapping[str, str]) -> str:
     return f"{name}{{{','.join(f'{key}={json.dumps(it)}' for key, it in labels.items())}}}"
 
 
-# osd.0 lies on LVM, osd.1 on a whole disk. Twice the exporters, as of a pair.
+# Twice the exporters, as of a pair.
 SERIES = {
     _selector(PerOsd.DELIVERED_OPS, OF_0): f"100x{STEPS - 10} 900x10",
     _selector(PerOsd.DELIVERED_OPS, OF_1): f"50x{STEPS}",
     _selector(PerOsd.DEVICE_REQUESTS_RATE, OF_0): f"300x{STEPS}",
     _selector(PerOsd.SATURATED_OPS, OF_0): f"_x{STEPS - 9} 800x4 1000x4",
-    _selector(DisksSeries.OPS, OF_0 | DISK): f"0+15000x{STEPS}",
-    _selector(DisksSeries.OPS, OF_1 | DISK): f"0+1500x{STEPS}",
     _selector(QosSeries.DELIVERED_OPS, OF_0 | {"instance": "a"}): f"0+1500x{STEPS}",
     _selector(QosSeries.DELIVERED_OPS, OF_0 | {"instance": "b"}): f"0+1500x{STEPS}",
     _selector(QosSeries.CAPACITY_OPS, OF_0 | {"instance": "a"}): f"2000x{STEPS}",
@@ -40,7 +37,7 @@ SERIES = {
 RULES, RAW = range_queries(3600, rules=True), range_queries(3600, rules=False)
 EXPECTED = {
     RULES["delivered"]: [(OF_0, 900), (OF_1, 50)],
-    RULES["requests"]: [(OF_0, 300), (OF_1, 100)],
+    RULES["requests"]: [(OF_0, 300)],
     RULES["saturated"]: [(OF_0, 900)],
     RULES["saturated_samples"]: [(OF_0, 10)],
     RULES["cpu_samples"]: [],

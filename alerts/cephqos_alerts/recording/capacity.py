@@ -19,12 +19,9 @@ from cephqos_base.series import (
 
 
 def _of_device(counter: str, window: str) -> str:
-    """The rate of the busiest device that the OSD opens. A whole disk is shown as `disk` only."""
-    layers = (f'rate({counter}{{layer="{layer}"}}[@{window}@])' for layer in ("osd", "disk"))
-    return (
-        f"max by ({OSD}) (sum by ({OSD}, instance, device)"
-        f" ({f' or on ({OSD}, role) '.join(layers)}))"
-    )
+    """The rate of the busiest device that the OSD opens."""
+    rate = f'rate({counter}{{layer="osd"}}[@{window}@])'
+    return f"max by ({OSD}) (sum by ({OSD}, instance, device) ({rate}))"
 
 
 # For how much of the time the device, commits, reads and the busiest thread are at work: their sum,

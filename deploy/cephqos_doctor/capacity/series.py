@@ -11,7 +11,6 @@ from cephqos_base.series import (
     OSD,
     OSD_CLASS,
     DaemonSeries,
-    DisksSeries,
     QosSeries,
 )
 from cephqos_base.units import duration
@@ -59,15 +58,10 @@ def range_queries(step: float, rules: bool) -> Mapping[str, str]:
     piece, every = duration(step), duration(min(step, _RAW_SECONDS))
     window = duration(_RAW_SECONDS)
     if rules:
-        found = {
+        return {
             name: f"max by ({OSD}) ({how}_over_time({series}[{piece}]))"
             for name, (how, series) in _FIELDS.items()
         }
-        # The rules look at what lies on a disk (LVM, a partition); an OSD may open the disk itself.
-        whole = f'rate({DisksSeries.OPS}{{layer="disk"}}[{window}])'
-        whole = f"max by ({OSD}) (sum by ({OSD}, instance, device) ({whole}))"
-        found["requests"] += f" or max_over_time(({whole})[{piece}:{every}])"
-        return found
     rate = f"max by ({OSD}) (rate({QosSeries.DELIVERED_OPS}[{window}]))"
     return {"delivered": f"max_over_time(({rate})[{piece}:{every}])"}
 

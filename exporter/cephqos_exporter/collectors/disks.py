@@ -1,6 +1,6 @@
 """disks: all that the kernel counts for the devices an OSD lives on, and their queue settings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -103,7 +103,7 @@ class DisksCollector(
 ):
     """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
 
-    A disk that the OSD opens itself shows as `disk` only. `devices_interval` and `queue_interval`:
+    A disk that the OSD opens itself shows as `osd` only. `devices_interval` and `queue_interval`:
     the seconds between reads of the disks beneath and of queue settings.
     """
 
@@ -175,7 +175,7 @@ class DisksCollector(
                     osd.devices_read = None  # the daemon has not said where: ask in the next scrape
                 return
             osd.missing, osd.lookup = "", None
-        wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self.layers]
+        wanted = _layered(view.host, osd.devices, self.layers)
         if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
             osd.rows = [_Row(*row, view.labels) for row in wanted]
             osd.queues_read = None
@@ -200,15 +200,19 @@ def _osd_data(config: Any) -> str:
     return value if isinstance(value, str) and value.startswith("/") else ""
 
 
-def _layered(host: Host, devices: Iterable[OsdDevice]) -> list[tuple[str, str, str]]:
+def _layered(
+    host: Host, devices: Iterable[OsdDevice], layers: Collection[str]
+) -> list[tuple[str, str, str]]:
     """(role, layer, device) for what the OSD opens and for the disks beneath, each once."""
     rows: dict[tuple[str, str, str], None] = {}
     for item in devices:
-        disks = disks_under(host, item.device)
-        if disks != (item.device,):
+        # A file is the OSD's own, and the device that holds it is not.
+        own = "osd" in layers and not item.in_file
+        if own:
             rows[item.role, "osd", item.device] = None
-        for disk in disks:
-            rows[item.role, "disk", disk] = None
+        for disk in disks_under(host, item.device) if "disk" in layers else ():
+            if disk != item.device or not own:
+                rows[item.role, "disk", disk] = None
     return list(rows)
 
 

@@ -137,7 +137,7 @@ def test_a_whole_disk_that_the_osd_opens_shows_once(tree: HostTree) -> None:
     tree.disk("nvme1n1", "259:1")
     tree.data_directory(PID, DATA, {"block": "/dev/nvme1n1"})
     assert places(samples(DisksCollector().collect(view(tree)))) == {
-        'role="block",layer="disk",device="nvme1n1"'
+        'role="block",layer="osd",device="nvme1n1"'
     }
 
 
@@ -208,7 +208,7 @@ def test_filestore_has_its_mount_and_its_journal(tree: HostTree) -> None:
     assert places(samples(DisksCollector().collect(view(tree)))) == {
         'role="block",layer="osd",device="sdd1"',
         'role="block",layer="disk",device="sdd"',
-        'role="journal",layer="disk",device="nvme0n1"',
+        'role="journal",layer="osd",device="nvme0n1"',
     }
 
 
@@ -218,8 +218,8 @@ def test_a_second_device_of_seastore_is_one_more_block_device(tree: HostTree) ->
     links = {"block": "/dev/nvme0n1", "block.HDD.1": "/dev/sde", "block.tmp": "/dev/null"}
     tree.data_directory(PID, DATA, links)
     assert places(samples(DisksCollector().collect(view(tree)))) == {
-        'role="block",layer="disk",device="nvme0n1"',
-        'role="block",layer="disk",device="sde"',
+        'role="block",layer="osd",device="nvme0n1"',
+        'role="block",layer="osd",device="sde"',
     }
 
 
@@ -231,7 +231,7 @@ def test_a_data_directory_of_the_host_serves_where_the_daemons_own_view_does_not
     directory.mkdir(parents=True)
     (directory / "block").symlink_to("/dev/sdb")
     collector = DisksCollector(data_dirs=(f"{tmp_path}/lib/{{cluster}}/osd.{{id}}",))
-    expected = {'role="block",layer="disk",device="sdb"'}
+    expected = {'role="block",layer="osd",device="sdb"'}
     assert places(samples(collector.collect(view(tree)))) == expected
     collector = DisksCollector(data_dirs=(f"{tmp_path}/lib/{{cluster}}/osd.{{id}}",))
     assert places(samples(collector.collect(view(tree, pid=None)))) == expected
@@ -420,6 +420,6 @@ def test_a_file_on_this_machine_leads_to_a_device_of_proc_diskstats(tmp_path: Pa
         pytest.skip(f"{tmp_path} is on a file system without a block device")
     expected = device_by_number(real.sys, f"{os.major(number)}:{os.minor(number)}")
     assert expected is not None
-    assert found == [OsdDevice("block", expected)]
+    assert found == [OsdDevice("block", expected, in_file=True)]
     names = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
     assert {expected, *disks_under(real, expected)} <= names

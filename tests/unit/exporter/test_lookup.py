@@ -98,4 +98,4 @@ def test_a_data_directory_that_does_not_answer_costs_its_own_figures(
             found = samples(collector.collect(view(tree.host, 1010.0, replies=REPLIES)))
             break
         sleep(0.01)
-    assert any('role="block",layer="disk",device="sda"' in series for series in found)
+    assert any('role="block",layer="osd",device="sda"' in series for series in found)
