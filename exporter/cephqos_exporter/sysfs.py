@@ -73,12 +73,9 @@ def _directly_under(host: Host, device: str) -> list[str]:
         return [node.resolve().parent.name]
     backing = read_text(node / "loop" / "backing_file") or ""
     if backing.startswith("/dev/"):  # a loop device over a block device
-        below = _device_of(host, "", backing, None)
+        below = _device_at(host, "", _target(host, "", backing), None)
         return [below] if below else []
     if backing:
-        name = backing.removeprefix("/dev/")
-        if name != backing and (host.sys / "class" / "block" / name).is_dir():
-            return [name]  # on a device, not on a file
         below = _file_system_device(host, backing.removesuffix(" (deleted)"), "", pid=1)
         return [below] if below else []
     try:

@@ -83,7 +83,7 @@ def failed(page: str, osd: str = "osd.0") -> list[str]:
     found = re.findall(
         rf'^cephqos_collector_success{{.*"{osd}".*collector="(\w+)"}} 0$', page, re.M
     )
-    return [name for name in found if name not in ("threads", "disks", "placement")]
+    return [name for name in found if name not in ("threads", "disks", "placement", "cgroup")]
 
 
 def logger(
