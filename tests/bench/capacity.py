@@ -218,7 +218,7 @@ def _print(rows: Iterable[Row]) -> None:
 
 
 def table(rows: list[Row]) -> str:
-    """As docs/operate/capacity.md has it."""
+    """As docs/internals/measured.md has it."""
     lines = [
         "| capacity set to | measured | error: median | error: worst | verdict right |"
         " idle OSD refused | slow OSD found | alert |",
