@@ -34,6 +34,7 @@ def counter(target: dict[str, str], **more: str) -> tuple[str, dict[str, str], s
     return steady("ceph_osd_op_w", {"ceph_daemon": "osd.1"} | target | more)
 
 
+UNKNOWN = {"ceph_daemon": "osd.1", "cluster": A, "collector": "mclock", "what": "class"}
 INFO = steady("cephqos_exporter_build_info", ON)
 THEIR_OWN = counter(CEPHS)
 EVERY = {name: getattr(queries, name) for name in dir(queries) if name.isupper()}
@@ -84,6 +85,14 @@ CASES: dict[str, tuple[Series, Answers]] = {
     "a label that hides another": (
         [osd(ON, exported_ceph_daemon="osd.1"), osd(ALSO, B, exported_cluster=B)],
         {"LABEL_TAKEN": [(ON, 1), (ALSO, 1)]},
+    ),
+    "replies that are not understood": (
+        [("cephqos_collector_not_understood_total", UNKNOWN | ON, f"0+1x{STEPS}")],
+        {"NOT_UNDERSTOOD": [(UNKNOWN | {"instance": ON["instance"]}, 40)]},
+    ),
+    "replies that were not understood yesterday": (
+        [("cephqos_collector_not_understood_total", UNKNOWN | ON, f"7x{STEPS}")],
+        {},
     ),
     "an exporter that was scraped once a minute": (
         [("up", ON, " ".join(["1", *(["_ _ _ 1"] * (STEPS // 4))]))],
