@@ -106,6 +106,13 @@ def add_options(parser: Parser) -> None:
         )
         for option in known:
             add_flag(action, option)
+        if name == "cluster":
+            action.add_argument(
+                "--try-powers",
+                action="store_true",
+                help="also try five commands that the key should not allow; they change nothing,"
+                " and the audit log shows them",
+            )
         _add_json(action, run)
     text = "a Prometheus: targets, intervals, rules, double scraping; Grafana's dashboards"
     action = actions.add_parser("prometheus", help=text, description=text)
@@ -170,7 +177,8 @@ def file_of(
 async def _cluster(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments, _CLUSTER_OPTIONS)
     cluster_options.check(settings)
-    facts = await cluster_facts.gather(cluster_options.connection_of(settings))
+    connection = cluster_options.connection_of(settings)
+    facts = await cluster_facts.gather(connection, try_powers=arguments.try_powers)
     return _tell(diagnose("cluster", CLUSTER_CHECKS, facts), arguments)
 
 

@@ -65,17 +65,19 @@ class ClusterFacts:
     denied: tuple[str, ...] = ()  # caps that are missing
     powers: tuple[str, ...] = ()  # what the key can do besides
     unasked: tuple[str, ...] = ()  # of these powers: nobody to ask, or a silent monitor
+    powers_tried: bool = True
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def gather(connection: ClusterAccess) -> ClusterFacts:
-    """Ask; nothing is changed."""
-    facts = ClusterFacts(name=connection.name)
+async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts:
+    """Ask; nothing is changed. The audit log shows the powers that are tried."""
+    facts = ClusterFacts(name=connection.name, powers_tried=try_powers)
+    tried = POWERS if try_powers else ()
     async with MonClient(connection) as client:
         try:
             facts, osds = await _needed(client, facts)
-            found = {power.what: await _may(client, power, facts, osds) for power in POWERS}
+            found = {power.what: await _may(client, power, facts, osds) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
             return replace(facts, failure=str(exc), bindings_missing=missing)

@@ -82,6 +82,8 @@ def _not_asked(facts: ClusterFacts) -> str:
     """Powers that were found are told, whatever the others are."""
     if facts.powers:
         return ""
+    if not facts.powers_tried:
+        return "needs --try-powers"
     if facts.failure:
         return "the connection was lost"
     return f"whether the key can {' or '.join(facts.unasked)}" if facts.unasked else ""

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import pytest
 
-from cephqos_doctor import cluster_facts
+from cephqos_doctor import cluster_facts, key
 from cephqos_doctor.cli import CLUSTER_CHECKS
-from cephqos_doctor.cluster_facts import POWERS, ClusterFacts
+from cephqos_doctor.cluster_facts import NEEDED, POWERS, ClusterFacts
+from cephqos_doctor.finding import diagnose
 from cephqos_exporter.ceph.monclient import ClusterAccess, ClusterSilent, CommandFailed
 
 from .doctor_facts import found
@@ -59,11 +60,20 @@ def a_minimal_key(target: str, prefix: str, *, status: Any = ACTIVE, dump: Any =
 
 
 async def looked_at(
-    monkeypatch: pytest.MonkeyPatch, answer: Answer
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, *, try_powers: bool = True
 ) -> tuple[ClusterFacts, StandIn]:
     stand_in = StandIn(answer)
     monkeypatch.setattr(cluster_facts, "MonClient", stand_in)
-    return await cluster_facts.gather(ClusterAccess(conf="x", name="client.cephqos")), stand_in
+    access = ClusterAccess(conf="x", name="client.cephqos")
+    return await cluster_facts.gather(access, try_powers=try_powers), stand_in
+
+
+async def test_what_no_role_needs_is_not_sent_unless_one_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts, stand_in = await looked_at(monkeypatch, a_minimal_key, try_powers=False)
+    assert {prefix for _, prefix in stand_in.asked} == {query.prefix for query, _ in NEEDED}
+    assert ("caps-minimal", "needs --try-powers") in diagnose("it", key.CHECKS, facts).skipped
 
 
 async def test_a_minimal_key_is_fine_whichever_osds_there_are(
