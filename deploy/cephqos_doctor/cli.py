@@ -114,6 +114,11 @@ def add_options(parser: Parser) -> None:
                 " and the audit log shows them",
             )
         _add_json(action, run)
+    _add_prometheus(actions)
+    _add_dump(actions)
+
+
+def _add_prometheus(actions: Any) -> None:
     text = "a Prometheus: targets, intervals, rules, double scraping; Grafana's dashboards"
     action = actions.add_parser("prometheus", help=text, description=text)
     action.add_argument("url", help="such as http://localhost:9090")
@@ -135,7 +140,6 @@ def add_options(parser: Parser) -> None:
         " interval of those that are)",
     )
     _add_json(action, _prometheus)
-    _add_dump(actions)
 
 
 def _add_dump(actions: Any) -> None:
