@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.reference import metrics, options, releases, rules
+from tests.reference import files, metrics, options, releases, rules
 
 FOLDER: Final = Path("docs/reference")
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
@@ -13,6 +13,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "alerts.md": rules.alerts,
     "commands.md": options.commands,
     "exporter.md": options.exporter,
+    "files.md": files.files,
     "releases.md": releases.by_release,
 }
 
