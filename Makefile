@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-full test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -79,6 +79,11 @@ docs: $(SITE) ## build the documentation site in build/site; a broken link or an
 
 docs-serve: $(SITE) ## show the documentation at http://localhost:8000 while it is written
 	$(BIN)/zensical serve
+
+generate: $(STAMP) ## renew what is made from sources: rules, dashboards, docs/reference
+	$(BIN)/cephqos rules build --out alerts/rules --alertmanager alerts/alertmanager/alertmanager.yml --loki alerts/loki/fake/logs.yml
+	$(BIN)/cephqos dashboards build --out dashboards/cephqos_dashboards
+	PYTHONPATH=. $(BIN)/python -m tests.reference
 
 format: $(STAMP) ## let ruff format and fix what it can
 	$(BIN)/ruff format .

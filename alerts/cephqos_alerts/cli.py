@@ -42,12 +42,12 @@ def add_options(parser: Parser) -> None:
         ),
     ):
         action = actions.add_parser(name, help=text)
-        _add_files(action)
+        _add_files(action, writes=run is _build)
         _add_settings(action)
         action.set_defaults(run=run)
 
 
-def _add_files(parser: argparse.ArgumentParser) -> None:
+def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
     """What is read and what is written."""
     parser.add_argument(
         "--slo",
@@ -57,26 +57,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         help="SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
     )
     parser.add_argument("--no-slo", action="store_true", help="write no SLOs")
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        help="directory to write the rules to (default: alerts/rules of the checkout)",
-    )
-    parser.add_argument(
-        "--alertmanager",
-        metavar="FILE",
-        type=Path,
-        help="file to write Alertmanager's configuration to (default: none with --out, otherwise"
-        " alerts/alertmanager/alertmanager.yml of the checkout)",
-    )
-    parser.add_argument(
-        "--loki",
-        metavar="FILE",
-        type=Path,
-        help="file to write the rules for Loki's ruler to (default: none with --out, otherwise"
-        " alerts/loki/fake/logs.yml of the checkout)",
-    )
+    _add_places(parser, writes=writes)
     parser.add_argument(
         "--webhook", metavar="URL", help=f"URL to send alerts to (default: {DEFAULT_WEBHOOK})"
     )
@@ -85,6 +66,36 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         help="file with your Alertmanager receivers, used instead of webhooks",
+    )
+
+
+def _add_places(parser: argparse.ArgumentParser, *, writes: bool) -> None:
+    """Only `check` has defaults: whoever tries `build` has not asked to change a checkout."""
+
+    def default(name: str) -> str:
+        return "" if writes else f" (default: none with --out, otherwise {name} of the checkout)"
+
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        required=writes,
+        help="directory to write the rules to; in a checkout, `make generate` names its own"
+        if writes
+        else "directory of the rules (default: alerts/rules of the checkout)",
+    )
+    parser.add_argument(
+        "--alertmanager",
+        metavar="FILE",
+        type=Path,
+        help="file to write Alertmanager's configuration to"
+        + default("alerts/alertmanager/alertmanager.yml"),
+    )
+    parser.add_argument(
+        "--loki",
+        metavar="FILE",
+        type=Path,
+        help="file to write the rules for Loki's ruler to" + default("alerts/loki/fake/logs.yml"),
     )
 
 
@@ -196,8 +207,6 @@ def _places(arguments: argparse.Namespace) -> tuple[Path, Path | None]:
     if out is None:
         if _CHECKOUT is None:
             raise UsageError("--out DIR: needed, since this cephqos does not run from a checkout")
-        if arguments.action == "build" and not Path.cwd().is_relative_to(_CHECKOUT.parent):
-            raise UsageError(f"--out DIR: needed outside of the checkout {_CHECKOUT.parent}")
         out = _CHECKOUT / "rules"
         alertmanager = alertmanager or _CHECKOUT / "alertmanager" / "alertmanager.yml"
     if out.exists() and not out.is_dir():
@@ -265,9 +274,10 @@ async def _check(arguments: argparse.Namespace) -> int:
     out, _ = _places(arguments)
     stale = textfile.differing(built) + [str(file) for file in _left_over(built, out)]
     if stale:
+        build = "cephqos rules build` with the same options" if arguments.out else "make generate`"
         raise RulesOutOfDate(
             f"not what cephqos and the SLOs give: {', '.join(stale)}"
-            " (`cephqos rules build` with the same options writes or removes them)"
+            f" (`{build} writes or removes them)"
         )
     say("up to date", *(f"  {file}" for file in built))
     return 0

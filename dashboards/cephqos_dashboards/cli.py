@@ -14,8 +14,8 @@ from cephqos_base.terminal import say
 from cephqos_base.urls import refuse_login
 from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
 
-_PACKAGE: Final = Path(__file__).parent
-GENERATED: Final = _PACKAGE / "generated"
+PACKAGE: Final = Path(__file__).parent
+GENERATED: Final = PACKAGE / "generated"
 _LOGIN: Final = (
     "give the URL without, and add basicAuthUser and secureJsonData to the data source in"
     " provisioning/datasources/cephqos.yml"
@@ -28,7 +28,15 @@ class DashboardsOutOfDate(CephqosError):
 
 def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    build = actions.add_parser("build", help="write the committed files from their sources")
+    build = actions.add_parser("build", help="write dashboards from their sources")
+    build.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="directory to write generated and provisioning_files to; in a checkout,"
+        " `make generate` names its own",
+    )
     build.set_defaults(run=_build)
     check = actions.add_parser("check", help="say whether the committed files are up to date")
     check.set_defaults(run=_check)
@@ -62,8 +70,8 @@ def _add_install(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_install)
 
 
-def committed() -> dict[Path, str]:
-    """Every committed file and what it should hold. Needs the SDK."""
+def built(directory: Path = PACKAGE) -> dict[Path, str]:
+    """Every file (those that are committed, unless elsewhere) and its content. Needs the SDK."""
     try:
         from cephqos_dashboards.build import build_dashboards
     except ModuleNotFoundError as exc:
@@ -71,24 +79,26 @@ def committed() -> dict[Path, str]:
             f"building dashboards needs {exc.name} (installing them does not);"
             f" {how_to_install('dashboards')}"
         ) from exc
-    files = {GENERATED / name: text for name, text in build_dashboards().items()}
+    files = {directory / GENERATED.name / name: text for name, text in build_dashboards().items()}
     place = GrafanaPaths(loki="http://localhost:3100")
     return files | {
-        _PACKAGE / "provisioning_files" / name: text for name, text in provisioning(place).items()
+        directory / "provisioning_files" / name: text for name, text in provisioning(place).items()
     }
 
 
-async def _build(_: argparse.Namespace) -> int:
-    return _write(committed())
+async def _build(arguments: argparse.Namespace) -> int:
+    if arguments.out.exists() and not arguments.out.is_dir():
+        raise UsageError(f"--out {arguments.out}: expected a directory")
+    return _write(built(arguments.out))
 
 
 async def _check(_: argparse.Namespace) -> int:
-    files = committed()
+    files = built()
     stale = textfile.differing(files)
     stale += sorted(str(file) for file in GENERATED.glob("*.json") if file not in files)
     if stale:
         raise DashboardsOutOfDate(
-            f"not what their sources give: {', '.join(stale)} (`cephqos dashboards build`"
+            f"not what their sources give: {', '.join(stale)} (`make generate`"
             " writes them; remove what has no source)"
         )
     say("up to date", *(f"  {file}" for file in files))

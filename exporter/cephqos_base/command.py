@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
+import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -39,6 +40,7 @@ class CommandEntry:
 
 
 _REQUIRED: Final = "the following arguments are required: "
+_ONE_REQUIRED: Final = re.compile(r"one of the arguments (.*) is required")
 COMMANDS: Final = (
     CommandEntry("demo", "show a real cluster under load, and one violated reservation",
             "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
@@ -101,18 +103,28 @@ class Parser(argparse.ArgumentParser):
             message = f"expected one of: {', '.join(self._below.choices)}"
         elif message.startswith(_REQUIRED):
             message = self._expected(message.removeprefix(_REQUIRED).split(", "))
+        elif one := _ONE_REQUIRED.fullmatch(message):
+            named = {"/".join(it.option_strings): _typed(it) for it in self._actions}
+            message = f"expected one of: {', '.join(named.get(it, it) for it in one[1].split())}"
         said = f"{message}{hint(self, message)}"
         say(f"{self.prog}: {said} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)
 
     def _expected(self, names: Sequence[str]) -> str:
         """What is missing, each with its help."""
-        helps = {
-            "/".join(it.option_strings) or it.metavar or it.dest: it.help for it in self._actions
-        }
-        return "expected " + "; ".join(
-            f"{name} ({helps[name]})" if helps.get(name) else name for name in names
-        )
+        known = {"/".join(it.option_strings) or it.metavar or it.dest: it for it in self._actions}
+        said = []
+        for name in names:
+            it = known.get(name)
+            said.append(f"{_typed(it)} ({it.help})" if it and it.help else name)
+        return "expected " + "; ".join(said)
+
+
+def _typed(action: argparse.Action) -> str:
+    """How an option is typed, or what stands for an argument."""
+    if not action.option_strings:
+        return str(action.metavar or action.dest)
+    return "/".join(action.option_strings) + (f" {action.metavar}" if action.metavar else "")
 
 
 class _CommandParser(Parser):

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from cephqos_alerts import cli
+from cephqos_base import textfile
 from cephqos_base.command import main
 
 ROOT = Path.cwd()
@@ -208,12 +209,35 @@ def test_outside_of_a_checkout_a_directory_has_to_be_named(
     assert capsys.readouterr().err.startswith("cephqos: --out DIR: needed")
 
 
-def test_outside_of_the_checkout_it_is_asked_where_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_build_asks_where_to_write_in_a_checkout_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert rules("build") == 2
-    assert "--out DIR: needed outside of the checkout" in capsys.readouterr().err
+    monkeypatch.setattr(textfile, "write", pytest.fail)
+    with pytest.raises(SystemExit, match=r"^2$"):
+        rules("build", "--no-slo")
+    said = capsys.readouterr().err
+    assert said.startswith("cephqos rules build: expected --out DIR (directory to write the rules")
+    assert "`make generate`" in said
+
+
+def test_what_is_out_of_date_in_a_checkout_is_renewed_by_make_generate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert rules("check", "--no-slo") == 1
+    assert "slo.yml (`make generate` writes or removes them)" in capsys.readouterr().err
+
+
+def test_make_generate_writes_every_file_that_check_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Typed as the Makefile has it, into another folder."""
+    line = next(it for it in Path("Makefile").read_text().splitlines() if "rules build" in it)
+    words = [word.replace("alerts/", f"{tmp_path}/", 1) for word in line.split()[2:]]
+    assert rules(*words) == 0
+    assert rules("check") == 0
+    compared = capsys.readouterr().out.partition("up to date\n")[2].split()
+    written = {str(ROOT / "alerts" / it.relative_to(tmp_path)) for it in tmp_path.rglob("*.yml")}
+    assert written == set(compared)
 
 
 @pytest.mark.parametrize("url", ["https://grafana.example/d", "/d", "docs/runbooks/{page}.md"])

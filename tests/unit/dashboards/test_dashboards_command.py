@@ -43,6 +43,28 @@ def command(*argv: str, without: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
 
 
+def test_build_writes_nothing_before_it_is_told_where(tmp_path: Path) -> None:
+    done = command("build")
+    assert done.returncode == 2
+    assert "dashboards build: expected --out DIR (directory to write generated" in done.stderr
+    assert "`make generate`" in done.stderr
+    (tmp_path / "file").touch()
+    done = command("build", "--out", str(tmp_path / "file"))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"cephqos: --out {tmp_path}/file: expected a directory\n",
+    )
+
+
+def test_build_gives_what_is_committed(tmp_path: Path) -> None:
+    done = command("build", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    written = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert written == {str(file.relative_to(cli.PACKAGE)) for file in cli.built()}
+    for name in written:
+        assert (tmp_path / name).read_bytes() == (cli.PACKAGE / name).read_bytes()
+
+
 SDK = "grafana_foundation_sdk grafana_foundation_sdk.cog grafana_foundation_sdk.cog.encoder"
 
 

@@ -8,7 +8,7 @@ from tests.reference.files import READERS, faults, written
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_of_the_reference_is_up_to_date(name: str) -> None:
     committed = (FOLDER / name).read_text(encoding="utf-8")
-    assert committed == PAGES[name](), "run: python -m tests.reference"
+    assert committed == PAGES[name](), "run: make generate"
 
 
 def test_the_folder_has_no_other_page() -> None:
