@@ -1,8 +1,18 @@
 """The reference part of the documentation is what the code says today."""
 
+import copy
+import dataclasses
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+import yaml
 from tests.reference.__main__ import FOLDER, PAGES
 from tests.reference.files import READERS, faults, written
+
+from cephqos_base.errors import ConfigError
+from cephqos_loadgen.plan.model import Plan
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -29,3 +39,54 @@ def test_a_key_without_a_sentence_and_a_sentence_without_a_key_are_told() -> Non
     ]
     del about["samples"][0]["targets"][0]["osds"]
     assert "targets.osds: no sample uses it" in faults("policy", about)
+
+
+def _holders(value: Any, names: list[str]) -> Iterator[dict[str, Any]]:
+    """The mappings of a sample that have a key."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _holders(item, names)
+    elif isinstance(value, dict) and names[0] in value:
+        if len(names) == 1:
+            yield value
+        else:
+            yield from _holders(value[names[0]], names[1:])
+
+
+def _defaults() -> Iterator[tuple[str, str, str]]:
+    """Those that are values; others are words, such as "no limit"."""
+    for name in READERS:
+        for key, entry in written(name)["keys"].items():
+            default = str(entry[0]) if isinstance(entry, list) else ""
+            if (default in _WORDS or default[:1].isdigit()) and key not in _OF_THE_LAB:
+                yield name, key, default
+
+
+_WORDS = ("true", "false", "interleaved", "file", "bluestore", "last", "TLS12", "TLS13")
+# A plan leaves them open: the lab has the default.
+_OF_THE_LAB = ("lab.rotational", "lab.fs")
+
+
+def _read(name: str, sample: Any) -> object:
+    """What a reader makes of a sample. Keys that need each other: its error, without the line."""
+    try:
+        found = READERS[name](yaml.safe_dump(sample))
+    except ConfigError as exc:
+        return re.sub(r"^sample:\d+", "", str(exc))
+    return dataclasses.replace(found, text="") if isinstance(found, Plan) else found
+
+
+@pytest.mark.parametrize(("name", "key", "default"), [*_defaults()])
+def test_a_default_is_what_the_reader_takes_where_the_key_is_not_there(
+    name: str, key: str, default: str
+) -> None:
+    used = 0
+    for sample in written(name)["samples"]:
+        with_it, without = copy.deepcopy(sample), copy.deepcopy(sample)
+        for holder in _holders(with_it, key.split(".")):
+            holder[key.rpartition(".")[2]] = yaml.safe_load(default)
+            used += 1
+        for holder in _holders(without, key.split(".")):
+            del holder[key.rpartition(".")[2]]
+        assert _read(name, with_it) == _read(name, without)
+    assert used
