@@ -14,6 +14,16 @@ def why(error: OSError | UnicodeDecodeError) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
 
 
+def found(error: OSError) -> str:
+    """What was found in place of a file to read, for a message that says "found"."""
+    plain = {
+        errno.ENOENT: "no such file",
+        errno.EISDIR: "a directory",
+        errno.EACCES: "no right to read it",
+    }
+    return plain.get(error.errno or 0) or why(error)
+
+
 def regular(file: Path) -> Path:
     """The path, unless to read what is there could take for ever; OSError then.
 

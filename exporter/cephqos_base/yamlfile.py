@@ -23,7 +23,7 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
-from cephqos_base import units
+from cephqos_base import textfile, units
 from cephqos_base.errors import (
     MISSING,
     UNKNOWN_KEY,
@@ -32,7 +32,6 @@ from cephqos_base.errors import (
     NoSuchFile,
     UsageError,
 )
-from cephqos_base.textfile import regular, why
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
@@ -59,12 +58,12 @@ _NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.
 def read(path: Path) -> "Value":
     """The document of a file; ConfigError if it cannot be read or is not YAML."""
     try:
-        with regular(path).open("rb") as file:
+        with textfile.regular(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as exc:
         raise NoSuchFile(path) from exc
     except OSError as exc:
-        found = Described(why(exc))
+        found = Described(textfile.found(exc))
         raise ConfigError(where=path, key="", found=found, allowed="a readable file") from exc
     try:
         text = raw.decode("utf-8")

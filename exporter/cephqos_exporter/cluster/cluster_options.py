@@ -165,6 +165,8 @@ def _why_not(argv: Sequence[str]) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"no end within {_TRY_SECONDS} s"
+    except FileNotFoundError:
+        return "no such command"
     except OSError as exc:
         return exc.strerror or str(exc)
     if done.returncode == 0:

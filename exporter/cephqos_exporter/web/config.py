@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import bcrypt
 
-from cephqos_base import units, yamlfile
+from cephqos_base import textfile, units, yamlfile
 from cephqos_base.errors import MISSING, ConfigError, Described
-from cephqos_base.textfile import regular
 from cephqos_base.yamlfile import Value
 
 # TLS 1.0 and 1.1 are the schema's too; OpenSSL as it is built today completes neither.
@@ -173,9 +172,11 @@ class _Reader:
     def _file(self, value: Value) -> str:
         path = self._directory / value.string()
         try:
-            regular(path).read_bytes()
+            textfile.regular(path).read_bytes()
         except OSError as exc:
-            raise value.error(Described(f"{path}: {exc.strerror}"), "a readable file") from exc
+            raise value.error(
+                Described(f"{path}: {textfile.found(exc)}"), "a readable file"
+            ) from exc
         return str(path)
 
 

@@ -10,8 +10,8 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
+from cephqos_base import textfile
 from cephqos_base.errors import ConfigError, Described
-from cephqos_base.textfile import regular
 from cephqos_exporter.web.config import (
     CIPHER_SUITES,
     CLIENT_AUTH_TYPES,
@@ -48,9 +48,11 @@ class Credentials:
 
     def _content(self, key: str, file: str, inline: str) -> bytes:
         try:
-            return regular(Path(file)).read_bytes() if file else inline.encode()
+            return textfile.regular(Path(file)).read_bytes() if file else inline.encode()
         except OSError as exc:
-            raise _bad(self._where, key, f"{file}: {exc.strerror}", "a readable file") from exc
+            raise _bad(
+                self._where, key, f"{file}: {textfile.found(exc)}", "a readable file"
+            ) from exc
 
     def _make(self) -> ssl.SSLContext:
         tls = self._tls

@@ -182,7 +182,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="found Is a directory; allowed: a readable file"):
+    with pytest.raises(ConfigError, match="found a directory; allowed: a readable file"):
         read(tmp_path)
     with pytest.raises(ConfigError, match="no such file: "):
         read(tmp_path / "none.yml")

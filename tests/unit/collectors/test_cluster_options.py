@@ -38,7 +38,7 @@ def test_a_conf_and_the_ceph_command_are_enough(conf: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceph", "why"), [("no-such-command", "No such file"), ("false", "status 1")]
+    ("ceph", "why"), [("no-such-command", "no such command"), ("false", "status 1")]
 )
 def test_without_module_and_command_the_check_says_what_to_install(
     conf: str, ceph: str, why: str, capsys: pytest.CaptureFixture[str]

@@ -81,6 +81,15 @@ def test_certificate_and_key_may_stand_in_the_file(certificates: Path, tmp_path:
     assert context is not None
 
 
+def test_a_directory_in_the_place_of_a_certificate_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "web.yml"
+    path.write_text("tls_server_config: {cert_file: ., key_file: .}")
+    with pytest.raises(ConfigError) as caught:
+        read(path)
+    said = f"cert_file: found {tmp_path}: a directory; allowed: a readable file"
+    assert said in str(caught.value)
+
+
 def test_an_encrypted_key_is_an_error_and_no_question_at_the_terminal(
     certificates: Path, tmp_path: Path
 ) -> None:
