@@ -12,8 +12,8 @@ from typing import Final
 class Cause:
     """A cause. Where several hold, the one of the highest rank leads.
 
-    A failure that somebody can mend now goes before a state that needs a decision; evidence of its
-    own goes before the absence of other evidence.
+    A failure that can be mended now goes before a state that needs a decision. Evidence for a cause
+    goes before the absence of evidence for others.
     """
 
     name: str  # value of the label `cause`

@@ -213,7 +213,7 @@ class CgroupSeries:
 
 
 class HostSeries:
-    """The whole host, whoever uses it. Without labels of a cluster or an OSD."""
+    """The whole host with all its processes. Without labels of a cluster or an OSD."""
 
     CPU_SECONDS: Final = "cephqos_host_cpu_seconds_total"
     CPUS: Final = "cephqos_host_cpus"
@@ -228,7 +228,7 @@ class CrimsonSeries:
 
 
 class ClusterSeries:
-    """The cluster role: flags, OSDs, how the poller fares."""
+    """The cluster role: flags, OSDs, how the poller works."""
 
     COMMAND_SECONDS: Final = "cephqos_cluster_command_seconds_total"
     DATA_AGE_SECONDS: Final = "cephqos_cluster_data_age_seconds"

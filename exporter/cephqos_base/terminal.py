@@ -83,7 +83,7 @@ class OutputLost(Exception):
 
 @contextlib.contextmanager
 def _told(stream: IO[str]) -> Iterator[None]:
-    """A full disk is no reason for a traceback. A pipe that nobody reads is not even a failure."""
+    """A full disk is no reason for a traceback. A pipe without a reader is not even a failure."""
     try:
         yield
     except BrokenPipeError:
@@ -101,7 +101,7 @@ def flush() -> None:
 
 
 def discard_output() -> None:
-    """Nobody takes what standard output still holds: the interpreter must not complain later."""
+    """Drop what standard output still holds, or the interpreter complains when it ends."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

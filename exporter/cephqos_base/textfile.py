@@ -25,9 +25,9 @@ def found(error: OSError) -> str:
 
 
 def regular(file: Path) -> Path:
-    """The path, unless to read what is there could take for ever; OSError then.
+    """The path; OSError if reading what is there might never end.
 
-    Whoever opens a FIFO waits until somebody writes to it, and a device may never end.
+    Opening a FIFO waits until another process writes to it, and a device may have no end.
     """
     mode = file.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and str(file) != os.devnull:

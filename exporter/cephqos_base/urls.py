@@ -19,8 +19,9 @@ def without_password(url: str) -> str:
 
 
 def refuse_login(option: str, url: str, instead: str) -> None:
-    """UsageError if a user or password may stand in it: every user of a host sees arguments, and
-    whoever reads a file that is written from them.
+    """UsageError if the URL may contain a user or password.
+
+    Every user of a host sees arguments, and all readers of a file see what is written into it.
 
     >>> refuse_login("--loki", "http://host:3100", "")
     """

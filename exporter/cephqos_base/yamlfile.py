@@ -110,7 +110,7 @@ def compose(text: str, file: str) -> yaml.Node:
 
 
 def _check_nodes(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
-    """No key twice, no NUL, also in a part that nobody reads: hence not in `entries`."""
+    """No key twice, no NUL. Not in `entries`: this also checks parts that are never read."""
     if isinstance(node, yaml.ScalarNode):
         if "\0" in node.value:  # written as an escape
             raise _invalid(file, node.start_mark.line + 1, Described("the character U+0000"))

@@ -143,8 +143,8 @@ class App:
         """End in time whatever happens: a system call or a thread may hang for good."""
         if not self._ending:
             self._ending = True
-            # Where even the watchdog cannot (nobody takes the log, no threads are left): the
-            # kernel ends us, without a word.
+            # If even the watchdog cannot (the log is blocked, no threads are left), the kernel
+            # ends us without a message.
             signal.alarm(round(_END_SECONDS) + 1)
             watchdog = threading.Timer(_END_SECONDS, _give_up)
             watchdog.daemon = True
@@ -171,7 +171,7 @@ class App:
             settings = self._read()
             check(settings)
             self._server.reload_web_config()
-            if settings != self._settings:  # files that they name may have changed meanwhile
+            if settings != self._settings:  # files that they name may have changed
                 self._replace(settings)
         except ConfigError as exc:
             log.error("kept the configuration in force: %s", exc)

@@ -82,7 +82,7 @@ def find_cgroups(host: Host, text: str) -> Cgroups:
 
 
 def read_limits(groups: Cgroups) -> CgroupLimits:
-    """The limits now; what cannot be read limits nothing that could be told."""
+    """The limits now. A limit that cannot be read is left out."""
     cpus = {level: limit for level, limit in _cpu_limits(groups.cpu) if limit is not None}
     memory = {level: limit for level, limit in _memory_limits(groups.memory) if limit is not None}
     level = min(memory, key=lambda each: memory[each], default=None)
@@ -126,7 +126,7 @@ def _directory(mount: Path, root: str, path: str) -> Path | None:
     if not unknown:
         found = mount.joinpath(*rest)
         return found if found.is_dir() else None
-    # The names of the levels between are not told. That of a container is like no other.
+    # The names of the levels between are not known. The name of a container is unique.
     wanted = os.path.join(*["*"] * unknown, *map(glob.escape, rest))  # noqa: PTH118 - a pattern
     matches = glob.glob(wanted, root_dir=mount)  # noqa: PTH207 - escaped parts
     return mount / matches[0] if len(matches) == 1 else None

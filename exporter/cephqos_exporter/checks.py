@@ -59,7 +59,7 @@ def check(settings: Settings) -> None:
 
 
 def check_root(settings: Settings, option: Option[str]) -> None:
-    """ConfigError if there is not what the option promises, such as a procfs."""
+    """ConfigError if the path is not what the option needs, such as a procfs."""
     allowed, holds = _ROOTS[option]
     root = Path(settings[option])
     try:
@@ -145,7 +145,7 @@ def holder_of(port: int) -> psutil.Process | None:
         for one in psutil.net_connections("tcp"):
             if one.pid and one.laddr and one.status == "LISTEN" and one.laddr.port == port:
                 return psutil.Process(one.pid)
-    except (OSError, psutil.Error):  # such as one that has ended meanwhile
+    except (OSError, psutil.Error):  # such as one that has just ended
         pass
     return None
 

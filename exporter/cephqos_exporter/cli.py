@@ -119,7 +119,7 @@ def _calm_garbage_collection() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the exporter until a signal ends it; 2 if it was told something that is not allowed."""
+    """Run the exporter until a signal ends it; 2 if an option has a value that is not allowed."""
     arguments = vars(build_parser(every_option()).parse_args(argv))
 
     def read() -> Settings:

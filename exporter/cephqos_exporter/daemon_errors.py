@@ -42,7 +42,7 @@ class SocketGone(DaemonError):
 
 
 class ConnectionRefused(DaemonError):
-    """The socket's file is there and nobody listens: the daemon died without removing it."""
+    """The socket's file is there without a listener: the daemon died without removing it."""
 
     reason = "refused"
 
@@ -84,7 +84,7 @@ class TooLarge(DaemonError):
 
 
 class Malformed(DaemonError):
-    """The answer is not what the protocol or the command promises."""
+    """The answer does not follow the protocol, or is not what the command returns."""
 
     reason = "malformed"
 

@@ -71,7 +71,7 @@ class ExporterCollector(Collector):
             thread.end()
 
     def _running(self) -> "_ScrapeThread":
-        """The thread, started by the first scrape, and anew in a process that was forked since."""
+        """The thread. The first scrape starts it, and starts it again in a forked process."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = _ScrapeThread(build_scraper(self._settings))

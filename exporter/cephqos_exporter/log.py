@@ -43,10 +43,10 @@ class _Json(_Lines):
 
 
 class Bounded(logging.Filter):
-    """Lets so many lines of a kind pass, then counts them: nobody can fill a disk by misbehaving.
+    """Lets so many lines of a kind pass, then only counts them: a bad client cannot fill a disk.
 
-    A kind is a message of a logger, whatever is put into it. asyncio and aiohttp put what happened
-    into the message itself, so that all of theirs are one kind. Debug lines are not bounded.
+    A kind is a message of a logger, whatever its arguments are. asyncio and aiohttp put what
+    happened into the message itself, so all of theirs are one kind. Debug lines are not bounded.
     """
 
     def __init__(

@@ -181,7 +181,7 @@ class ProcessSample:
         self._fd = -1
 
     def update(self, now: float) -> None:
-        """Read what has changed; once per scrape, whoever asks (`now` is the scrape's time)."""
+        """Read what has changed, once per scrape for all callers (`now` is the scrape's time)."""
         if now == self.updated:
             return
         first = self.updated is None
@@ -191,7 +191,7 @@ class ProcessSample:
                 raise ProcessLookupError
             gone = self._read_threads(self.threads.values())
             if gone or self.process.threads != len(self.threads) or not self._listed:
-                self._listed = False  # until it is whole: descriptors may run out meanwhile
+                self._listed = False  # until it is whole: descriptors may run out
                 self._list_threads(gone)
                 self._listed = True
             self._read_statuses(now)

@@ -24,7 +24,7 @@ _LARGEST_FILE: Final = 1 << 20
 def read_text(path: Path) -> str | None:
     """A small file without its newline; None where it is not there or cannot be read.
 
-    Only a regular one, without waiting: where to look may have been told by a daemon.
+    Only a regular file, without waiting: the path may come from a daemon.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

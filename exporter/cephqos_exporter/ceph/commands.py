@@ -8,7 +8,7 @@ import orjson
 
 from cephqos_exporter.daemon_errors import CommandRefused
 
-# Whoever can connect to an admin socket can also reconfigure the daemon. This list is what keeps
+# A program that can connect to an admin socket can also reconfigure the daemon. This list keeps
 # the exporter from it: nothing else is ever written to a socket.
 READ_ONLY_COMMANDS: Final = frozenset(
     {

@@ -150,9 +150,9 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
 
 
 async def identify_process(daemon: Daemon, socket: Socket, host: Host) -> Daemon:
-    """The daemon with its process, if it had none and can be told from the others by now.
+    """The daemon with its process, if it had none and there is only one candidate by now.
 
-    Where `host.proc` is our own, the socket's peer has told, or nothing will.
+    If `host.proc` is our own, only the socket's peer says which process it is.
     """
     if is_own(host):
         return daemon

@@ -24,7 +24,8 @@ import orjson
 
 from cephqos_exporter.daemon_errors import ExporterError
 
-# Before anything else of a child: it imports nothing from the working directory, whoever's that is.
+# The first statement of a child: it imports nothing from the working directory, which may belong
+# to another user.
 SAFE_START: Final = "import sys\nsys.path[:] = [p for p in sys.path if p]\n"
 
 # Runs in another Python than ours: standard library and rados only, any Python from 3.6 on.

@@ -14,7 +14,7 @@ _AT_ONCE: Final = 64  # then the loop has its turn
 
 
 class Readiness:
-    """The sockets of one event loop that somebody waits for."""
+    """The sockets of one event loop that have a waiting thread."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()

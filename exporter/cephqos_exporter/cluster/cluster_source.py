@@ -181,7 +181,7 @@ class ClusterSource:
             yield counted
 
     def _pools(self, osd_map: OsdMap) -> Mapping[int, Pool]:
-        """Those to report: nobody reads a page of 70 MB, which is that of 10,000 pools."""
+        """Those to report: 10,000 pools would make a page of 70 MB, too large to scrape."""
         if len(osd_map.pools) <= self._most_pools:
             return osd_map.pools
         if self._shown[0] is not osd_map:

@@ -88,7 +88,7 @@ def text(value: Any) -> str:
 
 
 def whole(value: Any) -> int:
-    """What is counted with later, when nobody could refuse it; TypeError for what is no number."""
+    """Numbers are checked here, since later code calculates with them; TypeError for others."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{type(value).__name__} instead of a whole number")
     return value

@@ -13,7 +13,7 @@ _MOST_AT_ONCE: Final = 50
 
 
 class Rotation:
-    """An endless round of OSDs; `end_round` of whoever drives it is called between two."""
+    """An endless round of OSDs; the caller's `end_round` is called between two rounds."""
 
     def __init__(self, interval: float) -> None:
         self._interval = interval

@@ -107,7 +107,7 @@ class ScrubProgress:
             pg.pool, pg.primary, pg.scrubbed, pg.deep_scrubbed, pg.objects, self.round
         )
         if pg.scrubbing:
-            # When it began cannot be told from the last change alone: it may have been another.
+            # The last change alone does not say when it began: it may have been another change.
             record.credited = pg.objects_scrubbed or 0
         else:
             record.left_over = pg.objects_scrubbed
@@ -125,7 +125,7 @@ class ScrubProgress:
         record.round = self.round
 
     def _finish(self, pg: PgStat, record: PgRecord) -> None:
-        """The scrub that was under way has ended, or one that nobody saw."""
+        """The scrub that was under way has ended, or one that began and ended between two looks."""
         level: Level = "deep" if pg.deep_scrubbed > record.deep_scrubbed else "shallow"
         # All its objects, where it does not say or another scrub is under way already. A group
         # whose primary has changed since says 0: it does not pass on what it has done.

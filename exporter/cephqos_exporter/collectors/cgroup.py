@@ -177,7 +177,7 @@ def _families(series: Iterable[tuple[str, LabelText]]) -> Iterable[Family]:
 def _fixed(
     limits: CgroupLimits, sys: Path, labels: Labels
 ) -> Iterator[tuple[tuple[str, LabelText], float]]:
-    """What changes only when somebody sets it."""
+    """Values that change only when an administrator sets them."""
     if limits.cpus is not None:
         yield (CgroupSeries.CPU_LIMIT, labels.base), limits.cpus
     if limits.memory is not None:

@@ -156,8 +156,8 @@ class DisksCollector(
     def _find_devices(self, osd: _DisksOsd, view: DaemonView) -> None:
         osd.devices_read = view.time
         if osd.devices is None:
-            # Once: an OSD keeps the devices it opened, and its data directory may be on a disk that
-            # dies and takes along whoever looks at it. What lies beneath is asked of /sys.
+            # Read once: an OSD keeps the devices it opened. If the disk of its data directory
+            # dies, reading the directory can hang. /sys says what lies beneath.
             if osd.data is None and CONFIG in view.replies:
                 osd.data = _osd_data(view.replies[CONFIG])
             if osd.lookup is None:

@@ -91,7 +91,7 @@ class HistogramsCollector(
         most=1000,
         unit="seconds",
     )
-    # Meanwhile the families of the last one are given.
+    # Between two replies, scrapes get the families of the last one.
     interval = INTERVAL
     # Seven times the series.
     by_size = flag(

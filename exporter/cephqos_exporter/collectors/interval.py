@@ -10,9 +10,9 @@ SLOWLY: Final = 4.5
 
 @dataclass(slots=True)
 class ReadInterval:
-    """Whether a reply is to be asked for at the next scrape, which is told by the last two.
+    """Whether to ask for a reply at the next scrape. The last two replies decide it.
 
-    Unlike a command's `ttl` this keeps no reply: what was made of it is kept by whoever reads it.
+    Unlike a command's `ttl` this keeps no reply: the reader keeps what it made of the last one.
     """
 
     seconds: float

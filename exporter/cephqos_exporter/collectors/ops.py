@@ -282,7 +282,7 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
 def _count_stages(osd: _OpsOsd, ops: Sequence[Mapping[str, Any]]) -> None:
     """Count the operations that the record did not hold at the last look.
 
-    What it holds at the first look happened before, at times nobody knows.
+    What it holds at the first look happened before, at unknown times.
     """
     record = {(op["description"], op["initiated_at"]): op for op in ops}
     if osd.looked:

@@ -24,7 +24,7 @@ QUEUE_TTL_SECONDS: Final = 15.0
 
 _UNDECIDED: Final = "either"
 
-# What urgency of 20.x is which state of the queue. The others are told by time.
+# The state of the queue for each urgency of 20.x. Times decide the other states.
 _PERIODIC: Final = "periodic-regular"
 _URGENT: Final = {
     "operator-requested": "requested",
@@ -175,7 +175,7 @@ def _queue(
     now: float,
     odd: NotUnderstood,
 ) -> Family:
-    """Of the new form, deadlines are not told: what is late there is due."""
+    """The new form has no deadlines: a late scrub is shown there as due."""
     family = Family(
         "cephqos_scrub_queue_pgs",
         "gauge",

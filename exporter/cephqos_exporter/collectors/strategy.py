@@ -16,7 +16,7 @@ def strategy_of(
     """`default`, `by_osd`, `by_socket`, `unpinned` or `other`, by OSD id and the CPUs it may use.
 
     `excluded` are CPUs that no OSD is meant to use: OSDs are neighbours across them. On one socket
-    `by_osd` and `by_socket` cannot be told from anything else, so they never come out. Where a
+    `by_osd` and `by_socket` look like any other placement, so they are never the result. Where a
     socket has several NUMA nodes, each counts as a socket.
     """
     usable = topology.core.keys() - excluded

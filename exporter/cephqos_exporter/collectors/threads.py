@@ -321,7 +321,7 @@ def _thread_family(labels: Labels, sample: ProcessSample) -> Family:
         "cephqos_threads_thread_cpu_seconds_total", "counter", "CPU time of one thread."
     )
     for thread in sample.threads.values():
-        # Not kept: threads come and go, and this is asked for while somebody is looking.
+        # Labels are not kept: threads come and go, and this option is on only to investigate.
         extra = {"group": thread.group, "thread": thread.name, "tid": str(thread.tid)}
         family.add(extend_labels(labels.base, extra), thread.run_ns / 1e9)
     return family

@@ -53,7 +53,7 @@ class EffectiveConfig:
             return None
 
     def default(self, key: str) -> float | None:
-        """What the option is where nobody sets it; a profile may have written that."""
+        """The default of the option; a profile may have written it."""
         try:
             return float(self.differences[key]["default"])
         except (KeyError, TypeError, ValueError):

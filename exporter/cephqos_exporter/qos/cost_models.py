@@ -124,11 +124,11 @@ def model_name(config: EffectiveConfig) -> str | None:
 
 
 def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
-    """Whether the OSD took its device for rotational, from what it does; None if nothing tells.
+    """Whether the OSD took its device for rotational, from its settings; None if they do not say.
 
-    An OSD does not report it on its socket; its device may tell where this does not. The number of
-    shards tells where the defaults for the two differ and nobody set it; else a capacity that only
-    one of the two has been given.
+    An OSD does not report it on its socket. The number of shards says it if the defaults for the
+    two kinds differ and it was not set. Otherwise a capacity that was set for only one of the two
+    kinds says it. If this returns None, the device itself may say it.
     """
     by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
     if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
@@ -140,7 +140,7 @@ def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
 def needs_release(config: EffectiveConfig) -> bool:
     """Whether a built-in profile is set whose values are not in the options.
 
-    Told by what the option is where nobody sets it: every profile reserves something for clients.
+    The default of the option shows it: every profile reserves something for clients.
     """
     return (
         model_name(config) == "bandwidth"

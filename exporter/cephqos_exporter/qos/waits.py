@@ -178,7 +178,7 @@ class WaitMeter:
         waits = [wait for op in ops if (wait := wait_of(op, odd)) is not None]
         for wait in waits:
             self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
-        # A time for which nobody looked is not what one sample saw.
+        # One sample says nothing of a long time without samples.
         length = 0.0 if since is None else min(max(now - since, 0.0), _LONGEST_SECONDS)
         by_peer: dict[str, float] = {}
         for wait in waits:

@@ -184,7 +184,7 @@ class WorkMeter:
             return
         work = pushes + items.others() * charge(0)
         work += (items.starts + items.continuations) * charge(self._mean_push)
-        # Whoever asks for an object does not know its size and asks for a chunk.
+        # An OSD that asks for an object does not know its size and asks for a chunk.
         work += items.requests() * charge(_PULL_BYTES)
         self.done[RECOVERY] += work * self._degraded
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded)

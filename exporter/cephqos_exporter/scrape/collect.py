@@ -25,7 +25,7 @@ _BYTES_PER_SERIES: Final = 512
 _ANEW_SECONDS: Final = 30.0
 # What a reply of another shape raises in a reader.
 MISREAD: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-# Reasons that say that nobody listens at the socket.
+# Reasons that say that the socket has no listener.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 
 

@@ -42,7 +42,7 @@ UNKNOWN_SECONDS: Final = 15.0
 # Each time a daemon is asked in vain it writes a line to its log: the time doubles, up to this.
 UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
 _ASK_NOW: Final = (0.0, 0.0)
-# A process that could not be told from others, or not be looked at, is looked for again.
+# A process that could not be identified or read is looked for again after this time.
 PROCESS_SECONDS: Final = 60.0
 # What is kept of one daemon's replies between scrapes, as bytes that came; 10 kB is usual.
 KEPT_BYTES: Final = 2 << 20
@@ -236,8 +236,8 @@ class DaemonFetcher:
 
     async def _probe_until_well(self) -> None:
         log.warning("%s does not answer; probing it in the background", self._path)
-        # It may be one command that hangs while the others work (each on its own thread or fiber);
-        # and meanwhile all of it may come to hang.
+        # One command may hang while the others work (each has its own thread or fiber), and later
+        # the whole daemon may hang.
         while self._silent or self._hung:
             prefix = "version" if self._silent else min(self._hung)
             await self._until_prompt(prefix)

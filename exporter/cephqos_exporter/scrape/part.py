@@ -17,7 +17,7 @@ class Part:
     # Of a daemon; None: it is about the host or the cluster.
     labels: LabelText | None = None
     down: str = ""  # why the daemon is not up; empty if it is
-    nameless: bool = False  # it never told its cluster
+    nameless: bool = False  # it never said which cluster it is in
     took: float = 0.0  # seconds until its replies had come or were given up
     left_out: dict[str, int] = field(default_factory=dict)  # samples, by reason
     not_understood: NotUnderstoodTotals | None = None  # since the exporter knows the daemon

@@ -157,7 +157,7 @@ class DaemonRounds(Rounds):
         self, fetcher: DaemonFetcher, collectors: DaemonCollectors, speakers: Speakers
     ) -> None:
         super().__init__(fetcher.daemon.name)
-        self.up = True  # as of the last round; no doubt before the first
+        self.up = True  # as of the last round; assumed before the first
         self._fetcher = fetcher
         self._collectors = collectors
         self._speakers = speakers
@@ -201,7 +201,7 @@ class DaemonRounds(Rounds):
         view = await self._fetcher.fetch(self._collectors.commands(self.daemon), deadline)
         self.up = not view.down
         if not self._speakers.still_speaks(self):
-            return Part()  # another socket of the daemon took over meanwhile
+            return Part()  # another socket of the daemon took over
         return self._collect(view)
 
     def _collect(self, view: DaemonView) -> Part:

@@ -46,8 +46,8 @@ class Reporter(Protocol):
 class Scraper:
     """Holds the daemons of this host and answers scrapes.
 
-    `patience`: seconds that a daemon may take before it is left out, even if nobody waits for it
-    that long. `max_series`: of one daemon; what is beyond is left out, by whole collectors.
+    `patience`: seconds that a daemon may take before it is left out, even if the scrape waits for
+    less. `max_series`: of one daemon; above it, whole collectors are left out.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ def _key(name: str, suffix: str, labels: str, _: float) -> str:
 
 
 def are_fit(name: str, samples: Sequence[Sample], seen: Seen) -> bool:
-    """Whether all of a family's samples are valid and new: nearly always, told by sets alone."""
+    """Whether all of a family's samples are valid and new. Sets answer it fast in most cases."""
     labels = [sample[1] for sample in samples]
     suffixes = {sample[0] for sample in samples}
     if not (_valid_labels.issuperset(labels) and suffixes <= SUFFIXES):

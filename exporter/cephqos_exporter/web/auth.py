@@ -73,7 +73,7 @@ class BasicAuth:
         if not guesser.limiter.allows():
             raise TooManyFailures
         async with guesser.turn, self._one_check:
-            if key in self._good:  # by another request meanwhile
+            if key in self._good:  # another request added it
                 return True
             good = await asyncio.to_thread(_check, password, hashed, self._cost)
         if good:

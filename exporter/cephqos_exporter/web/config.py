@@ -180,7 +180,7 @@ class _Reader:
         return str(path)
 
 
-# Whoever writes one of these believes that it protects: with nothing in it, it is refused.
+# The author of one of these expects protection from it, so an empty one is refused.
 _PROTECTING: Final = frozenset({"tls_server_config", "basic_auth_users", "client_allowed_sans"})
 
 
@@ -197,7 +197,7 @@ def _section(node: Value, parsers: Mapping[str, Parser]) -> dict[str, Any]:
 
 
 def _http(node: Value) -> Mapping[str, str]:
-    # http2 is a permission, not a promise: a server that speaks 1.1 alone honours both values.
+    # http2 allows HTTP/2 and does not demand it: a server with only 1.1 is right for both values.
     parts = _section(node, {"http2": Value.boolean, "headers": _headers})
     found: Mapping[str, str] = parts.get("headers", {})
     return found
@@ -262,7 +262,7 @@ def _rate_limit(node: Value) -> RateLimit:
         return value.integer(allowed="a whole number, 0 or more")
 
     limit = RateLimit(**_section(node, {"interval": _duration, "burst": count}))
-    if bool(limit.interval) != bool(limit.burst):  # no limit at all, or nobody ever gets in
+    if bool(limit.interval) != bool(limit.burst):  # no limit at all, or no request ever passes
         missing = "burst" if limit.interval else "interval"
         allowed = "interval and burst, both above 0"
         raise node.error(MISSING, allowed, key=f"{node.key}.{missing}")

@@ -51,7 +51,7 @@ class Connections(web.Server):
         self._everyone: dict[Connection, None] = {}  # the oldest first
 
     def __call__(self) -> web.RequestHandler:
-        # Nobody reads a body here, so nobody shall unpack one: 10 MB can unpack to 10 GB.
+        # A body is never read here, so it must not be unpacked: 10 MB can unpack to 10 GB.
         loop = asyncio.get_running_loop()
         settings = {"loop": loop, "keepalive_timeout": _IDLE_SECONDS, "access_log": None}
         return Connection(self, auto_decompress=False, **settings)
@@ -168,9 +168,9 @@ class Connection(web.RequestHandler):
         self._stop_timer()
 
     def end(self, request: web.BaseRequest) -> bool:
-        """It is answered. Whether more has come than the request: then it was the last one.
+        """It is answered. True if more than the request has come: then it was the last one.
 
-        Nobody who scrapes asks again before the answer; a flood would be kept in memory.
+        A scraper does not ask again before the answer. A flood would be kept in memory.
         """
         more = self._received > _head_bytes(request)
         self.busy = False

@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-# Whoever sends a header may ask for less: a busy OSD needs some milliseconds, a host of 60 a third
+# A client may ask for less in a header. A busy OSD needs some milliseconds, a host of 60 a third
 # of a second.
 LEAST_SECONDS: Final = 0.2
 

@@ -133,7 +133,7 @@ class Server:
         return self._credentials
 
     def _follow_web_config(self) -> None:
-        """As exporter-toolkit does, notice a changed file without being told: certificates too."""
+        """As exporter-toolkit does, notice a changed file without a reload: certificates too."""
         if self._path is None:
             return
         retry = self._retry_at is not None and time.monotonic() >= self._retry_at
@@ -312,7 +312,7 @@ async def _written(page: Page, request: web.BaseRequest) -> tuple[bytes, dict[st
     kind = OPENMETRICS_CONTENT_TYPE if openmetrics else TEXT_CONTENT_TYPE
     headers = {"Content-Type": kind, "Vary": "Accept, Accept-Encoding"}
     if accepts_gzip(request.headers.get("Accept-Encoding", "")):
-        # zlib lets go of the interpreter, so that large pages hold up nobody.
+        # zlib releases the interpreter's lock, so other requests do not wait for large pages.
         small = len(body) < _GZIP_INLINE_BYTES
         body = _gzip(body) if small else await asyncio.to_thread(_gzip, body)
         headers["Content-Encoding"] = "gzip"

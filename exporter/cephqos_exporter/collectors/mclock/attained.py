@@ -63,7 +63,7 @@ class AttainedWork:
                 view.not_understood.add("reply", f"{RESERVATIONS}: {exc!r}")
                 unknown |= _OF_RECOVERY
         self._meter.advance(totals, self._axis, qos, degraded)
-        # What all of it is cannot be told without a part that the release does count.
+        # The whole is unknown without a part that the release does count.
         self._all_counted = not unknown
         # Where scrubs are not counted, what best effort got cannot be known.
         counted = () if totals.scrub is None else (BEST_EFFORT,)

@@ -59,15 +59,15 @@ class ErasureCodedPools:
     """Which pools are erasure-coded, learned from the OSDs themselves.
 
     An OSD names its pools by number only. The name of a placement group of an erasure-coded pool
-    has a shard (`3.1s0`): the scrub queue of a primary has such names at hardly any cost. Where no
-    OSD of this host is the primary of any of a pool's groups, the history of all groups is asked
-    for: it is long, and a pool never changes its type, so it is asked for once per unknown pool.
+    has a shard (`3.1s0`): the scrub queue of a primary has such names at hardly any cost. A pool
+    may have no primary on this host. Then the history of all groups is asked for. It is long, but
+    a pool never changes its type, so it is asked for only once per unknown pool.
     """
 
     def __init__(self) -> None:
         self._types: dict[tuple[str, int], bool] = {}  # by cluster and pool: erasure-coded?
         self._looks: dict[Daemon, int] = {}  # scrapes with an unknown pool, one after the other
-        self._told: dict[Daemon, int] = {}  # how many pools each OSD has told the type of
+        self._told: dict[Daemon, int] = {}  # of how many pools each OSD has reported the type
 
     def commands(self, daemon: Daemon) -> Sequence[Command]:
         wanted = [Command(_POOLS, ttl=_POOLS_TTL_SECONDS), Command(QUEUE, ttl=QUEUE_TTL_SECONDS)]
