@@ -41,7 +41,7 @@ async def start(
 ) -> Process:
     """A process in a session of its own.
 
-    `environment`: variables besides ours. What `env` would be told, everybody could read.
+    `environment`: variables besides ours. Not arguments of `env`, which every user can read.
     """
     return await asyncio.create_subprocess_exec(
         *argv,

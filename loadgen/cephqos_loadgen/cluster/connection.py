@@ -301,7 +301,7 @@ class ClusterConnection(ClusterView):
 
     @property
     def view(self) -> ClusterView:
-        """The same connection, for whoever must not change anything."""
+        """The same connection, without commands that change the cluster."""
         return ClusterView(self.access, self._client, self.fsid)
 
     async def __aenter__(self) -> Self:
@@ -325,7 +325,7 @@ class ClusterConnection(ClusterView):
         return await self._send(prefix, patience, arguments)
 
     async def once(self, prefix: str, **arguments: Any) -> Any:
-        """The reply, without patience: for whoever asks again soon anyway."""
+        """The reply, without retries: for callers that ask again soon."""
         return await self._client.command(prefix, within=_ONCE_SECONDS, **arguments)
 
     async def restart_osds(self, osds: Sequence[int]) -> None:

@@ -27,7 +27,7 @@ from cephqos_loadgen.plan.errors import ClusterBusy, RunError
 KEY = "cephqos/run"
 HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 60.0
-# Two that start at once both write; whoever wrote last finds its own token after this.
+# If two runs start at once, both write. After this time the last writer finds its own token.
 _SETTLE_SECONDS = 1.0
 _ENOENT = -2
 # A run of another host that writes none in the time of so many heartbeats is dead.
@@ -58,14 +58,14 @@ def _entry(value: Any) -> dict[str, Any]:
 
 
 def _remove_work(held: dict[str, Any]) -> None:
-    """Remove the folder of a dead run, which nobody else would: its conf and sockets."""
+    """Remove the folder of a dead run with its conf and sockets. No other program would."""
     work = Path(held.get("work", ""))
     if held["host"] == socket.gethostname() and work.name == held["run"]:
         shutil.rmtree(work, ignore_errors=True)
 
 
 class ClusterLock:
-    """Held inside the block. `lost` tells whether somebody else took it."""
+    """Held inside the block. `lost` says whether another run took it."""
 
     def __init__(
         self, cluster: ClusterConnection, run: str, *, take_over: bool, work: str = ""

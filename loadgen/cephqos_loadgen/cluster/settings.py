@@ -112,8 +112,11 @@ class SettingsReader:
         return [*found, f"mgr.{manager}"] if manager else found
 
     def _asked(self, option: CephOption, daemons: Sequence[str]) -> list[str]:
-        """Those that an option is read back from. What is set for all daemons and read at their
-        start only is meant for OSDs: nobody else is restarted for it."""
+        """Daemons from which an option is read back.
+
+        An option that is set for all daemons and read only at their start is meant for OSDs: only
+        they are restarted for it.
+        """
         found = concerned(option, daemons)
         if option.section == "global" and not self._known[option.name].runtime:
             found = [daemon for daemon in found if daemon.startswith("osd.")]

@@ -26,7 +26,7 @@ from cephqos_loadgen.progress import Progress, Say
 
 
 class _PipeProgress(Progress):
-    """Progress sent to the `lab up` that started us; nobody reads it once the lab is ready."""
+    """Progress sent to the `lab up` that started us, which reads it until the lab is ready."""
 
     def __init__(self, pipe: IO[str]) -> None:
         self._pipe = pipe

@@ -30,7 +30,7 @@ from cephqos_loadgen.results.rates import DoneSoFar, over_common_time
 
 # A client that was given a duration gets this much more: to connect, to drain what is in flight.
 _GRACE = 30.0
-# fio's status when it was told to end.
+# fio's status when a signal ended it.
 _FIO_INTERRUPTED = 128
 _COMMAND_SECONDS = 60.0
 # A client counts its own time: one that was given a time ran for less than it only if it ended.

@@ -47,11 +47,11 @@ class ClusterWatch:
         self._looking = asyncio.Lock()
         self._looks = 0
         self._complaints: Counter[str] = Counter()  # in how many looks
-        self._seen: float | None = None  # when the last look succeeded; None: nobody looks yet
+        self._seen: float | None = None  # when the last look succeeded; None: none yet
         self._unseen: list[float] = []
 
     def findings(self) -> Iterator[str]:
-        """What a reader must know: complaints of the cluster, and times in which nobody saw it."""
+        """What a reader must know: complaints of the cluster, and times without a look at it."""
         for check, looks in sorted(self._complaints.items()):
             yield f"cluster: {check} in {looks} of {self._looks} looks, about a second apart"
         self._saw_nothing_since(self._seen)

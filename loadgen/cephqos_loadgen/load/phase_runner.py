@@ -73,7 +73,7 @@ async def _run_phase(context: Context, hands: Hands, phase: Phase, recorded: Rec
     finally:
         record = replace(record, end_unix_seconds=record.end_unix_seconds or time.time())
         recorded.records[phase.name] = record
-        with suppress(OSError):  # a full disk is reported by whoever met it first
+        with suppress(OSError):  # the first writer reports a full disk
             context.recorder.event(
                 "phase_ended", phase=phase.name, ended_by=record.ended_by, error=record.error
             )
@@ -83,7 +83,7 @@ async def _run_phase(context: Context, hands: Hands, phase: Phase, recorded: Rec
 
 
 def _begin(context: Context, phase: Phase) -> PhaseRecord:
-    """The phase starts: others are told. The record of one that has not come to its end."""
+    """Mark the phase as started for the others. Returns the record of an unfinished phase."""
     marks = context.marks[phase.name]
     marks.start_time = time.time()
     if phase.action.moves_data:
@@ -151,7 +151,7 @@ class TooLong(RunError):
 def ended_by(phase: Phase, came: bool, result: PhaseResult) -> EndedBy:
     """What ended a phase; `came`: the end that the scenario sets was seen.
 
-    Clients run for `at_most` by themselves: if nothing told them to end, they were cut off.
+    Clients end by themselves after `at_most`. If the end was not seen by then, they were cut off.
     """
     until = phase.until
     if isinstance(result, LoadResult) and any(step.ended_early for step in result.steps):

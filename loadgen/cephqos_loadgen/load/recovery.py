@@ -7,8 +7,8 @@ from typing import Any
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 _RECOVERING = frozenset({"recovering", "backfilling"})
-# Nobody knows what such a placement group lacks: all are unknown while a manager starts, and then
-# nothing is misplaced, and nothing was ever recovered.
+# What such a placement group still has to recover is not known. While a manager starts, all groups
+# are unknown, and its figures of misplaced and recovered objects are 0.
 _NOT_KNOWN = {"unknown", "stale", "creating", "down", "incomplete", "peered", "activating"}
 _WAITING = {"recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull"}
 _UNFIT = {"degraded", "undersized", "peering", "remapped"}

@@ -219,7 +219,7 @@ class Fio(PhaseKind):
 
     @property
     def ends_by_itself(self) -> bool:
-        """fio is told to end when its figures no longer change."""
+        """fio is ended when its figures no longer change."""
         return any(name == "steadystate" for name, _ in self.options)
 
     @property

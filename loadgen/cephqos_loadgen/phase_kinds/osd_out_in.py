@@ -100,7 +100,7 @@ class OsdIn(_OsdPhase):
     result: ClassVar[type[PhaseResult]] = OsdInResult
 
     def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
-        """An OSD that nobody took out would be said to have come back."""
+        """Without an earlier `osd_out`, the report would say that the OSD came back."""
         out = any(isinstance(it, OsdOut) and it.osd == self.osd for it in before)
         return "" if out else f"a phase osd_out of OSD {self.osd}"
 

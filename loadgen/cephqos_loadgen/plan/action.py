@@ -13,9 +13,9 @@ from cephqos_loadgen.results.phase import PhaseResult
 
 # What can end a phase.
 Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_state", "phase"]
-# Kinds that last until they are told to end.
+# Ends of kinds that last until the run ends them.
 TOLD: Final[tuple[Ending, ...]] = ("done", "duration", "scrub_done", "recovery_done", "phase")
-# Kinds that end with their work, and that nobody can tell to end before.
+# Ends of kinds that end with their work and cannot be ended before.
 WORK: Final[tuple[Ending, ...]] = ("done",)
 
 
@@ -29,7 +29,7 @@ class Action(ABC):
     scrubs: ClassVar[bool] = False
     # Client processes of the phase do the work: their threads are recorded.
     has_clients: ClassVar[bool] = False
-    # What `until` may say of it; most kinds do their work and then wait to be told.
+    # What `until` may say of it. Most kinds do their work and then wait for the phase's end.
     endings: ClassVar[tuple[Ending, ...]] = TOLD
 
     @property
@@ -53,7 +53,7 @@ class Action(ABC):
 
     @abstractmethod
     def expected_seconds(self) -> float | None:
-        """About how long its own work takes; None if it runs until it is told to end."""
+        """About how long its own work takes; None if it runs until the run ends it."""
 
     @abstractmethod
     def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:

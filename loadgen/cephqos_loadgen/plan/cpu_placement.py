@@ -44,7 +44,7 @@ def place_osds(
     default: cores in order; by_osd: on two sockets, even ids on one and odd ids on the other;
     by_socket: each OSD's cores are spread evenly over the sockets. The sockets take turns core by
     core, so the id says which one comes first. Where a socket has several NUMA nodes, each counts
-    as a socket. A core with an excluded CPU is given to nobody.
+    as a socket. A core with an excluded CPU is given to no OSD.
     """
     excluded = frozenset(excluded)
     threads: dict[tuple[tuple[int, int], int], list[int]] = {}

@@ -75,7 +75,7 @@ class Pools:
             await self._cluster.wait_for_pgs(clean=True, within=within, pools=names)
         self._live.doing = ""
         await asyncio.gather(*(self._fill(pool) for pool in wanted))
-        # Pools of one repeat are gone with it: nobody will ask what they held.
+        # Pools of one repeat are removed with it, so what they held is never needed.
         lasting = [pool for pool in wanted if not pool.fresh]
         if lasting:
             await say_what_is_in(self._cluster, lasting, self._live.where.run)

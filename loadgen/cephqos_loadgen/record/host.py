@@ -99,7 +99,7 @@ def _own_bytes(pid: int) -> int:
 
 
 def with_ended(before: HostState | None, now: HostState) -> HostState:
-    """The same processes a moment later, with the threads and workers that have ended meanwhile."""
+    """The same processes a moment later, with the threads and workers that have since ended."""
     if before is None:
         return now
     threads = {name: {**before.threads.get(name, {}), **it} for name, it in now.threads.items()}
@@ -117,8 +117,10 @@ def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """What a disk did in between; all that it did, where it was made anew. Milliseconds are printed
-    as 32-bit numbers: of a deep queue they begin again at zero within a day."""
+    """What a disk did in between. For a disk that was made again, all that it did.
+
+    The kernel prints milliseconds as 32-bit numbers. With a deep queue they wrap within a day.
+    """
     anew = any(after[key] < was for key, was in before.items() if key in _NEVER_FALL)
     grown = {key: value - (0 if anew else before.get(key, 0)) for key, value in after.items()}
     grown = {

@@ -186,8 +186,11 @@ def _sum(used: Iterable[Used]) -> Used:
 
 
 def _grown(before: HostUserState, after: HostUserState) -> tuple[dict[int, Used], frozenset[int]]:
-    """What each process used, and the strangers who took over what an own one that ended had used:
-    what they used themselves cannot be told from it."""
+    """What each process used, and its heirs.
+
+    The kernel adds what a process of ours used to its parent when it ends. If that parent is not
+    ours, it is an heir: its own use and the inherited use cannot be separated.
+    """
     found = {pid: user.used for pid, user in after.processes.items()}
     heirs: set[int] = set()
     for pid, was in before.processes.items():

@@ -18,7 +18,7 @@ from cephqos_loadgen.servers import Address, SourceDown, body_of
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0
-# What the exporter is told: in this time it leaves out an OSD that hangs, and shows the others.
+# Sent to the exporter: after this time it leaves out an OSD that hangs, and shows the others.
 _WITHIN = 3.0
 _WITHIN_HEADER = "X-Prometheus-Scrape-Timeout-Seconds"
 # A tick waits this long for slow sources. What comes later goes into the tick in which it comes.
@@ -100,7 +100,7 @@ class MetricsRecorder:
         self._cluster = cluster
         self._writer = ColumnWriter(path)
         self._note = note
-        # A clock that is set meanwhile must neither make gaps nor hide them.
+        # A clock that is set during the run must neither make gaps nor hide them.
         self._epoch = time.time() - time.monotonic()
         now = self._now()
         self._sources = [

@@ -39,7 +39,7 @@ class Reach(Protocol):
 
 def argv(port: int, access: Reach, python: str, sockets: Path | None) -> list[str]:
     """The run's own exporter; `python` is one that has the rados module."""
-    # Also when the run is killed: nobody else would end it.
+    # It also ends when the run is killed. No other program would end it.
     command = [*ENDS_WITH_PARENT, *own_module("cephqos_exporter.cli")]
     command += [f"--web.listen-address=127.0.0.1:{port}"]
     if sockets is None:

@@ -34,7 +34,7 @@ class RepeatRecorder:
         self._environment: dict[str, str] = {}
         self._names: dict[str, int] = {}
         self.prefix: Callable[[Sequence[str]], list[str]] = list
-        self.listeners: list[Callable[..., None]] = []  # told of every event
+        self.listeners: list[Callable[..., None]] = []  # each gets every event
 
     def child(
         self,

@@ -66,7 +66,7 @@ class ArchiveWriter:
         self.events.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._held)
-        with contextlib.suppress(OSError):  # somebody else uses it by now
+        with contextlib.suppress(OSError):  # another run uses it by now
             for path in self._made:
                 path.rmdir()
 

@@ -54,7 +54,7 @@ def _of_runs(subject: Subject) -> list[Caveat]:
 
 
 def _not_drawn(subject: Subject) -> Iterator[Caveat]:
-    """A page of hundreds of charts would help nobody."""
+    """A page of hundreds of charts is too long to read."""
     points = len({(run.name, o.record.point) for run in subject.runs for o in run.finished})
     if points > MOST_TIMELINES:
         yield Caveat(

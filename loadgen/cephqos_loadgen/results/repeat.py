@@ -137,8 +137,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The smallest value of an axis that keeps a share of the best throughput, and those values
-    that are `too_close` to that share to be told from it."""
+    """The smallest value of an axis that keeps a share of the best throughput.
+
+    `too_close`: values whose throughput is so near that share that they may or may not keep it.
+    """
 
     axis: str
     value: str

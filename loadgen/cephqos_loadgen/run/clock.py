@@ -17,7 +17,7 @@ Note = Callable[..., None]
 
 
 class ClockWatch:
-    """Compares the clock with one that nobody can set. A suspended host looks the same."""
+    """Compares the clock with one that cannot be set. A suspended host looks like a set clock."""
 
     def __init__(
         self,

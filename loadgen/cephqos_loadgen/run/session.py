@@ -158,7 +158,7 @@ class Session:
 
     @property
     def lost(self) -> bool:
-        """Somebody else took the cluster over."""
+        """Another run took the cluster over."""
         return self._lock is not None and self._lock.lost
 
     async def _save(self, entries: list[undo.Undo]) -> None:
@@ -242,7 +242,7 @@ class Session:
         if self._lock is not None:
             await self._lock.look()
         if self.lost:
-            # Whoever took the cluster over has undone what this run had changed.
+            # The run that took the cluster over has undone what this run had changed.
             del self.journal.entries[to:]
             return
         await self._say_what_others_changed(undone)

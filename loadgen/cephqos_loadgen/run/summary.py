@@ -55,9 +55,11 @@ def _over_repeats(rows: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
 
 
 def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
-    """The first value of the axis (in the order of the scenario, smallest first) that keeps the
-    share of the best throughput; None while not all points have run, or where nothing was done.
-    Of those that lie less than a deviation from that share nobody can say whether they keep it."""
+    """The first value of the axis that keeps the share of the best throughput.
+
+    Values are in the order of the scenario, smallest first. None while not all points have run, or
+    if nothing was done. A value that is less than a deviation from the share is too close to say.
+    """
     rates: dict[str, Spread] = {}
     for point in plan.points:
         figures = points.get(point.name, {}).get(wanted.phase, {})

@@ -37,7 +37,7 @@ class Watch:
     async def refresh(self) -> None:
         """Fetch once. On failure the model stays, and `trouble` says why."""
         fetched = None
-        while fetched != self.selection:  # it can change meanwhile
+        while fetched != self.selection:  # it can change during the fetch
             fetched = self.selection
             try:
                 samples = await self.source.fetch(fetched)

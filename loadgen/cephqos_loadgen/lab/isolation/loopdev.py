@@ -104,7 +104,7 @@ def _configure(backing: Path) -> tuple[int, int]:
                 return number, fd
             except OSError as error:
                 os.close(fd)
-                # Somebody else took it between the question and the answer: ask again.
+                # Another process took it between the two calls: ask again.
                 if error.errno != errno.EBUSY:
                     raise LabError(f"cannot attach {backing} to a loop device: {error}") from error
     raise LabError(f"no free loop device for {backing} after {_ATTEMPTS} attempts")

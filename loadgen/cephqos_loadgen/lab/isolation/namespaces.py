@@ -59,7 +59,7 @@ def is_stopped(pid: int | None) -> bool:
     """Whether all threads of a process are stopped by SIGSTOP."""
     states = []
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-        with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+        with contextlib.suppress(OSError):  # a thread that has just ended
             states.append(stat.read_text().rpartition(")")[2].split()[0])
     return bool(states) and all(state in "TZX" for state in states) and "T" in states
 

@@ -126,7 +126,7 @@ class ProcessOne:
         _run("mount", "-t", "tmpfs", "tmpfs", str(dev / "shm"))
 
     def serve(self) -> None:
-        """Answer requests and reap children until told to end or the lifeline closes."""
+        """Answer requests and reap children until SIGTERM comes or the lifeline closes."""
         wake, waker = socket.socketpair()
         wake.setblocking(False)
         waker.setblocking(False)
@@ -158,7 +158,7 @@ class ProcessOne:
                         ending = True
 
     def reap(self) -> None:
-        """Collect whoever ended; orphans of the namespace come to process 1 as well."""
+        """Collect children that ended; orphans of the namespace become children of process 1."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

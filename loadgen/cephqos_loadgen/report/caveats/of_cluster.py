@@ -63,7 +63,7 @@ def changed_settings(run: ReportRun) -> Iterator[Caveat]:
 
 
 def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Iterator[str]:
-    """Options of all OSDs whose value differs as text; numbers and sizes are told by the run."""
+    """Options of all OSDs whose value differs as text; the run reports numbers and sizes."""
     force = observed.record.in_force
     for option in settings:
         if option["section"] != "osd":
@@ -114,7 +114,7 @@ def restarts(run: ReportRun) -> Iterator[Caveat]:
 
 
 def unreachable(run: ReportRun) -> Iterator[Caveat]:
-    """Seconds in which nobody could look at the cluster."""
+    """Seconds in which the run could not look at the cluster."""
     for observed in run.finished:
         times = [float(look["time"]) for look in observed.looks]
         longest = max(np.diff(times), default=0.0) if len(times) > 1 else 0.0

@@ -236,7 +236,7 @@ def attained_by_clients(observed: Observation, phase: str) -> list[Attained]:
 
 
 def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
-    """Clients never wanted more than their reservation."""
+    """Clients never had more demand than their reservation."""
     untested: dict[tuple[str, str], tuple[float, float]] = {}
     tested: set[tuple[str, str]] = set()
     for observed in run.finished:

@@ -15,7 +15,7 @@ Wrong = Callable[[Bins, float], bool]
 
 
 def too_few_completions(run: ReportRun) -> Iterator[Caveat]:
-    """Of 500 completions the slowest is beyond p99.8: nobody knows their p99.9."""
+    """Of 500 completions the slowest is beyond p99.8: their p99.9 is not known."""
     found = _rows(run, lambda bins, percent: not bins.knows(percent))
     if found:
         row, bins = min(found, key=lambda pair: pair[1].total)

@@ -86,7 +86,7 @@ def cut_off(run: ReportRun) -> Iterator[Caveat]:
 
 
 def clock_set(run: ReportRun) -> Iterator[Caveat]:
-    """Durations that were taken from a clock that was set meanwhile."""
+    """Durations that were taken from a clock that was set in that time."""
     for observed in run.finished:
         record = observed.record
         moved = [line.partition(": ")[2] for line in record.findings if line.startswith(_CLOCK)]

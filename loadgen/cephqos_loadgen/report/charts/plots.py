@@ -99,7 +99,7 @@ def stacked(
     names: Sequence[str],
     rows: Sequence[Sequence[float]],
 ) -> str:
-    """One bar per label, in parts; parts are told apart by shade and by what they say."""
+    """One bar per label, in parts. Shade and text distinguish the parts."""
     left = 24 + 6.9 * min(max(map(len, labels), default=0), 44)
     scale = svg.linear([sum(row) for row in rows], left, _WIDTH - 70)
     bottom = _TOP + _ROW * len(rows)

@@ -210,7 +210,9 @@ def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
 
 def _clients(phase: str, step: Step, number: int, host: Mapping[str, HostUse]) -> HostUse | None:
     """CPU of the clients of one step: their processes are PHASE.CLIENT, then PHASE.CLIENT.2 …
-    What they used in a ramp is told apart where the step was recorded for itself."""
+
+    If the step was recorded by itself, what they used in its ramp is not included.
+    """
     use = host.get(step_name(phase, step.depth), host.get(phase))
     if use is None:
         return None

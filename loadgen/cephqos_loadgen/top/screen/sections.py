@@ -224,7 +224,7 @@ def _cause(part: OsdClass, columns: int) -> str:
         return part.cause if part.state == "violated" else ""
     by = f"by {short(part.by)}"
     whole = f"{part.cause} {by}"
-    # Where only one of them has room, whoever has the missing work says more.
+    # If only one of them has room, `by` says more than the cause.
     return whole if text.width(whole) <= columns else by
 
 

@@ -30,7 +30,7 @@ class _Exporter:
     async def scrape(self) -> None:
         try:
             page = await self.connection.get("/metrics")
-            # A large page takes seconds to parse: in a thread, keys are answered meanwhile.
+            # A large page takes seconds to parse. It is parsed in a thread, so keys still work.
             found = await asyncio.to_thread(self._reader.read, page, time.time())
         except (SourceDown, ValueError) as error:
             self.trouble = str(error)

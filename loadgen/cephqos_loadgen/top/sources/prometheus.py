@@ -91,7 +91,7 @@ class Prometheus:
         found = []
         for labels, _ in firing:
             start = since.get(_identity(labels))
-            # Instead of a label of this name that somebody's own alert may have.
+            # Replaces a label of this name, which an alert of the user may have.
             found.append({**labels, "since": repr(start) if start else ""})
         return tuple(found)
 
