@@ -70,7 +70,7 @@ def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
 
 
 def _add_places(parser: argparse.ArgumentParser, *, writes: bool) -> None:
-    """Only `check` has defaults: whoever tries `build` has not asked to change a checkout."""
+    """Only `check` has defaults: `build` without options must not change a checkout."""
 
     def default(name: str) -> str:
         return "" if writes else f" (default: none with --out, otherwise {name} of the checkout)"

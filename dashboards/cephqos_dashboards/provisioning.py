@@ -13,7 +13,7 @@ FOLDER: Final = "cephqos"
 
 @dataclass(frozen=True, kw_only=True)
 class GrafanaPaths:
-    """What a Grafana is told. `dashboards`: the directory where it finds the JSON."""
+    """The settings of a Grafana. `dashboards`: the directory where it finds the JSON."""
 
     dashboards: str = "/var/lib/grafana/dashboards/cephqos"
     prometheus: str = "http://localhost:9090"

@@ -27,23 +27,23 @@ _ENDED_AT_NIGHT: Final = (
     f"{causes.OTHER_CLASS}|{causes.LIMIT}|{causes.ONE_SHARD}"
     f"|{causes.DEVICE}|{causes.CPU}|{causes.NETWORK}"
 )
-# What happens to all OSDs of a host is told once, of the host.
+# What happens to all OSDs of a host has one alert, about the host.
 _OWN: Final = f'by!~"{OF_HOST}"'
 _CRITICAL: Final = (f'class="client", cause=~"{_ENDED_AT_NIGHT}", {_OWN}',)
 _WARNING: Final = (
     f'class="client", cause!~"{_ENDED_AT_NIGHT}|{causes.OTHER_OSD}"',
     f'class=~"background_.*", cause!="{causes.OTHER_OSD}", {_OWN}',
 )
-# Time spent on another OSD is told there, by a critical alert that silences these; who is to
-# blame may take a while to be seen.
+# If the time is spent on another OSD, that OSD has a critical alert, which silences these. It may
+# take a while until that OSD is found.
 _AWAY: Final = f'cause="{causes.OTHER_OSD}"'
 
 
 def _lasting(series: str, told: str) -> str:
-    """True in every sample of the hold, and seen in most of it; once told, true in half of it.
+    """To fire: true in every sample of the hold, and seen in most of it. To go on: true in half.
 
-    A fault is there while what it does comes and goes: that would end the alert again and again.
-    Inside the expression and not as `for`, so that a change of the cause does not restart the hold.
+    A fault stays while its effects come and go, and they must not end the alert again and again.
+    The hold is in the expression and not in `for`, since a change of the cause would restart `for`.
     """
     return (
         f"min_over_time({series}[@hold@]) == 1"
@@ -53,19 +53,19 @@ def _lasting(series: str, told: str) -> str:
 
 
 def _firing(alert: str, by: str, **labels: str) -> str:
-    """Those of which an alert told at the last evaluation, and …"""
+    """The start of an expression: those for which the alert already fires, and …"""
     more = "".join(f', {name}="{value}"' for name, value in labels.items())
     return f'max by ({by}) (ALERTS{{alertname="{alert}"{more}, alertstate="firing"}}) and'
 
 
-# Who waits for another OSD is told later: the critical alert of that OSD comes first.
+# An OSD that waits for another one has its alert later: that OSD's critical alert comes first.
 _LASTING_LONGER: Final = (
     f"{PerClass.VIOLATED_LASTING} and count_over_time({PerClass.VIOLATED_LASTING}[@long_hold@])"
     " > @long_hold_evaluations@ - @hold_evaluations@"
 )
 
 
-# Under WPQ a policy's target stands for a reservation that nobody made.
+# WPQ has no reservations: there a policy's target takes their place.
 _ONLY_A_TARGET: Final = f"""
 ({PerClass.TARGET_OPS} == {PerClass.RESERVED_OPS})
   and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
@@ -144,7 +144,8 @@ _REPLICA_WRITE_TAKES: Final = known(
     of_class=False,
 )
 
-# The one lasts; those that wait for it have little to do meanwhile, so they want more now and then.
+# The slow OSD is seen all the time. Those that wait for it have little to do, so their demand comes
+# and goes.
 _REPLICA_SLOW: Final = Alert(
     name="CephQosReplicaSlow",
     about=("osd", "load"),
@@ -227,9 +228,9 @@ _HELD: Final = _lasting(PerClass.AT_LIMIT_WHILE_IDLE, _firing("CephQosAtLimitWhi
 
 # Causes that say no more than that an OSD does all it can for its own clients, replicas included.
 _OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
-# Clients want more of a cluster where half of its OSDs have demand, or where few OSDs hold up most
-# of what clients have in progress. For one hot object that is so, too, and it misses no target: so
-# the few must be held back by something, and able to meet the target with what they did at best.
+# Clients have demand on a cluster if half of its OSDs have demand, or if a few OSDs hold up most of
+# the operations in progress. The second is also true for one hot object, which violates no target.
+# So a cause must hold those few back, and their best throughput must have met the target.
 _CLUSTER_DEMAND: Final = f"""
         0 * (
           sum by (cluster, class) (
@@ -367,7 +368,7 @@ _OF_OPS: Final = known(PerClass.LIMIT_OPS, ' of {{ FIGURE | printf "%.0f" }} nor
 
 _LIMIT: Final = (
     RecordedSeries(
-        # Best effort is meant to be slow: removing a pool is held at its limit until it is done.
+        # Best effort is meant to be slow: removing a pool stays at its limit until it is done.
         record=PerClass.AT_LIMIT_WHILE_IDLE,
         expr=f"""
         {PerClass.CAUSE}{{cause="{causes.LIMIT}", class!="background_best_effort"}}

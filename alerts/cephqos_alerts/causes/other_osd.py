@@ -14,11 +14,11 @@ _FAILED_RANK: Final = 72
 SICK_RANK: Final = 68
 # More time spent elsewhere than where all are well, while an OSD holds up others.
 PARTLY_RANK: Final = 61
-# Time spent elsewhere, by an OSD that cannot be told.
+# Time spent on another OSD that is not known.
 _UNNAMED_RANK: Final = 45
 
-# One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
-# nobody waits for it: it comes last. Of several that are about as slow, the one named stays.
+# An OSD that completes nothing has no ratio. One that does not answer comes last: it may be dead,
+# and then no OSD waits for it. If several are about as slow, the one named before stays.
 _WORST: Final = f"""
 2 * {PerOsd.REPLICA_SLOWNESS}
   and on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}

@@ -8,8 +8,8 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
 
-# Without it the class would have had its effective reservation. Whoever waits elsewhere would
-# still wait there.
+# Without replica writes the class would have had its effective reservation. A class that waits for
+# another OSD is left out: it would still wait.
 _FULL: Final = f"""
 label_replace(
   {PerClass.HAS_DEMAND}

@@ -92,8 +92,8 @@ def _inhibitions() -> list[dict[str, Any]]:
     burn = _named("CephQosLatencySloBurn")
     return [
         _rule(_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), _about("osd"), "ceph_daemon"),
-        # The OSD that is waited for has its own alert, if its reservation is violated too; those
-        # that wait for it are told of by it.
+        # If the reservation of the slow OSD is violated too, it has that alert. It also names the
+        # OSDs that wait, so CephQosReplicaSlow is not sent.
         _rule(
             [*_named("CephQosReservationViolated"), 'severity="critical"'],
             _named("CephQosReplicaSlow"),

@@ -59,7 +59,7 @@ _OF_ANOTHER_KIND: Final = (
 )
 
 # No scrub, no share of the data and no other kind of flash explains this. Peers that wait for the
-# OSD do little meanwhile, and whatever else it does makes it look busier than they are.
+# OSD do little themselves, so its other work makes it look busier than they are.
 _FAR_TOO_LONG: Final = (
     f'{PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @far_too_long@ * @device_latency_ssd@'
     f' or {PerOsdPlace.DEVICE_SECONDS}{{media="hdd"}} > @far_too_long@ * @device_latency_hdd@'

@@ -15,7 +15,7 @@ MEMORY_LIMIT: Final = "memory_limit"
 IO_LIMIT: Final = "io_limit"
 OTHER_PROGRAMS: Final = "other_programs"
 OTHER_VMS: Final = "other_vms"
-# What happens to all OSDs of a host, and is told of the host.
+# Values of `by` that concern all OSDs of a host: the alert is about the host.
 OF_HOST: Final = f"{OTHER_PROGRAMS}|{OTHER_VMS}"
 # What stops threads that would commit and read.
 OF_THREADS: Final = f"{CPU_LIMIT}|{MEMORY_LIMIT}"

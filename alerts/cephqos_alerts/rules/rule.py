@@ -7,11 +7,11 @@ from typing import Final, Literal
 
 Severity = Literal["critical", "warning", "info", "none"]
 
-# What an alert can be about, for alertmanager.py to know when it says nothing new:
-# - osd: what one OSD reserves or does, pointless while that OSD does not answer
-# - absence: an OSD that is not there or not seen, as expected while it is being maintained
-# - load: what a test run brings about on purpose
-# - scrub, recovery: work that flags of the cluster can stop
+# What an alert can be about. alertmanager.py uses it to know when an alert says nothing new.
+# osd: what one OSD reserves or does. Pointless while that OSD does not answer.
+# absence: an OSD that is not there or not seen. Expected during its maintenance.
+# load: what a test run causes on purpose.
+# scrub, recovery: work that flags of the cluster can stop.
 Subject = Literal["osd", "absence", "load", "scrub", "recovery"]
 
 

@@ -81,7 +81,7 @@ class Thresholds(Bounds):
     lasting: float = 0.5  # of the samples of a hold
     cluster_share: float = 0.5  # of the OSDs
     cluster_osds: float = 4
-    held_up: float = 0.5  # of the client operations in progress, held by OSDs that want more
+    held_up: float = 0.5  # of the client operations in progress, on OSDs with demand
     coverage: float = 0.8  # of the samples that a window should hold
     repeated: float = 900  # seconds of an hour in which a reservation was violated
     restarts: float = 3  # of what is scraped in an hour
@@ -126,7 +126,7 @@ class RuleSettings:
         if name in WINDOWS:
             return duration(self.window(WINDOWS[name]))
         if name.endswith("_samples"):
-            # How many evaluations of a window must have found something, at the least.
+            # The minimum of evaluations of a window that must have found something.
             seconds = self.window(WINDOWS[name.removesuffix("_samples")])
             return f"{self.thresholds.coverage * seconds / self.scrape_interval:g}"
         if name.endswith("_evaluations"):

@@ -98,7 +98,7 @@ def _source(value: Value) -> Source:
 
 
 def _threshold(value: Value, source: Source) -> float:
-    """A bound of the histogram: between two, good and bad operations cannot be told apart."""
+    """A bound of the histogram. Between two bounds, good and bad operations look the same."""
     bounds = BOUNDS_BY_SOURCE[source]
     threshold = value.number(bounds[0], bounds[-1])
     for bound in bounds:

@@ -86,7 +86,7 @@ _NOW = (
     ),
 )
 
-# A second run is dashed, so that both can be told apart.
+# A second run is dashed, to distinguish the two.
 _SECOND = (theme.second_run_override(),)
 
 _AXIS = (

@@ -162,7 +162,7 @@ WORST_OSDS: Final = (
     PanelQuery(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
     PanelQuery(_of_worst(PerClass.VIOLATED_SECONDS), name="violated"),
     PanelQuery(_of_worst(PerClass.MAIN_CAUSE, "ceph_daemon, class, cause, by"), name="cause_"),
-    # Whoever others wait for, though its own reservations may be kept.
+    # OSDs that others wait for, even if their own reservations are not violated.
     PanelQuery(
         f"""
     topk({ROWS}, max by (ceph_daemon, class) (
