@@ -83,7 +83,7 @@ _CLUSTER_OPTIONS: Final = (
     cluster_options.KEYRING,
     cluster_options.PYTHON,
 )
-# Of the packages' service: what it was told of sockets and policies holds here too.
+# Of the packages' service. Its sockets and policies are used here, too.
 PACKAGED: Final = Path("/etc/cephqos/exporter.yml")
 _FILE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")

@@ -64,7 +64,7 @@ class ClusterFacts:
     bindings_missing: bool = False
     denied: tuple[str, ...] = ()  # caps that are missing
     powers: tuple[str, ...] = ()  # what the key can do besides
-    unasked: tuple[str, ...] = ()  # of these powers: nobody to ask, or a silent monitor
+    unasked: tuple[str, ...] = ()  # of these powers: no daemon to ask, or a silent monitor
     powers_tried: bool = True
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -116,10 +116,10 @@ def _up(osds: Any) -> Iterator[str]:
 
 
 async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) -> bool | None:
-    """Whether the key has it; None where nobody can be asked.
+    """Whether the key has it; None if no daemon can be asked.
 
     OSDs and managers drop what is not allowed: their silence is a no. A monitor says that it denies
-    a command, so its silence tells nothing.
+    a command, so its silence says nothing.
     """
     target, within = power.target, _SECONDS
     if target == "mgr" and facts.unanswered:

@@ -19,8 +19,8 @@ from cephqos_exporter.qos.tags import MCLOCK
 _LARGEST: Final = 256 << 20  # placement groups of a large cluster
 _MOST_FILES: Final = 20_000
 _OSD_IN_NAME: Final = re.compile(r"osd[._-]?(\d+)(?!\d)")
-_FIRST_MCLOCK: Final = 17  # the first release whose OSDs run mClock unless told otherwise
-# What an OSD has where nothing sets it, of the options that checks compare with what was set.
+_FIRST_MCLOCK: Final = 17  # the first release whose OSDs run mClock by default
+# Defaults of the options that checks compare with what was set.
 _DEFAULTS: Final[Mapping[str, str]] = {
     "osd_mclock_profile": "balanced",
     "osd_mclock_override_recovery_settings": "false",

@@ -254,7 +254,7 @@ def closed_directories(patterns: Sequence[str]) -> Iterator[ClosedDirectory]:
             for path in _matching(parts[:end]):
                 if path not in told and _is_closed(path):
                     told.add(path)
-                    with contextlib.suppress(OSError):  # gone meanwhile
+                    with contextlib.suppress(OSError):  # it has ended
                         yield ClosedDirectory(path=str(path), owner=user_name(path.stat().st_uid))
 
 

@@ -74,12 +74,12 @@ def _too_wide(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _not_told(facts: ClusterFacts) -> str:
-    """What is known to be missing is told, whatever else is."""
+    """Caps that are known to be missing are reported even if the manager does not answer."""
     return "the manager does not answer" if facts.unanswered and not facts.denied else ""
 
 
 def _not_asked(facts: ClusterFacts) -> str:
-    """Powers that were found are told, whatever the others are."""
+    """Powers that were found are reported even if others are not known."""
     if facts.powers:
         return ""
     if not facts.powers_tried:

@@ -71,9 +71,9 @@ def user_name(uid: int) -> str:
 def read_within(path: Path, seconds: float) -> str | None:
     """A file's text, empty if it cannot be read; None if that takes longer.
 
-    Arguments and environment of a process cannot be read while its memory is being changed: for
-    good if it hangs in the kernel then. Nor can that be interrupted, so a thread waits for it that
-    nobody waits for.
+    Arguments and environment of a process cannot be read while its memory is being changed. If it
+    hangs in the kernel at that time, the read never ends and cannot be interrupted. So a thread
+    reads, and it is given up after that time.
     """
     texts: list[str] = []
     thread = threading.Thread(target=lambda: texts.append(_read(path)), daemon=True)

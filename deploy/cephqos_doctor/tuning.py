@@ -41,12 +41,12 @@ _BUSIEST_PROFILE: Final = "high_recovery_ops"
 
 
 def _is_set(osd: OsdFacts, option: str) -> bool:
-    """Whether somebody set it, whatever became of that."""
+    """Whether an administrator set it, even if that has no effect."""
     return bool(osd.config.differences.get(option, {}).keys() - {"default", "final", "override"})
 
 
 def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
-    """What somebody set that another setting, or mClock, replaces."""
+    """Options that were set, but that another setting or mClock replaces."""
     for name, entry in sorted(osd.config.differences.items()):
         given, final = entry.get("mon"), entry.get("final")
         if "file" in entry and given is not None and str(given) != str(final):

@@ -42,7 +42,7 @@ def repeat() -> None:
         nonlocal ending, told
         ending = True
         if starting:
-            return  # there may be a run already that nobody holds yet
+            return  # a run may have started that is not yet in `run`
         if run is None or run.returncode is not None:
             sys.exit(0)
         # Not `run.wait` here: this interrupts a `wait` that holds its lock.

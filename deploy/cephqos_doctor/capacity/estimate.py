@@ -31,7 +31,7 @@ _BEST: Final = 0.25
 # Of the range of the best pieces, as a share of their median.
 _NARROW: Final = 0.25
 _WIDE: Final = 0.6
-# The OSD did more than this multiple of what it did when saturated: that was another kind of work.
+# If the OSD did more than this multiple of what it did when saturated, that was other work.
 _OTHER_WORK: Final = TOO_HIGH
 _HALF: Final = 0.5
 LEAST_EQUALS: Final = 3

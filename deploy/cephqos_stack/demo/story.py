@@ -67,7 +67,7 @@ class NotifiedAlert:
 
 
 def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
-    """What fires, by fingerprint; not what nobody is told of: the Watchdog, a test run, a flag."""
+    """Alerts that fire, by fingerprint, without those that are not sent, such as Watchdog."""
     return {
         alert["fingerprint"]: NotifiedAlert(
             alert["labels"], alert["annotations"], alert["status"]["state"] == "active"
@@ -88,7 +88,7 @@ class AlertWatch:
     async def look(self) -> list[NotifiedAlert]:
         """Ask Alertmanager once, report what is new, return the alerts that it notifies of.
 
-        One that was told and is inhibited by another now still fires: it is not told as resolved.
+        An alert that was reported and is inhibited now still fires: it is not reported as resolved.
         """
         now = asyncio.get_running_loop().time()
         found = parse_alerts(await fetch(self._url))

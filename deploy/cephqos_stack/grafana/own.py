@@ -31,7 +31,7 @@ wait $!
 
 
 class OwnGrafana(Grafana):
-    """Whoever reaches the port may look and explore; nobody may administer it."""
+    """Every user who reaches the port may look and explore. No user may administer it."""
 
     _why_unseen = ""
 
@@ -136,7 +136,7 @@ def _settings(port: int, folder: Path) -> Mapping[str, str]:
         "GF_AUTH_ANONYMOUS_ORG_ROLE": "Editor",
         "GF_AUTH_BASIC_ENABLED": "false",
         "GF_AUTH_DISABLE_LOGIN_FORM": "true",
-        # Nobody needs it. Without one it would be the well-known one.
+        # Not used. Without it, the well-known default would work.
         "GF_SECURITY_ADMIN_PASSWORD": secrets.token_urlsafe(24),
         "GF_ANALYTICS_REPORTING_ENABLED": "false",
         "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
@@ -157,7 +157,7 @@ async def docker_answers(docker: str, log: Path) -> bool:
 async def _status(
     argv: Sequence[str], log: Path, within: float = 30.0, say: Say = lambda _: None
 ) -> int:
-    """The exit status; what it prints last is said meanwhile."""
+    """The exit status. Until it ends, its last words are shown."""
     async with in_background(argv, log) as process:
         ending = asyncio.ensure_future(process.wait())
         try:
