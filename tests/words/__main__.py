@@ -24,7 +24,9 @@ def pages() -> list[Path]:
 
 def _uses() -> Iterator[str]:
     read = chain(*(texts.of_page(page) for page in pages() if page not in _WORDS))
-    yield from replaced.uses(chain(read, texts.of_product(), texts.of_heads()), replaced.read())
+    yield from replaced.uses(
+        chain(read, texts.of_product(), texts.of_heads(), texts.of_code()), replaced.read()
+    )
     yield from replaced.uses(texts.of_names(), replaced.read_of_names())
 
 
@@ -37,7 +39,7 @@ def main() -> int:
     words = sum(page.read.words for page in users)
     print(f"{len(users)} pages, {words} words, median sentence {statistics.median(lengths)} words")
     faults = [*chain(*(page.faults() for page in users)), *bars.faults_of_all(users), *_uses()]
-    faults += bars.long_sentences(texts.of_heads())
+    faults += bars.long_sentences(chain(texts.of_heads(), texts.of_code()))
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{len(faults)} to mend")

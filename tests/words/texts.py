@@ -1,13 +1,15 @@
 """Every text that a user can read: pages, and the strings of the product that are prose.
 
 A string is prose if it has two words of letters with a space between them: help of options, HELP of
-metrics, errors, titles, descriptions, alerts. Docstrings of modules are read as well; other
-docstrings and comments are for readers of the code, and are not. Strings of PromQL are prose as
-well; they only fail if they use a word that is replaced.
+metrics, errors, titles, descriptions, alerts. Strings of PromQL are prose as well; they only fail
+if they use a word that is replaced. Docstrings and comments of the product are read, too.
 """
 
 import ast
+import inspect
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,11 +87,49 @@ def of_product(root: Path = Path()) -> Iterator[Text]:
         yield from of_module(file)
 
 
+def _paragraphs(file: Path, line: int, said: str) -> Iterator[Text]:
+    """Tables and examples of files are left out: they have columns."""
+    for paragraph in re.split(r"\n\s*\n", said):
+        if not _COLUMNS.search(paragraph):
+            yield Text(file, line, plain(" ".join(paragraph.split())))
+
+
 def of_heads(root: Path = Path()) -> Iterator[Text]:
-    """What each module says of itself, by paragraph. Tables and examples of files are left out:
-    they have columns."""
+    """What each module says of itself, by paragraph."""
     for file in _files(root):
         said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")), clean=False) or ""
-        for paragraph in re.split(r"\n\s*\n", said):
-            if not _COLUMNS.search(paragraph):
-                yield Text(file, 1, plain(" ".join(paragraph.split())))
+        yield from _paragraphs(file, 1, said)
+
+
+def _inner_docstrings(file: Path, source: str) -> Iterator[Text]:
+    """Those of classes, functions and attributes."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(said))) if node is not tree.body[0]:
+                yield from _paragraphs(file, node.lineno, inspect.cleandoc(said))
+
+
+def _comments(file: Path, source: str) -> Iterator[Text]:
+    """Comments on lines that follow each other at one indentation are one text."""
+    start, last, column, said = 0, 0, 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, at = token.start
+        words = token.string.lstrip("#: ")
+        if (line, at) == (last + 1, column):
+            said = f"{said}\n{words}"
+        else:
+            yield from _paragraphs(file, start, said)
+            start, column, said = line, at, words
+        last = line
+    yield from _paragraphs(file, start, said)
+
+
+def of_code(root: Path = Path()) -> Iterator[Text]:
+    """What readers of the code read: docstrings below a module's own, and comments."""
+    for file in _files(root):
+        source = file.read_text(encoding="utf-8")
+        yield from _inner_docstrings(file, source)
+        yield from _comments(file, source)

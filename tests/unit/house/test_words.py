@@ -103,6 +103,33 @@ def test_what_a_module_says_of_itself_is_read_without_its_tables(tmp_path: Path)
     assert len(list(bars.long_sentences(read))) == 1
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        'def f() -> None:\n    """{}\n    {}"""\n',
+        'class C:\n    """One line.\n\n    {}\n    {}\n    """\n',
+        "x = 1\n# {}\n# {}\n",
+        "x = 1  # {} {}\n",
+    ],
+)
+def test_docstrings_and_comments_of_the_product_are_read(tmp_path: Path, code: str) -> None:
+    file = tmp_path / "loadgen" / "module.py"
+    file.parent.mkdir()
+    half = " ".join(["word"] * (bars.LONGEST // 2 + 1))
+    file.write_text('"""Its head: a promise."""\n' + code.format("anew " + half, half), "utf-8")
+    read = list(texts.of_code(tmp_path))
+    (use,) = replaced.uses(read, replaced.read())
+    assert use.endswith("'anew': write 'again'")
+    assert len(list(bars.long_sentences(read))) == 1
+
+
+def test_comments_that_do_not_belong_together_are_read_apart(tmp_path: Path) -> None:
+    file = tmp_path / "loadgen" / "module.py"
+    file.parent.mkdir()
+    file.write_text("# one\n# two\n\n# three\nx = 1  # four\n# five\n# a   table\n", "utf-8")
+    assert [text.text for text in texts.of_code(tmp_path)] == ["one two", "three", "four"]
+
+
 @pytest.mark.parametrize("name", ["osd_class:cephqos_owed_ops", "CephQosHeldAtLimit"])
 def test_a_name_has_no_word_that_is_replaced(tmp_path: Path, name: str) -> None:
     package = tmp_path / texts.PACKAGES[0]
