@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,20 +15,20 @@ from cephqos_exporter.config import number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, FamilyType, Form
 from cephqos_exporter.labels import Labels, LabelText
-from cephqos_exporter.procfs import PRESSURE_RESOURCES, parse_pressure, read_once
+from cephqos_exporter.procfs import PRESSURE_RESOURCES, parse_pressure, read_all
 from cephqos_exporter.sysfs import device_by_number, read_text
 
 # In the order in which they are shown: a family's type and help.
 _FAMILIES: Final[Mapping[str, tuple[FamilyType, str]]] = {
     CgroupSeries.CPU_LIMIT: (
         "gauge",
-        "CPUs that the OSD's container or unit may use at a time: the tightest of its cgroup and "
-        "those above it. Absent without a limit.",
+        "CPUs that the OSD's container or unit may use at a time: the tightest limit of its cgroup "
+        "and those above it. Absent without a limit, or where the cgroup is not seen.",
     ),
     CgroupSeries.MEMORY_LIMIT_BYTES: (
         "gauge",
-        "Memory limit of the OSD's container or unit: the tightest of its cgroup and those above "
-        "it. Absent without a limit.",
+        "Memory limit of the OSD's container or unit: the tightest limit of its cgroup and those "
+        "above it. Absent without a limit, or where the cgroup is not seen.",
     ),
     CgroupSeries.IO_LIMIT_OPS: (
         "gauge",
@@ -40,15 +40,17 @@ _FAMILIES: Final[Mapping[str, tuple[FamilyType, str]]] = {
     ),
     CgroupSeries.CPU_PERIODS: (
         "counter",
-        "Periods in which a CPU limit was counted, summed over the cgroups that have one.",
+        "Periods in which the OSD ran under a CPU limit, summed over the cgroups that have one, "
+        "since the exporter first saw the daemon.",
     ),
     CgroupSeries.CPU_THROTTLED_PERIODS: (
         "counter",
-        "Those periods in which the CPU limit was used up.",
+        "Periods in which the CPU limit was used up, since the exporter first saw the daemon.",
     ),
     CgroupSeries.CPU_THROTTLED_SECONDS: (
         "counter",
-        "Time that threads were stopped by the CPU limit, summed over CPUs.",
+        "Time that threads were stopped by the CPU limit, summed over CPUs, since the exporter "
+        "first saw the daemon.",
     ),
     CgroupSeries.MEMORY_USED_BYTES: (
         "gauge",
@@ -80,25 +82,46 @@ _FAMILIES: Final[Mapping[str, tuple[FamilyType, str]]] = {
     ),
 }
 
-
 _V1_IO_COUNTERS: Final = {
     "iops": "blkio.throttle.io_serviced_recursive",
     "bps": "blkio.throttle.io_service_bytes_recursive",
 }
+# What a file that is not there, or has another content, raises.
+_GONE: Final = (OSError, ValueError, LookupError)
 
 
-class CounterFile(NamedTuple):
-    """A file that is read at every scrape, or several whose numbers are summed."""
+class _Counters(NamedTuple):
+    """What is read at every scrape: `parse` makes numbers of the files, one for each series."""
 
     paths: Sequence[str]
-    parse: Callable[[bytes], Sequence[float]]
-    series: Sequence[tuple[str, LabelText]]  # of each of its numbers
+    parse: Callable[..., Sequence[float]]
+    series: Sequence[tuple[str, LabelText]]
 
-    def read(self) -> Sequence[float]:
-        if len(self.paths) == 1:
-            return self.parse(read_once(self.paths[0]))
-        each = [self.parse(read_once(path)) for path in self.paths]
-        return [sum(numbers) for numbers in zip(*each, strict=True)]
+
+@dataclass(slots=True)
+class _Throttling:
+    """What CPU limits held back: the growth of each cgroup's counts, summed.
+
+    The counts themselves are not summed. A limit that is set or taken away would make that jump.
+    """
+
+    before: dict[str, Sequence[float]] = field(default_factory=dict)  # by file
+    done: Sequence[float] = (0, 0, 0)  # periods, throttled ones, seconds
+
+    def watch(self, levels: Iterable[Path]) -> Sequence[str]:
+        """The files to read from now on."""
+        paths = [f"{level}/cpu.stat" for level in levels]
+        self.before = {path: self.before[path] for path in paths if path in self.before}
+        return paths
+
+    def grow(self, paths: Sequence[str], *files: bytes) -> Sequence[float]:
+        """The sums so far."""
+        counts = dict(zip(paths, map(_throttling, files), strict=True))
+        for path, now in counts.items():
+            grown = zip(self.done, now, self.before.get(path, now), strict=True)
+            self.done = [done + max(0, new - old) for done, new, old in grown]
+        self.before = counts
+        return self.done
 
 
 @dataclass(slots=True)
@@ -108,7 +131,8 @@ class _CgroupOsd:
     text: str = ""  # of /proc/PID/cgroup
     groups: Cgroups = field(default_factory=Cgroups)
     limits: Sequence[float] = ()
-    sources: Sequence[CounterFile] = ()
+    throttling: _Throttling = field(default_factory=_Throttling)
+    sources: Sequence[_Counters] = ()
     form: Form | None = None
     series: Sequence[tuple[str, LabelText]] = ()
 
@@ -143,10 +167,8 @@ class CgroupCollector(
         if state.form is None:
             return ()
         try:
-            return state.form.fill(
-                [*state.limits, *(value for source in state.sources for value in source.read())]
-            )
-        except (OSError, ValueError):  # the cgroup has gone, or is another one now
+            return state.form.fill([*state.limits, *_read(state.sources)])
+        except _GONE:  # the cgroup has gone, or is another one now
             state.form, state.text = None, ""
             return ()
 
@@ -160,7 +182,7 @@ def _look(state: _CgroupOsd, view: DaemonView) -> None:
         state.text, state.groups = text, find_cgroups(view.host, text)
     limits = read_limits(state.groups)
     fixed = list(_fixed(limits, view.host.sys, state.labels))
-    sources = list(_readable(_sources(state.groups, limits, view.host.sys, state.labels)))
+    sources = list(_readable(_sources(state, limits, view.host.sys)))
     series = [key for key, _ in fixed] + [key for source in sources for key in source.series]
     state.limits, state.sources = [value for _, value in fixed], sources
     if state.form is None or series != state.series:
@@ -202,13 +224,13 @@ def _limited_io(
                 yield name, counter, place, key, limit, level
 
 
-def _sources(
-    groups: Cgroups, limits: CgroupLimits, sys: Path, labels: Labels
-) -> Iterator[CounterFile]:
-    if limits.cpu_levels:
-        yield CounterFile(
-            [f"{level}/cpu.stat" for level in limits.cpu_levels],
-            _throttling,
+def _sources(state: _CgroupOsd, limits: CgroupLimits, sys: Path) -> Iterator[_Counters]:
+    groups, labels = state.groups, state.labels
+    files = state.throttling.watch(limits.cpu_levels)
+    if files:
+        yield _Counters(
+            files,
+            partial(state.throttling.grow, files),
             [
                 (CgroupSeries.CPU_PERIODS, labels.base),
                 (CgroupSeries.CPU_THROTTLED_PERIODS, labels.base),
@@ -218,34 +240,40 @@ def _sources(
     if limits.memory_level is not None:
         level, v2 = limits.memory_level, groups.memory.v2
         used = "memory.current" if v2 else "memory.usage_in_bytes"
-        yield CounterFile(
+        yield _Counters(
             [f"{level}/{used}"], _one_number, [(CgroupSeries.MEMORY_USED_BYTES, labels.base)]
         )
         hits = (CgroupSeries.MEMORY_LIMIT_HITS, labels.base)
         kills = (CgroupSeries.MEMORY_OOM_KILLS, labels.base)
         if v2:
-            yield CounterFile([f"{level}/memory.events"], _memory_events, [hits, kills])
+            yield _Counters([f"{level}/memory.events"], _memory_events, [hits, kills])
         else:
-            yield CounterFile([f"{level}/memory.failcnt"], _one_number, [hits])
-            yield CounterFile([f"{level}/memory.oom_control"], _oom_kills, [kills])
+            yield _Counters([f"{level}/memory.failcnt"], _one_number, [hits])
+            yield _Counters([f"{level}/memory.oom_control"], _oom_kills, [kills])
     for _, counter, place, key, _, level in _limited_io(limits, sys, labels):
         file = "io.stat" if groups.io.v2 else _V1_IO_COUNTERS[key[1][1:]]
-        yield CounterFile([f"{level}/{file}"], partial(_io_done, key), [(counter, place)])
+        yield _Counters([f"{level}/{file}"], partial(_io_done, key), [(counter, place)])
     if groups.pressure is not None:
         for resource in PRESSURE_RESOURCES:
-            yield CounterFile(
+            yield _Counters(
                 [f"{groups.pressure}/{resource}.pressure"],
                 _pressure,
                 [(CgroupSeries.PRESSURE_SECONDS, labels.of("resource", resource))],
             )
 
 
-def _readable(sources: Iterable[CounterFile]) -> Iterator[CounterFile]:
+def _readable(sources: Iterable[_Counters]) -> Iterator[_Counters]:
     """Without what this kernel or this user has not."""
     for source in sources:
-        with suppress(OSError, ValueError, LookupError):
-            source.read()
+        with suppress(*_GONE):
+            _read([source])
             yield source
+
+
+def _read(sources: Iterable[_Counters]) -> list[float]:
+    """Each file once, and whole: io.stat has a line for each device of a host."""
+    content = cache(read_all)
+    return [n for source in sources for n in source.parse(*map(content, source.paths))]
 
 
 def _fields(raw: bytes) -> dict[bytes, int]:
@@ -273,14 +301,16 @@ def _io_done(key: tuple[str, str], raw: bytes) -> Sequence[float]:
     """`8:0 Write 12` in version 1, `8:0 rbytes=1 wbytes=2 rios=3 wios=4 ...` in version 2."""
     device, name = key[0].encode(), key[1]
     wanted = (name[0] + ("ios" if name[1:] == "iops" else "bytes")).encode() + b"="
-    done = 0
+    old = b"Read" if name[0] == "r" else b"Write"
     for line in raw.splitlines():
         words = line.split()
-        if words[0] == device and words[1] == (b"Read" if name[0] == "r" else b"Write"):
-            done = int(words[2])
-        elif words[0] == device:
-            done = next((int(it[len(wanted) :]) for it in words if it.startswith(wanted)), done)
-    return (done,)
+        if words[:1] == [device]:
+            if words[1:2] == [old]:
+                return (int(words[2]),)
+            for word in words:
+                if word.startswith(wanted):
+                    return (int(word[len(wanted) :]),)
+    return (0,)  # a device is listed from its first request on
 
 
 def _one_number(raw: bytes) -> Sequence[float]:

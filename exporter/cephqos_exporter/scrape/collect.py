@@ -90,15 +90,7 @@ class DaemonCollectors:
     def _collect(self, collector: Collector, view: DaemonView, part: Part, seen: Seen) -> None:
         name = collector.name
         try:
-            rendered = self._renderers[name].render(collector.collect(view), seen)
-        except ReplyMissing as exc:
-            # A command that this release does not have: the collector is not for this daemon.
-            if exc.reason == Malformed.reason:
-                view.not_understood.add("reply", str(exc))
-            if exc.reason != UnknownCommand.reason:
-                log.debug("collector %s: %s: %s", name, view.daemon.name, exc)
-                self._take(part, self._renderers[name].render(exc.families, seen))
-                part.success[name] = False
+            rendered, missing = self._render(collector, view, seen)
         except Exception as exc:
             part.success[name] = False
             if isinstance(exc, MISREAD):
@@ -109,10 +101,28 @@ class DaemonCollectors:
             log.log(level, "collector %s failed on %s", name, view.daemon.name, exc_info=True)
             self._begin_anew(collector, view.daemon)
         else:
-            part.success[name] = self._take(part, rendered)
+            if missing is not None and missing.reason == UnknownCommand.reason:
+                return  # its release has no such command: the collector is not for this daemon
+            whole = self._take(part, rendered)
+            part.success[name] = whole and missing is None
+            if missing is not None:
+                log.debug("collector %s: %s: %s", name, view.daemon.name, missing)
+                if missing.reason == Malformed.reason:
+                    view.not_understood.add("reply", str(missing))
+                return
             self._failing.discard(name)
-            if not part.success[name]:
+            if not whole:
                 self._begin_anew(collector, view.daemon)
+
+    def _render(
+        self, collector: Collector, view: DaemonView, seen: Seen
+    ) -> tuple[Rendered, ReplyMissing | None]:
+        """What it gives, or has without the reply that did not come."""
+        render = self._renderers[collector.name].render
+        try:
+            return render(collector.collect(view), seen), None
+        except ReplyMissing as exc:
+            return render(exc.families, seen), exc
 
     def _take(self, part: Part, rendered: Rendered) -> bool:
         """Add what a collector gave if there is room; whether all of it is on the page."""

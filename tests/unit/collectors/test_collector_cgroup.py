@@ -87,11 +87,14 @@ def test_an_osd_without_limits_has_no_series(tree: HostTree, v2: Path) -> None:
 
 def test_a_quota_is_shown_in_cpus_with_what_it_held_back(tree: HostTree, v2: Path) -> None:
     write(v2 / CONTAINER, cpu_v2("150000 100000", throttled=40))
-    assert shown(tree) == {
+    collector = CgroupCollector()
+    shown(tree, collector, 1000)
+    write(v2 / CONTAINER, cpu_v2("150000 100000", throttled=60))
+    assert shown(tree, collector, 1010) == {
         "cpu_limit_cpus{}": 1.5,
-        "cpu_periods_total{}": 200,
-        "cpu_throttled_periods_total{}": 40,
-        "cpu_throttled_seconds_total{}": 2.0,
+        "cpu_periods_total{}": 0,
+        "cpu_throttled_periods_total{}": 20,
+        "cpu_throttled_seconds_total{}": 1.0,
     }
 
 
@@ -100,10 +103,34 @@ def test_the_tightest_of_nested_quotas_counts_and_all_that_throttle_are_summed(
 ) -> None:
     write(v2 / CONTAINER, cpu_v2("400000 100000", throttled=10))
     write(v2 / POD, cpu_v2("50000 25000", throttled=20))
-    found = shown(tree)
+    collector = CgroupCollector()
+    shown(tree, collector, 1000)
+    write(v2 / CONTAINER, cpu_v2("400000 100000", throttled=20))
+    write(v2 / POD, cpu_v2("50000 25000", throttled=40))
+    found = shown(tree, collector, 1010)
     assert found["cpu_limit_cpus{}"] == 2
     assert found["cpu_throttled_periods_total{}"] == 30
     assert found["cpu_throttled_seconds_total{}"] == 1.5
+
+
+def test_a_quota_that_is_set_or_taken_away_is_no_throttling(tree: HostTree, v2: Path) -> None:
+    collector = CgroupCollector()
+    write(v2 / CONTAINER, cpu_v2("400000 100000", throttled=10))
+    write(v2 / POD, cpu_v2(throttled=5000))
+
+    def throttled(time: float) -> float:
+        shown(tree, collector, time)  # limits are read anew only at intervals
+        return shown(tree, collector, time + 1)["cpu_throttled_periods_total{}"]
+
+    assert throttled(1000) == 0
+    write(v2 / POD, cpu_v2("50000 25000", throttled=5000))
+    assert throttled(1100) == 0
+    write(v2 / POD, cpu_v2("50000 25000", throttled=5007))
+    assert throttled(1200) == 7
+    write(v2 / POD, cpu_v2(throttled=5010))
+    assert throttled(1300) == 10
+    write(v2 / CONTAINER, cpu_v2("400000 100000", throttled=11))
+    assert throttled(1400) == 11
 
 
 def test_memory_is_shown_for_the_tightest_limit(tree: HostTree, v2: Path) -> None:
@@ -148,6 +175,25 @@ def test_what_a_limited_device_did_is_counted_where_the_limit_is(tree: HostTree,
     assert len(found) == 4
 
 
+def test_a_file_with_lines_of_many_devices_is_read_to_its_end(tree: HostTree, v2: Path) -> None:
+    tree.disk("sdb", "8:16")
+    lines = [f"253:{n} rbytes={n} wbytes={n} rios={n} wios={n} dbytes=0 dios=0" for n in range(99)]
+    done = "\n".join([*lines, "", "8:16", "8:16 rbytes=8 wbytes=9 rios=3 wios=4"])
+    write(v2 / POD, {"io.max": "8:16 rbps=max wbps=max riops=max wiops=120", "io.stat": done})
+    assert shown(tree)['io_ops_total{device="sdb",op="write"}'] == 4
+
+
+def test_a_file_that_lacks_a_count_costs_a_scrape_and_then_its_series(
+    tree: HostTree, v2: Path
+) -> None:
+    collector = CgroupCollector()
+    write(v2 / CONTAINER, cpu_v2("150000 100000"))
+    shown(tree, collector, 1000)
+    write(v2 / CONTAINER, {"cpu.stat": "usage_usec 5000"})
+    assert shown(tree, collector, 1001) == {}
+    assert shown(tree, collector, 1002) == {"cpu_limit_cpus{}": 1.5}
+
+
 def test_pressure_is_the_cgroups_own(tree: HostTree, v2: Path) -> None:
     files = {f"{name}.pressure": pressure(n) for n, name in enumerate(("cpu", "memory", "io"), 3)}
     write(v2 / CONTAINER, files)
@@ -187,7 +233,7 @@ def test_version_1_shows_the_same(tree: HostTree) -> None:
         root / "cpu,cpuacct" / UNIT,
         {
             "cpu.cfs_quota_us": "50000",
-            "cpu.stat": "nr_periods 90\nnr_throttled 45\nthrottled_time 2500000000",
+            "cpu.stat": "nr_periods 80\nnr_throttled 40\nthrottled_time 2000000000",
         },
     )
     write(
@@ -204,11 +250,15 @@ def test_version_1_shows_the_same(tree: HostTree) -> None:
     write(root / "blkio" / UNIT, done)
     own = {"cgroup.type": "domain", "memory.pressure": pressure(6)}
     write(root / "unified" / UNIT, own)
-    assert shown(tree) == {
+    collector = CgroupCollector()
+    shown(tree, collector, 1000)
+    more = "nr_periods 90\nnr_throttled 45\nthrottled_time 2500000000"
+    write(root / "cpu,cpuacct" / UNIT, {"cpu.stat": more})
+    assert shown(tree, collector, 1001) == {
         "cpu_limit_cpus{}": 0.5,
-        "cpu_periods_total{}": 90,
-        "cpu_throttled_periods_total{}": 45,
-        "cpu_throttled_seconds_total{}": 2.5,
+        "cpu_periods_total{}": 10,
+        "cpu_throttled_periods_total{}": 5,
+        "cpu_throttled_seconds_total{}": 0.5,
         "memory_limit_bytes{}": 4 << 30,
         "memory_used_bytes{}": 1 << 30,
         "memory_limit_hits_total{}": 17,
@@ -286,7 +336,7 @@ def test_limits_are_read_at_intervals_and_counters_at_every_scrape(
     write(v2 / CONTAINER, cpu_v2("300000 100000", throttled=8))
     for time in (1010, 1020):
         now = shown(tree, collector, time)
-        assert (now["cpu_limit_cpus{}"], now["cpu_throttled_periods_total{}"]) == (1.5, 8)
+        assert (now["cpu_limit_cpus{}"], now["cpu_throttled_periods_total{}"]) == (1.5, 7)
     assert shown(tree, collector, 1030)["cpu_limit_cpus{}"] == 3
     write(v2 / CONTAINER, cpu_v2())
     shown(tree, collector, 1040)

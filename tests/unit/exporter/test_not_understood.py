@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.daemon import DaemonView, ReplyMissing
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.not_understood import NotUnderstood, NotUnderstoodTotals
 
 from .scraping import FSID, REPLIES, StatusCollector, names, scraping, text
@@ -23,6 +24,18 @@ class HalfCollector(StatusCollector):
 
     def collect(self, view: DaemonView) -> Iterable[Family]:
         raise ReplyMissing("status", "failed", list(super().collect(view)))
+
+
+class HalfOddCollector(StatusCollector):
+    """What it has without the reply that did not come is no number."""
+
+    name = "half-odd"
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        odd: Any = "nine"
+        raise ReplyMissing(
+            "status", "failed", [single("cephqos_odd", "gauge", "Odd.", view.labels, odd)]
+        )
 
 
 class PuzzledCollector(StatusCollector):
@@ -91,6 +104,15 @@ async def test_what_a_collector_has_without_a_missing_reply_is_shown_beside_its_
     assert len(names(page, "cephqos_test_pgs", "9")) == 4
     assert len(names(page, "cephqos_collector_success", "0")) == 4
     assert not lines(page)
+
+
+async def test_what_is_odd_beside_a_missing_reply_costs_no_other_collector(
+    host: ReplayedHost,
+) -> None:
+    async with scraping(host, [HalfOddCollector(), StatusCollector()]) as scraper:
+        page = await text(scraper)
+    assert len(names(page, "cephqos_test_pgs", "9")) == 4
+    assert "cephqos_odd" not in page
 
 
 async def test_a_cluster_source_counts_as_well(host: ReplayedHost) -> None:
