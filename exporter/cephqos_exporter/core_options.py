@@ -29,7 +29,7 @@ LISTEN_ADDRESS = texts(
 SYSTEMD_SOCKET = flag(
     "web.systemd-socket",
     False,
-    ("Listen on the sockets that systemd passes, instead of the addresses."),
+    "Listen on the sockets that systemd passes, instead of the addresses.",
 )
 WEB_CONFIG = text(
     "web.config.file", "", "File that configures TLS and authentication.", allowed="a path"
@@ -58,10 +58,8 @@ LOG_FORMAT = choice("log.format", "logfmt", "Format of the log.", ("logfmt", "js
 ROLE = choices(
     "role",
     ("osd",),
-    (
-        "What to report: osd, the OSDs of this host; cluster, scrub and recovery by pool "
-        "(run it once per cluster); probe, the latency that a client sees."
-    ),
+    "What to report: osd, the OSDs of this host; cluster, scrub and recovery by pool "
+    "(run it once per cluster); probe, the latency that a client sees.",
     ROLES,
 )
 
@@ -84,7 +82,7 @@ TIMEOUT = number(
 TIMEOUT_OFFSET = number(
     "scrape.timeout-offset",
     0.5,
-    ("Seconds to subtract from the timeout that Prometheus sends, for writing and transfer."),
+    "Seconds to subtract from the timeout that Prometheus sends, for writing and transfer.",
     least=0,
     most=60,
     unit="seconds",

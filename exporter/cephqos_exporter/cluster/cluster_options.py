@@ -22,10 +22,8 @@ CONF = text(
 NAME = text(
     "cluster.name",
     "client.cephqos",
-    (
-        "Ceph user to connect as. Caps `mon 'allow r' mgr 'allow r'` work. Less is "
-        "possible: see Security in the documentation."
-    ),
+    "Ceph user to connect as. Caps `mon 'allow r' mgr 'allow r'` work. Less is "
+    "possible: see Security in the documentation.",
     allowed="a name such as client.cephqos",
 )
 KEYRING = text(
@@ -34,7 +32,7 @@ KEYRING = text(
 PYTHON = text(
     "cluster.python",
     "/usr/bin/python3",
-    ("Command line of a Python with Ceph's rados module, such as `docker exec -i NAME python3`."),
+    "Command line of a Python with Ceph's rados module, such as `docker exec -i NAME python3`.",
     allowed="a command line",
 )
 CEPH = text(
@@ -54,10 +52,8 @@ INTERVAL = number(
 SCHEDULE_INTERVAL = number(
     "cluster.schedule-interval",
     300.0,
-    (
-        "Seconds for one full pass over all placement groups' scrub times. They are read a "
-        "few at a time."
-    ),
+    "Seconds for one full pass over all placement groups' scrub times. They are read a "
+    "few at a time.",
     least=0.1,
     most=86400,
     unit="seconds",
@@ -65,10 +61,7 @@ SCHEDULE_INTERVAL = number(
 TIMEOUT = number(
     "cluster.timeout",
     10.0,
-    (
-        "Deadline in seconds of a command to the cluster. The child process that misses it "
-        "is killed."
-    ),
+    "Deadline in seconds of a command to the cluster. The child process that misses it is killed.",
     least=0.1,
     most=600,
     unit="seconds",
@@ -76,7 +69,7 @@ TIMEOUT = number(
 MOST_PGS = integer(
     "cluster.schedule-pgs",
     100_000,
-    ("Keep scrub times and states by pool for clusters of at most this many placement groups."),
+    "Keep scrub times and states by pool for clusters of at most this many placement groups.",
     least=0,
     most=10_000_000,
 )

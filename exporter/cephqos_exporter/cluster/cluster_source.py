@@ -103,10 +103,8 @@ class ClusterSource:
         up = Family(
             "cephqos_cluster_up",
             "gauge",
-            (
-                "1: the cluster answered the last poll. 0: it did not, for the reason "
-                "given. Absent before the first poll has ended."
-            ),
+            "1: the cluster answered the last poll. 0: it did not, for the reason "
+            "given. Absent before the first poll has ended.",
         )
         state, failure = poller.state, poller.failure
         if state and state.status.fsid not in self._labels.base:
@@ -132,17 +130,17 @@ class ClusterSource:
         count = Family(
             "cephqos_cluster_commands_total",
             "counter",
-            ("Commands sent to the cluster, by command."),
+            "Commands sent to the cluster, by command.",
         )
         seconds = Family(
             "cephqos_cluster_command_seconds_total",
             "counter",
-            ("Time until the replies to commands had arrived, by command."),
+            "Time until the replies to commands had arrived, by command.",
         )
         size = Family(
             "cephqos_cluster_command_bytes_total",
             "counter",
-            ("Bytes of the replies to commands, by command."),
+            "Bytes of the replies to commands, by command.",
         )
         for command, cost in sorted(poller.reader.costs.items()):
             text = self._labels.of("command", command)
@@ -172,10 +170,8 @@ class ClusterSource:
             counted = Family(
                 "cephqos_cluster_schedule_pgs",
                 "gauge",
-                (
-                    "Placement groups whose scrub times are known. Those without a primary "
-                    "are not counted."
-                ),
+                "Placement groups whose scrub times are known. Those without a primary "
+                "are not counted.",
             )
             counted.add(labels.base, state.schedule.counted)
             yield counted

@@ -257,7 +257,7 @@ def _families() -> dict[str, Family]:
             "Time that requests took, queueing included, summed over requests.",
         ),
         "in_progress": Family(
-            "cephqos_disks_in_progress", "gauge", ("Requests sent to the device and not completed.")
+            "cephqos_disks_in_progress", "gauge", "Requests sent to the device and not completed."
         ),
         "busy": Family(
             "cephqos_disks_busy_seconds_total",

@@ -20,7 +20,6 @@ from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import ErrorReply
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.waits import WaitMeter
 
 _OPS: Final = "ops"
@@ -124,7 +123,7 @@ class OpsCollector(
         if state is not None and state.listed:
             wanted.append(Command(_OPS))
         if state is None or state.slow_due:
-            counted = state is None or state.slow_count is not None or not state.looked
+            counted = state is None or state.slow_count is not None
             wanted.append(Command(_SLOW, ttl=0.0 if counted else _SLOW_TTL_SECONDS))
         return wanted
 
@@ -231,15 +230,12 @@ def _oldest(view: DaemonView, osd: _OpsOsd, *, idle: bool) -> Iterable[Family]:
         osd.oldest = 0.0
     elif osd.listed or not osd.few:  # asked for in vain, or not asked for
         osd.oldest = None
-    if osd.oldest is None:
-        return
-    yield Family(
-        "cephqos_ops_oldest_age_seconds",
-        "gauge",
-        "Age of the oldest operation in progress. Absent while more are in progress "
-        "than --collector.ops.list-at-most.",
-        [("", view.labels, osd.oldest)],
-    )
+    if osd.oldest is not None:
+        text = (
+            "Age of the oldest operation in progress. Absent while more are in progress "
+            "than --collector.ops.list-at-most."
+        )
+        yield single("cephqos_ops_oldest_age_seconds", "gauge", text, view.labels, osd.oldest)
 
 
 def _age(op: Mapping[str, Any]) -> float:
@@ -250,20 +246,19 @@ def _age(op: Mapping[str, Any]) -> float:
 
 def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Family]:
     if count is not None:
-        yield Family(
-            "cephqos_ops_slow_total",
-            "counter",
-            (
-                "Operations slower than the OSD's threshold for slow operations "
-                "(osd_op_history_slow_op_threshold). Absent on 16.2."
-            ),
-            [("", view.labels, count)],
+        text = (
+            "Operations slower than the OSD's threshold for slow operations "
+            "(osd_op_history_slow_op_threshold). Absent on 16.2."
         )
+        yield single("cephqos_ops_slow_total", "counter", text, view.labels, count)
     reply = view.replies.get(_SLOW)
-    record = None if reply is None else _recorded(reply, view.not_understood)
-    if record is not None:
-        _count_stages(osd, record)
-        osd.slow_count = count
+    if reply is not None:
+        record = reply.get("Ops", reply.get("ops"))
+        if record is None:
+            view.not_understood.add("reply", f"{_SLOW}: {', '.join(reply)}")
+        else:
+            _count_stages(osd, record)
+        osd.slow_count = count  # a record that is not understood is not asked for again either
     osd.slow_due = count is None or count != osd.slow_count
     if not osd.stages:
         return
@@ -293,15 +288,6 @@ def _count_stages(osd: _OpsOsd, ops: Sequence[Mapping[str, Any]]) -> None:
             osd.stages[stage] = osd.stages.get(stage, 0) + 1
     osd.seen = frozenset(record)
     osd.looked = True
-
-
-def _recorded(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[Mapping[str, Any]] | None:
-    for name in ("Ops", "ops"):
-        if name in reply:
-            found: Sequence[Mapping[str, Any]] = reply[name]
-            return found
-    odd.add("reply", f"{_SLOW}: {', '.join(reply)}")
-    return None
 
 
 def longest_stage(op: Mapping[str, Any]) -> str:

@@ -99,9 +99,7 @@ class _PlacementOsd:
         return family
 
     def families(self, per_cpu: bool) -> list[Family]:
-        info = Family(
-            "cephqos_placement_info", "gauge", ("CPUs and NUMA nodes that an OSD may use.")
-        )
+        info = Family("cephqos_placement_info", "gauge", "CPUs and NUMA nodes that an OSD may use.")
         if self.info:
             info.add(self.info, 1)
         allowed = Family("cephqos_placement_cpus_allowed", "gauge", "CPUs that an OSD may use.")

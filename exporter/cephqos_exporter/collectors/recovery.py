@@ -112,7 +112,7 @@ def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> I
     most = Family(
         "cephqos_recovery_slots_max",
         "gauge",
-        ("Most slots that this OSD grants at once on each side (osd_max_backfills)."),
+        "Most slots that this OSD grants at once on each side (osd_max_backfills).",
     )
     for side in SIDES:
         try:

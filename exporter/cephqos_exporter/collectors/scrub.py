@@ -5,9 +5,9 @@ cluster's own figures (`--role cluster`) show what placement groups do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from cephqos_exporter.cluster.replies import parse_stamp
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
 from cephqos_exporter.collectors.interval import SLOWLY
@@ -135,7 +135,7 @@ def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iter
     held = Family(
         "cephqos_scrub_slots",
         "gauge",
-        ("Scrubs that this OSD takes part in. local: as the primary; remote: as a replica."),
+        "Scrubs that this OSD takes part in. local: as the primary; remote: as a replica.",
     )
     remote = reply.get("scrubs_remote")
     if remote is None:
@@ -148,7 +148,7 @@ def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iter
     most = Family(
         "cephqos_scrub_slots_max",
         "gauge",
-        ("Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs)."),
+        "Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs).",
     )
     if "osd_max_scrubs" in reply:
         most.add(labels.base, reply["osd_max_scrubs"])
@@ -210,18 +210,10 @@ def _queue_state(entry: Mapping[str, Any], now: float) -> str | None:
         return _URGENT.get(urgency)
     if entry["forced"]:
         return "requested"
-    if _seconds(entry["sched_time"]) > now:
+    if parse_stamp(entry["sched_time"]) > now:
         return "waiting"
-    deadline = _seconds(entry["deadline"]) if "deadline" in entry else 0.0
+    deadline = parse_stamp(entry["deadline"]) if "deadline" in entry else 0.0
     return "late" if 0 < deadline <= now else "due"
-
-
-def _seconds(stamp: str) -> float:
-    """Seconds since the epoch; Ceph writes the first ten years of it as a number."""
-    if "T" not in stamp:
-        return float(stamp)
-    moment = datetime.fromisoformat(stamp)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 LabelledSet = tuple[str, str, Mapping[str, Any]]  # level, pool type, counters

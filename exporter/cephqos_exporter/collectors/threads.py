@@ -116,7 +116,7 @@ def _families(labels: Labels, sample: ProcessSample, pools: Iterable[str]) -> It
     memory = Family(
         "cephqos_daemon_mempool_bytes",
         "gauge",
-        ("Memory in Ceph's memory pools, by pool. A pool appears once it has used memory."),
+        "Memory in Ceph's memory pools, by pool. A pool appears once it has used memory.",
     )
     for pool in pools:
         memory.add(labels.of("pool", pool), 0)
@@ -249,10 +249,8 @@ def _group_families() -> list[Family]:
         Family(
             "cephqos_threads_cpu_seconds_total",
             "counter",
-            (
-                "CPU time of the group's threads, by mode. Threads that have ended are "
-                "included as last seen."
-            ),
+            "CPU time of the group's threads, by mode. Threads that have ended are "
+            "included as last seen.",
         ),
         Family(
             "cephqos_threads_busiest_cpu_seconds_total",
@@ -264,18 +262,14 @@ def _group_families() -> list[Family]:
         Family(
             "cephqos_threads_wait_seconds_total",
             "counter",
-            (
-                "Time that threads of the group were ready to run and waited for a CPU. "
-                "Absent where the kernel does not count it."
-            ),
+            "Time that threads of the group were ready to run and waited for a CPU. "
+            "Absent where the kernel does not count it.",
         ),
         Family(
             "cephqos_threads_switches_total",
             "counter",
-            (
-                "Context switches of the group's threads. They are read at intervals, not "
-                "at every scrape."
-            ),
+            "Context switches of the group's threads. They are read at intervals, not "
+            "at every scrape.",
         ),
     ]
 
@@ -304,10 +298,8 @@ def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
     cpu = Family(
         "cephqos_daemon_cpu_seconds_total",
         "counter",
-        (
-            "CPU time of the whole process since it started, by mode. Threads that have "
-            "ended are included."
-        ),
+        "CPU time of the whole process since it started, by mode. Threads that have "
+        "ended are included.",
     )
     cpu.add(labels.of("mode", "user"), sample.process.user / CLOCK_TICKS)
     cpu.add(labels.of("mode", "system"), sample.process.system / CLOCK_TICKS)

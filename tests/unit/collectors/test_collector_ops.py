@@ -211,6 +211,16 @@ def test_the_record_of_slow_operations_is_read_only_when_there_are_new_ones() ->
     assert "dump_historic_slow_ops" not in osd.asked[5]
 
 
+def test_a_record_of_slow_operations_that_is_not_understood_is_not_asked_for_at_every_scrape() -> (
+    None
+):
+    osd, collector = idle(), OpsCollector()
+    osd.replies["dump_historic_slow_ops"] = {"operations": []}
+    for _ in range(3):
+        osd.scrape(collector)
+    assert ["dump_historic_slow_ops" in asked for asked in osd.asked] == [True, False, False]
+
+
 def test_where_nothing_counts_slow_operations_their_record_is_read_now_and_then() -> None:
     osd, collector = idle("pacific"), OpsCollector()
     osd.scrape(collector)

@@ -17,7 +17,7 @@ from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.collectors.histograms import INTERVAL
 from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.collectors.mclock import in_force as settings
-from cephqos_exporter.collectors.mclock.attained import RESERVATIONS, AttainedWork
+from cephqos_exporter.collectors.mclock.attained import AttainedWork
 from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
 from cephqos_exporter.collectors.mclock.queues import late_heads, queue_lengths
 from cephqos_exporter.collectors.mclock.replication import (
@@ -26,6 +26,7 @@ from cephqos_exporter.collectors.mclock.replication import (
     replica_writes,
 )
 from cephqos_exporter.collectors.mclock.store import store_families
+from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings, text
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family
@@ -53,7 +54,7 @@ _VERSION: Final = "version"
 POLICY: Final = text(
     "qos.policy",
     "",
-    ("Policy file: targets for OSDs under WPQ, or other targets than the scheduler's."),
+    "Policy file: targets for OSDs under WPQ, or other targets than the scheduler's.",
     allowed="a path",
 )
 
@@ -128,22 +129,22 @@ class MclockCollector(
         return _MclockOsd(Labels(view.labels), ReadInterval(self.interval))
 
     def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
-        queues = read_queue_dump(view.reply(_QUEUES), view.not_understood)
+        odd = view.not_understood
+        queues = read_queue_dump(view.reply(_QUEUES), odd)
         config = _effective_config(view, state.config)
         loggers = self.counters.loggers(view)
         if state.release is None:
             state.release = release_of(view.replies.get(_VERSION))
         qos = self._derive(view, state, config, queues)
         if qos is not None:
-            view.not_understood.include(qos.not_understood)
+            odd.include(qos.not_understood)
         labels = state.labels
         in_force = self._in_force(view, state, queues, config)
         found = [*in_force.families]
         if queues.scheduler == MCLOCK:
             if qos is not None:
                 found += late_heads(queues, in_force.classes, view.time, labels)
-            found.append(queue_lengths(queues, loggers, labels, view.not_understood))
-        odd = view.not_understood
+            found.append(queue_lengths(queues, loggers, labels, odd))
         found += client_demand(loggers, state.waited, labels, odd)
         found += replica_writes(loggers, labels, odd)
         found += lower_bound(self._pools.on_osd(view), labels)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.daemon import DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
@@ -14,8 +15,6 @@ from cephqos_exporter.qos.cost_models import QosState
 from cephqos_exporter.qos.reservations import degraded_share
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, read_size_axis
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
-
-RESERVATIONS = "dump_recovery_reservations"
 
 # Recovery of data that is merely misplaced is best effort.
 _OF_RECOVERY: Final = frozenset({RECOVERY, BEST_EFFORT})
@@ -54,7 +53,7 @@ class AttainedWork:
         if totals.recovery is None and qos.recovery_item_bytes is None:
             unknown |= _OF_RECOVERY  # it is charged by items that are not counted
         degraded = None
-        # What belongs to which class is a finer point: without the reply the last answer holds.
+        # Only how work is divided between classes: without the reply the last answer holds.
         reservations = view.replies.get(RESERVATIONS)
         if reservations is not None:
             try:

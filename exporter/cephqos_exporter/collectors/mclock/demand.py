@@ -69,10 +69,8 @@ def _throttle_use(
     family = Family(
         "cephqos_qos_throttle_used_ratio",
         "gauge",
-        (
-            "Share of a throttle that is in use. Client operations wait when it is 1. "
-            "Absent for a throttle without a bound."
-        ),
+        "Share of a throttle that is in use. Client operations wait when it is 1. "
+        "Absent for a throttle without a bound.",
     )
     for throttle, counters in throttles.items():
         most, used = figure(counters, "max", odd), figure(counters, "val", odd)

@@ -154,7 +154,7 @@ def bounds(
     weight = Family(
         "cephqos_qos_weight",
         "gauge",
-        ("Weight of a class when the scheduler shares what reservations leave over."),
+        "Weight of a class when the scheduler shares what reservations leave over.",
     )
     for cls, settings in in_force.items():
         if settings.weight:

@@ -26,7 +26,7 @@ def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels, odd: NotUnd
     family = Family(
         "cephqos_qos_queue_length",
         "gauge",
-        ("Requests waiting in the scheduler's queue. Absent on 16.2 and under WPQ."),
+        "Requests waiting in the scheduler's queue. Absent on 16.2 and under WPQ.",
     )
     counted = _counted_lengths(dump, loggers, odd)
     for shard in dump.shards:
@@ -74,11 +74,9 @@ def late_heads(
     hold = Family(
         "cephqos_qos_limit_wait_seconds",
         "gauge",
-        (
-            "Time until the limit of the class lets the request at the head of the queue "
-            "go. 0: the limit does not hold it back. Absent for a class without a limit, on"
-            " 16.2, under WPQ, and where the dump was not understood."
-        ),
+        "Time until the limit of the class lets the request at the head of the queue "
+        "go. 0: the limit does not hold it back. Absent for a class without a limit, on"
+        " 16.2, under WPQ, and where the dump was not understood.",
     )
     for shard in dump.shards:
         if not shard.told:
