@@ -56,6 +56,11 @@ def test_ranks_that_rules_give_are_those_of_the_table() -> None:
         assert said - {1} <= given, each.cause
 
 
+def _pieces(text: str) -> list[str]:
+    """A text as a paragraph, or a long one as its sentences."""
+    return re.split(r"(?<=[.)]) (?=[A-Z(`])", text) if len(text.split()) > 80 else [text]
+
+
 def documented() -> str:
     """The table of causes for people, and the evidence of each."""
     lines = ["| cause | rank | means |", "|---|---|---|"]
@@ -65,7 +70,10 @@ def documented() -> str:
         lines.append(f"| {name} | {rank} | {each.means} |")
     for each in EVERY:
         seen = each.seen if each.seen.startswith("`") else each.seen[0].upper() + each.seen[1:]
-        lines += ["", f"**{each.cause}.** {seen}."]
+        first, *more = _pieces(f"{seen}.")
+        lines += ["", f"**{each.cause}.** {first}"]
+        if more:
+            lines += ["", *(f"- {sentence}" for sentence in more), ""]
         if each.blind:
             lines.append(f"*Blind spots*: {each.blind}.")
     return "\n".join(lines)
