@@ -8,7 +8,7 @@ from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 
 _OVERSTATED: Final = wanting(f"{PerOsd.OVERSTATED} {COUNTED}")
-# Where operations are large, bytes are what ran out, and the capacity in IOPS proves nothing.
+# If operations are large, bandwidth is the bottleneck, and the capacity in IOPS proves nothing.
 _EITHER: Final = f"""
 label_replace(
   ({_OVERSTATED}) and on ({OSD}) {PerOsd.LARGE_OPS},

@@ -15,8 +15,8 @@ class CauseEvidence:
     """A cause, and what must be seen for it. The words are the operator's, in
     docs/internals/rules.md and in the comment of the rule.
 
-    `expr` gives a series per OSD and class with demand, whether its reservation is violated or not;
-    the value is the rank. The label `by` says whose fault it is, where that can be known.
+    `expr` gives a series per OSD and class with demand, whether its reservation is violated or not.
+    The value is the rank. The label `by` names what is to blame, if that is known.
     """
 
     cause: Cause
@@ -25,7 +25,7 @@ class CauseEvidence:
     expr: str
     other_ranks: str = ""  # and when
     by: bool = False
-    blind: str = ""  # where it holds and is not seen, or is seen and does not hold
+    blind: str = ""  # when it is missed, or seen wrongly
 
     def rule(self) -> RecordedSeries:
         comment = f"{self.means} Seen where: {self.seen}."
@@ -51,5 +51,5 @@ def as_by(series: str) -> str:
     return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
 
 
-# What is delivered is all that there is: pools that no counter shows leave it a lower bound.
+# OSDs whose delivered work is fully counted. Pools without counters make it a lower bound.
 COUNTED: Final = f"unless on ({OSD}) (max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND}) == 1)"

@@ -9,19 +9,19 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 
-# An OSD whose threads are busy, and that still does its usual work.
+# Threads are short of CPU, but the OSD still does its usual work.
 BUSY_RANK: Final = 35
 
-# Too little CPU hurts where the OSD does far less than it used to, or where others wait for it, and
-# not only while a placement group moves to it.
+# Too little CPU hurts if the OSD does far less than before. It also hurts if other OSDs wait for
+# this one, unless recovery explains that.
 _HURTS: Final = f"""
 {PerOsd.CPU_SHORT} and on ({OSD}) (
   {PerOsd.COLLAPSED}
   or on ({OSD}) ({previously(PerOsd.WAITED_FOR)} unless on ({OSD}) {PerOsd.SLOW_FOR_RECOVERY})
 )
 """
-# A busy CPU explains too little work only where all work is counted. Whose time is spent on another
-# OSD, whose device or CPU has failed, is not held up by its own CPU.
+# A busy CPU explains too little work only if all work is counted. If the time is spent on another
+# OSD whose device or CPU has failed, the OSD's own CPU is not the cause.
 _CPU_DENIED: Final = f"{PerClass.HAS_DEMAND} * on ({OSD}) group_left (by) {PerOsd.CPU_DENIED}"
 _EXPR: Final = f"""
 (

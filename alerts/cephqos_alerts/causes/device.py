@@ -8,7 +8,7 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 
-# An OSD at its I/O limit that does what it always did: that explains more than a capacity does.
+# An OSD at its I/O limit that still does its usual work. The limit explains more than a capacity.
 LIMITED_RANK: Final = 45
 
 _LIMITED: Final = f"max by ({OSD}) ({PerOsd.IO_LIMIT_REACHED})"

@@ -29,7 +29,7 @@ _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = previously(PerClass.LASTING_EVIDENCE)
 _SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @lasting@ * @hold_evaluations@"
 _RANKED: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
-# Too little CPU hurt for half of a hold, of a time that is three holds long.
+# In the last three holds, too little CPU hurt for half a hold in all.
 _SHORT_OF_CPU: Final = f"""
   max_over_time({_CPU_SEEN}[@long_hold@]) and (
     sum_over_time({_CPU_SEEN}[@long_hold@])
@@ -41,7 +41,7 @@ _SHORT_OF_CPU: Final = f"""
 _NAMED: Final = (
     f'({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}} > {PARTLY_RANK})'
 )
-# It holds up others with what it recovers.
+# OSDs that delay others because they recover much.
 _RECOVERS: Final = f"""
 {PerOsd.DELAYS_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
@@ -58,20 +58,19 @@ CAUSE: Final = RuleGroup(
             comment="The most urgent of the causes that hold now.",
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
         ),
-        # Some engines show for a while what is recorded no more: there the new one wins by its
+        # Some engines go on to show a series after its last sample. There the new one wins by its
         # count.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             comment="""
-            What lasts leads: it labels alerts, which must not flap with it. What has lasted stays
-            until a hold has gone by without it: a fault that was mended would end as an unknown
-            one, with a warning after the critical alert. Where a host or its network has failed,
-            who is to blame changes all the time: the cause lasts all the same, and the one named
-            stays until it was another one for half of the time, and more often. It ranks as it did
-            for most of a hold, and once it is seen for less than half of one, as before: a moment
-            in which an OSD seems to have failed changes nothing. But without CPU an OSD delivers
-            now a third of its best, now half: it ranks as one that has collapsed for as long as a
-            fault may take to show.
+            Causes that last. They label alerts, which must not flap. A cause stays until it was not
+            seen for a whole hold. Otherwise the alert of a mended fault would end as a warning with
+            an unknown cause. If a host or its network has failed, `by` changes all the time. The
+            cause still lasts, and `by` stays until another one was seen for half of the hold and
+            more often. The rank is the median of the hold, or the one before if the cause was seen
+            for less than half of it: a short moment changes nothing. An OSD without CPU delivers
+            now a third of its best, now half. So it keeps the rank of a collapsed OSD for up to
+            three holds.
             """,
             expr=f"""
             (
@@ -95,9 +94,9 @@ CAUSE: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.WAITED_FOR,
             comment="""
-            How many OSDs wait for this one. A flood of recovery slows replica writes, and takes the
-            CPU: then only one whose device has failed is waited for, or whose CPU, if it recovers
-            nothing itself.
+            How many OSDs wait for this one. Much recovery slows replica writes and takes the CPU.
+            Then an OSD counts only if its device has failed, or if it lacks CPU and does not
+            recover much itself.
             """,
             expr=f"""
             label_replace(
@@ -116,7 +115,7 @@ CAUSE: Final = RuleGroup(
         ),
         RecordedSeries(
             record=PerClusterClass.CAUSE_OSDS,
-            comment="On how many OSDs each cause leads.",
+            comment="The number of OSDs on which each cause leads.",
             expr=f"count by (cluster, class, cause, by) ({PerClass.MAIN_CAUSE})",
         ),
         RecordedSeries(

@@ -7,8 +7,8 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries
 
-# Slow heartbeats to an OSD that is well: replica writes wait for the link. This leads over waiting
-# for an OSD that is well, not over waiting for one whose device or CPU has failed.
+# Slow heartbeats to an OSD that is well: replica writes wait for the link. This ranks above waiting
+# for an OSD that is well, and below waiting for one whose device or CPU has failed.
 _ONLY_NETWORK_RANK: Final = 67
 
 # The worst peer of each OSD on a network that is slow for it.
@@ -20,7 +20,7 @@ topk by ({OSD}) (1,
 )
 """.strip()
 _SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
-# Whose own link is slow, sees more slow peers than any of them does.
+# An OSD whose own link is slow sees more slow peers than any of its peers does.
 _OWN_LINK: Final = f"""
 label_replace(
   {_SLOW_PEERS} > on ({OSD}) (

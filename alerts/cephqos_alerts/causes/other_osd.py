@@ -8,11 +8,11 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, OSD_CLASS
 
-# Nothing that runs on the OSD itself slows it as much as a device that has failed elsewhere. A CPU
-# that others lack is what a flood of work takes.
+# A failed device of another OSD slows this OSD more than anything on itself. It ranks above a lack
+# of CPU on another OSD, which much work can cause.
 _FAILED_RANK: Final = 72
 SICK_RANK: Final = 68
-# More time spent elsewhere than where all are well, while an OSD holds up others.
+# More time spent on other OSDs than if all are well, while an OSD delays others.
 PARTLY_RANK: Final = 61
 # Time spent on another OSD that is not known.
 _UNNAMED_RANK: Final = 45
@@ -29,8 +29,8 @@ or on (cluster) {PerOsd.DELAYS_REPLICA_WRITES}
 """
 _BY_THE_WORST: Final = f"topk by (cluster) (1, {as_by(_WORST)}) * 0 + 1"
 
-# Those that wait for others, with `by`: the one they were seen to wait for, or the worst. Recovery
-# and scrub need other OSDs too, and what they get there is measured nowhere.
+# Classes that wait for another OSD. `by` is the OSD that they were seen to wait for, or the worst.
+# Recovery and scrub need other OSDs, too, but no figure shows how long they wait there.
 _AWAY_BECAUSE_OF: Final = f"""
 (
   {PerClass.AWAY} * on ({OSD}) group_left (by) (
@@ -43,7 +43,7 @@ _AWAY_BECAUSE_OF: Final = f"""
 )
 unless on ({OSD}) {PerOsd.DELAYS_OTHERS}
 """
-# Every OSD that holds up others, with the rank of those that wait for it.
+# Every OSD that delays others, with the rank of the cause on the OSDs that wait for it.
 _HOLDERS_RANKED: Final = as_by(
     f"({PerOsd.DELAYS_OTHERS} and on ({OSD}) {PerOsd.DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
     f" or ({PerOsd.DELAYS_OTHERS} and on ({OSD}) {PerOsd.CPU_SHORT}) * 0 + {SICK_RANK}"
@@ -58,7 +58,8 @@ _PARTLY_AWAY: Final = f"""
 )
 * on (cluster) group_left (by) ({_BY_THE_WORST})
 """
-# An erasure-coded write takes most of its time on other OSDs where all of them are well.
+# An erasure-coded write takes most of its time on other OSDs even if all of them are well. So the
+# last one, without `by`, needs all work to be counted.
 _EXPR: Final = f"""
 group by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF}) * on (cluster, by) group_left () ({_HOLDERS_RANKED})
 or on ({OSD_CLASS}) {ranked(_PARTLY_AWAY, PARTLY_RANK)}

@@ -1,8 +1,7 @@
 """Where the time of an OSD's clients is spent: here, on another OSD, or on the network.
 
-A replicated write ends when the slowest replica has it. So a primary shows demand, and a shortfall,
-because of an OSD elsewhere. The finding belongs to the OSD on which the time is spent; these series
-tell which one that is.
+A replicated write ends when the slowest replica has it. So a primary can show demand and a
+shortfall because of another OSD. These series name the OSD on which the time is spent.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSerie
 
 @dataclass(frozen=True)
 class DevicePlace:
-    """Where it shows that an OSD waits for its device, and what is usual there."""
+    """A figure that shows that an OSD waits for its device, and what is usual for it."""
 
     at: str  # value of the label `at`
     seconds: str
@@ -51,8 +50,8 @@ def _more_than_peers(series: str, median: str, times: str = "@busier@") -> str:
 
 
 _CLIENT_OPS: Final = f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})'
-# A client's write costs its primary more than one of its replicas. Who leads most of them keeps
-# the replica writes that it takes part in waiting somewhat longer.
+# A client's write costs its primary more than its replicas. So replica writes wait somewhat longer
+# on an OSD that is the primary of many.
 _SERVES_MORE: Final = (
     f"{_more_than_peers(_CLIENT_OPS, _among_peers(_CLIENT_OPS).strip())}"
     f" and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @serves_more_slow@)"
@@ -71,7 +70,7 @@ def _holds(slow: str, share: str) -> str:
     """.strip()
 
 
-# What hardware is by nature changes rarely: it is looked at once a minute.
+# What kind of hardware an OSD has changes rarely, so it is evaluated once a minute.
 KINDS: Final = RuleGroup(
     name="cephqos-kinds",
     slow=True,
@@ -79,7 +78,8 @@ KINDS: Final = RuleGroup(
         RecordedSeries(record=PerMedia.CAPACITY_OPS, expr=_among_peers(PerOsd.CAPACITY_OPS)),
         RecordedSeries(
             record=PerOsd.DISK,
-            comment="What serves thousands of requests per second is flash that counts as a disk.",
+            comment="Real disks. A device that served thousands of requests per second is flash,"
+            " even if Ceph takes it for a disk.",
             expr=f"""
             0 * (
               {PerOsd.DEVICE_REQUESTS_MAX1D} < @disk_most_requests@
@@ -98,8 +98,8 @@ ACROSS: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.BUSIER,
             comment="""
-            Slower than its peers because it does much more than they do is no failure. Scrub and
-            trimming are in no counter of operations; the device has their bytes.
+            An OSD that does much more than its peers may be slower than they are: that is no
+            failure. Scrub and trimming are in no counter of operations, but in the device's bytes.
             """,
             expr=f"""
             0 * max by ({OSD}) (
@@ -133,7 +133,7 @@ ACROSS: Final = RuleGroup(
         ),
         RecordedSeries(
             record=PerOsd.REPLICA_SLOWNESS,
-            comment="How many times slower than on its peers replica writes are on this OSD.",
+            comment="Time of a replica write on this OSD, in multiples of its peers' median.",
             expr=f"""
             max by ({OSD}) (
               ({PerOsd.REPLICA_WRITE_SECONDS} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
@@ -146,9 +146,9 @@ ACROSS: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.DELAYS_REPLICA_WRITES,
             comment="""
-            Who holds up the writes of others: is far slower than its peers, or slower and lacks the
-            CPU that they have, or has stopped. Who uses more CPU than they do lacks none: it is
-            busy.
+            OSDs that delay the writes of others. They are far slower than their peers, or slower
+            while their threads wait for a CPU, or they have stopped. The wait for a CPU does not
+            count if the OSD uses more CPU than its peers: then it is busy.
             """,
             expr=f"""
             0 * (
@@ -174,8 +174,8 @@ ACROSS: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.OWN_STORE,
             comment="""
-            The share of a client write, once it has left the scheduler, that its own store takes.
-            Absent where nearly all of its time is spent in the scheduler: what is left is noise.
+            The share of a client write's time outside the scheduler that the OSD's own store takes.
+            Absent if nearly all of its time is spent in the scheduler: the rest is noise.
             """,
             expr=f"""
             {PerOsd.STORE_LATENCY_SECONDS}
@@ -195,7 +195,7 @@ ACROSS: Final = RuleGroup(
         RecordedSeries(
             record=PerOsdPeer.WAITS_FOR,
             comment="""
-            What operations of an OSD's clients were seen to wait for most, among other OSDs.
+            The other OSD for which operations of an OSD's clients waited most, by sampling.
             """,
             expr=f"""
             topk by ({OSD}) (1,

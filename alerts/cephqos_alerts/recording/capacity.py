@@ -1,6 +1,6 @@
 """Recording rules: a capacity that is less than the OSD can do.
 
-All of it is recorded only where it is so: on most clusters these rules look at almost nothing.
+These series exist only for such OSDs, so on most clusters these rules cost almost nothing.
 """
 
 from typing import Final
@@ -24,17 +24,17 @@ def _of_device(counter: str, window: str) -> str:
     return f"max by ({OSD}) (sum by ({OSD}, instance, device) ({rate}))"
 
 
-# For how much of the time the device, commits, reads and the busiest thread are at work: their sum,
-# so that whichever is the bound is in it. A limit of a cgroup holds requests back before the device
-# counts them; BlueStore's own waits show it.
+# The shares of the time in which the device, commits, reads and the busiest thread are at work. The
+# sum contains the bottleneck, whichever it is. A limit of a cgroup delays requests before the
+# device counts them. BlueStore's own waits show that.
 _BUSY: Final = f"""
               {_of_device(DisksSeries.WEIGHTED_SECONDS, "rate")}
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
               + on ({OSD}) {PerOsd.THREAD_CEILING}
 """
-# Scrub, trimming and the removal of pools cost mClock far more than they do: their limit leaves a
-# device idle whatever the capacity. Backfill costs what it does.
+# mClock charges far more for scrub, trimming and the removal of pools than they use. So their limit
+# leaves the device idle at any capacity. For backfill it charges what it uses.
 _AT_LIMIT: Final = f"""
                 {PerClass.AT_LIMIT}
                 unless on ({OSD_CLASS}) (
@@ -52,9 +52,9 @@ UNDERSTATED: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.SUSTAINED_OPS,
             comment="""
-            The least that an OSD did in any sample of the hold, where that is more than its
-            capacity. Reads from a cache do not count: they ask nothing of the device. Large
-            operations do not either: for them the sequential bandwidth is the capacity.
+            The minimum that an OSD did in any sample of the hold, if it is more than its capacity.
+            Reads from a cache do not count: they do not need the device. Large operations do not
+            count either: for them the sequential bandwidth is the capacity.
             """,
             expr=f"""
             min_over_time({PerOsd.DELIVERED_OPS}[@hold@]) > on ({OSD}) {PerOsd.CAPACITY_OPS}
@@ -69,8 +69,8 @@ UNDERSTATED: Final = RuleGroup(
         ),
         RecordedSeries(
             record=PerOsd.UNDERSTATED,
-            comment="What an OSD did for a hold in the last day, it can do: in multiples of its"
-            " capacity.",
+            comment="What an OSD did for a whole hold in the last day, in multiples of its"
+            " capacity. So it can do that much.",
             expr=f"""
             (
               {previously(PerOsd.SUSTAINED_OPS_MAX1D)} / on ({OSD}) {PerOsd.CAPACITY_OPS}
@@ -80,9 +80,9 @@ UNDERSTATED: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.AT_LIMIT_WITH_ROOM,
             comment="""
-            A limit is a share of the capacity. Where the capacity is right, a class at its limit
-            keeps what bounds the OSD busy for about that share of the time. The figure is that
-            share, in multiples of the time for which all of them are busy together.
+            A limit is a share of the capacity. If the capacity is right, a class at its limit keeps
+            the bottleneck of the OSD busy for about that share of the time. The value is that share
+            divided by the busy time of device, commits, reads and busiest thread together.
             """,
             expr=f"""
             max by ({OSD}) (

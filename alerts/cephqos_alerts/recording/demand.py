@@ -8,7 +8,7 @@ from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeri
 
 
 def _zero(metric: str) -> str:
-    """0 for every class of every OSD that shows the figure at all: every OSD has a first shard."""
+    """0 for every class of every OSD that has the figure. Every OSD has a shard 0."""
     return f'max by ({OSD_CLASS}) ({metric}{{shard="0"}}) * 0'
 
 
@@ -62,7 +62,7 @@ DEMAND: Final = RuleGroup(
         RecordedSeries(
             record=PerShard.QUEUE_LENGTH,
             comment="""
-            Most queues of most shards are empty: from here on only the others are looked at.
+            Queues that are not empty. Most are empty, so the next rules read few series.
             """,
             expr=f"max by ({OSD_CLASS}, shard) ({QosSeries.QUEUE_LENGTH} > 0)",
         ),
@@ -98,8 +98,8 @@ DEMAND: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.STORE_STALLED,
             comment="""
-            It holds transactions and ends none: what is measured at their end says nothing now.
-            Recorded only where it is so.
+            1 if the store has transactions and completes none. Figures that are measured at their
+            end say nothing then. Absent otherwise.
             """,
             expr=f"""
             0 * (
@@ -115,8 +115,8 @@ DEMAND: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.STORE_PILING_UP,
             comment="""
-            Stalled goes first: latency, of another group, may still be that of the evaluation
-            before.
+            A stalled store comes first: its latency, from another group of rules, may still be the
+            one before it stalled.
             """,
             expr=f"""
             {PerOsd.STORE_STALLED}
@@ -134,7 +134,8 @@ DEMAND: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_SUM,
             comment="""
-            Operations that wait in the scheduler's queue are not yet in progress for the OSD.
+            Operations in progress and in the scheduler's queue. The OSD does not count the second
+            as in progress.
             """,
             expr=f"""
             max by ({OSD}) ({QosSeries.CLIENT_OPS_IN_PROGRESS})
@@ -147,15 +148,17 @@ DEMAND: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_LOW,
             comment="""
-            In nearly every sample, not on average: a burst of a second leaves samples without work.
-            One of a minute may be without: clients that wait for a slow OSD find the others idle.
+            Low quartile of the samples, not the average: a burst of a second leaves samples without
+            work, and is not demand. Some samples may be without work: while clients wait for a slow
+            OSD, the others are idle.
             """,
             expr=f"quantile_over_time(0.25, {PerOsd.CLIENT_PRESENT_SUM}[@sustained@])",
         ),
         RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_RATE,
             comment="""
-            On average, too (Little's law): bursts in step with the scrapes are in every sample.
+            The average (Little's law) must be high, too: bursts that come just when Prometheus
+            scrapes are in every sample.
             """,
             expr=f"""
             sum by ({OSD}) (
@@ -167,18 +170,17 @@ DEMAND: Final = RuleGroup(
             record=PerClass.DEMAND,
             labels={"class": "client"},
             comment="""
-            A client operation that waits does so in a scheduler queue (counted by Little's law,
-            since a look at the queue finds it empty as often as full), at a throttle, or, most
-            often, inside BlueStore, which takes work without bound until its throttles fill.
-            Operations that wait for another OSD wait in no queue of their own. They are demand
-            where as many are in progress as make a store pile up, where their writes take at least
-            as long as those of a slow device, where an OSD or the network is seen to be slow, and
-            where the reservation, of the OSD or the cluster, is not met either; else an OSD with
-            little to do, or a fast store of its own, would always have demand. Where nothing is
-            reserved and the cluster's target is missed, an OSD that is slow for having more to do
-            than its peers (recovery) keeps them waiting as well. What comes in bursts, in step with
-            the scrapes, is no demand. A slow device ends many at once and then none for a while: so
-            the best of some averages counts, and a store that has piled up in a part of the time.
+            A client operation waits in the scheduler's queue, at a throttle, or, most often, in
+            BlueStore, which takes work without bound until its throttles fill. The wait in the
+            queue is an average (Little's law): a look at the queue finds it empty as often as full.
+            Operations that wait for another OSD are in no queue here. They are demand if all of
+            this holds: many are in progress, their writes take as long as on a slow device, an OSD
+            or the network is seen to be slow, and the OSD or the cluster is below its reservation.
+            Otherwise an OSD with little to do, or with a fast store, would always have demand.
+            Without a reservation, and below the cluster's target, they may also wait for an OSD
+            that is slow because it recovers. Bursts in step with the scrapes are no demand. A slow
+            device completes many operations at once and then none for a while. So the best of some
+            averages counts, and a store that piled up for a part of the time.
             """,
             expr=f"""
             0 * (
@@ -208,7 +210,7 @@ DEMAND: Final = RuleGroup(
             ) >= bool 1
             """,
         ),
-        # Only those with demand: what is looked at from here on is few.
+        # Only classes with demand, so the next rules read few series.
         RecordedSeries(record=PerClass.HAS_DEMAND, expr=f"{PerClass.DEMAND} == 1"),
     ),
 )

@@ -1,6 +1,6 @@
 """What has failed or run out on an OSD itself: its device, its CPU.
 
-All of it is recorded only where it is so: on a healthy cluster these rules look at almost nothing.
+These series exist only for such OSDs, so on a healthy cluster these rules cost almost nothing.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, OpSeries, QosSeries, RecoverySeries, ThreadsSeries, count
 
-# Commits and reads take long, too, when the threads that do them are ready and wait for a CPU.
+# Commits and reads also take long if their threads wait for a CPU.
 _THREADS_AT: Final = {
     "commit": ("bstore_(kv|aio).*", QosSeries.STORE_KV_COMMIT_SECONDS),
     "read": ("tp_osd_tp", QosSeries.STORE_READ_WAIT_SECONDS),
@@ -51,23 +51,23 @@ _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
     for place in DEVICE_PLACES
 )
 
-# Flash of several kinds is one media. Whose capacity is far below that of the others is of another
-# kind, and slower than they are by nature.
+# All kinds of flash are one media. An OSD with a far lower capacity than the others has another
+# kind, which is slower by nature.
 _OF_ANOTHER_KIND: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS} * 0 + on ({OSD}) group_left () {PerOsd.CAPACITY_OPS}"
     f" < on (cluster, media) group_left () (@other_kind@ * {previously(PerMedia.CAPACITY_OPS)})"
 )
 
-# No scrub, no share of the data and no other kind of flash explains this. Peers that wait for the
-# OSD do little themselves, so its other work makes it look busier than they are.
+# So long that neither more work nor another kind of flash explains it. Peers that wait for the OSD
+# do little themselves, so it may look busier than they are.
 _FAR_TOO_LONG: Final = (
     f'{PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @far_too_long@ * @device_latency_ssd@'
     f' or {PerOsdPlace.DEVICE_SECONDS}{{media="hdd"}} > @far_too_long@ * @device_latency_hdd@'
     f" unless on ({OSD}) {PerOsd.DISK_AT_WORK}"
 )
 
-# Its clients' writes spend their time on another OSD: that is why it does little; its own device
-# adds next to nothing. Unless others wait for it: then both have failed.
+# This OSD does little because its clients' writes wait for another OSD, not for its own device. If
+# others wait for this OSD, too, both have failed.
 _ELSEWHERE: Final = (
     f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}'
 )
@@ -76,8 +76,8 @@ _FAILING: Final = (
     RecordedSeries(
         record=PerOsd.COLLAPSED,
         comment="""
-        Neither in operations nor, for what no counter of operations shows (scrub, trimming), in
-        bytes or requests of its device does it do what it did at its best.
+        The OSD does far less than its best of the last day: in operations, and in bytes and
+        requests of its device. Scrub and trimming are only in the device's figures.
         """,
         expr=f"""
         0 * (
@@ -144,9 +144,9 @@ _FAILING: Final = (
     RecordedSeries(
         record=PerOsd.LARGE_OPS,
         comment="""
-        Where operations are so large that bytes are what runs out. With a bandwidth that is far too
-        high mClock takes a large operation for one of the smallest: requests of the device are
-        large all the same.
+        Operations are so large that bandwidth is the bottleneck. If the configured bandwidth is far
+        too high, mClock charges a large operation like a small one. The requests of the device are
+        large even then.
         """,
         expr=f"""
         0 * (
@@ -167,9 +167,9 @@ _FAILING: Final = (
     RecordedSeries(
         record=PerOsd.SLOW_FOR_RECOVERY,
         comment="""
-        Where placement groups move, few operations of recovery are enough to take the CPU: an OSD
-        that takes one over lists its objects again and again. What is far slower than that, a slow
-        device and a reservation without progress have another reason.
+        While placement groups move, a little recovery is enough to use up the CPU: an OSD that
+        takes one over lists its objects again and again. That does not explain an OSD that is far
+        slower, a slow device, or recovery that makes no progress.
         """,
         expr=f"""
         ({PerOsd.DELAYS_REPLICA_WRITES} and on ({OSD}) {PerOsd.CPU_SHORT})
@@ -183,5 +183,5 @@ _FAILING: Final = (
     ),
 )
 
-# All that the causes join, in one group before theirs: Mimir takes at most 20 rules in one.
+# All series that the causes use, in a group before theirs: Mimir takes at most 20 rules in a group.
 FINDINGS: Final = RuleGroup(name="cephqos-findings", rules=(*WANTING, *_FAILING))

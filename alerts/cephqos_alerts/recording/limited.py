@@ -1,6 +1,6 @@
 """What holds an OSD back from outside: limits of its container or unit, other programs on its host.
 
-All of it is recorded only where it is so.
+These series exist only for such OSDs and hosts.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ OTHER_PROGRAMS: Final = "other_programs"
 OTHER_VMS: Final = "other_vms"
 # Values of `by` that concern all OSDs of a host: the alert is about the host.
 OF_HOST: Final = f"{OTHER_PROGRAMS}|{OTHER_VMS}"
-# What stops threads that would commit and read.
+# Values of `by` that stop the threads that commit and read.
 OF_THREADS: Final = f"{CPU_LIMIT}|{MEMORY_LIMIT}"
 
 _CPUS: Final = f"max by (instance) ({HostSeries.CPUS})"
@@ -56,7 +56,7 @@ def _on_such_a_host(by: str) -> str:
 """
 
 
-# On any busy host threads wait now and then. Here they do so most of the time.
+# On any busy host threads wait now and then. These wait most of the time.
 _WAITS: Final = (
     f"and on ({OSD}) ({PerOsd.CPU_WAITING} > on ({OSD}) (@starved@ * {PerOsd.CPU_USED}))"
 )
@@ -88,7 +88,7 @@ LIMITED: Final = RuleGroup(
         RecordedSeries(
             record=PerHost.CPUS_TAKEN,
             labels={"by": OTHER_PROGRAMS},
-            comment="CPUs that programs other than OSDs use, where they leave no CPU idle.",
+            comment="CPUs that programs other than OSDs use, if no CPU is left idle.",
             expr=f"""
             ({_mode("used")} - on (instance) {_OSDS_USE})
               > on (instance) (@taken@ * {_CPUS})
@@ -98,7 +98,7 @@ LIMITED: Final = RuleGroup(
         RecordedSeries(
             record=PerHost.CPUS_TAKEN,
             labels={"by": OTHER_VMS},
-            comment="CPUs that other virtual machines use (steal), where no CPU is left idle.",
+            comment="CPUs that other virtual machines use (steal), if no CPU is left idle.",
             expr=f"""
             {_mode("steal")} > on (instance) (@stolen@ * {_CPUS})
               and on (instance) ({_FULL.strip()})
@@ -107,9 +107,9 @@ LIMITED: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.CPU_DENIED,
             comment="""
-            Threads that cannot run: a limit stops them, or others run in their place. All OSDs of a
-            host suffer alike from other programs, so peers show nothing; their waiting does. The
-            first that holds is named.
+            Threads that cannot run: a limit stops them, or other programs take the CPU. Other
+            programs slow all OSDs of a host alike, so a comparison with peers shows nothing: the
+            time for which threads wait shows it. The first reason that holds is named.
             """,
             expr=f"""
             {_denied(CPU_LIMIT, _THROTTLED.strip())}

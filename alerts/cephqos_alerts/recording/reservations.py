@@ -44,12 +44,13 @@ RESERVATIONS: Final = RuleGroup(
         per_osd(PerOsd.CAPACITY_OPS, QosSeries.CAPACITY_OPS),
         RecordedSeries(
             record=PerOsd.MEDIA,
-            comment="Two exporters that do not agree on the media must not stop every rule.",
+            comment="One value, even if two exporters report different media: two would break every"
+            " rule that joins it.",
             expr=f"topk by ({OSD}) (1, max by ({OSD}, media) ({QosSeries.SCHEDULER_INFO}))",
         ),
         RecordedSeries(
             record=PerOsd.INSTANCE,
-            comment="Which target speaks for an OSD, so that sums per host count it once.",
+            comment="One target per OSD, so that sums per host count it once.",
             expr="topk by (cluster, ceph_daemon) (1, max by (cluster, ceph_daemon, instance)"
             f" ({DaemonSeries.UP}))",
         ),
@@ -68,8 +69,9 @@ WORK: Final = RuleGroup(
         RecordedSeries(
             record=PerClass.EXCESS_OPS,
             comment="""
-            What a class gets above its reservation, where another one could have used it: a tenth
-            of the OSD's work or more. Only those are recorded, and most rules on causes end here.
+            What a class gets above its reservation, if it is a tenth of the OSD's work or more:
+            less would not explain another class's shortfall. Few series, so the rules that read
+            them are cheap.
             """,
             expr=f"""
             (
@@ -123,7 +125,7 @@ WORK: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.THREAD_CEILING,
             comment="""
-            A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
+            A reactor polls and always takes its whole CPU. Its own figure says how busy it is.
             """,
             expr=f"""
             max by ({OSD}) (
@@ -153,8 +155,9 @@ VIOLATION: Final = RuleGroup(
             record=PerClass.EFFECTIVE_RESERVATION_OPS,
             comment="""
             A reservation is divided between shards: a class with work in one shard of eight has an
-            eighth of it as its effective reservation. Where work piles up behind the scheduler all
-            shards share that fate, and where it waits for another OSD the queues say nothing.
+            eighth of it as its effective reservation. The whole reservation counts if work piles up
+            behind the scheduler, which delays all shards, or waits for another OSD, which no queue
+            shows.
             """,
             expr=f"""
             ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
@@ -171,10 +174,10 @@ VIOLATION: Final = RuleGroup(
         RecordedSeries(
             record=PerClass.EFFECTIVE_ATTAINMENT,
             comment="""
-            What classes with unmet demand get of their effective reservation. What
-            is counted for best effort is a lower bound (trimming and the removal of pools are in no
-            counter), so only dmClock's tags say whether it has its reservation. What is counted for
-            recovery is estimated: if it waits for its limit, it has had its reservation.
+            What classes with demand get of their effective reservation. Best effort is left out:
+            trimming and the removal of pools are in no counter, so only dmClock's tags say whether
+            it has its reservation. The figure of recovery is an estimate. Recovery that waits for
+            its limit is left out: it has had its reservation.
             """,
             expr=f"""
             {PerClass.ATTAINED_OPS}
@@ -185,14 +188,14 @@ VIOLATION: Final = RuleGroup(
             unless on ({OSD_CLASS}) {previously(PerClass.AT_LIMIT)}{{class=~"background_.*"}}
             """,
         ),
-        # Without rules cephqos_base/judge.py says the same; tests/rules/judged.py compares them.
+        # cephqos_base/judge.py decides the same without rules; tests/rules/judged.py compares them.
         RecordedSeries(
             record=PerClass.VIOLATED,
             comment="""
-            Demand, and not what is recorded only where there is some: that would last on for five
-            minutes after Prometheus was restarted. Work done between a restart and the next scrape
-            is in no counter: a rate is too low. Where another exporter shows the OSD as well, and
-            did not restart, its rate is right.
+            Built on demand, which is 0 or 1, not on a series that exists only with demand: after a
+            restart of Prometheus such a series would last for five minutes. After a counter has
+            restarted, its rate is too low: work before the next scrape is in no counter. If another
+            exporter reads the same OSD and its counter did not restart, that rate is right.
             """,
             expr=f"""
             (
@@ -224,7 +227,7 @@ def _most(record: str, series: str) -> RecordedSeries:
 
 
 def _usual(record: str, series: str) -> RecordedSeries:
-    """The median of a day, of the times only at which the device had something to do."""
+    """The median of a day, only of times at which the device had work."""
     return RecordedSeries(
         record=record,
         expr=f"""
@@ -235,7 +238,7 @@ def _usual(record: str, series: str) -> RecordedSeries:
     )
 
 
-# What needs a long look back is looked at once a minute.
+# Rules that look back a whole day are evaluated once a minute.
 HISTORY: Final = RuleGroup(
     name="cephqos-history",
     slow=True,

@@ -6,7 +6,7 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries
 
-# Of an OSD's class, of a host's, of the cluster's.
+# The same figure per class of an OSD, of a host, of the cluster.
 _FIGURES: Final = (
     (PerClass.ATTAINED_OPS, PerHostClass.ATTAINED_OPS, PerClusterClass.ATTAINED_OPS),
     (PerClass.RESERVED_OPS, PerHostClass.RESERVED_OPS, PerClusterClass.RESERVED_OPS),
@@ -34,7 +34,7 @@ ROLLUPS: Final = RuleGroup(
         *(
             RecordedSeries(
                 record=cluster,
-                comment="From the sums of its hosts: no second pass over all OSDs.",
+                comment="The sum of its hosts' sums: cheaper than a second sum over all OSDs.",
                 expr=f"sum by (cluster, class) ({host})",
             )
             for _, host, cluster in _FIGURES

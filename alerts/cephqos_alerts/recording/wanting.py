@@ -1,4 +1,4 @@
-"""Recording rules: what is seen of the classes with demand. They are few; causes join them."""
+"""Recording rules: findings on classes with demand. They are few, and the causes join them."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from cephqos_base.series import OSD, OSD_CLASS
 WANTING: Final = (
     RecordedSeries(
         record=PerClass.AT_LIMIT,
-        comment="Its limit holds it: by what it gets, or by dmClock's own tags.",
+        comment="The class is at its limit: what it gets shows that, or dmClock's own tags.",
         expr=f"""
         {PerClass.HAS_DEMAND}
           and on ({OSD_CLASS}) (
@@ -22,9 +22,9 @@ WANTING: Final = (
     RecordedSeries(
         record=PerClass.UNMET_OPS,
         comment="""
-        A class that has its reservation suffers nothing from one that takes what is left over.
-        Clients without a reservation lack nothing that can be counted, and are short all the
-        same.
+        How much a class with demand is short of. A class that has its reservation is short of
+        nothing, even if another class takes all that is left. Clients without a reservation have no
+        such figure: for them it is 0.
         """,
         expr=f"""
         {PerClass.SHORTFALL_OPS} > 0 and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
@@ -40,7 +40,8 @@ WANTING: Final = (
     ),
     RecordedSeries(
         record=PerClass.AWAY,
-        comment="Its clients' writes spend their time neither in the queue nor in its own store.",
+        comment="Its clients' writes spend their time neither in the queue nor in the OSD's own"
+        " store.",
         expr=f"""
         {PerClass.HAS_DEMAND}{{class="client"}}
           and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
@@ -49,8 +50,8 @@ WANTING: Final = (
     RecordedSeries(
         record=PerOsd.OVERSTATED,
         comment="""
-        The capacity, in multiples of the most that was delivered while clients had unmet demand.
-        What an OSD did in the last day, saturated or not, it can do.
+        The capacity, in multiples of the most that was delivered while the OSD was saturated. It is
+        not overstated if the OSD delivered about as much in the last day, saturated or not.
         """,
         expr=f"""
         {PerOsd.CAPACITY_OPS} / {previously(PerOsd.PROVEN_OPS)} > @overstated@
@@ -62,8 +63,8 @@ WANTING: Final = (
     RecordedSeries(
         record=PerOsd.SATURATED_OPS,
         comment="""
-        What an OSD does that cannot give more: its clients wait, and not for a limit, for one shard
-        or for another OSD. A limit that held at any time of the hold may have held all of it.
+        What a saturated OSD does. Its clients wait, but not for a limit, for one shard or for
+        another OSD. If they were at a limit at any time of the hold, it does not count.
         """,
         expr=f"""
         {PerOsd.DELIVERED_OPS}
