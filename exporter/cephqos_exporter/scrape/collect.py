@@ -1,4 +1,4 @@
-"""Runs the collectors on what a daemon has answered: what they give is its part of a page."""
+"""Runs the collectors on a daemon's replies. Their results are the daemon's part of a page."""
 
 import asyncio
 import logging
@@ -16,23 +16,23 @@ from cephqos_exporter.scrape.validity import Seen
 
 log = logging.getLogger(__name__)
 
-# Asked where no collector asks anything at this scrape, so that "up" is seen and not assumed.
+# Sent if no collector needs a reply in this scrape: "up" must be seen, not assumed.
 _ALIVE = Command("version")
 
-# Bytes that a series takes on a page, at most, on average: labels can be long.
+# Upper bound of the average size of a series on a page: labels can be long.
 _BYTES_PER_SERIES: Final = 512
-# A collector that fails on a daemon starts again with it, so often at most.
+# Minimum time between two fresh starts of a collector that fails on a daemon.
 _ANEW_SECONDS: Final = 30.0
-# What a reply of another shape raises in a reader.
+# What readers raise if a reply has another shape than expected.
 MISREAD: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Reasons that say that the socket has no listener.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 
 
 class DaemonCollectors:
-    """The collectors of one daemon, each with what it has shown last; its failure is its own.
+    """The collectors of one daemon. The failure of one does not affect the others.
 
-    `drop_kept` makes the daemon be asked for everything again.
+    After `drop_kept`, the daemon is asked for everything again.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DaemonCollectors:
         self._retry_at: dict[str, float] = {}  # when they may start again
 
     def commands(self, daemon: Daemon) -> Collection[Command]:
-        """What they want to know of the daemon in this scrape."""
+        """All commands that they need in this scrape."""
         found: list[Command] = []
         for collector in self._collectors:
             try:
@@ -68,7 +68,7 @@ class DaemonCollectors:
         part = Part(labels=view.labels, down=view.down, took=took)
         part.not_understood = self._not_understood
         if view.down in _DEAD or (view.down and not _lives(view)):
-            # Its process number is another's by now, or may be.
+            # Another process may have its process number by now.
             part.success = self.all_failed()
             return part
         seen = Seen()
@@ -95,7 +95,7 @@ class DaemonCollectors:
             part.success[name] = False
             if isinstance(exc, MISREAD):
                 view.not_understood.add("reply", repr(exc))
-            # With its traceback the first time, not at every scrape for as long as it lasts.
+            # An error only the first time, not at every scrape while it lasts.
             level = logging.DEBUG if name in self._failing else logging.ERROR
             self._failing.add(name)
             log.log(level, "collector %s failed on %s", name, view.daemon.name, exc_info=True)
@@ -125,7 +125,7 @@ class DaemonCollectors:
             return render(exc.families, seen), exc
 
     def _take(self, part: Part, rendered: Rendered) -> bool:
-        """Add what a collector gave if there is room; whether all of it is on the page."""
+        """Add a collector's samples if there is room. True if all of them are on the page."""
         if rendered.left_out:
             _count(part, "invalid", rendered.left_out)
         samples = rendered.samples + sum(one.samples for one in part.rendered)
@@ -137,9 +137,9 @@ class DaemonCollectors:
         return not rendered.left_out
 
     def _begin_anew(self, collector: Collector, daemon: Daemon) -> None:
-        """Drop what a collector and the fetcher know of the daemon: one bad reply may be in it.
+        """Drop all that a collector and the fetcher keep of the daemon: it may contain a bad reply.
 
-        Not at every scrape for as long as it fails, as what is dropped is asked for again.
+        Not at every scrape, because the daemon is then asked for everything again.
         """
         now = asyncio.get_running_loop().time()
         if now < self._retry_at.get(collector.name, 0.0):
@@ -161,6 +161,6 @@ def _forget(collector: Collector, daemon: Daemon) -> None:
 
 
 def _lives(view: DaemonView) -> bool:
-    """Whether a daemon that does not answer is the process that did."""
+    """Whether the process of a daemon that does not answer is still the one that answered."""
     pid, start = view.daemon.pid, view.daemon.start
     return pid is None or process_start(view.host, pid) == start

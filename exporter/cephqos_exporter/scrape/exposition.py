@@ -1,7 +1,7 @@
 """Writes metric families in the text format 0.0.4 and in OpenMetrics 1.0.
 
 The sample lines of the two formats are the same bytes; only the headers differ. So a page keeps
-rendered lines, each written once however many formats are asked for, and drops the samples early.
+rendered lines, which serve both formats, and drops the samples early.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,11 +28,11 @@ class _Block:
 
 
 class Page:
-    """What one scrape has to say; the order of families is that of their names."""
+    """All families of one scrape, ordered by name."""
 
     def __init__(self) -> None:
         self._blocks: dict[str, _Block] = {}
-        # Where the lines of families go that have these names: those of most daemons are the same.
+        # Where the lines of families with these names go. Most daemons have the same families.
         self._places: dict[tuple[str, ...], Sequence[Callable[[str], None]]] = {}
         self._bodies: dict[bool, bytes] = {}
 
@@ -53,7 +53,7 @@ class Page:
         return places
 
     def body(self, *, openmetrics: bool) -> bytes:
-        """The page in one format; written once, however many ask."""
+        """The page in one format, written only once."""
         if openmetrics not in self._bodies:
             self._bodies[openmetrics] = self._write(openmetrics).encode()
         return self._bodies[openmetrics]

@@ -1,8 +1,8 @@
 """Keeps one daemon's connection state between scrapes: identity, cached replies, health.
 
-A daemon that did not answer by the deadline is left alone by the scrapes that follow, and probed in
-the background over a single connection that waits, so that it costs them neither time nor
-connections. It is asked again once it has answered a probe promptly.
+If a daemon did not answer by the deadline, the next scrapes do not ask it, so they lose no time. It
+is probed in the background over one connection that waits. After a prompt answer to a probe,
+scrapes ask it again.
 """
 
 import asyncio
@@ -30,21 +30,21 @@ from cephqos_exporter.labels import render_labels
 
 log = logging.getLogger(__name__)
 
-# A probe waits this long on one connection before it tries another one: each that is given up
-# stays in the daemon's backlog until it wakes, so few are better than many.
+# A probe waits this long on one connection before it opens another one. A connection that is given
+# up stays in the daemon's backlog until the daemon wakes, so there should be few.
 PROBE_PATIENCE_SECONDS: Final = 60.0
 # A daemon that needs longer than this for `version` would still hold up a scrape.
 PROMPT_SECONDS: Final = 0.5
 _PROBE_PAUSE_SECONDS: Final = 1.0
-# A daemon that starts opens its socket before it has registered all of its commands, so that one it
-# does not know is asked again: not for ever absent because a scrape came early.
+# A daemon opens its socket before it has registered all of its commands. So a command that it does
+# not know is tried again: an early scrape must not make it absent for ever.
 UNKNOWN_SECONDS: Final = 15.0
-# Each time a daemon is asked in vain it writes a line to its log: the time doubles, up to this.
+# A daemon logs a line for each unknown command, so the time between tries doubles, up to this.
 UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
 _ASK_NOW: Final = (0.0, 0.0)
 # A process that could not be identified or read is looked for again after this time.
 PROCESS_SECONDS: Final = 60.0
-# What is kept of one daemon's replies between scrapes, as bytes that came; 10 kB is usual.
+# Most bytes of one daemon's replies that are kept between scrapes; 10 kB is usual.
 KEPT_BYTES: Final = 2 << 20
 
 
@@ -66,7 +66,7 @@ class _UnderWay(NamedTuple):
 
 
 def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
-    """Each command once: the freshness that the strictest wants, and the longest to keep it for."""
+    """Each command once, with the shortest time to live that is asked for, and the longest."""
     found: dict[str, tuple[float, float]] = {}
     for command in commands:
         least, most = found.get(command.prefix, (math.inf, 0.0))
@@ -81,10 +81,10 @@ class DaemonFetcher:
         self.socket = socket
         self._host = host
         self._path = str(socket.path)
-        self.identified = False  # it has answered who it is
-        path = socket.path  # tells something until then
+        self.identified = False  # it has said who it is
+        path = socket.path  # its name until then
         self._is(Daemon(socket.kind, socket.id, fsid_in_path(path), path))
-        self._look_at = 0.0  # for its process, where that is not known
+        self._look_at = 0.0  # when to look for its process, if that is not known
         self._kept: dict[str, _Kept] = {}
         # Commands it does not have -> when to ask again, and how long it is until then.
         self._unknown: dict[str, tuple[float, float]] = {}
@@ -94,8 +94,8 @@ class DaemonFetcher:
         self._probe: asyncio.Task[None] | None = None
         self._under_way: _UnderWay | None = None
         self._spent = 0.0  # CPU seconds
-        # Replies that are kept must not all expire in the same scrape: a daemon's share of the
-        # time to live is between a half and all of it, the first time.
+        # Kept replies of all daemons must not expire in the same scrape. So the first time to live
+        # is between a half and all of it, by daemon.
         self._share = 0.5 + (crc32(os.fsencode(self._path)) % 1024) / 2048
 
     def _is(self, daemon: Daemon) -> None:
@@ -107,7 +107,7 @@ class DaemonFetcher:
         return self._probe is not None and not self._probe.done()
 
     async def identify(self, deadline: float) -> str:
-        """Learn which daemon this is, once; the reason if it does not say."""
+        """Ask once which daemon this is. Returns the reason if it does not say."""
         if self.identified:
             if self.daemon.pid is None:
                 await self._find_process()
@@ -134,7 +134,7 @@ class DaemonFetcher:
             self._is(await identify_process(self.daemon, self.socket, self._host))
 
     async def fetch(self, commands: Iterable[Command], deadline: float) -> DaemonView:
-        """Every command's reply, from the daemon or from what is still good, by `deadline`."""
+        """Every command's reply by `deadline`, from the daemon or kept from an earlier scrape."""
         replies: dict[str, Any] = {}
         errors: dict[str, str] = {}
         ask: dict[str, float] = {}
@@ -164,7 +164,7 @@ class DaemonFetcher:
         return view
 
     def so_far(self) -> DaemonView | None:
-        """What `fetch` has already, while it waits for the rest; None if it does not."""
+        """The replies so far, while `fetch` waits for the rest; None if it does not wait."""
         if self._under_way is None:
             return None
         batch, ask, replies, errors = self._under_way
@@ -172,7 +172,7 @@ class DaemonFetcher:
         return self._read(answers, ask, dict(replies), dict(errors))
 
     def take_spent(self) -> float:
-        """CPU seconds that reading replies took since this was asked last."""
+        """CPU seconds spent on reading replies since the last call."""
         spent, self._spent = self._spent, 0.0
         return spent
 
@@ -183,7 +183,7 @@ class DaemonFetcher:
         replies: dict[str, Any],
         errors: dict[str, str],
     ) -> DaemonView:
-        """What was answered, added to what needed no asking."""
+        """The daemon's answers together with the kept replies."""
         began = time.thread_time()
         now = asyncio.get_running_loop().time()
         sizes = {prefix: len(body) for prefix, body in answers.bodies.items()}
@@ -215,7 +215,7 @@ class DaemonFetcher:
         return DaemonView(self.daemon, self.labels, replies, errors, now, self._host, down)
 
     def _keep(self, prefix: str, value: Any, now: float, size: int) -> None:
-        """Keep a reply, unless it is so large that it had better be asked for again."""
+        """Keep a reply, unless it is too large to keep."""
         before = self._kept.pop(prefix, None)
         if size + sum(kept.size for kept in self._kept.values()) <= KEPT_BYTES:
             share = self._share if before is None else 1.0
@@ -248,11 +248,11 @@ class DaemonFetcher:
         log.info("%s answers again", self._path)
 
     async def _until_prompt(self, prefix: str) -> None:
-        """Ask until asking would cost a scrape no time: a quick error is as good as a reply."""
+        """Ask until an answer comes fast enough for a scrape. A quick error is good, too."""
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
-            # Not read: only the replies of a scrape have a bound of what that costs.
+            # The reply is not parsed: only in a scrape is the cost of that limited.
             deadline = started + PROBE_PATIENCE_SECONDS
             answers = await asok.ask_all(self._path, [prefix], deadline=deadline)
             for error in answers.errors.values():

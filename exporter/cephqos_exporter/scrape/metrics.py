@@ -1,4 +1,4 @@
-"""Between prometheus_client's metrics and ours: both ways."""
+"""Converts between prometheus_client's metrics and ours."""
 
 import re
 from collections.abc import Iterable, Iterator

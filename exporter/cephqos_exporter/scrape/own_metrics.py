@@ -1,7 +1,7 @@
 """The exporter about itself: what each daemon and collector gave, what it cost, what it is.
 
-What is one for the whole exporter is kept in objects of prometheus_client. What is one for each
-daemon is not: the 720 samples of a host with 60 OSDs would take 10 ms instead of 1.
+Metrics of the whole exporter are objects of prometheus_client. Metrics per daemon are not: the 720
+samples of a host with 60 OSDs would take 10 ms instead of 1.
 """
 
 import os
@@ -141,12 +141,12 @@ def _not_understood(parts: Iterable[Part]) -> Family:
 class ProcessFigures(Collector):
     """The metrics of prometheus_client's ProcessCollector.
 
-    That one lists the open descriptors. This process has thousands, and listing 4,500 takes as long
-    as two OSDs; Linux tells their number as the directory's size from 6.2 on.
+    ProcessCollector lists the open descriptors. This process has thousands, and listing 4,500 takes
+    as long as two OSDs. From Linux 6.2 on, the size of the directory is their number.
     """
 
     def __init__(self) -> None:
-        # Once, as it moves with the clock.
+        # Read once: it changes when the clock is set.
         boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         self._started = round(boot + int(_stat()[19]) / CLOCK_TICKS, 2)
 
@@ -185,7 +185,7 @@ def _open_descriptors() -> int:
 
 
 def _by_labels(parts: Sequence[Part]) -> dict[LabelText, Part]:
-    """Each daemon once: what answered wins over a stale socket of the same name."""
+    """Each daemon once: a socket that answered wins over a stale one of the same name."""
     found: dict[LabelText, Part] = {}
     for part in parts:
         if part.labels is None:

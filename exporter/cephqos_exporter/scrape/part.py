@@ -1,4 +1,4 @@
-"""What a daemon, a source or the host gives to a page, and how that went."""
+"""The part of a page that a daemon, a source or the host gives, and whether that worked."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from cephqos_exporter.scrape.rendering import Rendered
 
 @dataclass(slots=True)
 class Part:
-    """The exporter's own metrics tell of all but the lines."""
+    """All but the lines goes into the exporter's own metrics."""
 
     rendered: list[Rendered] = field(default_factory=list)
     success: dict[str, bool] = field(default_factory=dict)  # by collector; absent: not for it

@@ -1,8 +1,8 @@
-"""Turns metric families into lines that are fit for a page, whatever a daemon has said.
+"""Turns metric families into valid lines of a page, whatever a daemon has said.
 
-Everything on a page passes here. A source gives the same series at nearly every scrape. So what was
-found valid is kept as a layout, and a scrape whose series are the same only fills in its numbers.
-No number is kept, and no line.
+All of a page passes here. A source gives the same series at nearly every scrape. So valid series
+are kept as a layout. A scrape with the same series only fills in its numbers. Numbers and lines are
+not kept.
 """
 
 import math
@@ -34,7 +34,7 @@ _BETWEEN: Final = "\0"  # families of a layout; no valid name, label or number h
 
 
 class Heads(NamedTuple):
-    """What families are called, what they are, and what they say of themselves."""
+    """Name, type and help of families."""
 
     names: tuple[str, ...]
     types: tuple[FamilyType, ...]
@@ -42,7 +42,7 @@ class Heads(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """What a source gave, fit for a page, and how many of its samples were not."""
+    """The valid lines of a source, and how many of its samples were not valid."""
 
     heads: Heads
     lines: Sequence[str]  # of each family: all of its samples
@@ -55,15 +55,15 @@ _NOTHING: Final = Rendered(Heads((), (), ()), [], 0)
 
 
 class _Numbers(NamedTuple):
-    """The values of samples, and as text."""
+    """The values of samples, as numbers and as text."""
 
     values: Sequence[float]
     texts: list[str]
-    plain: bool  # none of them has a sign or is no number
+    plain: bool  # all are numbers without a sign
 
 
 class _Shape(NamedTuple):
-    """All of some families but the numbers."""
+    """All of some families except the numbers."""
 
     heads: Sequence[tuple[str, FamilyType, str, int]]  # with how many samples
     suffixes: Sequence[str]
@@ -80,7 +80,7 @@ class _Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What was found fit as a whole: a form's text with a place for each number."""
+    """Text with a place for each number, of families that were all valid."""
 
     form: Form
     heads: Heads
@@ -94,7 +94,7 @@ class _Layout:
 
     @classmethod
     def of(cls, form: Form, heads: Heads) -> Self:
-        """From what was rendered without anything left out."""
+        """From a rendering in which nothing was left out."""
         blocks: list[str] = []
         series: set[str] = set()
         rising: list[tuple[int, int]] = []
@@ -122,7 +122,7 @@ class _Layout:
         )
 
     def fill(self, numbers: _Numbers, seen: Seen) -> Rendered | None:
-        """The same series with other numbers; None if they are not fit as a whole."""
+        """The same series with other numbers; None if one of the numbers is not valid."""
         values, texts, plain = numbers
         if not (plain or self._has_no_absurd_one(texts)):
             return None
@@ -146,7 +146,7 @@ class _Layout:
 class Renderer:
     """Renders what one source gives at every scrape.
 
-    What has no form gets one that is kept for as long as its series are the same: that saves a
+    Families without a form get one, which is kept while their series are the same. That saves a
     tenth of a scrape's CPU.
     """
 
@@ -156,7 +156,7 @@ class Renderer:
         self._layout: _Layout | None = None
 
     def render(self, families: Iterable[Family], seen: Seen) -> Rendered:
-        """As `render` does; `seen` has the series that are on the page already."""
+        """As the function `render`; `seen` has the series that are on the page already."""
         filled = families if isinstance(families, FilledForm) else self._filled(families)
         numbers = _numbers(filled.values)
         if self._layout is not None and self._layout.form is filled.form:
@@ -194,7 +194,7 @@ def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
 
 
 def _render(families: Sequence[Family], numbers: _Numbers, seen: Seen) -> tuple[Rendered, bool]:
-    """Each family looked at by itself; whether all of it was fit and may be a layout."""
+    """Render each family by itself. True if all were valid, so that they may become a layout."""
     rest = iter(numbers.texts)
     heads: list[tuple[str, FamilyType, str]] = []
     lines: list[str] = []
@@ -212,7 +212,7 @@ def _render(families: Sequence[Family], numbers: _Numbers, seen: Seen) -> tuple[
         if family.type == "histogram" and not (
             len(samples) == len(family.samples) and _rises(samples)
         ):
-            samples = []  # a part of one is none
+            samples = []  # a histogram is left out as a whole
             as_it_is = False
         if samples:
             heads.append((name, family.type, valid_help(family.help)))
@@ -224,7 +224,7 @@ def _render(families: Sequence[Family], numbers: _Numbers, seen: Seen) -> tuple[
 
 
 def _taking(places: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float]]:
-    """A function that takes the values at these places; a tenth of what a loop takes for it."""
+    """A function that takes the values at these places, in a tenth of the time of a loop."""
     return itemgetter(*places, places[0]) if places else lambda _: ()
 
 
@@ -248,7 +248,7 @@ def _lines(name: str, samples: Sequence[Sample], numbers: Iterable[str]) -> str:
 def _fit(
     family: Family, name: str, numbers: Sequence[str], seen: Seen
 ) -> tuple[list[Sample], list[str]]:
-    """Those of a family's samples that are, with their numbers."""
+    """The valid samples of a family, with their numbers."""
     counts = family.type in NEVER_BELOW_0
     valid = [
         (sample, number)
@@ -269,7 +269,7 @@ def _none_is_absurd(kind: FamilyType, numbers: Iterable[str]) -> bool:
 
 
 def _rising(samples: Sequence[Sample]) -> list[tuple[int, int]]:
-    """Which samples are buckets, and which the buckets right above; +Inf ends each set of them."""
+    """Pairs of a bucket and the next one above it; +Inf is the last bucket of each histogram."""
     buckets = [place for place, (suffix, _, _) in enumerate(samples) if suffix == "_bucket"]
     return [(a, b) for a, b in pairwise(buckets) if 'le="+Inf"' not in samples[a][1]]
 
@@ -282,8 +282,8 @@ def _rises(samples: Sequence[Sample]) -> bool:
 def _numbers(values: Sequence[float]) -> _Numbers:
     """Every sample's value as text.
 
-    All at once and by a JSON library, because Python takes 300 ns for a float of 17 digits, more
-    than for everything else about its line; this takes 30.
+    A JSON library writes all at once, which takes 30 ns for each. Python takes 300 ns for a float
+    of 17 digits, more than for the rest of its line.
     """
     try:
         written = orjson.dumps(values, default=_refuse)[1:-1]

@@ -1,8 +1,8 @@
-"""Rounds: one daemon is asked, its collectors run, for all requests that arrive in that time.
+"""Rounds: a daemon is asked and its collectors run, once for all requests that arrive in that time.
 
-A request joins the round that is under way, or starts one. Its deadline counts from the begin of
-the round. So a daemon that hangs costs each request its own deadline once. Requests that arrive
-while it hangs do not wait, and the deadline of one request costs no other.
+A request joins the round that is under way, or starts one. Its deadline counts from the start of
+the round. So a request waits for a daemon that hangs at most until its own deadline. Requests that
+arrive later do not wait, and the deadline of one request does not shorten another.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from cephqos_exporter.scrape.rendering import render
 
 log = logging.getLogger(__name__)
 
-# A round that ends at a request's deadline is waited for a moment longer, for its samples.
+# If a round ends at a request's deadline, the request waits a moment longer for its samples.
 _GRACE_SECONDS: Final = 0.1
-# A request that joined later than this does not take over what a round has so far: it may be old.
+# A request that joined later than this takes nothing from an unfinished round: it may be old.
 _FRESH_SECONDS: Final = 1.0
-# CPU time to read one daemon's replies that is too much: seventy times the usual.
+# Above this CPU time, one daemon's replies cost too much to read: seventy times the usual.
 COSTLY_SECONDS: Final = 0.25
-# A daemon that costs so much twice in a row rests so many times as long.
+# A daemon that costs too much twice in a row is left out for this many times its CPU time.
 _REST: Final = 20.0
 _COSTLY: Final = "costly"
 
@@ -56,7 +56,7 @@ async def wait_for(waiting: Sequence[Waiting], hurry: "asyncio.Future[None]") ->
     pending = {one.task: one.until for one in waiting if not one.task.done()}
     while pending and not hurry.done():
         left = min(pending.values()) - loop.time()
-        # One wait for all of them: to be woken by each would cost the square of their number.
+        # One wait for all: to wake up for each would take time with the square of their number.
         everyone = asyncio.ensure_future(asyncio.wait(pending, timeout=max(0.0, left)))
         awaited: list[asyncio.Future[Any]] = [everyone, hurry]
         try:
@@ -76,7 +76,7 @@ class Rounds(ABC):
         self._started = 0.0
 
     def join(self, seconds: float, patience: float) -> Waiting:
-        """Take part in the round under way, or start one, for at most `seconds` since it began."""
+        """Join the round under way, or start one, for at most `seconds` since its start."""
         now = asyncio.get_running_loop().time()
         if self._task is None or self._task.done():
             self._started = now
@@ -87,7 +87,7 @@ class Rounds(ABC):
         return Waiting(self._task, until, now - self._started < _FRESH_SECONDS)
 
     def _over(self, task: "asyncio.Task[Part]") -> None:
-        """Leave what it gave to those who wait for it."""
+        """Keep the result of the round for the requests that wait for it."""
         if self._task is task:
             self._task = None
 
@@ -97,11 +97,11 @@ class Rounds(ABC):
 
     @abstractmethod
     def so_far(self, waited: Waiting) -> Part:
-        """What the round under way has for a request that can wait no longer."""
+        """The part so far, for a request that cannot wait longer."""
 
     @abstractmethod
     def failed(self) -> Part:
-        """What stands for a round that ended in a defect of ours."""
+        """The part of a round that failed because of a defect of the exporter."""
 
     async def close(self) -> None:
         if self._task is not None:
@@ -110,7 +110,7 @@ class Rounds(ABC):
 
 
 class Speakers:
-    """Whose samples count where two sockets speak for one daemon, one of them left behind."""
+    """Decides which socket's samples count if a daemon has two, one of them stale."""
 
     def __init__(self) -> None:
         self._by_labels: dict[LabelText, DaemonRounds] = {}
@@ -132,8 +132,8 @@ class Speakers:
 class Budget:
     """What reading a daemon's replies costs, and how long it is left out if that is too much.
 
-    One thread reads for all daemons: who makes it work for a second holds up all others. Twice in a
-    row, as garbage of others may be collected in one daemon's time.
+    One thread reads for all daemons, so replies that take a second delay all others. It takes two
+    costly rounds in a row: one may contain the garbage collection of other daemons' data.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class DaemonRounds(Rounds):
         self._collectors.forget(self.daemon)
 
     def named(self, part: Part, others: "Iterable[DaemonRounds]") -> Part:
-        """The part of a daemon that never answered, in the cluster of all of its directory."""
+        """The part of a daemon that never answered, with the cluster of its directory's others."""
         if not part.nameless or self.daemon.cluster:
             return part
         clusters = {

@@ -1,11 +1,11 @@
 """The scrape: every daemon asked once, concurrently; every failure isolated, every request on time.
 
-Flow: sockets found, the union of the collectors' commands fetched from each daemon, the pure
-collectors run as soon as their daemon has answered (while others still compute), the page put
-together. What one daemon or one collector does wrong costs that daemon's samples of that collector.
+Steps: find sockets, fetch all commands of the collectors from each daemon, run the collectors of a
+daemon as soon as it has answered, put the page together. A failure of one daemon or one collector
+costs only that daemon's samples of that collector.
 
-What is shared by requests that come at once is the round of one daemon (`rounds.py`), not the whole
-scrape: each request waits for as long as it may, and what has answered by then is its page.
+Requests at the same time share the round of each daemon (`rounds.py`), not the whole scrape. Each
+request has its own deadline, and its page has the daemons that answered by then.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Reporter(Protocol):
-    """Tells how a scrape went, from the parts of its page."""
+    """Makes the exporter's metrics about a scrape from the parts of its page."""
 
     def families(self, parts: Sequence[Part], seconds: float) -> Iterable[Family]: ...
 
@@ -64,7 +64,7 @@ class Scraper:
         self._host = host
         self._find = find
         self._collectors = collectors
-        self._told: set[tuple[str, What]] = set()  # what the log has of what was not understood
+        self._told: set[tuple[str, What]] = set()  # not understood, and logged already
         self._sources = [
             SourceRounds(source, NotUnderstoodTotals(self._told)) for source in sources
         ]
@@ -86,7 +86,7 @@ class Scraper:
         return [tracked.daemon for tracked in self._tracked.values()]
 
     async def page(self, timeout: float) -> Page:  # noqa: ASYNC109 - of this request, not of a round
-        """The page of what has answered within `timeout` seconds."""
+        """The page, with all that answered within `timeout` seconds."""
         self._pages += 1
         self._idle.clear()
         try:
@@ -120,7 +120,7 @@ class Scraper:
             log.warning("some of the exporter's own figures are missing: %s", exc)
 
     def start(self) -> None:
-        """Let the sources begin with what they do between scrapes."""
+        """Start the background work of the sources."""
         for rounds in self._sources:
             rounds.source.start()
 
@@ -172,7 +172,7 @@ class Scraper:
         self._tracked = {socket: self._tracked[socket] for socket in found}
 
     def _part(self, rounds: Rounds, waited: Waiting) -> Part:
-        """What a daemon or a source gave, in whole or so far."""
+        """The part of a daemon or a source: the whole, or what there is so far."""
         try:
             part = waited.part() or rounds.so_far(waited)
         except Exception:

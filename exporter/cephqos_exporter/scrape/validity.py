@@ -1,6 +1,6 @@
-"""What a page may hold: names, labels, help texts and values that both formats allow, once each.
+"""What may be on a page: names, labels, help texts and values that both formats allow, once each.
 
-Whatever a daemon has said is made valid here, or is left out by `rendering.py`.
+Names and texts of a daemon are made valid here. `rendering.py` leaves the rest out.
 """
 
 import re
@@ -14,19 +14,19 @@ COUNTED: Final = frozenset({"_bucket", "_count"})  # whole numbers in OpenMetric
 SIGNS: Final = frozenset("-+N")
 NEVER_BELOW_0: Final[frozenset[FamilyType]] = frozenset({"counter", "histogram", "summary"})
 
-# What was found valid. Most comes again at every scrape, as the same objects: looking one up costs
-# 40 ns.
+# Names and labels that were found valid. Most come again at every scrape, as the same objects: a
+# look-up takes 40 ns.
 _valid_names: set[str] = set()
 _valid_labels: set[str] = {""}
-# Then they start again: daemons come and go for years, and one may have new labels at each scrape.
-# A host with 60 OSDs has 10 MB of them, a cluster of 10,000 pools 40 MB.
+# Above this they are dropped: daemons come and go for years, and one may have new labels at each
+# scrape. A host with 60 OSDs has 10 MB of them, a cluster of 10,000 pools 40 MB.
 VALID_BYTES_AT_MOST: Final = 96 << 20
 _BYTES_EACH: Final = 120  # besides its characters
 _bytes_kept = 0
 
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_:]")
-# Without NUL, which ends the input of some parsers.
+# No NUL, which ends the input of some parsers.
 _LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="(?:[^"\\\n\0]|\\["\\n])*"(?:,|\Z)')
 _LONGEST_NAME: Final = 300
 _LONGEST_LABELS: Final = 4096
@@ -34,7 +34,7 @@ _LONGEST_HELP: Final = 2000
 
 
 class Seen:
-    """The series of one source so far. Only where a name comes again are they looked at."""
+    """The series of one source so far. They are compared only if a name comes again."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -44,7 +44,7 @@ class Seen:
     def are_new(
         self, series: Iterable[str], names: Sequence[str], samples: Sequence[Sequence[Sample]]
     ) -> bool:
-        """Whether no series of these names was there; they are from now on.
+        """Whether no series of these names was there before. Adds them.
 
         `series`: the names with their suffixes, of families that have `names` and `samples`.
         """
@@ -87,7 +87,7 @@ def are_fit(name: str, samples: Sequence[Sample], seen: Seen) -> bool:
 
 
 def valid_name(name: object) -> str:
-    """A metric's name with what no name may have replaced."""
+    """A metric's name, with invalid characters replaced."""
     if name in _valid_names:
         return str(name)
     if not isinstance(name, str):
@@ -134,7 +134,7 @@ def _remember(text: str, known: set[str]) -> str:
 
 
 def _is_text(text: str) -> bool:
-    """Whether it can be written as UTF-8: file names and JSON may bring half characters."""
+    """Whether it can be written as UTF-8. File names and JSON may have lone surrogates."""
     if text.isascii():
         return True
     try:
@@ -154,12 +154,12 @@ def valid_help(text: object) -> str:
 
 
 def are_whole(values: Iterable[float]) -> bool:
-    """Whether all of them count something: an OSD may say that it did half an operation."""
+    """Whether all are whole numbers: an OSD may report half an operation."""
     return all(isinstance(value, int) or value.is_integer() for value in values)
 
 
 def is_absurd(number: str, counts: bool) -> bool:
-    """Whether a number that begins with a sign or an N says nothing: NaN, Inf, a count below 0."""
+    """Whether a number with a sign or a leading N is not valid: NaN, Inf, a count below 0."""
     if number[0] != "-":
         return True
     return number == "-Inf" or (counts and number not in ("-0", "-0.0"))
