@@ -32,7 +32,7 @@ class Key:
     point: str
     phase: str
     kind: str  # LOAD or BACKGROUND
-    depth: int | None = None  # of a curve; None where a load has one depth
+    depth: int | None = None  # of a curve; None if the load has one depth
     op: str = "total"
     window: str = WHOLE
 
@@ -43,7 +43,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a row. `value` is merged over the repeats, `samples` has one of each."""
+    """A figure of a row. `value` is of all repeats together, `samples` has one per repeat."""
 
     value: float
     samples: tuple[float, ...]
@@ -57,14 +57,14 @@ class Figure:
         return variation(self.samples)
 
     def against(self, reference: "Figure", comparisons: int = 1) -> ChangeInterval:
-        """The change between the two values: what is shown, and its sign, is what is judged."""
+        """The change between the two values that are shown, so that its sign is theirs."""
         shown = (self.value, reference.value)
         return change(self.samples, reference.samples, shown=shown, comparisons=comparisons)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportRow:
-    """All figures of one key; `bins` for any other percentile."""
+    """All figures of one key. More percentiles can be made from `bins`."""
 
     key: Key
     axes: Mapping[str, str]
@@ -81,7 +81,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportRun:
-    """One archive: what was planned, what was found in each repeat."""
+    """One archive: its plan, and the results of each repeat."""
 
     name: str
     folder: str
@@ -90,8 +90,8 @@ class ReportRun:
     environment: Mapping[str, Any]
     observations: tuple[Observation, ...]
     rows: tuple[ReportRow, ...]
-    environments: tuple[Mapping[str, Any], ...] = ()  # where there were several
-    resumed: tuple[str, ...] = ()  # folders of runs whose repeats were taken along
+    environments: tuple[Mapping[str, Any], ...] = ()  # if there were several
+    resumed: tuple[str, ...] = ()  # folders of earlier runs whose repeats were used
     problems: tuple[str, ...] = ()  # files that are not as the manifest says
 
     @property
@@ -100,7 +100,7 @@ class ReportRun:
 
 
 def analyse(archive: Archive) -> ReportRun:
-    """Read an archive and take all figures from it; ArchiveDamaged where it cannot be read."""
+    """Read an archive and take all figures from it; ArchiveDamaged if it cannot be read."""
     with damage_named(archive.folder):
         osds = (archive.environment.get("cluster") or {}).get("osds") or []
         hosts = {f"osd.{osd['id']}": str(osd.get("hostname", "")) for osd in osds}
@@ -116,7 +116,7 @@ def analyse(archive: Archive) -> ReportRun:
             observations=tuple(observations),
             rows=tuple(rows_of(archive.manifest.run, finished)),
             resumed=tuple(_resumed(archive)),
-            # What was put beside the recorded files does not concern a report.
+            # Files that were added later do not matter to a report.
             problems=tuple(problems(archive, added=False)),
         )
 
@@ -172,7 +172,7 @@ def _averages(found: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
 
 
 def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
-    """Of all completions together, and of each repeat beside it that has any."""
+    """Of all completions together, and of each repeat that has completions."""
     parts = [part for part in parts if part.ios]
     found: dict[str, Figure] = {}
     ios = sum(part.ios for part in parts)
@@ -193,7 +193,7 @@ def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
 
 
 def _pooled(parts: Iterable[LoadPart], centre: float) -> float | None:
-    """The deviation of all completions, from count, mean and deviation of each part."""
+    """The deviation of all completions, computed from count, mean and deviation of each part."""
     squares, count = 0.0, 0
     for part in parts:
         if part.deviation_seconds is None:
@@ -208,10 +208,10 @@ def _pooled(parts: Iterable[LoadPart], centre: float) -> float | None:
 class ReportSettings:
     """What a report compares with."""
 
-    baseline_iops: tuple[float, ...] = ()  # of each repeat; exact where it is no archive's
+    baseline_iops: tuple[float, ...] = ()  # of each repeat; exact if not from an archive
     baseline_name: str = ""
     target: float | None = None  # a share of the baseline
     reference: str = ""  # a point; empty: the first
-    percentiles: tuple[float, ...] = ()  # more of them
+    percentiles: tuple[float, ...] = ()  # besides the usual ones
     baseline_run: ReportRun | None = None  # its caveats are caveats of the changes
-    baseline_row: ReportRow | None = None  # its load that others are compared with
+    baseline_row: ReportRow | None = None  # the load that others are compared with

@@ -1,6 +1,6 @@
 """Whether each class got its reservation on each OSD, second by second, from recorded metrics.
 
-Figures are over windows of WINDOW seconds, which the judge is asked about one by one.
+Figures are over windows of WINDOW seconds. The judge decides on each window by itself.
 """
 
 import math
@@ -19,7 +19,7 @@ from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
 
 WINDOW: Final = 10.0
-# In which of the shards a class has demand is seen in so many windows, as by the rules.
+# The shards in which a class has demand are those of this many windows, as in the rules.
 _WINDOWS_OF_SHARDS: Final = 5
 FAMILIES: Final = frozenset(
     {
@@ -73,7 +73,7 @@ class Attained:
 
 
 def attained_by_class(samples: Samples, start: float, end: float) -> Iterator[Attained]:
-    """Every OSD and class that mClock schedules; nothing where its metrics are absent."""
+    """Every OSD and class that mClock schedules, except those without metrics."""
     for series in samples.of(QosSeries.OPS):
         osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
         if work in SCHEDULED:
@@ -83,8 +83,10 @@ def attained_by_class(samples: Samples, start: float, end: float) -> Iterator[At
 
 
 def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, float]:
-    """Figures of a load: the least attainment of the clients' class on any OSD, and the seconds in
-    which it was violated, of all OSDs; nothing where no OSD reports a reservation."""
+    """Attainment of the clients' class: the minimum of all OSDs, and the sum of violated seconds.
+
+    Empty if no OSD reports a reservation.
+    """
     found = [p for p in attained_by_class(samples, start, end) if p.work == CLIENT]
     shares = [p.attainment for p in found if p.attainment is not None]
     lost = [p.violated_seconds for p in found if p.violated_seconds is not None]
@@ -109,7 +111,7 @@ def _attained(
         for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
     ]
     worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
-    # An OSD that does not answer at the end goes on all the same.
+    # An OSD may not answer at the end of the stretch: only the time with samples counts.
     seconds = series.covered(start, end)
     return Attained(
         osd=osd,
@@ -140,7 +142,7 @@ def _figure(found: Sequence[Series], time: float) -> float:
 def window_rates(
     series: Series, start: float, end: float, window: float = WINDOW
 ) -> tuple[Floats, Floats]:
-    """Ends of the windows that lie within, and the counter's rate over each."""
+    """Ends of the windows between `start` and `end`, and the counter's rate over each."""
     kept = (series.times >= start) & (series.times <= end)
     within = Series(series.name, series.labels, series.times[kept], series.values[kept])
     times = within.times
@@ -156,7 +158,7 @@ def window_rates(
 def _windows(
     series: Series, times: Floats, window: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Mask]:
-    """First and last sample of the windows that end at these times, and in which there are two."""
+    """First and last sample of the windows that end at these times, and which windows have both."""
     last = np.searchsorted(series.times, times, side="right") - 1
     first = np.searchsorted(series.times, times - window - 0.5, side="left")
     seen: Mask = last > first  # before its first sample, last is -1
@@ -182,7 +184,7 @@ def _rates_together(counters: Sequence[Series], times: Floats, window: float) ->
 
 
 def _restarted(counters: Sequence[Series], times: Floats, window: float) -> Mask:
-    """In which windows that end at these times one of the counters began again."""
+    """The windows, by their end, in which one of the counters restarted at 0."""
     found: Mask = np.zeros(len(times), np.bool_)
     for counter in counters:
         first, last, seen = _windows(counter, times, window)
@@ -205,7 +207,7 @@ def hold_of(
     def of(family: str, **labels: str) -> list[Series]:
         return samples.of(family, **own, **labels)
 
-    # As with the rules, neither demand nor a violation.
+    # After a restart there is neither demand nor a violation, as in the rules.
     restarted = _restarted(of(QosSeries.DELIVERED_OPS), times, window)
 
     def rate(*families: str) -> Floats:
@@ -240,7 +242,7 @@ def hold_of(
 def _shards_with_demand(
     queues: Sequence[Series], shards: Sequence[Series], times: Floats, window: float
 ) -> Floats:
-    """The share of the shards with a queue; all of them where none has one: it waits elsewhere."""
+    """The share of the shards with a queue. 1 if no shard has one: operations wait elsewhere."""
     count = _level(shards, times[-1]) or math.inf
     long = _WINDOWS_OF_SHARDS * window
     wanting = np.zeros(len(times))
@@ -251,11 +253,11 @@ def _shards_with_demand(
 
 
 def together(gauges: Sequence[Series], fold: np.ufunc = np.add) -> list[Series]:
-    """Their sum, or what else, at every time at which one of them has a sample; of shards, say."""
+    """One series from several, such as those of shards: `fold` of all samples of each time."""
     if len(gauges) < 2:
         return list(gauges)
     times = gauges[0].times
-    if all(np.array_equal(gauge.times, times) for gauge in gauges):  # of one exporter they are
+    if all(np.array_equal(gauge.times, times) for gauge in gauges):  # as from one exporter
         return [Series(gauges[0].name, {}, times, fold.reduce([it.values for it in gauges]))]
     times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
     total = np.zeros(len(times))
@@ -266,7 +268,7 @@ def together(gauges: Sequence[Series], fold: np.ufunc = np.add) -> list[Series]:
 
 
 def _extreme(of: np.ufunc, gauges: Sequence[Series], times: Floats, window: float) -> Floats:
-    """The least or the most in the window that ends at each time; UNKNOWN without a sample."""
+    """Minimum or maximum in the window that ends at each time; UNKNOWN without a sample."""
     if not gauges:
         return np.full(len(times), UNKNOWN)
     (gauge,) = gauges

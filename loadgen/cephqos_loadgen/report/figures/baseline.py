@@ -9,8 +9,8 @@ from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
 
 Outcome = Literal["kept", "broken", "too close to call", "not put to the test", "not known"]
-# Clients with nothing beside them are not slower than with something. Where the load did more than
-# its baseline by more than this, the baseline was disturbed or is of another load.
+# Clients alone are not slower than clients beside other work. If a load did more than its baseline
+# by more than this, the baseline was disturbed or belongs to another load.
 _SLACK: Final = 0.05
 
 
@@ -22,7 +22,7 @@ def against_baseline(
 
 
 def is_no_baseline(found: ChangeInterval) -> bool:
-    """The load did clearly more than what it is compared with."""
+    """The load did clearly more than its baseline."""
     return found.ratio is not None and found.ratio > _SLACK
 
 
@@ -38,7 +38,7 @@ def outcome(found: ChangeInterval, share: float) -> Outcome:
 
 
 def alone_phases(run: ReportRun) -> Mapping[tuple[str, str], str]:
-    """By point and phase: the phase before that the plan compares its load with."""
+    """By point and phase: the earlier phase with which the plan compares its load."""
     return {
         (str(point["name"]), str(phase["name"])): str(phase["against"])
         for point in run.plan.get("points", [])
@@ -52,7 +52,7 @@ def _text(value: Any) -> bool:
 
 
 def pairs(run: ReportRun) -> list[tuple[ReportRow, ReportRow]]:
-    """Loads, whole and in part, with the load alone of the same point, where the plan names one."""
+    """Each load and its parts, with the load alone of the same point, if the plan names one."""
     names = alone_phases(run)
     whole = {
         (row.key.point, row.key.phase): row

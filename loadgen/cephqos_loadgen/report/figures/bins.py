@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Completions by latency: centres in nanoseconds, ascending, and counts."""
+    """Completions by latency: ascending centres in nanoseconds, and counts."""
 
     centres: Ints
     counts: Ints
@@ -27,7 +27,7 @@ class Bins:
 
     @property
     def deviation_seconds(self) -> float | None:
-        """From the bins' centres, so exact to their width; None of fewer than two completions."""
+        """As exact as the bins are wide, since it uses their centres. None below 2 completions."""
         if self.total < 2:
             return None
         seconds = self.centres * 1e-9
@@ -36,7 +36,7 @@ class Bins:
         return float(np.sqrt(squares / (self.total - 1)))
 
     def knows(self, percent: float) -> bool:
-        """Whether at least one completion is beyond it; else the slowest one stands for it."""
+        """Whether at least one completion is beyond it. Otherwise the slowest one is shown."""
         return self.total * (100 - percent) / 100 >= 1 - 1e-9
 
     def percentile_seconds(self, percent: float) -> float | None:
@@ -49,7 +49,7 @@ class Bins:
 
 
 def merged_arrays(centres: Ints, counts: Ints) -> Bins:
-    """Any centres in any order; equal ones are added up and empty ones left out."""
+    """Bins from centres in any order. Equal centres are added up, empty bins left out."""
     unique, inverse = np.unique(centres, return_inverse=True)
     sums = np.zeros(len(unique), np.int64)
     np.add.at(sums, inverse, counts)

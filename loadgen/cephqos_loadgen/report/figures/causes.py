@@ -1,4 +1,4 @@
-"""Why classes got no more, as the recording rules say it: the main cause per OSD and class."""
+"""Causes of unmet demand, by the recording rules: the main cause per OSD and class."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +11,17 @@ from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.attained import WINDOW, Attained
 from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
 
-# What `cephqos report --causes` lets Prometheus evaluate.
+# Series that Prometheus evaluates for `cephqos report --causes`.
 WANTED: Final = (PerClass.CAUSE,)
-# The rules look at a minute, in which a production cluster must show demand in every sample. Phases
-# of a run are often shorter, so their windows become those in which reservations are judged.
+# The rules need demand in every sample of a minute, which suits a production cluster. Phases of a
+# run are often shorter. So the rules get the windows in which a report judges reservations.
 RULES_WINDOW: Final = 60.0
 TIME_SCALE: Final = WINDOW / RULES_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
 class CauseSeen:
-    """One series of a cause: its labels, and the moments at which it was there."""
+    """One series of a cause: its labels, and the times at which it was present."""
 
     labels: Mapping[str, str]
     times: Sequence[float]  # seconds since the epoch
@@ -34,7 +34,7 @@ def with_causes(run: ReportRun, found: Sequence[CauseSeen]) -> ReportRun:
 
 
 def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observation:
-    # Before a whole window has passed, rules still see the repeat before.
+    # In the first window, rules still see the repeat before.
     start = observed.record.start_unix_seconds + WINDOW
     end = observed.record.end_unix_seconds
     causes = []
@@ -57,9 +57,9 @@ def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observati
 def causes_within(
     observed: Observation, of: Attained, start: float, end: float
 ) -> Mapping[str, float]:
-    """Seconds of each cause in which the class had demand; rules are evaluated once a second.
+    """Seconds of each cause in which the class had demand. Rules are evaluated once a second.
 
-    The rules hold on to a violation, and to its cause, longer than the demand lasts.
+    The rules show a violation and its cause for longer than the demand lasts.
     """
     found: dict[str, float] = {}
     for cause in observed.causes or ():

@@ -32,7 +32,7 @@ _OSD: Final = "osd."
 def cost_of(
     step: Step, samples: Samples, clients: HostUse | None, hosts: Mapping[str, str]
 ) -> dict[str, float]:
-    """Of one step, as far as it was recorded. `hosts` are by OSD."""
+    """Figures of one step, those that were recorded. `hosts` are by OSD."""
     start, end = step.counted
     ios = step.total.ios
     found: dict[str, float] = {}
@@ -89,8 +89,11 @@ def _devices(
 
 
 def one_per_device(found: Sequence[Series], hosts: Mapping[str, str]) -> Iterable[Series]:
-    """OSDs that share a disk each show all of it, and an OSD shows a disk once per role. Where the
-    disks below are shown, the volumes on them are left out."""
+    """One series per disk and operation.
+
+    OSDs that share a disk each show all of it, and an OSD shows a disk once per role. If disks are
+    shown, the volumes on them are left out.
+    """
     below = [series for series in found if series.labels.get("layer") == "disk"]
     kept: dict[tuple[str, ...], Series] = {}
     for series in below or found:

@@ -1,4 +1,4 @@
-"""What a run ran on: what decides whether two runs can be compared."""
+"""Hardware and software of a run, which decide whether two runs can be compared."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -6,12 +6,12 @@ from typing import Any, Final
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.results.environment import facts_of_all
 
-# Facts that may differ: they are what a comparison is often about.
+# Facts that may differ: a comparison is often about them.
 _MAY_DIFFER: Final = ("cephqos",)
 
 
 def environment_facts(run: ReportRun) -> dict[str, str]:
-    """What decides whether two runs can be compared, in words."""
+    """The facts that must be equal in runs that are compared, in words."""
     found = facts_of_all(run.environments or (run.environment,))
     fio = found.pop("fio", "")
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
@@ -37,6 +37,6 @@ def environment_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
 
 
 def on_a_file(osd: Mapping[str, Any]) -> bool:
-    """Whether an OSD's store is a file, or a loop device on one: a lab's, not a drive."""
+    """Whether an OSD's store is a file, or a loop device on one, as in a lab."""
     devices = str(osd.get("bluestore_bdev_devices", ""))
     return osd.get("bluestore_bdev_access_mode") == "file" or devices.startswith("loop")

@@ -1,4 +1,4 @@
-"""The clients' seconds of one repeat as arrays."""
+"""What clients did in each second of one repeat, as arrays."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 class Intervals:
     """One entry per job and second, both directions together.
 
-    `middles` are seconds since the epoch. Bins lie end to end: `owner` says whose each one is.
+    `middles` are seconds since the epoch. All bins are in one array; `owner` says of which entry.
     """
 
     phases: Sequence[str]
@@ -68,13 +68,13 @@ class Intervals:
 
 
 def _completed(part: Mapping[str, Any]) -> int:
-    """What completed: older archives say what was submitted, but their bins are right."""
+    """The I/Os that completed. Older archives count submitted I/Os, but their bins are right."""
     return sum(part["latency_bins_ns"].values()) or int(part["ios"])
 
 
 def read_intervals(lines: Iterable[Mapping[str, Any]]) -> Intervals:
-    """The lines of intervals.jsonl.gz. Not as typed objects: an hour of many jobs has millions of
-    bins. A line that is something else raises LookupError, TypeError or ValueError."""
+    """The lines of intervals.jsonl.gz; LookupError, TypeError or ValueError for other lines. They
+    do not become typed objects, because an hour of many jobs has millions of bins."""
     names: dict[str, dict[str, int]] = {"phase": {}, "job": {}}
     rows: list[tuple[int, int, int, float, float, int, float, float]] = []
     owner: list[int] = []

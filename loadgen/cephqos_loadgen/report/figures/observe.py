@@ -1,4 +1,4 @@
-"""One repeat of an archive as figures: loads step by step, background work, what it cost."""
+"""Figures of one repeat of an archive: loads by step, background work, and costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ from cephqos_loadgen.results.repeat import RepeatRecord
 
 Stretch = tuple[float, float]
 
-# Which part of a load a row is about.
+# The parts of a load that rows are about.
 WHOLE = "all of it"
 DURING = {"scrub": "during scrub", "recovery": "during recovery"}
 QUIET = "without either"
-# A stretch shorter than this says nothing about a load.
+# Shorter parts say nothing about a load.
 _LEAST_SECONDS = 2.0
 _RECOVERING = ("recovering", "backfilling")
 _FAMILIES = (
@@ -84,11 +84,11 @@ class Observation:
     record: RepeatRecord
     loads: tuple[LoadPart, ...]
     background: Mapping[str, Mapping[str, float]]  # by phase
-    stretches: Mapping[str, Sequence[Stretch]]  # scrub, recovery: when it was active
+    stretches: Mapping[str, Sequence[Stretch]]  # when scrub and recovery were active
     intervals: Intervals
     samples: Samples
     host: Mapping[str, HostUse]
-    looks: Sequence[Mapping[str, Any]]  # at the cluster, one per second
+    looks: Sequence[Mapping[str, Any]]  # one look at the cluster per second
     absent: tuple[str, ...]  # files that the archive lacks
     causes: tuple[ObservedCause, ...] | None = None  # None: rules were not evaluated
 
@@ -170,7 +170,7 @@ def _misplaced(look: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """One step of a phase with clients; `LoadPart`s are taken of it."""
+    """One step of a phase with clients. `LoadPart`s are made from it."""
 
     phase: str
     step: Step
@@ -256,7 +256,7 @@ def _windows(
     intervals: Intervals,
     stretches: Mapping[str, Sequence[Stretch]],
 ) -> Iterator[LoadPart]:
-    """The parts of a load with and without background work, where there are both or either."""
+    """The parts of a load with and without background work; none if there was no such work."""
     busy = np.zeros(len(chosen), np.bool_)
     windows: dict[str, Mask] = {}
     for work, found in stretches.items():
@@ -301,7 +301,7 @@ def _part(load: _Load, window: str, mask: Mask, intervals: Intervals) -> LoadPar
 
 
 def _background(phase: PhaseRecord) -> dict[str, float]:
-    """Scrub and recovery of one phase; empty where it did neither."""
+    """Scrub and recovery of one phase; empty if it did neither."""
     found: dict[str, float] = {}
     scrub = phase.result
     if isinstance(scrub, ScrubResult):

@@ -1,7 +1,7 @@
-"""The exporters' samples of a repeat, only the families that are asked for, as arrays.
+"""The exporters' samples of a repeat as arrays, only of the families that are asked for.
 
-`record.columns` describes the file, and reads all of it into Python objects. An hour of sixteen
-OSDs holds tens of millions of samples; a report needs a small part.
+`record.columns` describes the file and reads all of it into Python objects. A report needs only a
+small part: an hour of sixteen OSDs has tens of millions of samples.
 """
 
 import json
@@ -15,7 +15,7 @@ import numpy as np
 from cephqos_loadgen.record.columns import HEAD, frames, parse
 from cephqos_loadgen.report.figures.statistics import Floats
 
-# What a recording adds to series that an exporter before had too.
+# A label that a recording adds to a series that another exporter has already shown.
 _SECOND = "exporter"
 
 
@@ -29,21 +29,22 @@ class Series:
     values: Floats
 
     def at(self, time: float, since: float = -math.inf) -> float | None:
-        """The last value at this time or before; None before the first, and where the last is from
-        before `since`: what it was of may be gone."""
+        """The last value at this time or before, but not before `since`; None if there is none."""
         index = int(np.searchsorted(self.times, time, side="right")) - 1
         there = index >= 0 and self.times[index] >= since
         return float(self.values[index]) if there else None
 
     def grown(self) -> Floats:
-        """What a counter grew by from its first sample to each; where it fell it restarted at 0."""
+        """Growth of a counter from its first sample to each. If it falls, it restarted at 0."""
         steps = np.diff(self.values)
         since = np.cumsum(np.where(steps >= 0, steps, self.values[1:]))
         return np.concatenate([np.zeros(min(1, len(self.values))), since])
 
     def growth(self, start: float, end: float) -> float:
-        """What a counter grew by; where it fell it restarted. Between two samples it grows evenly:
-        what came before the start, or after the end, does not count."""
+        """Growth of a counter between two times. If it falls, it restarted at 0.
+
+        Between two samples it is taken to grow evenly.
+        """
         first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
         last = int(np.searchsorted(self.times, end, side="left")) + 1
         times = self.times[first:last]
@@ -83,7 +84,7 @@ class Samples:
 
 
 def read_samples(path: Path, families: Collection[str]) -> Samples:
-    """These families of a file; nothing of a file that is missing."""
+    """These families of a file; empty if the file is missing."""
     parts: dict[int, _Parts] = {}
     names: list[str] = []
     wanted: list[int] = []

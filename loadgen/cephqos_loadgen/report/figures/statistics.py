@@ -21,7 +21,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def deviation(values: Sequence[float]) -> float | None:
-    """Sample standard deviation; None of fewer than two."""
+    """Sample standard deviation; None below two values."""
     if len(values) < 2:
         return None
     centre = mean(values)
@@ -37,10 +37,10 @@ def variation(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ChangeInterval:
-    """A figure against another. The interval is of `ratio`, None where repeats are too few."""
+    """The change of a figure. The interval is that of `ratio`; None if repeats are too few."""
 
     absolute: float
-    ratio: float | None  # 0.05: 5 % more; None where the reference is 0
+    ratio: float | None  # 0.05: 5 % more; None if the reference is 0
     low: float | None
     high: float | None
 
@@ -64,12 +64,15 @@ def change(
 ) -> ChangeInterval:
     """The change of a figure, with a bootstrap interval over repeats.
 
-    The figure of several repeats is their mean, or `shown`: the value and that of the reference,
-    where they are merged in another way. The interval is as wide as the repeats spread.
+    The figure of several repeats is their mean. If repeats are merged in another way, `shown` has
+    the figure and that of the reference. The spread of the repeats gives the interval's width.
+
     Both sides are drawn again with replacement, from a fixed seed. The bootstrap's standard error
-    is widened for few repeats (it is too small by sqrt((n-1)/n)), and Student's t is applied with
-    the degrees of freedom of Welch: a percentile interval of three repeats would be far too narrow.
-    `comparisons`: of how many this one was chosen for being large; its interval is as much wider.
+    is too small by sqrt((n-1)/n), so it is widened. Student's t is applied with the degrees of
+    freedom of Welch: a percentile interval of three repeats would be far too narrow.
+
+    `comparisons`: the number of comparisons from which this one was chosen for its size. More
+    comparisons make the interval wider.
     """
     new, old = shown or (mean(values), mean(reference))
     if old == 0:
@@ -89,13 +92,13 @@ def change(
     reach = t_quantile(covered, freedom(values, () if fixed else reference)) * error
     if reach < _SAME and abs(ratio) < _SAME:
         return ChangeInterval(0.0, 0.0, 0.0, 0.0)
-    # What is never negative cannot lose more than all of it.
+    # A figure that is never negative cannot fall by more than 100 %.
     least = -1.0 if min(*values, *reference) >= 0 else -math.inf
     return ChangeInterval(new - old, ratio, max(least, ratio - reach), ratio + reach)
 
 
 def _drawn_means(random: np.random.Generator, values: Sequence[float]) -> Floats:
-    """Means of samples drawn with replacement, their spread widened to be unbiased."""
+    """Means of samples drawn with replacement. Their spread is widened to be unbiased."""
     array = np.asarray(values, np.float64)
     picked = array[random.integers(0, len(array), (_RESAMPLES, len(array)))].mean(axis=1)
     widened: Floats = array.mean() + (picked - array.mean()) * math.sqrt(
@@ -118,7 +121,7 @@ def freedom(values: Sequence[float], reference: Sequence[float]) -> float:
 
 
 def t_quantile(probability: float, degrees: float) -> float:
-    """Of Student's t, by integrating its density; for probabilities above one half."""
+    """Quantile of Student's t, by integration of its density, for probabilities above one half."""
     low, high = 0.0, 1e4
     for _ in range(80):
         middle = (low + high) / 2
@@ -130,7 +133,7 @@ def t_quantile(probability: float, degrees: float) -> float:
 
 
 def _t_below(value: float, degrees: float) -> float:
-    """P(T < value) for value >= 0: the substitution t = sqrt(n) tan(a) leaves cos(a)^(n-1)."""
+    """P(T < value) for value >= 0. With t = sqrt(n) tan(a), the integrand is cos(a)^(n-1)."""
     angle = math.atan(value / math.sqrt(degrees))
     nodes, weights = _LEGENDRE
     inner = np.cos((nodes + 1) * angle / 2) ** (degrees - 1)
