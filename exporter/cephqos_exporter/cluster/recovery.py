@@ -130,22 +130,20 @@ class RecoveryTotals:
 
     def update(self, sums: Mapping[int, Mapping[str, int]], now: float, odd: NotUnderstood) -> None:
         """Take in the sums over each pool's placement groups; one that is missing is left out."""
-        missing = {key for key in _NEEDED if any(key not in values for values in sums.values())}
-        for key in missing:
-            odd.add("counter", key)
+        for key in _NEEDED:
+            if missing := sum(key not in values for values in sums.values()):
+                odd.add("counter", key, missing)
         sums = {
-            pool: {key: whole(values[key]) for key in _NEEDED if key not in missing}
+            pool: {key: whole(values[key]) for key in _NEEDED if key in values}
             for pool, values in sums.items()
         }
         self.sums = sums
         for pool, values in sums.items():
             for key, _, _ in _SUMS:
-                if key in missing:
-                    continue
-                value = values[key]
-                counter = self._counters.setdefault((pool, key), _Counter(value))
-                counter.follow(value)
-                self.rates.add((pool, key), now, counter.total)
+                if key in values:
+                    counter = self._counters.setdefault((pool, key), _Counter(values[key]))
+                    counter.follow(values[key])
+                    self.rates.add((pool, key), now, counter.total)
         gone = {key for key in self._counters if key[0] not in sums}
         for pair in gone:
             del self._counters[pair]

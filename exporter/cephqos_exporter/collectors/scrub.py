@@ -188,7 +188,12 @@ def _queue(
     levels = (_UNDECIDED,) if old else ("shallow", "deep")
     counts: dict[tuple[str, str], int] = {}
     for entry in entries:
-        level, state = entry.get("level", _UNDECIDED), _queue_state(entry, now)
+        level = entry.get("level", _UNDECIDED)
+        try:
+            state = _queue_state(entry, now)
+        except (LookupError, TypeError, ValueError):
+            odd.add("reply", f"{QUEUE}: {entry}")
+            continue
         if level not in levels or state is None:
             odd.add("state", f"{QUEUE}: {level}, {entry.get('urgency')}")
             continue

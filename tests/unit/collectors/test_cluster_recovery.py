@@ -198,6 +198,14 @@ def test_a_state_of_a_later_release_is_counted_and_makes_no_series() -> None:
     assert odd.found == {"state": (1, "hovering")}
 
 
+def test_a_sum_that_one_pool_lacks_is_there_for_the_others() -> None:
+    totals, odd = RecoveryTotals(), NotUnderstood()
+    lacking = {key: n for key, n in sums(1).items() if key != "num_keys_recovered"}
+    totals.update({2: sums(1), 3: lacking}, NOW, odd)
+    assert "num_keys_recovered" in totals.sums[2]
+    assert odd.found == {"counter": (1, "num_keys_recovered")}
+
+
 @pytest.mark.parametrize(
     ("key", "lost"),
     [

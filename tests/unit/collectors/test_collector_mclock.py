@@ -259,6 +259,18 @@ def test_a_release_that_is_not_known_has_no_reservations_and_is_counted_in_every
     assert values(found, "cephqos_qos_queue_length")
 
 
+def test_an_option_that_is_missing_costs_what_needs_it() -> None:
+    osd, collector = RecordedOsd("tentacle"), MclockCollector()
+    for options in (osd.replies["config show"], osd.replies["config diff"]["diff"]):
+        options.pop("osd_mclock_scheduler_client_res", None)
+    for _ in range(2):
+        found = osd.scrape(collector)
+        assert osd.not_understood == {"option"}
+    assert not values(found, RESERVED)
+    assert values(found, "cephqos_qos_queue_length")
+    assert values(found, "cephqos_qos_client_ops_in_progress")
+
+
 def test_the_release_is_asked_until_it_is_known() -> None:
     osd = RecordedOsd("tentacle")
     collector = MclockCollector()

@@ -322,11 +322,14 @@ def test_a_counter_that_was_missing_for_a_time_makes_no_jump() -> None:
     assert value(osd.scrape(collector), DONE, class_=CLIENT) == pytest.approx(10)
 
 
-@pytest.mark.parametrize("missing", ["perf histogram dump", "osd"])
+@pytest.mark.parametrize("missing", ["perf histogram dump", "osd", "axes"])
 def test_without_histograms_queues_and_reservations_are_there(missing: str) -> None:
     osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     if missing == "osd":
         osd.replies["perf histogram dump"] = {}
+    elif missing == "axes":
+        for histogram in osd.replies["perf histogram dump"]["osd"].values():
+            del histogram["axes"]
     else:
         del osd.replies[missing]
         osd.errors[missing] = "timeout"

@@ -243,16 +243,25 @@ def test_an_urgent_scrub_is_what_it_is(urgency: str, state: str) -> None:
         assert not osd.not_understood
 
 
-@pytest.mark.parametrize("odd", [{"urgency": "whenever"}, {"level": "sideways"}])
-def test_an_urgency_or_level_that_is_not_known_is_counted_and_not_shown(
-    odd: dict[str, str],
+@pytest.mark.parametrize(
+    ("odd", "what"),
+    [
+        ({"urgency": "whenever"}, "state"),
+        ({"level": "sideways"}, "state"),
+        ({"sched_time": "soon"}, "reply"),
+        ({"sched_time": None}, "reply"),
+    ],
+)
+def test_an_entry_of_the_queue_that_is_not_understood_is_counted_and_not_shown(
+    odd: dict[str, str], what: str
 ) -> None:
     osd = RecordedOsd("tentacle")
     known = {"sched_time": "1.0", "forced": False, "level": "deep", "urgency": "periodic-regular"}
     osd.replies["dump_scrubs"] = [known, known | odd]
     families = osd.scrape(ScrubCollector())
     assert sum(values(families, "cephqos_scrub_queue_pgs").values()) == 1
-    assert osd.not_understood == {"state"}
+    assert values(families, "cephqos_scrub_started_total")
+    assert osd.not_understood == {what}
 
 
 def test_what_is_late_is_absent_where_no_deadline_is_told() -> None:

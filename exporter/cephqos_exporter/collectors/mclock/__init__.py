@@ -158,6 +158,9 @@ class MclockCollector(
                     state.attained.advance(view, loggers, qos)
                 except ReplyMissing as exc:
                     raise ReplyMissing(exc.command, exc.reason, found) from exc
+                except (LookupError, TypeError, ValueError) as exc:
+                    odd.add("reply", f"{HISTOGRAMS}: {exc!r}")
+                    raise ReplyMissing(HISTOGRAMS, "another shape", found) from exc
             found += state.attained.families(labels)
         return found
 
@@ -208,12 +211,16 @@ class MclockCollector(
         if osd.derived_from != derived_from:
             try:
                 media = guess_media(config, shards) or self._media_of_device(view, osd, config)
+                osd.qos = media and read_qos(
+                    config, media=media, shards=shards, mclock=mclock, release=release
+                )
             except TimeoutError:
                 osd.qos = None
                 return None  # a disk that does not answer: looked for again in the next scrape
-            osd.qos = media and read_qos(
-                config, media=media, shards=shards, mclock=mclock, release=release
-            )
+            except ValueError as exc:  # what does not need this option is shown
+                osd.qos = None
+                view.not_understood.add("option", str(exc))
+                return None
             osd.derived_from = derived_from
         return osd.qos
 
