@@ -24,6 +24,8 @@ PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 OUT_OF_DESCRIPTORS = frozenset({errno.ENFILE, errno.EMFILE})
 
+PRESSURE_RESOURCES = ("cpu", "memory", "io")
+
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in the flags of stat
 
 
@@ -196,9 +198,6 @@ def parse_mountinfo(text: str) -> list[Mount]:
             device, root, point = fields[2], _unescape(fields[3]), _unescape(fields[4])
             mounts.append(Mount(device, point, _unescape(tail[1]), root))
     return mounts
-
-
-PRESSURE_RESOURCES = ("cpu", "memory", "io")
 
 
 def parse_cgroup(text: str) -> dict[str, str]:

@@ -16,8 +16,6 @@ from cephqos_exporter.procfs import Mount, mount_of, parse_mountinfo
 _ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "journal"}
 _LINK_LIMIT = 16
 _MOST_NAMES: Final = 10_000
-
-
 _LARGEST_FILE: Final = 1 << 20
 
 

@@ -4,17 +4,17 @@ From 17.2 on `counter dump` gives all counters: for each logger a list of sets, 
 labels. Before that, `perf dump` gives one set per logger.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon_errors import UnknownCommand
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import LabelText
 from cephqos_exporter.not_understood import NotUnderstood
 
 LABELLED = "counter"
 PLAIN = "perf"
-
-_UNKNOWN = "unknown_command"
-
 
 # By what is asked for, and by the command that the daemon has.
 _COMMANDS: Final[Mapping[str, Mapping[str | None, Sequence[Command]]]] = {
@@ -43,7 +43,10 @@ class CounterCommands:
         if known is None:
             if "counter dump" in view.replies:
                 known = self._known[view.daemon] = LABELLED
-            elif view.errors.get("counter dump") == _UNKNOWN and "perf dump" in view.replies:
+            elif (
+                view.errors.get("counter dump") == UnknownCommand.reason
+                and "perf dump" in view.replies
+            ):
                 known = self._known[view.daemon] = PLAIN
             else:
                 raise ReplyMissing("counter dump", view.errors.get("counter dump", "not fetched"))
@@ -69,6 +72,20 @@ def figure(
         return found
     odd.add("counter", f"{key} {part}".rstrip())
     return None
+
+
+def timed(
+    counters: Mapping[str, Any],
+    key: str,
+    families: Sequence[tuple[str, str]],
+    labels: LabelText,
+    odd: NotUnderstood,
+) -> Iterable[Family]:
+    """An average as two counters, that of its sum and that of its count: (name, help) of each."""
+    for part, (name, text) in zip(("sum", "avgcount"), families, strict=True):
+        value = figure(counters, key, odd, part)
+        if value is not None:
+            yield single(name, "counter", text, labels, value)
 
 
 class Loggers:

@@ -179,11 +179,11 @@ def _queue(
     family = Family(
         "cephqos_scrub_queue_pgs",
         "gauge",
-        "Placement groups that this OSD has to scrub as the primary. state: requested "
-        "by a user, due, late (past the deadline after which load and hours no longer "
-        "matter; absent on 20.2), waiting until due; and on 20.2 must-scrub (the last scrub is not "
-        "known), after-repair, repairing, while there are any. Before 20.x the level is decided "
-        "when the scrub begins, and is either until then.",
+        "Placement groups that this OSD has to scrub as the primary. state: requested (by a user), "
+        "due, late (load and hours delay it no longer; absent on 20.2), waiting (not due yet). "
+        "On 20.2, while there are any: must-scrub (its last scrub is not known), after-repair, "
+        "repairing. level: shallow, deep; before 20.x either, as a scrub's level is decided when "
+        "it begins.",
     )
     levels = (_UNDECIDED,) if old else ("shallow", "deep")
     counts: dict[tuple[str, str], int] = {}

@@ -195,14 +195,7 @@ def _bound(
 
 def targets(held: Mapping[str, Target], capacity: float | None, labels: Labels) -> Iterable[Family]:
     """What a policy asks of this OSD; a share of a capacity that is not known is left out."""
-    families = {
-        bound: Family(
-            name,
-            "gauge",
-            f"The {bound} that the policy sets for a class on this OSD, {_UNIT}.",
-        )
-        for bound, name in _TARGETS.items()
-    }
+    families = _of_policy(_TARGETS, "on this OSD")
     for cls, target in held.items():
         baseline = target.baseline or capacity
         if baseline is None:
@@ -214,20 +207,19 @@ def targets(held: Mapping[str, Target], capacity: float | None, labels: Labels) 
 
 def cluster_targets(held: Sequence[tuple[str, Target]]) -> Iterable[Family]:
     """What a policy asks of whole clusters; every host of a cluster says the same."""
-    families = {
-        bound: Family(
-            name,
-            "gauge",
-            f"The {bound} that the policy sets for a class over all OSDs, {_UNIT}.",
-        )
-        for bound, name in _CLUSTER_TARGETS.items()
-    }
+    families = _of_policy(_CLUSTER_TARGETS, "over all OSDs")
     for cluster, target in held:
         labels = Labels(extend_labels(LabelText(""), {"cluster": cluster}))
         for bound, share in _shares(target):
             rate = share * (target.baseline or 0.0)
             families[bound].add(labels.of("class", target.cls), rate)
     return families.values()
+
+
+def _of_policy(names: Mapping[str, str], where: str) -> Mapping[str, Family]:
+    """A family for each bound."""
+    text = f"that the policy sets for a class {where}, {_UNIT}."
+    return {bound: Family(name, "gauge", f"The {bound} {text}") for bound, name in names.items()}
 
 
 def _shares(target: Target) -> Iterable[tuple[str, float]]:

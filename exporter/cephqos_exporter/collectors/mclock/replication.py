@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import Loggers, figure
+from cephqos_exporter.collectors.counters import Loggers, timed
 from cephqos_exporter.collectors.scrub import QUEUE, QUEUE_TTL_SECONDS
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, single
@@ -23,23 +23,24 @@ _POOLS_OF_AN_OSD: Final = 10_000
 _PATIENCE: Final = 2
 
 
-def replica_writes(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
-    """Writes that this OSD makes for the primaries of replicated pools."""
-    counters = loggers.required("osd")
-    seconds = figure(counters, "subop_w_latency", odd, "sum")
-    writes = figure(counters, "subop_w_latency", odd, "avgcount")
-    base = labels.base
-    text = (
+# Of their sum, and of their count.
+_WRITES: Final = (
+    (
+        "cephqos_qos_replica_write_seconds_total",
         "Time that replica writes took on this OSD, from receipt to commit, summed over"
         " writes. Its rate is how many were in progress on average (Little's law). Ceph"
-        " counts replicated pools only."
-    )
-    name = "cephqos_qos_replica_write_seconds_total"
-    if seconds is not None:
-        yield single(name, "counter", text, base, seconds)
-    text = "Replica writes that this OSD committed. Ceph counts replicated pools only."
-    if writes is not None:
-        yield single("cephqos_qos_replica_writes_total", "counter", text, base, writes)
+        " counts replicated pools only.",
+    ),
+    (
+        "cephqos_qos_replica_writes_total",
+        "Replica writes that this OSD committed. Ceph counts replicated pools only.",
+    ),
+)
+
+
+def replica_writes(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+    """Writes that this OSD makes for the primaries of replicated pools."""
+    return timed(loggers.required("osd"), "subop_w_latency", _WRITES, labels.base, odd)
 
 
 def lower_bound(erasure_coded: bool | None, labels: Labels) -> Iterable[Family]:

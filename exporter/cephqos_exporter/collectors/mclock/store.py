@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import figure
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.collectors.counters import figure, timed
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
 # Of each average: the family of its sum, and that of its count.
 _TIMED: Final = {
-    "commits": (
+    "txc_commit_lat": (
         (
             "cephqos_qos_store_seconds_total",
             "Time that transactions of all classes took in BlueStore, summed over "
@@ -50,17 +50,10 @@ def store_families(
     if bluestore is None:  # another store
         return
     for key, families in _TIMED.items():
-        counter = key if key != "commits" else _commits(bluestore)
-        for part, (name, text) in zip(("sum", "avgcount"), families, strict=True):
-            value = figure(bluestore, counter, odd, part)
-            if value is not None:
-                yield single(name, "counter", text, labels.base, value)
+        # Renamed in 17.x.
+        counter = "commit_lat" if key == "txc_commit_lat" and "commit_lat" in bluestore else key
+        yield from timed(bluestore, counter, families, labels.base, odd)
     yield from _slow(bluestore, labels, odd)
-
-
-def _commits(bluestore: Mapping[str, Any]) -> str:
-    """Renamed in 17.x."""
-    return "commit_lat" if "commit_lat" in bluestore else "txc_commit_lat"
 
 
 # Operations of BlueStore that took longer than its own bound, and their counters.
