@@ -127,12 +127,9 @@ class HistogramsCollector(
         return state.families
 
     def _read_all(self, view: DaemonView, state: _HistogramsOsd) -> Iterable[Family]:
-        histograms = view.reply(COMMAND).get("osd")
+        histograms = histograms_of(view)
         counters = self.counters.loggers(view).required("osd")
         odd = view.not_understood
-        if histograms is None:
-            odd.add("reply", f"{COMMAND}: no histograms of the osd")
-            raise ReplyMissing(COMMAND, "no histograms of the osd")
         sums = _sums(histograms, counters, odd)
         if state.plan is None or state.plan.ops != tuple(sums):
             state.plan = self._make_plan(view.labels, histograms, tuple(sums), odd)
@@ -180,6 +177,15 @@ class HistogramsCollector(
                 split.samples += _places(axis, extend_labels(own, {"size_min_bytes": str(least)}))
         columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
         return _HistogramPlan(ops, axis, columns, Form.of([whole, split] if columns else [whole]))
+
+
+def histograms_of(view: DaemonView) -> Mapping[str, Any]:
+    """An OSD's histograms by name."""
+    found: Mapping[str, Any] | None = view.reply(COMMAND).get("osd")
+    if found is None:
+        view.not_understood.add("reply", f"{COMMAND}: no histograms of the osd")
+        raise ReplyMissing(COMMAND, "no histograms of the osd")
+    return found
 
 
 def _sums(

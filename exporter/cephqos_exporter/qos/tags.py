@@ -133,9 +133,6 @@ def class_of(text: str) -> str | None:
     """The class that a dump means; None for one that is not known.
 
     A name decides: its number is another in Crimson.
-
-    >>> class_of("3"), class_of("3client"), class_of("2client"), class_of("5")
-    ('client', 'client', 'client', None)
     """
     name = text.lstrip("0123456789")
     if name:

@@ -1,7 +1,6 @@
 """The work of each class under mClock: done, queued, late."""
 
 import pytest
-from tests.recorded import RELEASES
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.collectors.mclock import MclockCollector
@@ -377,13 +376,3 @@ def test_a_queue_that_is_counted_no_more_costs_its_own_length() -> None:
     found = values(osd.scrape(MclockCollector(interval=0)), "cephqos_qos_queue_length")
     assert len(found) == 4 * len(shards) - 1
     assert osd.not_understood == {"counter"}
-
-
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("moment", ["idle", "load"])
-def test_all_of_a_recorded_osd_is_understood(release: str, moment: str) -> None:
-    osd, collector = RecordedOsd(release, moment), MclockCollector(interval=0)
-    for _ in range(3):
-        osd.scrape(collector)
-        assert not osd.not_understood
-        osd.time += 6

@@ -78,13 +78,6 @@ def test_what_an_osd_receives_is_not_shown_as_zero() -> None:
     assert not [family.name for family in families if "subop" in family.name]
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
-    osd = RecordedOsd(release)
-    osd.scrape(RecoveryCollector())
-    assert not osd.not_understood
-
-
 @pytest.mark.parametrize(
     ("logger", "counter", "family"),
     [

@@ -199,18 +199,6 @@ def test_reservations_of_an_unknown_shape_are_absent_and_the_rest_is_there(remot
     assert osd.not_understood == {"reply"}
 
 
-def test_21_x_without_writes_blocked_by_level_lacks_that_one_family() -> None:
-    osd = RecordedOsd("tentacle")
-    for name in ("sh_repl", "sh_ec", "dp_repl", "dp_ec"):
-        [entry] = osd.replies["counter dump"][f"osd_scrub_{name}"]
-        del entry["counters"]["write_blocked_by_scrub"]
-    before = RecordedOsd("tentacle").scrape(ScrubCollector())
-    families = osd.scrape(ScrubCollector())
-    names = {family.name for family in families if family.samples}
-    assert {f.name for f in before if f.samples} - names == {"cephqos_scrub_writes_blocked_total"}
-    assert not osd.not_understood  # known to be so
-
-
 @pytest.mark.parametrize("key", ["preemptions", "chunk_selected"])
 def test_another_counter_of_a_labelled_set_that_is_missing_is_counted(key: str) -> None:
     osd = RecordedOsd("tentacle")

@@ -169,16 +169,6 @@ def test_a_class_is_read_by_its_name_or_else_its_number(text: str, cls: str | No
     assert class_of(text) == cls
 
 
-def test_number_and_name_of_21_are_one_class() -> None:
-    odd = NotUnderstood()
-    body = shard(record("3client", 4, "r:229181.6500 p:1.0 l:min"))
-    only = read_queue_dump({"OSD:ShardedOpWQ:0": body}, odd).shards[0]
-    assert only.lengths == {CLIENT: 4}
-    assert only.whole
-    assert reservation_lag(only.heads[CLIENT], NOW) == pytest.approx(5.0, abs=1e-3)
-    assert not odd.found
-
-
 @pytest.mark.parametrize(
     ("body", "what", "said"),
     [

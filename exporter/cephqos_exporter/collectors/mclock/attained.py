@@ -6,6 +6,7 @@ from typing import Any, Final
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.collectors.histograms import histograms_of
 from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.daemon import DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, single
@@ -44,12 +45,13 @@ class AttainedWork:
 
     def advance(self, view: DaemonView, loggers: Loggers, qos: QosState) -> None:
         """Count what was done since the last histograms."""
-        histograms = view.reply(HISTOGRAMS).get("osd")
-        if histograms is None:
-            raise ReplyMissing(HISTOGRAMS, "no histograms of the osd")
+        odd = view.not_understood
+        histograms = histograms_of(view)
         if self._axis is None:
-            self._axis = _size_axis(histograms, view.not_understood)
-        totals, unknown = self._read(loggers, histograms, view.not_understood)
+            self._axis = _size_axis(histograms, odd)
+        reading = _Reading(loggers.required("osd"), histograms, len(self._axis), odd)
+        self._totals = totals = reading.totals(self._totals, loggers)
+        unknown = reading.unknown
         if totals.recovery is None and qos.recovery_item_bytes is None:
             unknown |= _OF_RECOVERY  # it is charged by items that are not counted
         degraded = None
@@ -59,7 +61,7 @@ class AttainedWork:
             try:
                 degraded = degraded_share(reservations)
             except (LookupError, TypeError, ValueError) as exc:
-                view.not_understood.add("reply", f"{RESERVATIONS}: {exc!r}")
+                odd.add("reply", f"{RESERVATIONS}: {exc!r}")
                 unknown |= _OF_RECOVERY
         self._meter.advance(totals, self._axis, qos, degraded)
         # The whole is unknown without a part that the release does count.
@@ -67,19 +69,6 @@ class AttainedWork:
         # Where scrubs are not counted, what best effort got cannot be known.
         counted = () if totals.scrub is None else (BEST_EFFORT,)
         self._shown = [c for c in (CLIENT, RECOVERY, IMMEDIATE, *counted) if c not in unknown]
-
-    def _read(
-        self, loggers: Loggers, histograms: Mapping[str, Any], odd: NotUnderstood
-    ) -> tuple[Totals, set[str]]:
-        """What the OSD has counted since it started, and classes of which not all could be read.
-
-        What is missing is taken to be as it was.
-        """
-        rows = len(self._axis or ())
-        reading = _Reading(loggers.required("osd"), histograms, rows, odd)
-        totals = reading.totals(self._totals, loggers)
-        self._totals = totals
-        return totals, reading.unknown
 
     def families(self, labels: Labels) -> Iterable[Family]:
         """Work by class, and all of it, as last counted."""
@@ -124,7 +113,7 @@ def _size_axis(histograms: Mapping[str, Any], odd: NotUnderstood) -> SizeAxis:
 
 
 class _Reading:
-    """One look at an OSD's counters. `unknown`: classes whose work it does not tell."""
+    """One look at an OSD's counters. `unknown`: classes of which not all work could be read."""
 
     def __init__(
         self,
@@ -140,6 +129,8 @@ class _Reading:
         self.unknown: set[str] = set()
 
     def totals(self, before: Totals | None, loggers: Loggers) -> Totals:
+        """What the OSD has counted since it started; what is missing is taken to be as before."""
+
         def counter(name: str, key: str, classes: Set[str]) -> float:
             value = figure(self._osd, key, self._odd)
             if value is None:
@@ -182,9 +173,8 @@ class _Reading:
         """
         if not any(key in self._osd for key in _ITEMS):
             return None
-        found = [figure(self._osd, key, self._odd, "avgcount") for key in _ITEMS]
-        counts = [count for count in found if count is not None]
-        if len(counts) < len(_ITEMS):
+        counts = self._all(_ITEMS, "avgcount")
+        if counts is None:
             return None
         starts, push, reply, pull, scan, context = counts
         return RecoveryItems(
@@ -201,17 +191,17 @@ class _Reading:
         """None before 20.x, which has none of these."""
         if not any(key in self._osd for key in _SCRUBBED):
             return None
-        counted = [figure(self._osd, key, self._odd) for key in _SCRUBBED]
-        objects, in_bytes = _sum(counted[:2]), _sum(counted[2:])
+        counted = self._all(_SCRUBBED)
         chunks = loggers.total("osd_scrub_", "chunk_selected")
         if chunks is None:
             self._odd.add("counter", "chunk_selected")
-        if objects is None or in_bytes is None or chunks is None:
+        if counted is None or chunks is None:
             self.unknown.add(BEST_EFFORT)
             return None
-        return Scrubbed(objects=objects, bytes=in_bytes, chunks=chunks)
+        return Scrubbed(objects=sum(counted[:2]), bytes=sum(counted[2:]), chunks=chunks)
 
-
-def _sum(counted: Sequence[float | None]) -> float | None:
-    known = [value for value in counted if value is not None]
-    return sum(known) if len(known) == len(counted) else None
+    def _all(self, keys: Sequence[str], part: str = "") -> Sequence[float] | None:
+        """None if one of them is missing."""
+        found = [figure(self._osd, key, self._odd, part) for key in keys]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(keys) else None
