@@ -244,9 +244,10 @@ class _Counted:
     ) -> None:
         self._osd = osd
         self._odd = odd
-        self._by_pool = f"{_STARTED}_{_REPLICATED}" in osd  # 20.x
-        # 19.2: by level and pool type, in one set each.
-        self._sets = sets if any(_STARTED in counters for _, _, counters in sets) else ()
+        # 20.x: by pool type; 19.2: by level and pool type, in one set each.
+        self._by_pool = any(total.key.format(_REPLICATED) in osd for total in _TOTALS)
+        in_sets = {total.in_sets for total in _TOTALS}
+        self._sets = sets if any(in_sets & counters.keys() for _, _, counters in sets) else ()
         ec = self._values("num_scrubs_started_{}", _STARTED, _ERASURE_CODED)
         reads = osd.get("scrub_ec_read_cnt")
         self.pool_types = _POOL_TYPES if any(ec) or reads else (_REPLICATED,)

@@ -133,6 +133,9 @@ def test_erasure_coded_pools_show_once_one_was_scrubbed() -> None:
     assert value(after, "cephqos_scrub_chunks_total", pool_type="ec", level="deep") == 0
 
 
+SETS = ("osd_scrub_sh_repl", "osd_scrub_sh_ec", "osd_scrub_dp_repl", "osd_scrub_dp_ec")
+
+
 def squid_osd() -> RecordedOsd:
     """As 19.2 counts: in labelled sets only, by the sources of 19.2."""
     osd = RecordedOsd("tentacle")
@@ -140,8 +143,8 @@ def squid_osd() -> RecordedOsd:
     for key in [key for key in counters if "scrub" in key]:
         del counters[key]
     average = {"avgcount": 2, "sum": 3.5, "avgtime": 1.75}
-    for name in ("sh_repl", "sh_ec", "dp_repl", "dp_ec"):
-        [entry] = osd.replies["counter dump"][f"osd_scrub_{name}"]
+    for name in SETS:
+        [entry] = osd.replies["counter dump"][name]
         entry["counters"] |= {
             "num_scrubs_started": 5,
             "successful_scrubs_elapsed": average,
@@ -197,6 +200,19 @@ def test_reservations_of_an_unknown_shape_are_absent_and_the_rest_is_there(remot
     assert value(families, "cephqos_scrub_slots", side="local") == 1
     assert values(families, "cephqos_scrub_started_total")
     assert osd.not_understood == {"reply"}
+
+
+@pytest.mark.parametrize("release", ["squid", "tentacle"])
+def test_a_count_of_scrubs_that_is_renamed_costs_its_own_figure(release: str) -> None:
+    osd = squid_osd() if release == "squid" else RecordedOsd(release)
+    sets = [one["counters"] for name in SETS for one in osd.replies["counter dump"][name]]
+    for counters in (osd.counters("osd"), *sets):
+        for key in [key for key in counters if key.startswith("num_scrubs_started")]:
+            counters[f"{key}_2"] = counters.pop(key)
+    families = osd.scrape(ScrubCollector())
+    assert not values(families, "cephqos_scrub_started_total")
+    assert values(families, "cephqos_scrub_slot_failures_total")
+    assert osd.not_understood == {"counter"}
 
 
 @pytest.mark.parametrize("key", ["preemptions", "chunk_selected"])
