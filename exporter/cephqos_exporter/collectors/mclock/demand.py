@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cephqos_exporter.collectors.counters import Loggers, figure
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, FamilyType, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -16,6 +16,19 @@ _THROTTLES: Final[Mapping[str, str]] = {
     "throttle-osd_client_bytes": "osd_client_bytes",
     "throttle-osd_client_messages": "osd_client_messages",
 }
+# Crimson has them too: name, type and help.
+CLIENT_WAIT: Final[tuple[str, FamilyType, str]] = (
+    "cephqos_qos_client_wait_seconds_total",
+    "counter",
+    "Time that completed client operations waited in queues, summed over "
+    "operations. Its rate is how many were waiting on average (Little's law). An "
+    "operation that is requeued waits again.",
+)
+THROTTLE_WAIT: Final[tuple[str, FamilyType, str]] = (
+    "cephqos_qos_throttle_wait_seconds_total",
+    "counter",
+    "Time that operations waited at a throttle, summed over operations.",
+)
 
 
 @dataclass(slots=True)
@@ -44,14 +57,8 @@ def client_demand(
     latency = figure(counters, "op_latency", odd, "sum")
     processing = figure(counters, "op_process_latency", odd, "sum")
     base = labels.base
-    text = (
-        "Time that completed client operations waited in queues, summed over "
-        "operations. Its rate is how many were waiting on average (Little's law). An "
-        "operation that is requeued waits again."
-    )
     if latency is not None and processing is not None:
-        value = waited.at(latency - processing)
-        yield single("cephqos_qos_client_wait_seconds_total", "counter", text, base, value)
+        yield single(*CLIENT_WAIT, base, waited.at(latency - processing))
     text = "Client operations that the OSD has accepted as primary and not completed."
     in_progress = figure(counters, "op_wip", odd)
     if in_progress is not None:
@@ -82,11 +89,7 @@ def _throttle_use(
 def _throttle_waits(
     throttles: Mapping[str, Mapping[str, Any]], labels: Labels, odd: NotUnderstood
 ) -> Family:
-    family = Family(
-        "cephqos_qos_throttle_wait_seconds_total",
-        "counter",
-        "Time that operations waited at a throttle, summed over operations.",
-    )
+    family = Family(*THROTTLE_WAIT)
     for throttle, counters in throttles.items():
         waits = figure(counters, "wait", odd, "sum")
         if waits is not None:

@@ -39,8 +39,6 @@ _CLUSTER_TARGETS: Final = {
     "limit": "cephqos_qos_cluster_target_limit_normalised_ops_per_second",
 }
 
-NO_CLASSES: Final[Mapping[str, ClassSettings]] = {}
-
 
 def policy_targets(policy: Policy, daemon: Daemon) -> Mapping[str, Target]:
     """What the policy asks of this OSD, by class."""
@@ -53,7 +51,7 @@ def classes_in_force(
 ) -> Mapping[str, ClassSettings]:
     """What mClock reserves; where it does not run, the targets of the policy count."""
     if qos is None:
-        return NO_CLASSES
+        return {}
     return qos.classes if mclock else _policy_classes(targets, qos)
 
 
