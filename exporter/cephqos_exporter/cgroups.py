@@ -83,8 +83,7 @@ def find_cgroups(host: Host, text: str) -> Cgroups:
 
 def read_limits(groups: Cgroups) -> CgroupLimits:
     """The limits now. A limit that cannot be read is left out."""
-    cpus = {level: limit for level, limit in _cpu_limits(groups.cpu) if limit is not None}
-    memory = {level: limit for level, limit in _memory_limits(groups.memory) if limit is not None}
+    cpus, memory = dict(_cpu_limits(groups.cpu)), dict(_memory_limits(groups.memory))
     level = min(memory, key=lambda each: memory[each], default=None)
     io: dict[tuple[str, str], tuple[int, Path]] = {}
     for key, limit, place in _io_limits(groups.io):
@@ -139,24 +138,25 @@ def _parts(path: str) -> tuple[int, list[str]]:
     return up, names[up:]
 
 
-def _cpu_limits(group: Cgroup) -> Iterator[tuple[Path, float | None]]:
+def _cpu_limits(group: Cgroup) -> Iterator[tuple[Path, float]]:
     for level in group.levels:
         if group.v2:
             quota, _, period = (read_text(level / "cpu.max") or "").partition(" ")
         else:
             quota = read_text(level / "cpu.cfs_quota_us") or ""
             period = read_text(level / "cpu.cfs_period_us") or ""
-        known = quota.isdecimal() and period.isdecimal() and int(period)
-        yield level, int(quota) / int(period) if known else None
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            yield level, int(quota) / int(period)
 
 
-def _memory_limits(group: Cgroup) -> Iterator[tuple[Path, int | None]]:
+def _memory_limits(group: Cgroup) -> Iterator[tuple[Path, int]]:
     # Above memory.high a process is held back, too, until memory is freed.
     names = ("memory.max", "memory.high") if group.v2 else ("memory.limit_in_bytes",)
     for level in group.levels:
         texts = (read_text(level / name) or "" for name in names)
-        limits = [int(text) for text in texts if text.isdecimal()]
-        yield level, min((it for it in limits if it < _NO_MEMORY_LIMIT), default=None)
+        found = [int(text) for text in texts if text.isdecimal() and int(text) < _NO_MEMORY_LIMIT]
+        if found:
+            yield level, min(found)
 
 
 def _io_limits(group: Cgroup) -> Iterator[tuple[tuple[str, str], int, Path]]:
