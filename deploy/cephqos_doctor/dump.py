@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.errors import UsageError
+from cephqos_doctor.capacity.series import model_of
 from cephqos_doctor.host_facts import OsdFacts, read_osd
 from cephqos_exporter.qos.tags import MCLOCK
 
@@ -33,7 +34,10 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 }
 _TABLE: Final = re.compile(r"^WHO\s+MASK\s+LEVEL\s+OPTION\s+VALUE", re.MULTILINE)
 _LEVELS: Final = ("basic", "advanced", "dev", "unknown")
-SCRUB_DAYS: Final = 7.0  # the default of osd_deep_scrub_interval
+_DEEP_SECONDS: Final = 7 * 86400.0  # the default of osd_deep_scrub_interval
+# The default of mon_warn_pg_not_deep_scrubbed_ratio. A deep scrub begins with the first scrub after
+# its interval, so on a healthy cluster many are a day or two late.
+_WARNED: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class DumpFacts:
     balancer: Mapping[str, Any] = field(default_factory=dict)
     window_hours: float | None = None  # of a week in which scrubs may start; None: not known
     pgs: int = 0
-    overdue: int = 0  # placement groups whose last deep scrub is too long ago
+    overdue: int = 0  # placement groups so late that Ceph warns of their deep scrub
 
 
 def gather(folder: Path) -> DumpFacts:
@@ -220,19 +224,13 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
             release=number,
             rotational=rotational,
             device_class=device_class,
-            model=_model(metadata),
+            model=model_of(metadata),
         )
 
 
 def _number(osd: str) -> tuple[int, str]:
     number = osd.removeprefix("osd.")
     return (int(number), "") if number.isdecimal() else (1 << 62, osd)
-
-
-def _model(metadata: Mapping[str, Any]) -> str:
-    """Of `sda=MODEL_SERIAL`: OSDs of the same model are equals, and serial numbers differ."""
-    first = str(metadata.get("device_ids", "")).partition(",")[0].partition("=")[2]
-    return first.rpartition("_")[0]
 
 
 def _set_on(
@@ -276,18 +274,21 @@ def _window(options: Iterable[SetOption]) -> float | None:
 
 
 def _overdue(saved: Saved) -> tuple[int, int]:
-    """Placement groups, and those whose last deep scrub is longer ago than the interval."""
+    """Placement groups, and those of whose deep scrub Ceph warns."""
     rows = [row for row in saved.placement.get("pg_stats", ()) if isinstance(row, dict)]
     now = _time(saved.placement.get("stamp"))
     given = {one.name: one.value for one in saved.options}
     try:
-        interval = float(given.get("osd_deep_scrub_interval", SCRUB_DAYS * 86400))
+        interval = float(given.get("osd_deep_scrub_interval", _DEEP_SECONDS))
+        ratio = float(given.get("mon_warn_pg_not_deep_scrubbed_ratio", _WARNED))
     except ValueError:
         return len(rows), 0
     if now is None:
         return len(rows), 0
     stamps = [_time(row.get("last_deep_scrub_stamp")) for row in rows]
-    return len(rows), sum(stamp is not None and now - stamp > interval for stamp in stamps)
+    return len(rows), sum(
+        stamp is not None and now - stamp > interval * (1 + ratio) for stamp in stamps
+    )
 
 
 def _time(text: object) -> float | None:

@@ -24,7 +24,15 @@ from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
-from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational, read_text
+from cephqos_exporter.sysfs import (
+    DATA_DIRECTORIES,
+    DataDirectoryMissing,
+    OsdDevice,
+    disks_under,
+    is_rotational,
+    osd_devices,
+    read_text,
+)
 
 _ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
@@ -62,7 +70,7 @@ class OsdFacts:
     release: int | None = None  # the first number
     rotational: bool | None = None  # of its device; None: not known
     device_class: str = ""  # of CRUSH; empty: not known
-    model: str = ""  # of its device
+    model: str = ""  # of its devices; empty: not known
     recovering: bool | None = None  # whether recovery runs or waits; None: not known
     cpu_limit: float | None = None  # CPUs of its container or unit
     memory_limit: int | None = None
@@ -163,9 +171,24 @@ def _on_host(
     return replace(
         osd,
         rotational=is_rotational(host, daemon, data, DATA_DIRECTORIES),
+        model=models(host, _devices(host, daemon, data)),
         cpu_limit=limits.cpus,
         memory_limit=limits.memory,
     )
+
+
+def _devices(host: Host, daemon: Daemon, data: str | None) -> list[OsdDevice]:
+    try:
+        return osd_devices(host, daemon, data, DATA_DIRECTORIES)
+    except DataDirectoryMissing:
+        return []
+
+
+def models(host: Host, devices: Iterable[OsdDevice]) -> str:
+    """The models of the disks that an OSD uses, each once; empty if one is not known."""
+    disks = {disk for device in devices for disk in disks_under(host, device.device)}
+    found = {read_text(host.sys / "class/block" / disk / "device/model") or "" for disk in disks}
+    return "" if "" in found else " + ".join(sorted(found))
 
 
 def lowering_governor(sys: Path) -> str:

@@ -1,5 +1,6 @@
 """Checks of OSDs that experts make first: settings that do nothing, or fit another machine."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
@@ -21,7 +22,8 @@ _SLEEPS: Final = (
 )
 # mClock from 17.2 on computes these costs itself.
 _COSTS: Final = ("osd_scrub_cost", "osd_recovery_cost", "osd_snap_trim_cost")
-_CLASSES: Final = "osd_mclock_scheduler_"
+# What a profile decides; not all options that begin like these.
+_OF_CLASSES: Final = re.compile(r"osd_mclock_scheduler_\w+_(res|wgt|lim)")
 # Ceph's hardware recommendations: 1,000 to 3,000 operations per second and core, one core at least.
 _OPS_PER_CPU: Final = 3000
 # The default of osd_memory_target_cgroup_limit_ratio: the share of a limit that caches may take.
@@ -34,8 +36,6 @@ _EQUALS: Final = 4
 _FAR: Final = 3.0
 # A CPU that sleeps deeper than this wakes later than a flash device answers.
 _WAKE_SECONDS: Final = 100e-6
-_THRESHOLD: Final = "osd_mclock_iops_capacity_threshold_hdd"
-_HDD_MOST: Final = 500.0  # the default of that option
 _PROFILE: Final = "osd_mclock_profile"
 _BUSIEST_PROFILE: Final = "high_recovery_ops"
 
@@ -48,13 +48,14 @@ def _is_set(osd: OsdFacts, option: str) -> bool:
 def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     """Options that were set, but that another setting or mClock replaces."""
     for name, entry in sorted(osd.config.differences.items()):
-        given, final = entry.get("mon"), entry.get("final")
-        if "file" in entry and given is not None and str(given) != str(final):
+        given, first = entry.get("mon"), entry.get("file")
+        if None not in (given, first) and str(given) != str(first):
             yield Finding(
                 osd.osd,
-                f"{name} is {given} in the cluster's configuration, but ceph.conf sets {final},"
+                f"{name} is {given} in the cluster's configuration, but ceph.conf sets {first},"
                 " which comes first",
-                f"sed -i '/{name}/d' /etc/ceph/ceph.conf   # then restart {osd.osd}",
+                f"sed -i -E '/^ *{name.replace('_', '[_ ]')} *=/d' /etc/ceph/ceph.conf"
+                f"   # then restart {osd.osd}",
             )
     if osd.scheduler != MCLOCK:
         return
@@ -66,10 +67,11 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         yield from _ignored(osd, costs, "mClock takes the size of the work")
     profile = osd.config.text(_PROFILE)
     if profile and profile != "custom":
-        classes = [name for name in names if name.startswith(_CLASSES)]
+        classes = [name for name in names if _OF_CLASSES.fullmatch(name)]
         yield from _ignored(osd, classes, f"the profile {profile} decides")
     recovery = [name for name in names if name.startswith(_RECOVERY)]
-    if recovery and osd.config.text(_OVERRIDE) != "true":
+    # Releases before the option let nobody override them: there is nothing to set.
+    if recovery and osd.config.text(_OVERRIDE) == "false":
         yield Finding(
             osd.osd,
             f"{', '.join(recovery)} {_are(recovery)} set, and {_OVERRIDE} is not true: an OSD takes"
@@ -102,26 +104,13 @@ def _media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if osd.rotational is None:
         return
     taken = "a disk (HDD)" if osd.rotational else "an SSD"
-    mend = (
-        f"cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual machine"
-        f" can hide the truth: correct it there or by udev, then restart {osd.osd}"
-    )
     if osd.device_class in (*MEDIA, "nvme") and (osd.device_class == "hdd") != osd.rotational:
         yield Finding(
             osd.osd,
             f"Ceph takes its device for {taken}, but its CRUSH class is {osd.device_class}: it uses"
             " the mClock options of the wrong medium",
-            mend,
-        )
-        return
-    option = "osd_mclock_max_capacity_iops_hdd"
-    measured, high = osd.config.number(option), osd.config.number(_THRESHOLD)
-    if osd.rotational and measured and measured > (high or _HDD_MOST) and _is_set(osd, option):
-        yield Finding(
-            osd.osd,
-            f"Ceph takes its device for {taken}, but its capacity is {measured:g} IOPS: it is an"
-            " SSD, or the benchmark measured a cache",
-            mend,
+            "cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual"
+            f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}",
         )
 
 
@@ -130,8 +119,8 @@ def _shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if osd.scheduler == MCLOCK and osd.media == "hdd" and shards > 1:
         yield Finding(
             osd.osd,
-            f"it is a disk with {shards} shards: each shard schedules by itself and gets a"
-            f" {shards}th part of what is reserved, so classes are served unevenly",
+            f"it is a disk with {shards} shards: each shard schedules by itself and gets"
+            f" 1/{shards} of what is reserved, so classes are served unevenly",
             f"ceph config set {osd.osd} osd_op_num_shards_hdd 1\n"
             f"ceph config set {osd.osd} osd_op_num_threads_per_shard_hdd 5   # then restart it",
         )
@@ -204,13 +193,12 @@ def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iter
 
 
 def _outliers(facts: Osds) -> Iterator[Finding]:
-    """Capacities far from those of OSDs on the same kind of device."""
-    equals: dict[tuple[str, ...], dict[str, float]] = {}
+    """Capacities far from those of OSDs on the same devices: NVMe and SATA are one medium."""
+    equals: dict[tuple[str, str], dict[str, float]] = {}
     for osd in facts.osds:
-        media = osd.media
-        option = f"osd_mclock_max_capacity_iops_{media}"
-        capacity = osd.config.number(option) if media else None
-        if capacity and _is_set(osd, option):
+        option = f"osd_mclock_max_capacity_iops_{osd.media}"
+        capacity = osd.config.number(option)
+        if capacity and osd.model and _is_set(osd, option):
             equals.setdefault((option, osd.model), {})[osd.osd] = capacity
     for (option, model), capacities in equals.items():
         if len(capacities) < _EQUALS:
@@ -218,21 +206,19 @@ def _outliers(facts: Osds) -> Iterator[Finding]:
         for name, capacity in capacities.items():
             middle = median(other for osd, other in capacities.items() if osd != name)
             if capacity > _FAR * middle or capacity * _FAR < middle:
-                kind = f"model {model}" if model else "the same medium"
                 yield Finding(
                     name,
                     f"its capacity is {capacity:g} IOPS, and the middle of {len(capacities) - 1}"
-                    f" others of {kind} is {middle:g}",
+                    f" others of model {model} is {middle:g}",
                     f"ceph config set {name} {option} {middle:.0f}   # if its device is well;"
                     " `cephqos capacity` shows what it delivered",
                 )
 
 
 def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
-    media = osd.media
-    capacity = osd.config.number(f"osd_mclock_max_capacity_iops_{media}") if media else None
-    measured = capacity if capacity and _is_set(osd, f"osd_mclock_max_capacity_iops_{media}") else 0
-    needed = max(1.0, (measured or 0) / _OPS_PER_CPU)
+    option = f"osd_mclock_max_capacity_iops_{osd.media}"
+    measured = (osd.config.number(option) or 0.0) if _is_set(osd, option) else 0.0
+    needed = max(1.0, measured / _OPS_PER_CPU)
     if osd.cpu_limit is not None and osd.cpu_limit < needed:
         yield Finding(
             osd.osd,

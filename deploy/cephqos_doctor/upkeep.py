@@ -23,7 +23,7 @@ def _balanced(facts: DumpFacts) -> Iterator[Finding]:
 def _scrub_time(facts: DumpFacts) -> Iterator[Finding]:
     if facts.overdue <= _LATE * facts.pgs:
         return
-    late = f"{facts.overdue} of {facts.pgs} placement groups had no deep scrub in time"
+    late = f"{facts.overdue} of {facts.pgs} placement groups are very late for a deep scrub"
     if facts.window_hours is not None and facts.window_hours < _WEEK_HOURS:
         yield Finding(
             "the cluster",

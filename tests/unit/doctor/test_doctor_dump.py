@@ -116,6 +116,14 @@ def test_of_metadata_alone_no_option_is_guessed(
     assert "(no `ceph pg dump --format json`)" in said
 
 
+@pytest.mark.parametrize(("days", "late"), [(8, 0), (12, 0), (13, 100)])
+def test_a_deep_scrub_is_late_when_ceph_warns_of_it(days: int, late: int, tmp_path: Path) -> None:
+    stamps = _stamps(late=0, of=100)
+    stamps["pg_map"]["stamp"] = f"2026-12-{days - 6:02}T00:00:00.000000+0000"
+    facts = dump.gather(_folder(tmp_path, {"pgs": stamps}))
+    assert facts.overdue == late
+
+
 @pytest.mark.parametrize("content", ["", "{", "[1, 2]", "[" * 100_000, '{"a": 1}', "\x00\xff"])
 def test_files_that_are_no_replies_are_left_out(content: str, tmp_path: Path) -> None:
     folder = _folder(tmp_path, {"file": content})

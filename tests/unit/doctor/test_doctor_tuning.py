@@ -9,7 +9,9 @@ from tests.unit.doctor.doctor_facts import found, host, mends, recorded
 
 from cephqos_doctor import tuning
 from cephqos_doctor.cli import HOST_CHECKS
-from cephqos_doctor.host_facts import OsdFacts, lowering_governor, wake_seconds
+from cephqos_doctor.host_facts import OsdFacts, lowering_governor, models, wake_seconds
+from cephqos_exporter.daemon import Host
+from cephqos_exporter.sysfs import OsdDevice
 
 
 def _set(osd: OsdFacts, option: str, value: str, **entry: str) -> OsdFacts:
@@ -118,15 +120,65 @@ def test_more_than_one_profile_is_told_once_with_the_odd_ones() -> None:
 
 @pytest.mark.parametrize(("capacity", "is_found"), [("2000", True), ("12000", False)])
 def test_a_capacity_far_from_that_of_equals_is_found(capacity: str, is_found: bool) -> None:
-    osds = [replace(recorded(), osd=f"osd.{number}", rotational=False) for number in range(3)]
+    equal: dict[str, Any] = {"rotational": False, "model": "A"}
+    osds = [replace(recorded(), osd=f"osd.{number}", **equal) for number in range(3)]
     other = recorded(osd_mclock_max_capacity_iops_ssd=capacity)
-    other = replace(other, osd="osd.9", rotational=False)
+    other = replace(other, osd="osd.9", **equal)
     findings = found(HOST_CHECKS, host(osds=(*osds, other)))
     assert ("capacity-like-equals" in findings) == is_found
     if is_found:
         [finding] = findings["capacity-like-equals"]
         assert finding.subject == "osd.9"
         assert "the middle of 3 others" in finding.problem
+
+
+@pytest.mark.parametrize("models", [("A", "B"), ("", "")])
+def test_sata_and_nvme_are_no_equals(models: tuple[str, str]) -> None:
+    osds = [
+        replace(
+            recorded(osd_mclock_max_capacity_iops_ssd=capacity),
+            osd=f"osd.{2 * number + half}",
+            rotational=False,
+            model=models[half],
+        )
+        for number in range(4)
+        for half, capacity in enumerate(("9000", "60000"))
+    ]
+    assert found(HOST_CHECKS, host(osds=osds)) == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("osd_mclock_scheduler_anticipation_timeout", "0.1"), ("osd_max_backfills", "8")],
+)
+def test_an_option_that_no_profile_decides_or_no_option_allows_is_no_finding(
+    option: str, value: str
+) -> None:
+    osd = _set(recorded(), option, value)
+    values = {k: v for k, v in osd.config.values.items() if "override_recovery" not in k}
+    osd = replace(osd, config=replace(osd.config, values=values))
+    assert found(HOST_CHECKS, host(osds=(osd,))) == {}
+
+
+def test_what_mclock_overrides_is_not_said_to_come_from_a_file() -> None:
+    both = {"file": "0.3", "override": "0", "final": "0"}
+    osd = _set(recorded(), "osd_snap_trim_sleep", "0.3", **both)
+    [finding] = found(HOST_CHECKS, host(osds=(osd,)))["options-in-effect"]
+    assert "mClock replaces every sleep by 0" in finding.problem
+
+
+def test_the_model_of_an_osd_is_that_of_all_its_disks(tmp_path: Path) -> None:
+    """Its device is a logical volume, as ceph-volume makes them; its DB is on another disk."""
+    sys = tmp_path / "sys"
+    nodes = sys / "class/block"
+    for name, model in (("sda", "DISK 1"), ("nvme0n1", "FLASH 2")):
+        (nodes / name / "device").mkdir(parents=True)
+        (nodes / name / "device/model").write_text(f"{model}   \n")
+    (nodes / "dm-0/slaves/sda").mkdir(parents=True)
+    devices = [OsdDevice("block", "dm-0"), OsdDevice("db", "nvme0n1")]
+    host_of = Host(proc=tmp_path / "proc", sys=sys)
+    assert models(host_of, devices) == "DISK 1 + FLASH 2"
+    assert models(host_of, [*devices, OsdDevice("wal", "vda")]) == ""
 
 
 def _tree(root: Path, files: dict[str, str]) -> Path:
