@@ -168,10 +168,10 @@ def _not_understood(facts: PrometheusFacts) -> Iterator[Finding]:
     for labels in facts.not_understood:
         yield Finding(
             labels.get("ceph_daemon") or labels.get("instance", ""),
-            f"the collector {labels.get('collector', '')} does not understand a"
-            f" {labels.get('what', '')} in its replies, so metrics are absent: this Ceph is"
-            " probably newer than this cephqos",
-            "journalctl -u cephqos-exporter | grep 'does not understand'"
+            f"the collector {labels.get('collector', '')} does not understand its"
+            f" replies ({labels.get('what', '')}), so metrics are absent: this Ceph is probably"
+            " newer than this cephqos",
+            "journalctl -u '*cephqos-*' | grep 'does not understand'"
             "   # says what it was: install a newer cephqos, or report it",
         )
 

@@ -54,7 +54,9 @@ _HOLES: Final = re.compile(
 )
 
 
-def _shown(labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Path) -> list[str]:
+def _shown(
+    labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Path, value: int = 3
+) -> list[str]:
     """The texts of all alerts, in their order, by one run of promtool."""
     rules: list[dict[str, Any]] = []
     series = dict.fromkeys(others, 1)
@@ -62,7 +64,7 @@ def _shown(labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Pa
         own = {**labels, "n": str(number)}
         own = {key: value for key, value in own.items() if key not in rule["labels"]}
         matched = ",".join(f'{key}="{value}"' for key, value in own.items())
-        series[f"told{{{matched}}}"] = 3
+        series[f"told{{{matched}}}"] = value
         texts = {"text": "SUMMARY {summary} TEXT {description}".format(**rule["annotations"])}
         rules.append(
             {
@@ -75,7 +77,7 @@ def _shown(labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Pa
     case = {
         "interval": "15s",
         "input_series": [
-            {"series": name, "values": f"{value}x9"} for name, value in series.items()
+            {"series": name, "values": f"{figure}x9"} for name, figure in series.items()
         ],
         "alert_rule_test": [
             {"eval_time": when, "alertname": name, "exp_alerts": []}
@@ -101,6 +103,19 @@ def _shown(labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Pa
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return _shown(_LABELS | _KNOWN, _LOOKED_UP, "1m", tmp_path_factory.mktemp("known"))
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        (1, r"\b1 (\w+ )?(OSDs|objects|scrubs|reactors|requests|errors|scrapes)\b"),
+        (1234567, r"copies.*e\+0"),
+    ],
+)
+def test_numbers_are_as_a_person_writes_them(value: int, wrong: str, tmp_path: Path) -> None:
+    texts = _shown(_LABELS | _KNOWN, (), "1m", tmp_path, value)
+    # Those of a whole cluster begin at more than one OSD.
+    assert not [it for it in texts if re.search(wrong, it) and "half of the cluster" not in it]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ def _rules() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _named(template: str) -> str:
     """A summary with the names of what Prometheus fills in."""
+    template = template.replace("{{ if ne $value 1.0 }}s{{ end }}", "s")
     text = re.sub(r"{{ \$labels\.(\w+) }}", lambda it: it[1].upper(), template)
     text = re.sub(r"{{ (with|if) .*?{{ end }}.*?{{ end }}|{{ (with|if) .*?{{ end }}", "", text)
     return re.sub(r"{{.*?}}", "N", text)

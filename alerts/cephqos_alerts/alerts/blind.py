@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries, RuleGroup
+from cephqos_alerts.rules.text import counted
 from cephqos_base.recorded import PerClass, PerCluster
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, QosSeries
 
@@ -40,13 +41,14 @@ BLIND: Final = RuleGroup(
             ),
             within="@long_hold@",
             dashboard="exporter",
-            summary="{{ $labels.instance }}: {{ $value }} good scrapes in @long_hold@ are too few"
+            summary=f"{{{{ $labels.instance }}}}: {counted('good scrape')} in @long_hold@, too few"
             " for the rules",
-            description="""
-            Only {{ $value }} scrapes of {{ $labels.instance }} (job {{ $labels.job }}) succeeded in
-            the last @long_hold@; the rules are made for one every @interval_seconds@ s and need
-            @long_hold_samples@. Alerts about the OSDs of this exporter cannot fire. Scrape more
-            often, or build the rules for your interval: cephqos rules build --scrape-interval.
+            description=f"""
+            Only {counted("scrape")} of {{{{ $labels.instance }}}} (job {{{{ $labels.job }}}})
+            succeeded in the last @long_hold@; the rules are made for one every
+            @interval_seconds@ s and need @long_hold_samples@. Alerts about the OSDs of this
+            exporter cannot fire. Scrape more often, or build the rules for your interval: cephqos
+            rules build --scrape-interval.
             """,
         ),
         Alert(
@@ -72,10 +74,10 @@ BLIND: Final = RuleGroup(
             ),
             hold=600,
             dashboard="exporter",
-            summary="{{ $labels.instance }}: {{ $value }} OSDs answer, but their work is not known",
-            description="""
-            {{ $value }} OSDs at {{ $labels.instance }} answer, but the work of their classes is not
-            known. Without it no reservation can be judged.
+            summary=f"{{{{ $labels.instance }}}}: the work of {counted('OSD')} is not known",
+            description=f"""
+            The exporter gets answers from {counted("OSD")}, but shows no work of their classes.
+            Without it no reservation can be judged.
             """,
         ),
         Alert(

@@ -49,7 +49,7 @@ COVERAGE: Final = RuleGroup(
             where="prometheus",
             likely="the scrape job is gone or has another name",
             first=FirstCommand(
-                line="curl -sS http://localhost:9090/api/v1/targets?state=active"
+                line="curl -sS 'http://localhost:9090/api/v1/targets?state=active'"
                 """ | grep -o '"scrapePool":"[^"]*"' | sort | uniq -c""",
                 on="prometheus",
             ),
@@ -244,16 +244,16 @@ SLOW_COVERAGE: Final = RuleGroup(
             where="exporter",
             likely="this Ceph is newer than this cephqos",
             first=FirstCommand(
-                line="journalctl -u '*cephqos-exporter*' | grep 'does not understand'", on="host"
+                line="journalctl -u '*cephqos-*' | grep 'does not understand'", on="host"
             ),
             hold=600,
             dashboard="exporter",
-            summary="{{ $labels.instance }}: this Ceph is newer than this cephqos",
+            summary="{{ $labels.instance }}: the collector {{ $labels.collector }} does not"
+            " understand the replies of Ceph ({{ $labels.what }})",
             description="""
-            The collector {{ $labels.collector }} at {{ $labels.instance }} does not understand a
-            {{ $labels.what }} in the replies of Ceph (cluster {{ $labels.cluster }}). Metrics that
-            need it are absent, and alerts that need those cannot fire. The exporter's log says what
-            it was.
+            Replies of Ceph hold something ({{ $labels.what }}) that the collector
+            {{ $labels.collector }} at {{ $labels.instance }} does not understand. Metrics that need
+            it are absent, and alerts that need those cannot fire.
             """,
         ),
         Alert(

@@ -5,6 +5,7 @@ from typing import Final
 from cephqos_alerts.alerts.known import BY
 from cephqos_alerts.recording.limited import CPU_LIMIT, IO_LIMIT, MEMORY_LIMIT, OF_HOST, OTHER_VMS
 from cephqos_alerts.rules.rule import NOW, Alert, FirstCommand
+from cephqos_alerts.rules.text import counted
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerHost, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, CgroupSeries, HostSeries
@@ -67,14 +68,14 @@ HOST_CPU_TAKEN: Final = Alert(
     urgency=NOW,
     where="exporter",
     likely=f"cpu{BY}",
-    first=FirstCommand(line="top -b -n 1", on="host"),
+    first=FirstCommand(line="top -b -n 1 | head -20", on="host"),
     held="hold",
     dashboard="cpu",
     labels={"cause": causes.CPU.name},
-    summary="{{ $labels.instance }}: clients of {{ $value }} OSDs wait, others take its CPUs"
+    summary=f"{{{{ $labels.instance }}}}: clients of {counted('OSD')} wait, others take its CPUs"
     f" (cause: cpu{BY})",
     description=f"""
-    {_OTHERS}{_TAKEN}{_OF_CPUS}. Clients of {{{{ $value }}}} OSDs of this host get less than their
-    reservation, and the threads of these OSDs wait for a CPU.
+    {_OTHERS}{_TAKEN}{_OF_CPUS}. Clients of {counted("OSD")} of this host get less than
+    their reservation, and the threads of these OSDs wait for a CPU.
     """,
 )

@@ -38,7 +38,9 @@ LIKELY: Final = (
 )
 
 
-def if_seen(series: str, text: str, otherwise: str) -> str:
-    labels = '{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}'
+def if_seen(series: str, text: str, otherwise: str, by: str = "") -> str:
+    """One text or the other, by whether a series of the OSD is there, with this label `by`."""
+    of_by = f',by=~\\"{by}\\"' if by else ""
+    labels = f'{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"{of_by}}}'
     of_it = f'printf "{series}{labels}" $labels.cluster $labels.ceph_daemon | query'
     return f"{{{{ with {of_it} }}}}{text}{{{{ else }}}}{otherwise}{{{{ end }}}}"

@@ -8,6 +8,7 @@ events that a crash writes repeats such lines; it is of severity `debug` and nev
 from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import MORNING, SOME_DAY, Alert, FirstCommand, RuleGroup, Urgency
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.text import counted
 
 # What OSDs of 16.2, 18.2 and 20.2 write; before 18.2.5 they said `exceeded`. Each is RE2.
 BENCHMARK_REJECTED = (
@@ -70,7 +71,7 @@ LOGS = RuleGroup(
             first=FirstCommand(line="ceph config dump"),
             within="1h",
             dashboard="cluster",
-            summary="{{ $value }} OSDs took back a change to {{ $labels.option }}",
+            summary=f"{counted('OSD')} took back a change to {{{{ $labels.option }}}}",
             description="""
                 mClock sets this option itself. A change of it was undone, and the value in the
                 monitors' database was removed. The change is not in force. It takes
@@ -93,8 +94,8 @@ LOGS = RuleGroup(
             first=FirstCommand(line="ceph health detail"),
             within="5m",
             summary=(
-                "{{ $labels.ceph_daemon }} had {{ $value }} requests at once that took longer than"
-                " osd_op_complaint_time"
+                f"{{{{ $labels.ceph_daemon }}}} had {counted('request')} at once that took longer"
+                " than osd_op_complaint_time"
             ),
             description="""
                 The line in its log says at which step the requests wait and which pool they are
@@ -121,7 +122,7 @@ LOGS = RuleGroup(
             likely="the OSD is stuck, or its host or network is overloaded",
             first=FirstCommand(line="ceph osd tree"),
             within="5m",
-            summary="{{ $labels.ceph_daemon }} did not answer heartbeats of {{ $value }} OSDs",
+            summary=f"{{{{ $labels.ceph_daemon }}}} did not answer heartbeats of {counted('OSD')}",
             description="""
                 It may be down now, or up again. If one peer misses it, look at the network between
                 the two. If many do, the OSD is stuck, or its host or network is overloaded.
@@ -142,7 +143,7 @@ LOGS = RuleGroup(
             likely="a device that returns bad data",
             first=FirstCommand(line="ceph health detail"),
             within="1h",
-            summary="A scrub of PG {{ $labels.pg }} found {{ $value }} errors",
+            summary=f"A scrub of PG {{{{ $labels.pg }}}} found {counted('error')}",
             description="""
                 Copies of an object differ or one cannot be read. The lines above it in the log of
                 {{ $labels.ceph_daemon }} name objects and OSDs. Look at the devices before

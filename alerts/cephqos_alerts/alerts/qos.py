@@ -6,7 +6,7 @@ from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MAIN_CAUSE, if_seen, known
 from cephqos_alerts.causes.cause import COUNTED
-from cephqos_alerts.recording.limited import OF_HOST
+from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
 from cephqos_alerts.rules.rule import (
     MORNING,
     NOT_TONIGHT,
@@ -18,6 +18,7 @@ from cephqos_alerts.rules.rule import (
     Urgency,
     previously,
 )
+from cephqos_alerts.rules.text import counted
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
@@ -130,6 +131,7 @@ _SEEN_OF_IT: Final = if_seen(
             " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
             " and its network.",
         ),
+        by=OF_THREADS,
     ),
 )
 
@@ -171,9 +173,9 @@ _REPLICA_SLOW: Final = Alert(
     first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_ops_in_flight"),
     held="hold",
     labels={"cause": causes.OTHER_OSD.name},
-    summary="{{ $labels.ceph_daemon }}: clients of {{ $value }} other OSDs wait for it",
+    summary=f"{{{{ $labels.ceph_daemon }}}}: clients of {counted('other OSD')} wait for it",
     description=f"""
-    Writes of {{{{ $value }}}} other OSDs have waited for {{{{ $labels.ceph_daemon }}}} for @hold@,
+    Writes of {counted("other OSD")} have waited for {{{{ $labels.ceph_daemon }}}} for @hold@,
     whether it has clients of its own or not.{_REPLICA_WRITE_TAKES}
     """,
 )

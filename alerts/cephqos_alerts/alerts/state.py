@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.rules.rule import MORNING, NOW, Alert, FirstCommand, RuleGroup
+from cephqos_alerts.rules.text import COUNT, counted
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import (
     OSD,
@@ -33,8 +34,8 @@ SCRUB: Final = RuleGroup(
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: scrubs are running but make no progress",
-            description="""
-            {{ $value }} {{ $labels.level }} scrubs of pool {{ $labels.pool }} are running, and no
+            description=f"""
+            Pool {{{{ $labels.pool }}}} has {counted("{{ $labels.level }} scrub")} running, and no
             object was scrubbed in @long_hold@.
             """,
         ),
@@ -110,10 +111,10 @@ RECOVERY: Final = RuleGroup(
             first=FirstCommand(line="ceph health detail"),
             hold=600,
             dashboard="background",
-            summary="pool {{ $labels.pool }}: recovery has stopped with {{ $value }} object copies"
+            summary=f"pool {{{{ $labels.pool }}}}: recovery has stopped with {COUNT} object copies"
             " left",
-            description="""
-            {{ $value }} copies of objects of pool {{ $labels.pool }} are degraded or misplaced, and
+            description=f"""
+            {COUNT} copies of objects of pool {{{{ $labels.pool }}}} are degraded or misplaced, and
             none was recovered in @hold@.
             """,
         ),
@@ -145,10 +146,10 @@ RECOVERY: Final = RuleGroup(
             first=FirstCommand(line="ceph health detail"),
             hold=300,
             dashboard="background",
-            summary="pool {{ $labels.pool }}: {{ $value }} objects unfound",
-            description="""
-            No OSD that is up has the newest version of {{ $value }} objects of pool
-            {{ $labels.pool }}. Clients that access them wait.
+            summary=f"pool {{{{ $labels.pool }}}}: {counted('object')} unfound",
+            description=f"""
+            No OSD that is up has the newest version of {counted("object")} of pool
+            {{{{ $labels.pool }}}}. Clients that access them wait.
             """,
         ),
     ),
@@ -209,12 +210,12 @@ SATURATION: Final = RuleGroup(
             likely="cores that were given twice, or other programs on them",
             first=FirstCommand(line="ps -eLo psr,pid,comm --sort psr", on="host"),
             hold=300,
-            summary="{{ $labels.ceph_daemon }}: {{ $value }} reactors share their CPU"
+            summary=f"{{{{ $labels.ceph_daemon }}}}: the CPU of {counted('reactor')} is shared"
             "{{ with $labels.by }} ({{ . }}){{ end }}",
-            description="""
-            {{ $value }} reactors of {{ $labels.ceph_daemon }} do not have their CPU to
-            themselves{{ with $labels.by }} (shared with: {{ . }}){{ end }}. A reactor polls all the
-            time, so whatever shares its CPU slows down every operation.
+            description=f"""
+            Something else uses the CPU of {counted("reactor")} of {{{{ $labels.ceph_daemon }}}} as
+            well{{{{ with $labels.by }}}} ({{{{ . }}}}){{{{ end }}}}. A reactor polls all the time,
+            so whatever shares its CPU slows down every operation.
             """,
         ),
     ),

@@ -25,6 +25,14 @@ def host_of(label: str, otherwise: str = "") -> str:
     )
 
 
+COUNT: Final = '{{ $value | printf "%.0f" }}'  # never as 1.2e+06
+
+
+def counted(noun: str) -> str:
+    """The value as a number of things: 1 OSD, 2 OSDs."""
+    return f"{COUNT} {noun}{{{{ if ne $value 1.0 }}}}s{{{{ end }}}}"
+
+
 # Of the collector, where lines of logs are the source: Loki's ruler has no series to ask.
 _HOST_OF_LOG: Final = "{{ with $labels.host }} on host {{ . }}{{ end }}"
 _CLUSTER: Final = "{{ with $labels.cluster }}, cluster {{ . }}{{ end }}"
