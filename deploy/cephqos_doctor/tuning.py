@@ -70,7 +70,7 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         classes = [name for name in names if _OF_CLASSES.fullmatch(name)]
         yield from _ignored(osd, classes, f"the profile {profile} decides")
     recovery = [name for name in names if name.startswith(_RECOVERY)]
-    # Releases before the option let nobody override them: there is nothing to set.
+    # Without that option (16.2) there is nothing to set.
     if recovery and osd.config.text(_OVERRIDE) == "false":
         yield Finding(
             osd.osd,

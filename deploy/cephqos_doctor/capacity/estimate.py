@@ -150,7 +150,9 @@ def estimate(record: OsdRecord) -> Estimate:
             return Estimate(kind="measured", ops=middle, bound=bound, **known)
     if best.requests is None:
         why += "; its device's requests are not shown, so reads from a cache may be in it"
-    return Estimate(kind="at_least", ops=best.done, bound=bound, why=why, **known)
+    least = max((piece.done for piece in record.pieces if not piece.large), default=0.0)
+    kind: Kind = "at_least" if least else "unknown"
+    return Estimate(kind=kind, ops=least or None, bound=bound, why=why, **known)
 
 
 def _bound(proofs: Sequence[Piece]) -> str:

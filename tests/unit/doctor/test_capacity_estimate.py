@@ -132,8 +132,13 @@ def test_a_capacity_that_changed_meanwhile_is_judged_as_it_is_now() -> None:
 
 def test_large_operations_say_nothing_about_operations() -> None:
     found = estimate(osd(*(replace(piece, large=True) for piece in DEVICE_BOUND)))
-    assert found.kind == "at_least"
+    assert (found.kind, found.ops) == ("unknown", None)
     assert "bytes were the bound" in found.why
+
+
+def test_a_backup_in_large_operations_is_no_sign_of_a_capacity_that_is_too_low() -> None:
+    one = judged(osd(calm(1, 60), calm(2, 3000, large=True), capacity=315.0, media="hdd"))["osd.0"]
+    assert (one.verdict, one.estimate.ops, one.estimate.most) == ("unknown", 60, 3000)
 
 
 def test_hours_of_a_failed_device_do_not_count() -> None:
