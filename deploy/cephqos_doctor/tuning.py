@@ -114,6 +114,10 @@ def _media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         )
 
 
+def _no_class(facts: Osds) -> str:
+    return "" if any(osd.device_class for osd in facts.osds) else "no CRUSH class is known"
+
+
 def _shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     shards = len(osd.queues.shards) if osd.queues else 0
     if osd.scheduler == MCLOCK and osd.media == "hdd" and shards > 1:
@@ -259,7 +263,7 @@ def _power(facts: HostFacts) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Check[Osds], ...]] = (
     Check("options-in-effect", of_each(_without_effect)),
-    Check("media-as-it-is", of_each(_media)),
+    Check("media-as-it-is", of_each(_media), _no_class),
     Check("one-shard-per-disk", of_each(_shards)),
     Check("throttles-narrow", of_each(_throttles)),
     Check("profile-needed", of_each(_left_over)),

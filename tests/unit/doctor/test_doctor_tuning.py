@@ -9,6 +9,7 @@ from tests.unit.doctor.doctor_facts import found, host, mends, recorded
 
 from cephqos_doctor import tuning
 from cephqos_doctor.cli import HOST_CHECKS
+from cephqos_doctor.finding import diagnose
 from cephqos_doctor.host_facts import OsdFacts, lowering_governor, models, wake_seconds
 from cephqos_exporter.daemon import Host
 from cephqos_exporter.sysfs import OsdDevice
@@ -219,3 +220,8 @@ def test_the_deepest_sleep_that_is_allowed_counts(tmp_path: Path) -> None:
     flash = (replace(recorded(), rotational=False),)
     assert "cpus-awake" in found(HOST_CHECKS, host(osds=flash, wake_seconds=133e-6))
     assert "cpus-awake" not in found(HOST_CHECKS, host(osds=flash, wake_seconds=50e-6))
+
+
+def test_a_host_knows_no_crush_class_and_says_what_it_could_not_check() -> None:
+    skipped = dict(diagnose("host", HOST_CHECKS, host()).skipped)
+    assert skipped["media-as-it-is"] == "no CRUSH class is known"
