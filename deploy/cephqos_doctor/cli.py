@@ -194,13 +194,9 @@ async def _dump(arguments: argparse.Namespace) -> int:
 
 
 async def _prometheus(arguments: argparse.Namespace) -> int:
-    for url in (arguments.url, arguments.grafana):
-        if url and not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):
-            shown = "a URL with a user or password" if "@" in url else repr(url)
-            raise UsageError(
-                f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file"
-                " for --header"
-            )
+    check_url(arguments.url)
+    if arguments.grafana:
+        check_url(arguments.grafana)
     facts = await prometheus_facts.gather(
         arguments.url,
         headers=headers_of(arguments.header),
@@ -215,6 +211,16 @@ def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings
     given = vars(arguments)
     names = {option.name for option in known} | {"config.file"}
     return read_settings({name: given.get(name) for name in names}, os.environ)
+
+
+def check_url(url: str) -> None:
+    """Refuses what is no URL, and one with a password, which every user of the host could see."""
+    if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):
+        shown = "a URL with a user or password" if "@" in url else repr(url)
+        raise UsageError(
+            f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file for"
+            " --header"
+        )
 
 
 def headers_of(file: Path | None) -> Mapping[str, str]:

@@ -34,14 +34,19 @@ CAPACITY: Final = (
     ),
 )
 
+_TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than this device"
+_CONFIGURED: Final = FirstCommand(
+    line="ceph config show {{ $labels.ceph_daemon }} | grep capacity_iops"
+)
+
 UNDERSTATED: Final = (
     Alert(
         name="CephQosCapacityUnderstated",
         about=("osd", "load"),
         expr=PerOsd.UNDERSTATED,
         urgency=MORNING,
-        likely="a benchmark at boot that was disturbed, or a default lower than this device",
-        first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} | grep capacity_iops"),
+        likely=_TOO_LOW,
+        first=_CONFIGURED,
         within="@day@",
         labels={"seen": "delivered"},
         summary="{{ $labels.ceph_daemon }} delivered"
@@ -63,8 +68,8 @@ UNDERSTATED: Final = (
           unless on ({OSD}) {PerOsd.UNDERSTATED}
         """,
         urgency=MORNING,
-        likely="a benchmark at boot that was disturbed, or a default lower than this device",
-        first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} | grep capacity_iops"),
+        likely=_TOO_LOW,
+        first=_CONFIGURED,
         held="hold",
         labels={"seen": "limit"},
         summary="{{ $labels.ceph_daemon }} holds a class at its limit while its device and its CPU"

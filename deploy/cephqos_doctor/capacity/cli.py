@@ -15,7 +15,7 @@ from cephqos_base.terminal import say, say_json, say_text
 from cephqos_base.units import parse_seconds
 from cephqos_doctor.capacity import measure, series, text
 from cephqos_doctor.capacity.estimate import judge
-from cephqos_doctor.cli import headers_of
+from cephqos_doctor.cli import check_url, headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_exporter.ceph.monclient import (
     ClusterAccess,
@@ -24,7 +24,6 @@ from cephqos_exporter.ceph.monclient import (
     MonClient,
 )
 
-_DAY: Final = 86400.0
 _WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
 _ASK_SECONDS: Final = 20.0
 _ROWS: Final = 20
@@ -100,11 +99,9 @@ async def _run(arguments: argparse.Namespace) -> int:
         return await _measure(arguments)
     if not arguments.prometheus:
         raise UsageError("expected --prometheus URL, or --measure osd.N with --conf")
-    if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", arguments.prometheus):
-        raise UsageError("--prometheus: expected a URL such as http://localhost:9090")
-    since, piece = parse_seconds(arguments.since), None
-    if arguments.piece:
-        piece = parse_seconds(arguments.piece)
+    check_url(arguments.prometheus)
+    since = parse_seconds(arguments.since)
+    piece = parse_seconds(arguments.piece) if arguments.piece else None
     if since <= 0 or (piece is not None and not 0 < piece <= since):
         raise UsageError("--since, --piece: expected times above 0, and a piece within the time")
     history = await _history(arguments, since, piece)

@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cephqos_base.recorded import PerOsd
-from cephqos_base.series import (
-    OSD,
-    OSD_CLASS,
-    DaemonSeries,
-    QosSeries,
-)
+from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
 from cephqos_base.units import duration
 from cephqos_doctor.capacity.estimate import OsdRecord, Piece
 from cephqos_doctor.json_api import ApiFailed, JsonApi
@@ -84,7 +79,9 @@ async def gather(
     step = step or max(SHORTEST, math.ceil(since / PIECES))
     # An OSD that was down a moment ago is an OSD all the same.
     now = {name: await _instant(api, query) for name, query in NOW.items()}
-    rules = bool(await _result(api, "query", query=f"group(last_over_time({_ANY}[{_SINCE}]))"))
+    rules = bool(
+        await _result(api, "query", query=f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))")
+    )
     queries = range_queries(step, rules)
     spans = list(_spans(end - since, end, step))
     pieces: dict[Osd, dict[float, dict[str, float]]] = {}
@@ -104,10 +101,6 @@ async def gather(
     osds = sorted({*pieces, *known["host"], *known["capacity"]})
     records = tuple(_record(osd, known, pieces.get(osd, {})) for osd in osds)
     return History(records=records, rules=rules, start=end - since, end=end, step=step)
-
-
-_ANY: Final = PerOsd.DELIVERED_OPS
-_SINCE: Final = "1h"
 
 
 def _spans(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
@@ -206,7 +199,7 @@ def told_by_cluster(history: History, metadata: Any, dump: Any) -> History:
             record,
             host=str(its.get("hostname", "")) or record.host,
             model=model_of(its),
-            kind=" ".join(str(its[key]) for key in ("cpu", "mem_total_kb") if its.get(key)),
+            kind=str(its.get("cpu", "")),
             origin=_origin(record, sections),
         )
 
