@@ -62,16 +62,16 @@ HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     *clock.HOST_CHECKS,
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
-    *key.CHECKS[:1],
-    *unless(_no_cluster, (*key.CHECKS[1:], *cluster_state.CHECKS)),
+    key.REACHABLE,
+    *unless(_no_cluster, (*key.CHECKS, *cluster_state.CHECKS)),
 )
 DUMP_CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
     *_OSD_CHECKS,
     *upkeep.CHECKS,
 )
 PROMETHEUS_CHECKS: Final[tuple[Check[PrometheusFacts], ...]] = (
-    *targets.CHECKS[:1],
-    *unless(_no_prometheus, (*targets.CHECKS[1:], *rules.CHECKS)),
+    targets.REACHABLE,
+    *unless(_no_prometheus, (*targets.CHECKS, *rules.CHECKS)),
     *boards.CHECKS,
     *unless(_no_prometheus, clock.PROMETHEUS_CHECKS),
 )

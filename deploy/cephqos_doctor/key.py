@@ -89,8 +89,9 @@ def _not_asked(facts: ClusterFacts) -> str:
     return f"whether the key can {' or '.join(facts.unasked)}" if facts.unasked else ""
 
 
+# Says why there is no connection. Without one, all other checks are left out.
+REACHABLE: Final = Check("cluster-reachable", _unreachable)
 CHECKS: Final = (
-    Check("cluster-reachable", _unreachable),
     Check("caps-sufficient", _too_narrow, _not_told),
     Check("caps-minimal", _too_wide, _not_asked),
 )

@@ -176,8 +176,9 @@ def _not_understood(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
+# Says why there is no answer. Without one, all other checks of the server are left out.
+REACHABLE: Final = Check("prometheus-reachable", _reachable)
 CHECKS: Final = (
-    Check("prometheus-reachable", _reachable),
     Check("prometheus-version", _version, _other_engine),
     Check("exporters-scraped", _none),
     Check("job-names", _job_names),

@@ -49,7 +49,11 @@ async def looked_at(url: str, **more: Any) -> PrometheusFacts:
 
 
 def problems(facts: PrometheusFacts, name: str) -> list[str]:
-    checks = [check for check in (*targets.CHECKS, *boards.CHECKS) if check.name == name]
+    checks = [
+        check
+        for check in (targets.REACHABLE, *targets.CHECKS, *boards.CHECKS)
+        if check.name == name
+    ]
     return [finding.problem for check in checks for finding in check.find(facts)]
 
 
