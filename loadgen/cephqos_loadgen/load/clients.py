@@ -1,11 +1,12 @@
 """Client processes of a phase: started together, followed while they run, ended together."""
 
 import asyncio
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from cephqos_loadgen import processes
 from cephqos_loadgen.engines.fio_output import (
@@ -20,6 +21,7 @@ from cephqos_loadgen.engines.fio_output import (
 )
 from cephqos_loadgen.live.state import SHORTEST_SECONDS
 from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.intervals import JobIntervals, Stretch
 from cephqos_loadgen.load.kind import End
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.record.child import Child, ChildFailed
@@ -30,8 +32,8 @@ from cephqos_loadgen.results.rates import DoneSoFar, over_common_time
 
 # A client that was given a duration gets this much more: to connect, to drain what is in flight.
 _GRACE = 30.0
-# fio's status when a signal ended it.
-_FIO_INTERRUPTED = 128
+# The status of a client that our interrupt ended: fio's own, and a shell's for SIGINT.
+_INTERRUPTED = (128, 128 + signal.SIGINT)
 _COMMAND_SECONDS = 60.0
 # A client counts its own time: one that was given a time ran for less than it only if it ended.
 _EARLY_SECONDS = 1.0
@@ -57,19 +59,6 @@ class RunTools:
 # -- following -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """An interval of a job that is not written yet: a very short one may follow."""
-
-    before: JobStatus | None
-    job: JobStatus
-    end: float
-
-    @property
-    def seconds(self) -> float:
-        return self.job.runtime - (self.before.runtime if self.before else 0.0)
-
-
 class Follower:
     """Takes one client's output as it comes: for the live figures, the archive, and the result.
 
@@ -82,7 +71,7 @@ class Follower:
         self.last: ClientStatus | None = None
         self.points: dict[str, list[DoneSoFar]] = {}
         self._starts: dict[str, float] = {}
-        self._held: dict[str, _Held] = {}
+        self._intervals: dict[str, JobIntervals] = {}
         context.live.start_client(phase, client, engine)
 
     def __call__(self, data: bytes) -> None:
@@ -96,7 +85,7 @@ class Follower:
         self.last = status
         live = self._context.live
         live.status(self._phase, self.client, status)
-        # Intervals end when fio gets round to it; one that is very short says nothing.
+        # JobIntervals end when fio gets round to it; one that is very short says nothing.
         if live.clients[self._phase, self.client].seconds >= SHORTEST_SECONDS:
             rates = self._context.rates.setdefault(self._phase, [])
             rates.append((status.time, live.iops(self._phase)))
@@ -112,32 +101,21 @@ class Follower:
         if not points:
             points.append(DoneSoFar(start, {}, {}))
         points.append(job.done_so_far(start))
-        held = self._held.get(name)
-        if held and before is not None:
-            more = job.runtime - held.job.runtime
-            if more < SHORTEST_SECONDS:
-                self._held[name] = _Held(held.before, job, held.end + more)
-                return
-            if held.seconds < SHORTEST_SECONDS:  # its start
-                self._held[name] = _Held(held.before, job, time)
-                return
-        self._write(name)
-        self._held[name] = _Held(before, job, time)
+        self._write(name, self._intervals.setdefault(name, JobIntervals()).add(job, before, time))
 
     def flush(self) -> None:
         """Write what is held back, at the end of the client."""
-        for name in list(self._held):
-            self._write(name)
+        for name, intervals in self._intervals.items():
+            self._write(name, intervals.rest())
 
-    def _write(self, name: str) -> None:
-        held = self._held.pop(name, None)
-        if held is None:
+    def _write(self, name: str, stretch: Stretch | None) -> None:
+        if stretch is None:
             return
-        before, job = held.before, held.job
+        before, job = stretch.before, stretch.job
         parts = {
             d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
         }
-        seconds = max(0.001, held.seconds)
+        seconds = max(0.001, stretch.seconds)
         # A direction that has begun stays: a second in which nothing completed is a second too.
         read, write = (
             figures_over(parts[d], seconds) if job.totals[d].ios else None for d in DIRECTIONS
@@ -145,7 +123,7 @@ class Follower:
         if job.runtime <= 0 and read is None and write is None:
             return  # it has not begun
         interval = Interval(
-            end_unix_seconds=held.end,
+            end_unix_seconds=stretch.end,
             seconds=round(seconds, 3),
             phase=self._phase,
             client=self.client,
@@ -226,11 +204,14 @@ class ClientProcess:
     follower: Follower
 
 
+# How the clients of a phase came to their end.
+Ended = Literal["by themselves", "interrupted"]
+
+
 async def run_clients(
     context: Context, phase: str, clients: Sequence[ClientProcess], seconds: float, end: End | None
-) -> bool:
-    """All of them, to their own end or to what `end` says: whether it was that. One that fails ends
-    the phase."""
+) -> Ended:
+    """All of them, until they end by themselves or `end` returns. One that fails ends the phase."""
     try:
         async with AsyncExitStack() as stack:
             running: list[Child] = []
@@ -244,9 +225,8 @@ async def run_clients(
             client.follower.flush()
 
 
-async def _until_done(running: list[Child], within: float, end: End | None) -> bool:
-    """Wait for all; when `end` comes first, interrupt them: whether it did. One that fails ends the
-    phase."""
+async def _until_done(running: list[Child], within: float, end: End | None) -> Ended:
+    """Wait for all; when `end` returns first, interrupt them."""
     waits = [asyncio.create_task(child.wait(within)) for child in running]
     ending = asyncio.ensure_future(end()) if end else None
     try:
@@ -258,14 +238,14 @@ async def _until_done(running: list[Child], within: float, end: End | None) -> b
             _check(running)
             if ending is not None and ending.done():
                 break
-        told = ending is not None and ending.done()
-        if told:
+        ended: Ended = "interrupted" if ending and ending.done() else "by themselves"
+        if ended == "interrupted":
             for task in waits:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
             await asyncio.gather(*(child.interrupt() for child in running if child.running))
         _check(running)
-        return told
+        return ended
     finally:
         for task in (*waits, *([ending] if ending else [])):
             task.cancel()
@@ -277,7 +257,7 @@ def _check(running: list[Child]) -> None:
         status = child.record().status
         if status is None or status == 0:
             continue
-        if child.interrupted and status in (_FIO_INTERRUPTED, 130):
+        if child.interrupted and status in _INTERRUPTED:
             continue
         how = processes.how_it_ended(status)
         raise ChildFailed(f"{child.launch.name} {how}: {child.said}".removesuffix(": "))

@@ -371,9 +371,9 @@ class Fio(PhaseKind):
             apart = self.sweep or self.search or self._ramp
             figures = host_figures.of_step(context, phase, depth, self._ramp)
             async with figures if apart else nullcontext():
-                told = await run_clients(context, phase, processes, seconds + self._ramp, end)
+                ended = await run_clients(context, phase, processes, seconds + self._ramp, end)
         check_results(followers)
-        timed = not (told or self.passes or self.ends_by_itself)
+        timed = ended != "interrupted" and not (self.passes or self.ends_by_itself)
         asked = float(whole_seconds(seconds)) if timed else None
         step = step_of(followers, depth, started, asked)
         steady = became_steady(followers) if self.ends_by_itself else None

@@ -20,6 +20,7 @@ from cephqos_loadgen.load.clients import Follower, step_of
 from cephqos_loadgen.load.context import Hands, Marks
 from cephqos_loadgen.load.curves import Search, search
 from cephqos_loadgen.load.followers import FioFollower
+from cephqos_loadgen.load.intervals import JobIntervals
 from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait
@@ -249,6 +250,18 @@ def test_a_second_in_which_nothing_completed_is_recorded_too(tmp_path: Path) -> 
     assert {line["write"] for line in lines} == {None}
     found = read_intervals(lines)
     assert found.rate(found.of("load")) == pytest.approx(30.0)
+
+
+def test_a_very_short_interval_joins_the_one_before_it_and_a_first_one_the_next() -> None:
+    intervals, before, found = JobIntervals(), None, []
+    for runtime in (0.1, 1.0, 2.0, 2.1, 3.1):
+        found.append(intervals.add(job(0, runtime), before, 1000 + runtime))
+        before = job(0, runtime)
+    found.append(intervals.add(job(0, 0.2), None, 1004.0))  # it counts anew
+    found.append(intervals.rest())
+    assert intervals.rest() is None
+    stretches = [(stretch.end, round(stretch.seconds, 3)) for stretch in found if stretch]
+    assert stretches == [(1001.0, 1.0), (1002.1, 1.1), (1003.1, 1.0), (1004.0, 0.2)]
 
 
 def test_the_bytes_that_fio_counts_at_the_very_end_are_in_its_last_second(tmp_path: Path) -> None:
