@@ -8,26 +8,38 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
 
-# Without replica writes the class would have had its effective reservation. A class that waits for
-# another OSD is left out: it would still wait.
-_FULL: Final = f"""
-label_replace(
-  {PerClass.HAS_DEMAND}
-    and on ({OSD_CLASS}) (
-      (
+# A class with demand and no shortfall lacks nothing of its reservation.
+_LACKS: Final = f"""
         {PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
         or {PerClass.HAS_DEMAND} * 0
+"""
+# Without replica writes the class would have had its effective reservation.
+_REPLICA_WRITES_EXPLAIN_IT: Final = f"""
+      (
+        {_LACKS.strip()}
       )
       <= on ({OSD}) group_left () sum by ({OSD})
         ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
-    )
-    and on ({OSD}) (
+"""
+_MANY: Final = f"""
       sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
       > @immediate_share@ * {PerOsd.DELIVERED_OPS}
+"""
+_FULL: Final = f"{PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS}"
+_HOST_TAKES_CPU: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@])'
+# A class that waits for another OSD is left out: it would still wait.
+_SEEN: Final = f"""
+label_replace(
+  {PerClass.HAS_DEMAND}
+    and on ({OSD_CLASS}) (
+      {_REPLICA_WRITES_EXPLAIN_IT.strip()}
     )
-    and on ({OSD}) ({PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS})
+    and on ({OSD}) (
+      {_MANY.strip()}
+    )
+    and on ({OSD}) ({_FULL})
     unless on ({OSD_CLASS}) {PerClass.AWAY}
-    unless on ({OSD}) max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@]),
+    unless on ({OSD}) {_HOST_TAKES_CPU},
   "by", "{IMMEDIATE}", "", ""
 )
 """
@@ -40,5 +52,5 @@ REPLICA_WRITES: Final = CauseEvidence(
     " clients do not wait elsewhere, and no other programs take the host's CPUs",
     blind="never given under WPQ, which has no capacity; pushes of recovery are immediate too in"
     " the early model",
-    expr=ranked(_FULL, causes.REPLICA_WRITES.rank),
+    expr=ranked(_SEEN, causes.REPLICA_WRITES.rank),
 )

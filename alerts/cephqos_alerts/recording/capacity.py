@@ -24,25 +24,33 @@ def _of_device(counter: str, window: str) -> str:
     return f"max by ({OSD}) (sum by ({OSD}, instance, device) ({rate}))"
 
 
-# The shares of the time in which the device, commits, reads and the busiest thread are at work. The
-# sum contains the bottleneck, whichever it is. A limit of a cgroup delays requests before the
-# device counts them. BlueStore's own waits show that.
+# How busy the OSD is: the mean number of requests in its device, plus the shares of the time of
+# commits, reads and the busiest thread. The sum contains the bottleneck, whichever it is. It is
+# high on purpose, and above 1 on a device that serves several requests at once: so a capacity is
+# called too low only where there is room for certain. A limit of a cgroup delays requests before
+# the device counts them. BlueStore's own waits show that.
 _BUSY: Final = f"""
               {_of_device(DisksSeries.WEIGHTED_SECONDS, "rate")}
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
               + on ({OSD}) {PerOsd.THREAD_CEILING}
 """
+_BACKFILL_WITHOUT_SCRUB: Final = f"""
+                    {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
+                    unless on ({OSD}) {ScrubSeries.SLOTS} > 0
+"""
 # mClock charges far more for scrub, trimming and the removal of pools than they use. So their limit
 # leaves the device idle at any capacity. For backfill it charges what it uses.
+_CHARGED_TOO_MUCH: Final = f"""
+                  {PerClass.AT_LIMIT}{{class="{BEST_EFFORT}"}}
+                  unless on ({OSD}) (
+                    {_BACKFILL_WITHOUT_SCRUB.strip()}
+                  )
+"""
 _AT_LIMIT: Final = f"""
                 {PerClass.AT_LIMIT}
                 unless on ({OSD_CLASS}) (
-                  {PerClass.AT_LIMIT}{{class="{BEST_EFFORT}"}}
-                  unless on ({OSD}) (
-                    {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
-                    unless on ({OSD}) {ScrubSeries.SLOTS} > 0
-                  )
+                  {_CHARGED_TOO_MUCH.strip()}
                 )
 """
 

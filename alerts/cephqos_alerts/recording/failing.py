@@ -72,6 +72,29 @@ _ELSEWHERE: Final = (
     f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}'
 )
 
+# In what follows, `and` and `unless` bind before `or`, from left to right.
+_COLLAPSED_AND_SLOW: Final = f"""
+          {PerOsd.COLLAPSED}
+          unless on ({OSD}) {PerOsd.DISK_AT_WORK}
+          unless on ({OSD}) ({_ELSEWHERE})
+          and on ({OSD}) (
+            {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
+            or {PerOsdPlace.DEVICE_SECONDS} > @device_latency_hdd@
+            or on ({OSD}) {_BEYOND_ITS_OWN}
+          )
+"""
+_EXPLAINED: Final = f"""
+              ({PerOsd.BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
+              unless on ({OSD}) ({_FAR_TOO_LONG})
+"""
+_FAR_ABOVE_PEERS: Final = f"""
+            {PerOsdPlace.DEVICE_SECONDS}
+            > on (cluster, media, at) group_left () (@device_peers@ * {PerMedia.DEVICE_SECONDS})
+            unless on ({OSD}) (
+              {_EXPLAINED.strip()}
+            )
+"""
+
 _FAILING: Final = (
     RecordedSeries(
         record=PerOsd.COLLAPSED,
@@ -109,30 +132,27 @@ _FAILING: Final = (
     *(_long_device_seconds(place) for place in DEVICE_PLACES),
     RecordedSeries(
         record=PerOsd.DEVICE_FAILING,
+        comment="""
+        The store stands still; or the OSD does far less than its best while its device is slow; or
+        the device takes far longer than those of its peers, and neither more work nor another kind
+        of flash explains it.
+        """,
         expr=f"""
         {PerOsd.STORE_STALLED}
         or on ({OSD}) 0 * max by ({OSD}) (
-          {PerOsd.COLLAPSED}
-          unless on ({OSD}) {PerOsd.DISK_AT_WORK}
-          unless on ({OSD}) ({_ELSEWHERE})
-          and on ({OSD}) (
-            {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
-            or {PerOsdPlace.DEVICE_SECONDS} > @device_latency_hdd@
-            or on ({OSD}) {_BEYOND_ITS_OWN}
-          )
+          {_COLLAPSED_AND_SLOW.strip()}
           or on ({OSD}) (
-            {PerOsdPlace.DEVICE_SECONDS}
-            > on (cluster, media, at) group_left () (@device_peers@ * {PerMedia.DEVICE_SECONDS})
-            unless on ({OSD}) (
-              ({PerOsd.BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
-              unless on ({OSD}) ({_FAR_TOO_LONG})
-            )
+            {_FAR_ABOVE_PEERS.strip()}
           )
         ) + 1
         """,
     ),
     RecordedSeries(
         record=PerOsd.CPU_SHORT,
+        comment="""
+        The busiest thread can do no more, or several threads wait for a CPU, or something outside
+        of the OSD takes its CPU.
+        """,
         expr=f"""
         0 * (
           {PerOsd.THREAD_CEILING} > @thread_ceiling@

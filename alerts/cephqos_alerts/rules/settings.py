@@ -35,61 +35,84 @@ WINDOWS: Final[Mapping[str, float]] = {
 class Thresholds(Bounds):
     """Where a figure becomes a finding, besides the judge's. Reasons: docs/internals/rules.md."""
 
-    steady: float = 0.33  # of those in every sample are there between samples too, on average
-    idle: float = 0.5  # delivered below this share of the capacity
-    immediate_share: float = 0.3  # of what is delivered
-    full: float = 0.67  # delivered above this share of the capacity fills the OSD: 1 / overstated
-    other_class: float = 0.1  # of what is delivered
-    other_class_size: float = 0.5  # of the shortfall that the excess of another class explains
-    few_shards: float = 0.25  # of the shards, at most, have work of one class
-    overstated: float = 1.5  # capacity above this multiple of what was ever delivered
-    understated: float = 1.5  # delivered above this multiple of the capacity, in every sample
-    device_latency_ssd: float = 0.04  # seconds
-    device_latency_hdd: float = 0.15
-    device_history: float = 5  # times its own median of a day
-    device_peers: float = 5  # times the median of the OSDs on the same media
-    flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
-    recovers: float = 0.1  # normalised ops per second: recovery makes progress, however slowly
-    recovery_slow: float = 20  # times the median of replica writes: recovery explains no more
-    serves_more_slow: float = 6  # the same: who serves more clients than its peers explains no more
-    busier: float = 1.5  # times the median of what peers deliver: then it is slow for being busy
-    far_too_long: float = 6  # times device_latency: no work that is done beside explains it
-    disk_requests: float = 60  # per second: as many as a healthy disk serves while it seeks
-    disk_most_requests: float = 1000  # per second: no disk serves more at its best
-    other_kind: float = 0.5  # of the median capacity on the same media
-    device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
-    collapsed: float = 0.4  # of the most that was delivered in a day
-    thread_ceiling: float = 0.95
-    cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU
-    throttled: float = 0.2  # of the periods of a CPU limit, in which it was used up
-    memory_pressure: float = 0.2  # of the time a thread waits for memory
-    at_io_limit: float = 0.9  # of it: requests come in bursts, so it is never reached exactly
-    host_full: float = 0.9  # of the CPUs of a host, used or stolen
-    taken: float = 0.5  # of the CPUs of a host, by other programs than its OSDs
-    stolen: float = 0.2  # of the CPUs of a host, by other virtual machines
-    starved: float = 3  # times as long as an OSD's threads run, they wait for a CPU
-    waits_for_cpu: float = 0.5  # of the time of commits or reads that their threads wait for a CPU
-    own_store: float = 0.3  # of a client write: below, the time is spent elsewhere
-    partly_own_store: float = 0.42  # the same, where an OSD is seen to hold up others
-    left_queue: float = 0.2  # of a client write is spent outside of the queue; below, all is queue
-    replica_slow: float = 4  # times the median of replica writes on the same media
-    replica_share: float = 3  # times the median of replica writes under way
-    short_of_cpu: float = 2  # times the medians of both, where threads wait for a CPU so much more
-    busy_cpu: float = 1.2  # times the median of what peers use: then it is not CPU that it lacks
-    large_ops: float = 2  # normalised operations in one: above, bytes are what it costs
-    large_requests: float = 32768  # bytes of a device's request: above, bytes are what runs out
-    lasting: float = 0.5  # of the samples of a hold
-    cluster_share: float = 0.5  # of the OSDs
-    cluster_osds: float = 4
-    held_up: float = 0.5  # of the client operations in progress, on OSDs with demand
-    coverage: float = 0.8  # of the samples that a window should hold
-    repeated: float = 900  # seconds of an hour in which a reservation was violated
-    restarts: float = 3  # of what is scraped in an hour
-    scrape_seconds: float = 8  # of a deadline of 10
-    series_per_osd: float = 750  # 20.2 with a DB device shows 728 with nothing switched on
-    series_of_exporter: float = 500  # of host and cluster; a cluster of five pools shows 230
-    recovery_eta: float = 86400  # seconds
-    scrub_growth: float = 1  # PGs more than a day ago
+    # Demand.
+    steady: float = 0.33  # mean in progress / lowest of the samples; below, only bursts
+    own_store: float = 0.3  # own store / time of a client write; below, it waits for another OSD
+    partly_own_store: float = 0.42  # the same; below, it waits for an OSD that delays others
+    left_queue: float = 0.2  # time of a client write outside the queue; below, nothing is judged
+
+    # Cause limit: a class is at its limit while the OSD has room.
+    idle: float = 0.5  # delivered / capacity; below, the OSD has room
+
+    # Cause replica_writes.
+    immediate_share: float = 0.3  # replica writes / delivered; above, they fill the OSD
+    full: float = 0.67  # delivered / capacity; above, the OSD is full: 1 / overstated
+
+    # Cause other_class.
+    other_class: float = 0.1  # excess of a class / delivered; above, it takes much
+    other_class_size: float = 0.5  # excess / shortfall of the others; above, it explains that
+
+    # Cause one_shard.
+    few_shards: float = 0.25  # shards with work of a class / all; up to this, one object is hot
+
+    # Cause capacity.
+    overstated: float = 1.5  # capacity / most ever delivered; above, it is too high
+    understated: float = 1.5  # delivered in every sample / capacity; above, it is too low
+    large_ops: float = 2  # normalised ops / client op; above, bandwidth is the bottleneck
+    large_requests: float = 32768  # bytes per request of a device; above, the same
+
+    # Cause device.
+    collapsed: float = 0.4  # done / most of a day; below, the OSD does far less than it can
+    device_latency_ssd: float = 0.04  # of a commit, read or request; above, it failed
+    device_latency_hdd: float = 0.15  # the same
+    device_history: float = 5  # its time / its own median of a day; above, the same
+    device_peers: float = 5  # its time / median of peers; above, its device has failed
+    device_floor: float = 0.005  # seconds; below, a time is short, whatever it is a multiple of
+    far_too_long: float = 6  # its time / device_latency; above, no other work explains it
+    disk_requests: float = 60  # per second; from here on, a disk does its work and has not failed
+    disk_most_requests: float = 1000  # most per second of a day; below, it is a disk and no flash
+    other_kind: float = 0.5  # capacity / median of peers; below, it is another kind of flash
+    busier: float = 1.5  # delivered / median of peers; above, an OSD is slow for being busy
+
+    # Cause other_osd: an OSD that delays the writes of others.
+    replica_slow: float = 4  # time of a replica write / median of peers; above, it may delay them
+    replica_share: float = 3  # replica writes under way / median of peers; above both, it does
+    short_of_cpu: float = 2  # in place of both, and waits for a CPU / median: of threads that wait
+    busy_cpu: float = 1.2  # used CPU / median of peers; above, the OSD is busy and lacks no CPU
+    serves_more_slow: float = 6  # as replica_slow; above, more clients than peers explain no more
+    flood: float = 0.1  # recovery / delivered; above, an OSD may be slow because it recovers
+    recovers: float = 0.1  # normalised ops/s of recovery; above, it makes progress
+    recovery_slow: float = 20  # as replica_slow; above, recovery explains no more
+
+    # Cause cpu.
+    thread_ceiling: float = 0.95  # busiest thread / one CPU; above, it can do no more
+    cpu_waiting: float = 2  # threads of an OSD that wait for a CPU; above, it lacks CPU
+    waits_for_cpu: float = 0.5  # CPU wait / time of commits or reads; above, no fault of the device
+    throttled: float = 0.2  # periods in which a CPU limit was used up / all; above, it holds back
+    memory_pressure: float = 0.2  # time in which a thread waits for memory; above, the same
+    at_io_limit: float = 0.9  # done / I/O limit; above, the same: requests come in bursts
+    host_full: float = 0.9  # used or stolen / CPUs of a host; above, the host is full
+    taken: float = 0.5  # by programs that are no OSD / CPUs of a host; above, they take its CPUs
+    stolen: float = 0.2  # by other virtual machines / CPUs of a host; above, they do
+    starved: float = 3  # waits for a CPU / CPU used, of an OSD; above, others take its CPUs
+
+    # How long and how many, before an alert fires.
+    lasting: float = 0.5  # samples of a hold in which it is so; from here on, it goes on
+    repeated: float = 900  # seconds of an hour with a reservation violated; above, an alert
+    cluster_share: float = 0.5  # OSDs concerned / all; from here on, it is the whole cluster
+    cluster_osds: float = 4  # OSDs, at least, for that
+    held_up: float = 0.5  # client ops in progress on OSDs with demand / all; above, clients wait
+
+    # The observer.
+    coverage: float = 0.8  # samples that are there / expected in a window; below, nothing is said
+    restarts: float = 3  # of what is scraped, in an hour; above, an alert
+    scrape_seconds: float = 8  # of a scrape whose deadline is 10; above, an alert
+    series_per_osd: float = 750  # above, an alert; 20.2 with a DB device shows 728 by default
+    series_of_exporter: float = 500  # of host and cluster, besides; five pools show 230
+
+    # Background work.
+    recovery_eta: float = 86400  # seconds that recovery still takes; above, an alert
+    scrub_growth: float = 1  # PGs overdue, more than a day ago; from here on, an alert
 
 
 @dataclass(frozen=True, kw_only=True)
