@@ -30,6 +30,24 @@ def _restarting(every: int, count: int, then: str) -> Series:
     )
 
 
+# One OSD of four is not scraped any more, and the others would miss the cluster's target.
+_HALF: Final = State(client=700, in_progress=(20,), waiting=5, store=20)
+_NOT_ALL_SCRAPED: Final = merged(
+    *osds(3, ((28, _HALF),), **TARGET_OSDS),
+    replace(
+        osd((8, _HALF), (20, replace(_HALF, scrape=False)), **TARGET_OSDS),
+        id=3,
+    ),
+    flat(
+        "cephqos_qos_cluster_target_reservation_normalised_ops_per_second",
+        2600,
+        cluster=CLUSTER,
+        class_="client",
+        instance="host1",
+    ),
+)
+
+
 CASES = [
     RuleCase(
         name="scrapes every 60 s are too few for rules made for 15 s",
@@ -114,22 +132,21 @@ CASES = [
     RuleCase(
         name="a target for the cluster is not judged while the OSDs of a host are not scraped",
         alert="CephQosPolicyTargetViolated",
+        series=_NOT_ALL_SCRAPED,
+        moments=(silent(15), silent(27)),
+    ),
+    RuleCase(
+        name="monitors and managers that are scraped make up for no OSD that is not",
+        alert="CephQosPolicyTargetViolated",
         series=merged(
-            *osds(
-                3,
-                ((28, _HALF := State(client=700, in_progress=(20,), waiting=5, store=20)),),
-                **TARGET_OSDS,
+            _NOT_ALL_SCRAPED,
+            *(
+                flat("cephqos_daemon_up", 1, reason="", ceph_daemon=name, job="cephqos", **_HOST)
+                for name in ("mon.a", "mgr.a")
             ),
-            replace(
-                osd((8, _HALF), (20, replace(_HALF, scrape=False)), **TARGET_OSDS),
-                id=3,
-            ),
-            flat(
-                "cephqos_qos_cluster_target_reservation_normalised_ops_per_second",
-                2600,
-                cluster=CLUSTER,
-                class_="client",
-                instance="host1",
+            *(
+                flat("cephqos_cluster_osd_up", 1, ceph_daemon=f"osd.{i}", cluster=CLUSTER)
+                for i in range(4)
             ),
         ),
         moments=(silent(15), silent(27)),

@@ -49,7 +49,10 @@ ROLLUPS: Final = RuleGroup(
         ),
         RecordedSeries(
             record=PerCluster.OSDS,
-            expr=f"count by (cluster) (max by ({OSD}) ({DaemonSeries.UP}))",
+            comment="Of OSDs only: an exporter may read monitors and managers too.",
+            expr=f"""
+            count by (cluster) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}))
+            """,
         ),
     ),
 )

@@ -117,7 +117,8 @@ PRESSURE: Final = PanelQuery(
     "{{ceph_daemon}} {{resource}}",
 )
 # Hosts have no label of a cluster: those with an OSD of it.
-_ITS_HOSTS: Final = f"and on (instance) group by (instance) ({DaemonSeries.UP}{{{DETAIL}}})"
+_ITS_OSDS: Final = f'{DaemonSeries.UP}{{{DETAIL}, ceph_daemon=~"osd.*"}}'
+_ITS_HOSTS: Final = f"and on (instance) group by (instance) ({_ITS_OSDS})"
 HOSTS: Final = PanelQuery(
     f"""
     sum by (instance) (rate({HostSeries.CPU_SECONDS}[$__rate_interval]))

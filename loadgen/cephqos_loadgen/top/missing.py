@@ -83,7 +83,7 @@ def _rates(samples: TopSamples) -> Iterator[Missing]:
 
 def _parts(samples: TopSamples) -> Iterator[Missing]:
     """Series that every exporter of this version has for every OSD."""
-    if not any(samples.of("up").values()):
+    if not any(value for key, value in samples.of("up").items() if key[1].startswith("osd.")):
         return
     for part in _PARTS:
         figure = FIGURES[part.figure]

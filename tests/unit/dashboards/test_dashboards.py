@@ -330,3 +330,10 @@ def test_colours_and_texts_change_where_rules_do() -> None:
         ("Series", f"{rules.series_of_exporter:g} for host"),
     ):
         assert figure in reads[title], title
+
+
+def test_hosts_of_a_cluster_are_those_with_an_osd_and_not_with_a_monitor_only() -> None:
+    text = (Path(cli.__file__).parent / "generated" / "cephqos-cpu.json").read_text()
+    chosen = re.findall(r"group by \(instance\) \(cephqos_daemon_up\{(.*?)\}\)", text)
+    assert chosen
+    assert all("ceph_daemon=~" in selector for selector in chosen)

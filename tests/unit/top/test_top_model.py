@@ -188,6 +188,13 @@ def test_what_is_missing_is_said_with_its_reason(samples: TopSamples, expected: 
     assert re.search(expected, reasons(samples))
 
 
+def test_a_monitor_that_answers_makes_no_exporter_too_old_for_osds_that_do_not() -> None:
+    samples = example(
+        up={(FSID, "mon.a", ""): 1.0, (FSID, "osd.0", "timeout"): 0.0}, scheduler={}, latency={}
+    )
+    assert "too old" not in reasons(samples)
+
+
 def test_a_prometheus_that_has_just_begun_to_scrape_is_not_said_to_lack_anything() -> None:
     young = replace(without("attained", "latency", "threads", rules=False), with_rates=False)
     assert [(part.what, part.why) for part in model(young).missing] == [
