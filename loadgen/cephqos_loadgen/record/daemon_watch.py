@@ -36,8 +36,8 @@ class DaemonWatch:
                 if up:
                     self._came(name, now, least)
                 elif reason in _ENDED:
-                    self._answered.pop(name, None)
-                    self._silent.pop(name, None)
+                    self._came(name, now, least)  # it may have hung before it died
+                    del self._answered[name]
                 else:
                     self._answered.setdefault(name, now)
                     self._silent[name] = reason

@@ -168,6 +168,21 @@ def test_an_osd_that_does_not_answer_its_exporter_leaves_a_gap_and_one_that_ende
     ]
 
 
+def test_an_osd_that_hangs_and_then_dies_keeps_its_gap(
+    events: list[tuple[str, dict[str, Any]]],
+) -> None:
+    watch = DaemonWatch(noting(events))
+    watch.look(daemons(osd_0="up"), 0.0, 2.5)
+    for second in range(1, 7):
+        watch.look(daemons(osd_0="timeout"), second, 2.5)
+    for second in range(7, 10):
+        watch.look(daemons(osd_0="refused"), second, 2.5)
+    watch.look(daemons(osd_0="up"), 10.0, 2.5)
+    watch.finish(20.0, 2.5)
+    assert watch.gaps == {"osd.0": [Gap(0.0, 7.0, "timeout")]}
+    assert [details["source"] for _, details in events] == ["osd.0"]
+
+
 @pytest.mark.usefixtures("fast")
 async def test_what_an_exporter_says_of_an_osd_is_in_the_summary(
     tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
