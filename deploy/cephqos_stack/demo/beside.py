@@ -75,8 +75,9 @@ async def _beside(name: str, work: Callable[[Beside], Awaitable[None]]) -> Async
         yield beside
     finally:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
 
 
 @contextlib.asynccontextmanager

@@ -79,5 +79,6 @@ async def running_load(
         finally:
             await end(process)
             reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reading
+            await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.result()

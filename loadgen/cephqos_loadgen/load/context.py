@@ -1,7 +1,6 @@
 """What the phases of one repeat share."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -107,11 +106,14 @@ class Context:
 
 @asynccontextmanager
 async def beside(*work: asyncio.Task[None]) -> AsyncIterator[None]:
-    """Tasks that run during the block and are ended with it."""
+    """Tasks that run during the block and are ended with it. One that failed fails the block."""
     try:
         yield
     finally:
         for task in work:
             task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*work, return_exceptions=True)
+        if work:
+            await asyncio.wait(work)
+    for task in work:
+        if not task.cancelled():
+            task.result()

@@ -44,3 +44,25 @@ async def test_the_progress_of_a_build_is_the_state_and_its_failure_ends_nothing
         going_on.set()
         await asyncio.wait_for(logs.ready.wait(), 5)
         assert logs.state == "none: Go not found"
+
+
+async def test_who_is_cancelled_while_the_work_ends_is_cancelled() -> None:
+    ending, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow_to_end(_: beside.Beside) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await go_on.wait()
+
+    async def block() -> None:
+        async with beside._beside("logs", slow_to_end):
+            await asyncio.sleep(0)
+
+    outer = asyncio.create_task(block())
+    await ending.wait()
+    outer.cancel()
+    await asyncio.wait([outer])
+    assert outer.cancelled()
+    go_on.set()
