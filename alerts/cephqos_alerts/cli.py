@@ -20,11 +20,23 @@ from cephqos_base.urls import refuse_login
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
-_ALERTS: Final = Path(__file__).parents[1]
-# What is committed, if the command runs from a checkout.
-_CHECKOUT: Final = _ALERTS if (_ALERTS / "rules").is_dir() else None
+_NAME: Final = 'name = "cephqos"'
 # They become links: a host without http:// would not open, and another scheme may run code.
 _LINK: Final = re.compile(r"https?://[^/\s]\S*|[\w.-]*/[^:\s]*")
+
+
+def _checkout(alerts: Path) -> Path | None:
+    """What is committed, if the command runs from a checkout. Beside a wheel anything may lie, a
+    package named `rules` too."""
+    project = alerts.parent / "pyproject.toml"
+    try:
+        ours = _NAME in project.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return alerts if ours and (alerts / "rules").is_dir() else None
+
+
+_CHECKOUT: Final = _checkout(Path(__file__).parents[1])
 
 
 class RulesOutOfDate(CephqosError):

@@ -201,6 +201,18 @@ def test_a_configuration_with_secrets_is_as_readable_as_the_file_they_came_from(
     assert not [file for file in tmp_path.rglob("*") if file.name.startswith((".", "tmp"))]
 
 
+def test_a_folder_named_rules_beside_the_package_makes_no_checkout(tmp_path: Path) -> None:
+    """As where another package of that name is installed."""
+    (tmp_path / "alerts/rules").mkdir(parents=True)
+    assert cli._checkout(tmp_path / "alerts") is None
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "another"\n')
+    assert cli._checkout(tmp_path / "alerts") is None
+    project.write_text('[project]\nname = "cephqos"\n')
+    assert cli._checkout(tmp_path / "alerts") == tmp_path / "alerts"
+    assert cli._checkout(ROOT / "alerts") == ROOT / "alerts"
+
+
 def test_outside_of_a_checkout_a_directory_has_to_be_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
