@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.alerts.known import BY
+from cephqos_alerts.alerts.known import BY, if_by, if_found
 from cephqos_alerts.recording.limited import CPU_LIMIT, IO_LIMIT, MEMORY_LIMIT, OF_HOST, OTHER_VMS
 from cephqos_alerts.rules.rule import NOW, Alert, FirstCommand
 from cephqos_alerts.rules.text import counted
@@ -11,16 +11,15 @@ from cephqos_base.recorded import PerClass, PerHost, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, CgroupSeries, HostSeries
 
 
-def _limit(by: str, what: str, series: str, text: str) -> str:
-    """A sentence if the label `by` names the limit; its size is left out where it is not known."""
-    selector = 'cluster=\\"%s\\",ceph_daemon=\\"%s\\"'
-    of_it = f'printf "{series}{{{selector}}}" $labels.cluster $labels.ceph_daemon | query'
-    return (
-        f'{{{{ if eq $labels.by "{by}" }}}}{{{{ $labels.ceph_daemon }}}} is limited by its'
-        f" container's {what} limit"
-        f"{{{{ with {of_it} }}}}{{{{ with . | first }}}} of {text}{{{{ end }}}}{{{{ end }}}}. "
-        "{{ end }}"
-    )
+def _limit(by: str, what: str, series: str, size: str) -> str:
+    """A sentence if the label `by` names the limit; its size is left out where it is not known.
+
+    As rendered: osd.3 is limited by its container's CPU limit of 2 CPUs.
+    """
+    found = f"{{{{ with . | first }}}} of {size}{{{{ end }}}}"
+    size_of_it = if_found(f"{series}SELECTOR", ("cluster", "ceph_daemon"), found)
+    limited = f"{{{{ $labels.ceph_daemon }}}} is limited by its container's {what} limit"
+    return if_by(by, f"{limited}{size_of_it}. ")
 
 
 # The first sentence of an alert on an OSD.
@@ -39,18 +38,19 @@ LIMITED_BY: Final = "".join(
     )
 )
 
-_OTHERS: Final = (
-    f'{{{{ if eq $labels.by "{OTHER_VMS}" }}}}Other virtual machines{{{{ else }}}}Other programs'
-    "{{ end }}"
+# As rendered: Other programs take 3.5 of 8 CPUs. Without figures: … take most of the CPUs.
+_OTHERS: Final = if_by(OTHER_VMS, "Other virtual machines", "Other programs")
+_TAKEN: Final = if_found(
+    f"{PerHost.CPUS_TAKEN}SELECTOR",
+    ("instance", "by"),
+    ' take {{ . | first | value | printf "%.1f" }}',
+    " take most",
 )
-_TAKEN: Final = (
-    f'{{{{ with printf "{PerHost.CPUS_TAKEN}{{instance=\\"%s\\",by=\\"%s\\"}}" $labels.instance'
-    ' $labels.by | query }} take {{ . | first | value | printf "%.1f" }}{{ else }} take most'
-    "{{ end }}"
-)
-_OF_CPUS: Final = (
-    f'{{{{ with printf "max({HostSeries.CPUS}{{instance=\\"%s\\"}})" $labels.instance | query }}}}'
-    " of {{ . | first | value }} CPUs{{ else }} of the CPUs{{ end }}"
+_OF_CPUS: Final = if_found(
+    f"max({HostSeries.CPUS}SELECTOR)",
+    ("instance",),
+    " of {{ . | first | value }} CPUs",
+    " of the CPUs",
 )
 
 HOST_CPU_TAKEN: Final = Alert(

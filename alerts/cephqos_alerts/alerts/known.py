@@ -1,18 +1,33 @@
 """Templates of what is known of an OSD and class while an alert fires; else they are empty."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass
 
 
+def if_found(expr: str, labels: Sequence[str], text: str, otherwise: str = "") -> str:
+    """One text or the other, by whether Prometheus finds anything. `SELECTOR` in the expression
+    stands for those labels of the alert, such as {cluster="CLUSTER",ceph_daemon="osd.3"}.
+    """
+    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
+    query = expr.replace("SELECTOR", f"{{{selector}}}")
+    values = " ".join(f"$labels.{label}" for label in labels)
+    instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
+    return f'{{{{ with printf "{query}" {values} | query }}}}{text}{instead}{{{{ end }}}}'
+
+
+def if_by(value: str, text: str, otherwise: str = "") -> str:
+    """One text or the other, by whether this is the alert's label `by`."""
+    instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
+    return f'{{{{ if eq $labels.by "{value}" }}}}{text}{instead}{{{{ end }}}}'
+
+
 def known(series: str, text: str, *, of_class: bool = True) -> str:
     """Text with FIGURE, a figure of the same OSD and class; nothing where it is not known."""
-    labels = ["cluster", "ceph_daemon", *(["class"] if of_class else [])]
-    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
-    arguments = " ".join(f"$labels.{label}" for label in labels)
-    told = text.replace("FIGURE", ". | first | value")
-    return f'{{{{ with printf "{series}{{{selector}}}" {arguments} | query }}}}{told}{{{{ end }}}}'
+    labels = ("cluster", "ceph_daemon", *(["class"] if of_class else []))
+    return if_found(f"{series}SELECTOR", labels, text.replace("FIGURE", ". | first | value"))
 
 
 MAIN_CAUSE: Final = (
