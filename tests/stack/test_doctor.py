@@ -142,6 +142,7 @@ def cluster(lab: RunningLab, entity: str, keyring: str) -> tuple[str, ...]:
         f"--cluster.name={entity}",
         f"--cluster.keyring={keyring}",
         f"--cluster.python={shlex.join(lab.enter_argv(['python3']))}",
+        "--try-powers",
     )
 
 

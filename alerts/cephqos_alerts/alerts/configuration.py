@@ -36,7 +36,7 @@ CAPACITY: Final = (
 
 _TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than this device"
 _CONFIGURED: Final = FirstCommand(
-    line="ceph config show {{ $labels.ceph_daemon }} | grep capacity_iops"
+    line="ceph config show-with-defaults {{ $labels.ceph_daemon }} | grep capacity_iops"
 )
 
 UNDERSTATED: Final = (
