@@ -49,7 +49,7 @@ class Thresholds(Bounds):
     full: float = 0.67  # delivered / capacity; above, the OSD is full: 1 / overstated
 
     # Cause other_class.
-    other_class: float = 0.1  # excess of a class / delivered; above, it takes much
+    other_class: float = 0.1  # excess of a class / delivered; below, it explains nothing
     other_class_size: float = 0.5  # excess / shortfall of the others; above, it explains that
 
     # Cause one_shard.
@@ -61,12 +61,12 @@ class Thresholds(Bounds):
     large_ops: float = 2  # normalised ops / client op; above, bandwidth is the bottleneck
     large_requests: float = 32768  # bytes per request of a device; above, the same
 
-    # Cause device.
+    # Cause device: it has failed if it is slow and the OSD has collapsed, or far above its peers.
     collapsed: float = 0.4  # done / most of a day; below, the OSD does far less than it can
-    device_latency_ssd: float = 0.04  # of a commit, read or request; above, it failed
+    device_latency_ssd: float = 0.04  # seconds of a commit, read or request; above, it is slow
     device_latency_hdd: float = 0.15  # the same
-    device_history: float = 5  # its time / its own median of a day; above, the same
-    device_peers: float = 5  # its time / median of peers; above, its device has failed
+    device_history: float = 5  # its time / its own median of a day; above, it is slow too
+    device_peers: float = 5  # its time / median of peers; above, it has failed
     device_floor: float = 0.005  # seconds; below, a time is short, whatever it is a multiple of
     far_too_long: float = 6  # its time / device_latency; above, no other work explains it
     disk_requests: float = 60  # per second; from here on, a disk does its work and has not failed
@@ -101,7 +101,7 @@ class Thresholds(Bounds):
     repeated: float = 900  # seconds of an hour with a reservation violated; above, an alert
     cluster_share: float = 0.5  # OSDs concerned / all; from here on, it is the whole cluster
     cluster_osds: float = 4  # OSDs, at least, for that
-    held_up: float = 0.5  # client ops in progress on OSDs with demand / all; above, clients wait
+    held_up: float = 0.5  # client ops on OSDs with demand / all; above, the cluster has demand
 
     # The observer.
     coverage: float = 0.8  # samples that are there / expected in a window; below, nothing is said
