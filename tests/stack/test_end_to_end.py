@@ -174,7 +174,7 @@ async def test_a_small_limit_is_named_while_the_device_idles_and_the_slo_burns(
         held = await afresh.received(begin, alertname="CephQosAtLimitWhileIdle")
         burn = await afresh.received(begin, alertname="CephQosLatencySloBurn")
         # The budget of so short a past may burn before any cause has lasted.
-        text = "Likely cause of client waits, on most OSDs: limit."
+        text = "Likely cause: limit, on most OSDs whose clients wait."
         await until(lambda: _says(afresh, "CephQosLatencySloBurn", text), text, 30)
         await load
     finally:
