@@ -5,6 +5,7 @@ from typing import Final
 
 from cephqos_base.causes import CAUSES, OTHER_OSD
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
+from cephqos_base.series import DaemonSeries
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     ALL_OF,
@@ -62,12 +63,18 @@ _CULPRIT_WITH_CAUSE: Final = f"""
       )
       or on (culprit) label_replace({_CULPRIT.strip()}, "cause", "others wait for it", "", "")
 """
+# A click opens an OSD, also where none is to blame.
+_ANY: Final = f"""
+      (label_replace(
+        0 * topk(1, max by (ceph_daemon) ({DaemonSeries.UP}{{{DETAIL}, ceph_daemon=~"osd.*"}})),
+        "culprit", "$1", "ceph_daemon", "(.+)") or on () vector(0))
+"""
 CULPRIT: Final = PanelQuery(
     f"""
-    label_replace(vector(-1) unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
+    label_replace({_ANY.strip()} - 1 unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
     or on () label_join({in_words(_CULPRIT_WITH_CAUSE.strip(), "cause")},
       "says", ": ", "culprit", "cause")
-    or on () label_replace(0 * max({_VIOLATED}), "says", "no violation", "", "")
+    or on () label_replace({_ANY.strip()} and on () ({_VIOLATED}), "says", "no violation", "", "")
     """,
     "{{says}}",
 )
