@@ -1,4 +1,4 @@
-"""Templates of what is known of an OSD and class while an alert fires; else they are empty."""
+"""Templates that add what is known of an OSD and class. They are empty where nothing is known."""
 
 from collections.abc import Sequence
 from typing import Final
