@@ -9,7 +9,8 @@ from typing import Any
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
-from cephqos_exporter.daemon import Collector, Daemon, DaemonView, Host
+from cephqos_exporter.collectors.operation_samples import OperationSample, OperationSamples
+from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, Host
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
 
@@ -44,9 +45,20 @@ class RecordedOsd:
 
     def scrape(self, collector: Collector) -> list[Family]:
         """What the collector makes of the replies to the commands that it asks for."""
-        wanted = [command.prefix for command in collector.commands(self.daemon)]
+        view = self.view(collector.commands(self.daemon))
+        families = list(collector.collect(view))
+        self.not_understood = set(view.not_understood.found)
+        return families
+
+    def sample(self, samples: OperationSamples) -> OperationSample | None:
+        """The operations that a scrape samples, if it does."""
+        return samples.of(self.view(samples.commands(self.daemon)))
+
+    def view(self, commands: Iterable[Command]) -> DaemonView:
+        """What a scrape sees of the OSD that asks it this."""
+        wanted = [command.prefix for command in commands]
         self.asked.append(wanted)
-        view = DaemonView(
+        return DaemonView(
             daemon=self.daemon,
             labels=render_labels(self.daemon.labels),
             replies={p: copy.deepcopy(self.replies[p]) for p in wanted if p in self.replies},
@@ -56,9 +68,6 @@ class RecordedOsd:
             time=self.time,
             host=self.host,
         )
-        families = list(collector.collect(view))
-        self.not_understood = set(view.not_understood.found)
-        return families
 
     def counters(self, logger: str) -> dict[str, Any]:
         """The counters of a logger, to read or to change; in both forms of the dump."""
@@ -100,6 +109,13 @@ def recorded_ops(release: str, moment: str, osd: int) -> dict[str, Any]:
     """The list of operations in progress of an OSD of a cluster of three, under load."""
     reply: dict[str, Any] = json.loads(waits(release, moment).replies[f"osd{osd}_ops"])
     return reply
+
+
+def recorded_history(release: str) -> list[dict[str, Any]]:
+    """The record of completed operations of an OSD under load."""
+    bodies = RecordedDaemon.load(RECORDINGS / release / "load").replies
+    record: list[dict[str, Any]] = json.loads(bodies["dump_historic_ops"])["ops"]
+    return record
 
 
 def waits(release: str, moment: str = "") -> RecordedDaemon:

@@ -18,6 +18,7 @@ READ_ONLY_COMMANDS: Final = frozenset(
         "counter dump",
         "counter schema",
         "dump_blocked_ops_count",
+        "dump_historic_ops",
         "dump_historic_slow_ops",
         "dump_mempools",
         "dump_metrics",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from cephqos_exporter import core_options
 from cephqos_exporter.collectors.counters import CounterCommands
+from cephqos_exporter.collectors.operation_samples import OperationSamples
 from cephqos_exporter.config import Option, Settings, flag
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
 from cephqos_exporter.families import Family
@@ -40,6 +41,11 @@ class CollectorInputs:
     def samples(self) -> ThreadSamples:
         """The threads of all daemons, read once per scrape however many collectors need them."""
         return ThreadSamples.from_settings(self.settings)
+
+    @cached_property
+    def operations(self) -> OperationSamples:
+        """Samples of operations, likewise."""
+        return OperationSamples.from_settings(self.settings)
 
 
 class DaemonCollector(ABC, Generic[State]):

@@ -1,8 +1,8 @@
 """Operations of an OSD that take long: how many, how old, and where they waited.
 
-Listing operations costs an OSD with a long queue megabytes, just when it is busiest. So the list is
-asked for every few seconds while few are in progress, less often while they are more, and not at
-all while they are very many; the record of slow ones only when there are new ones.
+Listing operations costs an OSD with a long queue megabytes, just when it is busiest. So the oldest
+is looked for while few are in progress only, and samples are bounded (`operation_samples`). The
+record of slow operations is read when there are new ones.
 """
 
 import re
@@ -10,20 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors import operation_samples
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.counters import figure
-from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
-from cephqos_exporter.config import integer, number
+from cephqos_exporter.collectors.interval import ReadInterval
+from cephqos_exporter.collectors.operation_samples import OperationSamples
+from cephqos_exporter.config import Settings, integer
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import ErrorReply
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.qos.waits import WaitMeter
 
-_OPS: Final = "ops"
-_BLOCKED: Final = "dump_blocked_ops_count"
+_OPS: Final = operation_samples.LIST
+_BLOCKED: Final = operation_samples.BLOCKED
 _SLOW: Final = "dump_historic_slow_ops"
 
 # Between two lists that tell the oldest operation.
@@ -55,26 +57,9 @@ _NEGATIVE_AGE: Final = 2.0**31
 
 
 @dataclass(slots=True)
-class _Replicas:
-    """How many replica writes are in progress, from the time that the completed ones took."""
-
-    seconds: float | None = None
-    time: float = 0.0
-
-    def in_progress(self, seconds: float, now: float) -> float:
-        before, length = self.seconds, now - self.time
-        self.seconds, self.time = seconds, now
-        if before is None or length <= 0:
-            return 0.0
-        return max(seconds - before, 0.0) / length
-
-
-@dataclass(slots=True)
 class _OpsOsd:
     labels: Labels
-    interval: ReadInterval  # between samples of where operations wait
     waits: WaitMeter = field(default_factory=WaitMeter)
-    replicas: _Replicas = field(default_factory=_Replicas)
     lists: ReadInterval = field(default_factory=lambda: ReadInterval(_LIST_SECONDS))
     oldest: float | None = None  # its age as of the last list; None: not known
     few: bool = False  # in progress at the last scrape
@@ -101,25 +86,29 @@ class OpsCollector(
         least=0,
         most=10_000,
     )
-    sample_at_most = integer(
-        "collector.ops.sample-at-most",
-        512,
-        "Sample where operations wait when at most this many are in progress (replica writes "
-        "included); 0: never.",
-        least=0,
-        most=100_000,
-    )
-    sample_interval = number(
-        "collector.ops.sample-interval",
-        10.0,
-        "Seconds between samples of where operations wait.",
-        least=0,
-        most=3600,
-        unit="seconds",
-    )
+    sample_at_most = operation_samples.AT_MOST
+    sample_interval = operation_samples.INTERVAL
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        samples: OperationSamples | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(settings, **given)
+        self.samples = samples or OperationSamples.from_settings(self.settings)
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(inputs.settings, samples=inputs.operations)
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self.samples.forget(daemon)
 
     def needed(self, daemon: Daemon, state: _OpsOsd | None) -> Sequence[Command]:
-        wanted = [Command(_BLOCKED, SLOWLY), *self.counters.commands(daemon)]
+        wanted = [*self.samples.commands(daemon)]
         if state is not None and state.listed:
             wanted.append(Command(_OPS))
         if state is None or state.slow_due:
@@ -128,7 +117,7 @@ class OpsCollector(
         return wanted
 
     def first_seen(self, view: DaemonView) -> _OpsOsd:
-        return _OpsOsd(Labels(view.labels), ReadInterval(self.sample_interval))
+        return _OpsOsd(Labels(view.labels))
 
     def families(self, view: DaemonView, state: _OpsOsd) -> Iterable[Family]:
         odd = view.not_understood
@@ -145,34 +134,21 @@ class OpsCollector(
         found += _blocked(view)
         if in_progress is not None:
             found += _oldest(view, state, idle=in_progress == 0)
-            found += self._waits(view, state, counters, in_progress)
+            self._next_list(view, state, in_progress)
+        sample = self.samples.of(view)
+        if sample is not None and sample.listed:
+            state.waits.add(sample.operations)
+        found += _wait_families(state)
         tracked = loggers.get("trackedop")  # 16.2 has none
         slow = None if tracked is None else figure(tracked, "slow_ops_count", odd)
         found += _slow(view, state, slow)
         return found
 
-    def _waits(
-        self, view: DaemonView, osd: _OpsOsd, counters: Mapping[str, Any], clients: float
-    ) -> Iterable[Family]:
-        """Take in the list of operations if it came, and decide whether it is wanted next."""
-        ops = view.replies.get(_OPS)
-        if ops is not None and osd.interval.due:
-            osd.waits.sample(ops["ops"], view.time, view.not_understood)
-            osd.interval.scraped(view.time, read=True)
-        else:
-            osd.interval.scraped(view.time, read=False)
-        # These decide whether to look, and are no figures: without one, the others do.
-        blocked = view.replies.get(_BLOCKED, {}).get("num_blocked_ops", 0)
-        seconds = figure(counters, "subop_w_latency", view.not_understood, "sum")
-        replicas = 0.0 if seconds is None else osd.replicas.in_progress(seconds, view.time)
-        busy = max(clients + replicas, blocked)
-        if not busy and osd.interval.due:
-            osd.waits.idle(view.time)
+    def _next_list(self, view: DaemonView, osd: _OpsOsd, clients: float) -> None:
+        """Whether the oldest operation is looked for in the next scrape."""
         osd.few = 0 < clients <= self.list_at_most
-        osd.lists.scraped(view.time, read=ops is not None)
-        for_oldest = osd.few and (osd.oldest is None or osd.lists.due)
-        osd.listed = for_oldest or (osd.interval.due and 0 < busy <= self.sample_at_most)
-        return _wait_families(osd)
+        osd.lists.scraped(view.time, read=_OPS in view.replies)
+        osd.listed = osd.few and (osd.oldest is None or osd.lists.due)
 
 
 def _wait_families(osd: _OpsOsd) -> Iterable[Family]:

@@ -1,4 +1,4 @@
-"""Where operations wait: read from the events of those in progress, added up by sampling.
+"""Where operations wait: read from their events, added up by sampling.
 
 The list of operations in progress (`ops`) is a sample of what all operations do: each is in one
 state. The number in a state, times the time between two samples, estimates the time that operations
@@ -8,6 +8,8 @@ spent there (Little's law). So the sums need no operation to finish, and a stall
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.not_understood import NotUnderstood
@@ -37,6 +39,7 @@ BLOCKED: Final = "blocked"
 COMMIT: Final = "commit"
 SUBOPS: Final = "subops"
 REPLY: Final = "reply"
+UNKNOWN: Final = "unknown"
 
 # What an operation does after its latest event. `started` depends on what the operation is.
 _AFTER: Final[Mapping[str, str]] = {
@@ -59,7 +62,6 @@ _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
 
-_LONGEST_SECONDS: Final = 60.0
 _SENT: Final = "waiting for subops from "
 _PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
@@ -80,15 +82,81 @@ class OperationWait(NamedTuple):
     peers: Sequence[str] = ()
 
 
-def wait_of(op: Mapping[str, Any], odd: NotUnderstood) -> OperationWait | None:
-    """What an operation from the list of those in progress waits for; None if that is not known."""
-    description: str = op["description"]
+class SampledOperation(NamedTuple):
+    """An operation of a sample, and where the seconds that it stands for went.
+
+    One in progress stands for the time between two samples, and is in one place. A completed one
+    stands for the time that it took, from event to event. The place `unknown` was not understood.
+    """
+
+    description: str
+    kind: str
+    age: float  # seconds since it began; if completed, the seconds that it took
+    spent: Sequence[tuple[OperationWait, float]]
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that it stands for."""
+        return sum(seconds for _, seconds in self.spent)
+
+
+def in_progress(
+    ops: Iterable[Mapping[str, Any]], length: float, odd: NotUnderstood
+) -> Sequence[SampledOperation]:
+    """A list of operations in progress, `length` seconds after the last; unknown kinds left out."""
+    found = []
+    for op in ops:
+        kind = kind_of(op["description"], odd)
+        if kind is not None:
+            wait = _wait(kind, op, events_of(op), odd)
+            found.append(SampledOperation(op["description"], kind, op["age"], ((wait, length),)))
+    return found
+
+
+def completed(ops: Iterable[Mapping[str, Any]], odd: NotUnderstood) -> Sequence[SampledOperation]:
+    """A record of completed operations; those of unknown kinds are left out."""
+    found = []
+    for op in ops:
+        kind = kind_of(op["description"], odd)
+        if kind is not None:
+            spent = _spent(kind, op, odd)
+            found.append(SampledOperation(op["description"], kind, op["duration"], spent))
+    return found
+
+
+def _spent(
+    kind: str, op: Mapping[str, Any], odd: NotUnderstood
+) -> Sequence[tuple[OperationWait, float]]:
+    """Where a completed operation was between each of its events and the next."""
+    names = events_of(op)
+    times = [datetime.fromisoformat(e["time"]).timestamp() for e in op["type_data"]["events"]]
+    lengths = [max(later - earlier, 0.0) for earlier, later in pairwise(times)]
+    return tuple(
+        (_wait(kind, op, names[: at + 1], odd), length)
+        for at, length in enumerate(lengths)
+        if length > 0
+    )
+
+
+def kind_of(description: str, odd: NotUnderstood) -> str | None:
+    """The kind of an operation; None if it is not known."""
     kind = next((name for name, start in _KINDS if start.match(description)), None)
-    events = [str(event["event"]) for event in op["type_data"]["events"]]
     if kind is None:
         found = _NAME.match(description)
         odd.add("operation", found[0] if found else "")
-        return None
+    return kind
+
+
+def events_of(op: Mapping[str, Any]) -> Sequence[str]:
+    """The names of an operation's events, in their order."""
+    return [str(event["event"]) for event in op["type_data"]["events"]]
+
+
+def _wait(
+    kind: str, op: Mapping[str, Any], events: Sequence[str], odd: NotUnderstood
+) -> OperationWait:
+    """What an operation waits for after these events."""
+    description: str = op["description"]
     for at, event in enumerate(events):
         if event.startswith(_SENT):
             return _replicated(kind, event.removeprefix(_SENT), events[at + 1 :])
@@ -102,8 +170,7 @@ def wait_of(op: Mapping[str, Any], odd: NotUnderstood) -> OperationWait | None:
     after = _AFTER.get(last) or _delayed(last, op["type_data"])
     if after is None:
         odd.add("event", last)
-        return None
-    return OperationWait(kind, after)
+    return OperationWait(kind, after or UNKNOWN)
 
 
 def _delayed(last: str, data: Mapping[str, Any]) -> str | None:
@@ -166,29 +233,20 @@ class WaitMeter:
         self.seconds: dict[tuple[str, str, str], float] = {}  # by kind, event, peer
         self.sampled: dict[str, int] = {}  # by kind
         self._worst = WorstPeers(peers)
-        self._last: float | None = None
 
-    def idle(self, now: float) -> None:
-        """Nothing was in progress."""
-        self._last = now
-
-    def sample(self, ops: Iterable[Mapping[str, Any]], now: float, odd: NotUnderstood) -> None:
-        """Take in a list of operations in progress; the first sample is the start of the sums."""
-        since, self._last = self._last, now
-        waits = [wait for op in ops if (wait := wait_of(op, odd)) is not None]
-        for wait in waits:
-            self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
-        # One sample says nothing of a long time without samples.
-        length = 0.0 if since is None else min(max(now - since, 0.0), _LONGEST_SECONDS)
+    def add(self, operations: Iterable[SampledOperation]) -> None:
+        """Take in a sample of operations in progress; what was not understood waits nowhere."""
+        spent = [one for op in operations for one in op.spent if one[0].event != UNKNOWN]
         by_peer: dict[str, float] = {}
-        for wait in waits:
+        for wait, seconds in spent:
+            self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
             for peer in wait.peers:
-                by_peer[peer] = by_peer.get(peer, 0.0) + length / len(wait.peers)
+                by_peer[peer] = by_peer.get(peer, 0.0) + seconds / len(wait.peers)
         for peer in self._worst.add(by_peer):
             self._drop(peer)
-        for wait in waits:
+        for wait, seconds in spent:
             for peer in wait.peers or ("",):
-                self._add(wait, peer, length / (len(wait.peers) or 1))
+                self._add(wait, peer, seconds / (len(wait.peers) or 1))
 
     def _add(self, wait: OperationWait, peer: str, seconds: float) -> None:
         shown = peer if not peer or peer in self._worst.shown else OTHER

@@ -10,13 +10,23 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.not_understood import NotUnderstood
-from cephqos_exporter.qos.waits import OperationWait, WaitMeter, WorstPeers, wait_of
+from cephqos_exporter.qos.waits import (
+    OperationWait,
+    WaitMeter,
+    WorstPeers,
+    completed,
+    in_progress,
+)
 
-from ..osd_views import recorded_ops
+from ..osd_views import recorded_history, recorded_ops
 
 
 def op(description: str, *events: str) -> dict[str, Any]:
-    return {"description": description, "type_data": {"events": [{"event": e} for e in events]}}
+    return {
+        "description": description,
+        "age": 1.0,
+        "type_data": {"events": [{"event": e} for e in events]},
+    }
 
 
 _GROUP = "osd_op(client.4128.0:3 2.2 2:5aff13c0:::object:head"
@@ -29,9 +39,13 @@ EC_READ = f"{_EC_GROUP} [read 0~8192] snapc 0=[] ondisk+read+known_if_redirected
 
 def understood(operation: dict[str, Any]) -> OperationWait:
     odd = NotUnderstood()
-    wait = wait_of(operation, odd)
-    assert wait is not None and not odd.found
-    return wait
+    (sampled,) = in_progress([operation], 1.0, odd)
+    assert not odd.found
+    return sampled.spent[0][0]
+
+
+def add(meter: WaitMeter, seconds: float, *operations: dict[str, Any]) -> None:
+    meter.add(in_progress(operations, seconds, NotUnderstood()))
 
 
 def waits(release: str, moment: str, osd: int) -> Counter[OperationWait]:
@@ -147,8 +161,7 @@ def test_what_a_later_release_says_is_counted_and_waits_nowhere(
     operation: dict[str, Any], what: str
 ) -> None:
     meter, odd = WaitMeter(), NotUnderstood()
-    meter.sample([], 0.0, odd)
-    meter.sample([operation, op(WRITE, "queued_for_pg")], 10.0, odd)
+    meter.add(in_progress([operation, op(WRITE, "queued_for_pg")], 10.0, odd))
     assert meter.seconds == {("client", "queue", ""): 10.0}
     assert meter.sampled == {"client": 1}
     assert list(odd.found) == [what]
@@ -162,7 +175,7 @@ def test_a_delay_that_a_later_release_names_is_a_delay() -> None:
 
 def test_the_log_gets_no_name_of_a_clients_object() -> None:
     odd = NotUnderstood()
-    wait_of(op("osd_dream(2.3 secret)", "started"), odd)
+    assert not in_progress([op("osd_dream(2.3 secret)", "started")], 1.0, odd)
     assert odd.found == {"operation": (1, "osd_dream")}
 
 
@@ -170,32 +183,32 @@ def test_the_time_between_samples_is_what_each_operation_waited() -> None:
     meter = WaitMeter()
     waiting = op(WRITE, "waiting for subops from 1,2", "op_commit")
     queued = op(WRITE, "queued_for_pg")
-    meter.sample([waiting, queued], 100.0, NotUnderstood())
+    add(meter, 0.0, waiting, queued)
     assert sum(meter.seconds.values()) == 0.0
-    meter.sample([waiting, waiting, queued], 110.0, NotUnderstood())
+    add(meter, 10.0, waiting, waiting, queued)
     assert meter.seconds["client", "subops", "osd.1"] == 10.0
     assert meter.seconds["client", "subops", "osd.2"] == 10.0
     assert meter.seconds["client", "queue", ""] == 10.0
     assert meter.sampled == {"client": 5}
-    meter.idle(200.0)
-    meter.sample([queued], 205.0, NotUnderstood())
-    assert meter.seconds["client", "queue", ""] == 15.0
 
 
-def test_a_time_without_samples_is_counted_for_a_minute_at_most() -> None:
-    meter = WaitMeter()
-    meter.sample([], 0.0, NotUnderstood())
-    meter.sample([op(WRITE, "queued_for_pg")], 3600.0, NotUnderstood())
-    assert meter.seconds["client", "queue", ""] == 60.0
-    meter.sample([op(WRITE, "queued_for_pg")], 3000.0, NotUnderstood())  # a clock that was set back
-    assert meter.seconds["client", "queue", ""] == 60.0
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_completed_operation_spent_all_its_time_in_places_that_are_known(release: str) -> None:
+    record, odd = recorded_history(release), NotUnderstood()
+    found = completed(record, odd)
+    assert len(found) == len(record) == 20 and not odd.found
+    for sampled in found:
+        # The last event comes at the end of an operation, or microseconds before.
+        assert sampled.seconds == pytest.approx(sampled.age, abs=1e-3)
+        assert sampled.spent[0][0].event == "receive"
+    places = {wait.event for sampled in found for wait, _ in sampled.spent}
+    assert {"queue", "commit"} <= places and "unknown" not in places
 
 
 def test_only_the_worst_peers_have_series() -> None:
     meter = WaitMeter(peers=2)
-    meter.sample([], 0.0, NotUnderstood())
     peers = [op(WRITE, f"waiting for subops from {n}", "op_commit") for n in range(10)]
-    meter.sample([*peers, peers[3], peers[3], peers[7]], 10.0, NotUnderstood())
+    add(meter, 10.0, *peers, peers[3], peers[3], peers[7])
     shown = {key[2]: value for key, value in meter.seconds.items()}
     assert shown == {"osd.3": 30.0, "osd.7": 20.0, "other": 80.0}
     assert sum(shown.values()) == 130.0
