@@ -62,6 +62,9 @@ _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
 
+# Bounds of what is read of a record: a real one has 20 operations with about 15 events each.
+_MOST_COMPLETED: Final = 512
+_MOST_EVENTS: Final = 100
 _SENT: Final = "waiting for subops from "
 _PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
@@ -128,8 +131,9 @@ def _spent(
     kind: str, op: Mapping[str, Any], odd: NotUnderstood
 ) -> Sequence[tuple[OperationWait, float]]:
     """Where a completed operation was between each of its events and the next."""
-    names = events_of(op)
-    times = [datetime.fromisoformat(e["time"]).timestamp() for e in op["type_data"]["events"]]
+    names = events_of(op)[:_MOST_EVENTS]
+    events = op["type_data"]["events"][: len(names)]
+    times = [datetime.fromisoformat(event["time"]).timestamp() for event in events]
     lengths = [max(later - earlier, 0.0) for earlier, later in pairwise(times)]
     return tuple(
         (_wait(kind, op, names[: at + 1], odd), length)

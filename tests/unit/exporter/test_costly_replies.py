@@ -13,7 +13,7 @@ from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.daemon_errors import Malformed, TooLarge
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.tags import read_queue_dump
-from cephqos_exporter.qos.waits import wait_of
+from cephqos_exporter.qos.waits import completed, in_progress
 from cephqos_exporter.scrape import fetch
 from cephqos_exporter.scrape.validity import valid_name
 
@@ -29,7 +29,17 @@ def queue_dump(clients: str) -> object:
 
 def operation(name: str, event: str = "started") -> dict[str, object]:
     description = f"osd_op(client.4143.0:458 3.3 3:c2cabe05:::{name}:head [write 0~8192])"
-    return {"description": description, "type_data": {"events": [{"event": event}]}}
+    return {"description": description, "age": 1, "type_data": {"events": [{"event": event}]}}
+
+
+def history(events: int) -> dict[str, object]:
+    """A completed operation with that many events."""
+    event = {"event": "waiting for subops from 1", "time": "2026-11-21T02:57:38.000000+0000"}
+    return {
+        "description": "osd_op(x)",
+        "duration": 1,
+        "type_data": {"events": [event] * events},
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,11 +50,23 @@ def operation(name: str, event: str = "started") -> dict[str, object]:
         lambda: decode_reply(b'"' + b"[" * 200 + b"a" * (8 * MIB) + b'"'),
         lambda: queue_dump("record:{ ClientRec:: client:{ class_id:1" * 2500),
         lambda: queue_dump("record:{ ClientRec:: client:{ class_id:" + "1" * 100_000),
-        lambda: [wait_of(operation("(" * 2048), NotUnderstood()) for _ in range(512)],
-        lambda: wait_of(operation("(" * 100_000), NotUnderstood()),
+        lambda: in_progress([operation("(" * 2048)] * 512, 1.0, NotUnderstood()),
+        lambda: in_progress([operation("(" * 100_000)], 1.0, NotUnderstood()),
+        lambda: completed([history(20)] * 20_000, NotUnderstood()),
+        lambda: completed([history(100_000)], NotUnderstood()),
         lambda: [valid_name("é" * MIB) for _ in range(50)],
     ],
-    ids=["brackets", "a bracket", "records", "a class", "objects", "an object", "names"],
+    ids=[
+        "brackets",
+        "a bracket",
+        "records",
+        "a class",
+        "objects",
+        "an object",
+        "a long record",
+        "events",
+        "names",
+    ],
 )
 def test_texts_that_were_made_to_be_slow_to_read_are_read_in_time(
     read: Callable[[], object],
@@ -70,6 +92,7 @@ def test_brackets_in_texts_neither_hide_the_depth_of_a_reply_nor_make_it_deep() 
 def test_more_osds_than_have_replicas_are_not_waited_for() -> None:
     waiting = {
         "description": "osd_op(x)",
+        "age": 1,
         "type_data": {
             "events": [
                 {"event": "waiting for subops from " + "1," * MIB},
@@ -77,8 +100,8 @@ def test_more_osds_than_have_replicas_are_not_waited_for() -> None:
             ]
         },
     }
-    wait = wait_of(waiting, NotUnderstood())
-    assert wait is not None and len(wait.peers) <= 51
+    (sampled,) = in_progress([waiting], 1.0, NotUnderstood())
+    assert len(sampled.spent[0][0].peers) <= 51
 
 
 async def test_who_a_daemon_is_takes_few_bytes(tmp_path: Path) -> None:
