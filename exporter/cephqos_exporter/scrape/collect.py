@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, ReplyMissing
@@ -27,6 +27,13 @@ _ANEW_SECONDS: Final = 30.0
 MISREAD: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Reasons that say that the socket has no listener.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
+
+
+class _Missing(NamedTuple):
+    """What ReplyMissing says. The exception would keep the frames, and so all replies, alive."""
+
+    reason: str
+    text: str
 
 
 class DaemonCollectors:
@@ -106,9 +113,9 @@ class DaemonCollectors:
             whole = self._take(part, rendered)
             part.success[name] = whole and missing is None
             if missing is not None:
-                log.debug("collector %s: %s: %s", name, view.daemon.name, missing)
+                log.debug("collector %s: %s: %s", name, view.daemon.name, missing.text)
                 if missing.reason == Malformed.reason:
-                    view.not_understood.add("reply", str(missing))
+                    view.not_understood.add("reply", missing.text)
                 return
             self._failing.discard(name)
             if not whole:
@@ -116,13 +123,13 @@ class DaemonCollectors:
 
     def _render(
         self, collector: Collector, view: DaemonView, seen: Seen
-    ) -> tuple[Rendered, ReplyMissing | None]:
+    ) -> tuple[Rendered, _Missing | None]:
         """What it gives, or has without the reply that did not come."""
         render = self._renderers[collector.name].render
         try:
             return render(collector.collect(view), seen), None
         except ReplyMissing as exc:
-            return render(exc.families, seen), exc
+            return render(exc.families, seen), _Missing(exc.reason, str(exc))
 
     def _take(self, part: Part, rendered: Rendered) -> bool:
         """Add a collector's samples if there is room. True if all of them are on the page."""
