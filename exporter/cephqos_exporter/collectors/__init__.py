@@ -19,6 +19,7 @@ from cephqos_exporter.collectors.perf import PerfCollector
 from cephqos_exporter.collectors.placement import PlacementCollector
 from cephqos_exporter.collectors.recovery import RecoveryCollector
 from cephqos_exporter.collectors.scrub import ScrubCollector
+from cephqos_exporter.collectors.tenants import TenantsCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.config import Option
 from cephqos_exporter.daemon import Collector
@@ -28,6 +29,7 @@ COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
     HistogramsCollector,
     MclockCollector,
     OpsCollector,
+    TenantsCollector,
     ScrubCollector,
     RecoveryCollector,
     NetworkCollector,

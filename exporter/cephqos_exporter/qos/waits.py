@@ -7,19 +7,21 @@ spent there (Little's law). So the sums need no operation to finish, and a stall
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.qos.places import Places
 
 OTHER: Final = "other"
+CLIENT: Final = "client"
+REPLICA: Final = "replica"
 
 # Kinds of operations, by how their description begins.
 _KINDS: Final = (
-    ("client", re.compile(r"osd_op\(")),
-    ("replica", re.compile(r"osd_repop")),
+    (CLIENT, re.compile(r"osd_op\(")),
+    (REPLICA, re.compile(r"osd_repop")),
     ("ec", re.compile(r"MOSDECSub")),
     (
         "recovery",
@@ -165,11 +167,11 @@ def _wait(
         if event.startswith(_SENT):
             return _replicated(kind, event.removeprefix(_SENT), events[at + 1 :])
     last = events[-1] if events else "no event"
-    if kind == "client" and _EC_GROUP.match(description):
+    if kind == CLIENT and _EC_GROUP.match(description):
         if last == "sub_op_committed" or (last == "started" and "+read" in description):
             return OperationWait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
     # A write that sends nothing to replicas, or comes from a primary, has nothing else to do.
-    elif last == "started" and (kind != "client" or _WRITES.search(description[-_FLAGS_TEXT:])):
+    elif last == "started" and (kind != CLIENT or _WRITES.search(description[-_FLAGS_TEXT:])):
         return OperationWait(kind, COMMIT)
     after = _AFTER.get(last) or _delayed(last, op["type_data"])
     if after is None:
@@ -198,45 +200,13 @@ def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
     return OperationWait(kind, SUBOPS, [f"osd.{peer}" for peer in waiting if peer not in named])
 
 
-@dataclass(slots=True)
-class WorstPeers:
-    """The few peers that are waited for most; the others are one.
-
-    A peer that was found to be among the worst keeps its place until another is twice as bad, so
-    that series do not come and go.
-    """
-
-    places: int
-    shown: dict[str, None] = field(default_factory=dict)
-    _recent: dict[str, float] = field(default_factory=dict)
-
-    def add(self, waited: Mapping[str, float]) -> Sequence[str]:
-        """Take in what was waited for since the last time; the peers that lose their place."""
-        recent = {peer: value / 2 for peer, value in self._recent.items() if value > 1e-3}
-        for peer, value in waited.items():
-            recent[peer] = recent.get(peer, 0.0) + value
-        self._recent = recent
-        lost = []
-        for peer in sorted(waited, key=recent.__getitem__, reverse=True):
-            if peer in self.shown:
-                continue
-            if len(self.shown) >= self.places:
-                least = min(self.shown, key=lambda shown: recent.get(shown, 0.0))
-                if recent[peer] <= 2 * recent.get(least, 0.0):
-                    break
-                del self.shown[least]
-                lost.append(least)
-            self.shown[peer] = None
-        return lost
-
-
 class WaitMeter:
     """Adds up where the operations of one OSD wait, from samples of those in progress."""
 
     def __init__(self, *, peers: int = 4) -> None:
         self.seconds: dict[tuple[str, str, str], float] = {}  # by kind, event, peer
         self.sampled: dict[str, int] = {}  # by kind
-        self._worst = WorstPeers(peers)
+        self._worst: Places[str] = Places(peers)
 
     def add(self, operations: Iterable[SampledOperation]) -> None:
         """Take in a sample of operations in progress; what was not understood waits nowhere."""

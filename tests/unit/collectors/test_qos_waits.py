@@ -13,7 +13,6 @@ from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.waits import (
     OperationWait,
     WaitMeter,
-    WorstPeers,
     completed,
     in_progress,
 )
@@ -212,12 +211,3 @@ def test_only_the_worst_peers_have_series() -> None:
     shown = {key[2]: value for key, value in meter.seconds.items()}
     assert shown == {"osd.3": 30.0, "osd.7": 20.0, "other": 80.0}
     assert sum(shown.values()) == 130.0
-
-
-def test_a_peer_that_becomes_much_worse_takes_the_place_of_the_least() -> None:
-    worst = WorstPeers(2)
-    assert not worst.add({"osd.1": 10.0, "osd.2": 9.0, "osd.3": 8.0})
-    assert not worst.add({"osd.1": 10.0, "osd.2": 9.0, "osd.3": 12.0})
-    assert list(worst.shown) == ["osd.1", "osd.2"]
-    assert worst.add({"osd.1": 10.0, "osd.3": 60.0}) == ["osd.2"]
-    assert list(worst.shown) == ["osd.1", "osd.3"]

@@ -1,0 +1,81 @@
+"""Which images, buckets and clients wait on an OSD, and which of them it works for."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.operation_samples import OperationSamples
+from cephqos_exporter.config import Settings
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.qos.tenants import PLACES, TenantMeter
+
+_SECONDS = (
+    "Time of operations by tenant, estimated from samples. state: waiting (in the queue, blocked, "
+    "or for other OSDs), working (the OSD executes or commits it, replica writes included). kind: "
+    "image (tenant is its id), bucket (its marker), cephfs and client (the client's id), other. "
+    f"The {PLACES} largest have series, which begin at 0. A queued operation counts for what its "
+    "client did last. Sub-operations of erasure-coded pools are left out. Absent until operations "
+    "were sampled."
+)
+_SAMPLED = (
+    "Operations in the samples behind cephqos_tenants_seconds_total. Absent until operations were "
+    "sampled."
+)
+
+
+@dataclass(slots=True)
+class _TenantsOsd:
+    labels: Labels
+    meter: TenantMeter = field(default_factory=TenantMeter)
+
+
+class TenantsCollector(
+    DaemonCollector[_TenantsOsd],
+    name="tenants",
+    help="Images, buckets and clients that wait on an OSD, and that it works for.",
+):
+    """Tenants of an OSD."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        samples: OperationSamples | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(settings, **given)
+        self.samples = samples or OperationSamples.from_settings(self.settings)
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(inputs.settings, samples=inputs.operations)
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self.samples.forget(daemon)
+
+    def needed(self, daemon: Daemon, state: _TenantsOsd | None) -> Sequence[Command]:
+        return self.samples.commands(daemon)
+
+    def first_seen(self, view: DaemonView) -> _TenantsOsd:
+        return _TenantsOsd(Labels(view.labels))
+
+    def families(self, view: DaemonView, state: _TenantsOsd) -> Iterable[Family]:
+        meter, labels = state.meter, state.labels
+        sample = self.samples.of(view)
+        if sample is not None and sample.operations:
+            meter.sample(sample.operations, view.time, view.not_understood)
+        if not meter.seconds:
+            return
+        family = Family("cephqos_tenants_seconds_total", "counter", _SECONDS)
+        for (who, of), seconds in meter.seconds.items():
+            named = ("pool_id", who.pool, "tenant", who.name) if who.name else ()
+            family.add(labels.of("kind", who.kind, *named, "state", of), seconds)
+        yield family
+        family = Family("cephqos_tenants_sampled_total", "counter", _SAMPLED)
+        for of, count in meter.sampled.items():
+            family.add(labels.of("state", of), count)
+        yield family

@@ -1,0 +1,182 @@
+"""Whose operations wait on an OSD and occupy it: tenants, by samples of operations.
+
+A tenant is an RBD image, an RGW bucket, a client of CephFS, or any other client in a pool. The
+description of an operation names its client and placement group. It names the object only once the
+OSD has begun with the operation: what is in the queue is not decoded. So a queued operation counts
+for the tenant that its client was last seen to work for in that pool.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.qos.places import Places
+from cephqos_exporter.qos.waits import (
+    BLOCKED,
+    CLIENT,
+    COMMIT,
+    EXECUTE,
+    OTHER,
+    QUEUE,
+    RECEIVE,
+    REPLICA,
+    SUBOPS,
+    SampledOperation,
+)
+
+State = Literal["waiting", "working"]
+STATES: Final[tuple[State, ...]] = ("waiting", "working")
+
+IMAGE: Final = "image"
+BUCKET: Final = "bucket"
+CEPHFS: Final = "cephfs"
+ANY_CLIENT: Final = "client"
+
+# `osd_op(client.4128.0:1508 2.1 2:8253546a:namespace:key:object:head [...] ...`. EC pools have the
+# shard behind the placement group. Ceph writes colons in names as %3a.
+_HEAD: Final = re.compile(
+    r"osd_(?:op|repop)\(([a-z]+\.[0-9]+)\.[0-9]+:[0-9]+ ([0-9]+)\.[0-9a-f]+(?:s[0-9]+)? "
+)
+_OBJECT: Final = re.compile(r"(?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:[^:]*:[^:]*:([^:]{0,120})")
+_UNDECODED: Final = re.compile(r"[0-9]+\.[0-9a-f]+ \(undecoded\)|e[0-9]+/[0-9]+\)")
+_OURS: Final = ("osd_op(", "osd_repop(")  # an answer to a replica write is no work
+
+# The name of an image's object has its pool if the data is in another one.
+_RBD: Final = re.compile(
+    r"(?:rbd_data|journal_data)\.(?:([0-9]{1,10})\.)?([0-9a-z]{1,40})\.[0-9a-f]+\Z"
+    r"|(?:rbd_header|rbd_object_map|journal)\.([0-9a-z]{1,40})(?:\.[0-9a-f]+)?\Z"
+)
+_CEPHFS: Final = re.compile(r"[0-9a-f]{1,16}\.[0-9a-f]{8}\Z")
+# A bucket's marker: its zone's id, and two numbers.
+_RGW: Final = re.compile(
+    r"(?:\.dir\.)?((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|default)\.[0-9]{1,20}\.[0-9]{1,20})"
+    r"(?:[_.]|\Z)"
+)
+
+PLACES: Final = 8
+_HELD_SECONDS: Final = 300.0
+_KEEP: Final = 0.9  # of what was before, at each sample: half of it after a minute
+_MOST_CLIENTS: Final = 4096
+
+
+class Tenant(NamedTuple):
+    """Whose operation it is. No label has the name of an object, which is up to a client."""
+
+    kind: str
+    pool: str  # its number
+    name: str  # an image's id, a bucket's marker, or client.4128
+
+
+class SentFor(NamedTuple):
+    """What a description says; without tenant if the operation is not decoded yet."""
+
+    client: str
+    pool: str
+    tenant: Tenant | None
+
+
+def described(description: str) -> SentFor | None:
+    """Who sent an operation, and for which tenant; None if that is not understood."""
+    head = _HEAD.match(description)
+    if head is None:
+        return None
+    client, pool = head[1][:40], head[2][:20]
+    found = _OBJECT.match(description, head.end())
+    if found is not None:
+        return SentFor(client, pool, _tenant(client, pool, found[1]))
+    if _UNDECODED.match(description, head.end()):
+        return SentFor(client, pool, None)
+    return None
+
+
+def _tenant(client: str, pool: str, name: str) -> Tenant:
+    if image := _RBD.match(name):
+        return Tenant(IMAGE, image[1] or pool, image[2] or image[3])
+    if _CEPHFS.match(name):
+        return Tenant(CEPHFS, pool, client)
+    if bucket := _RGW.match(name):
+        return Tenant(BUCKET, pool, bucket[1])
+    return Tenant(ANY_CLIENT, pool, client)
+
+
+# A replica write that waits is counted where its client waits for it: on its primary.
+_STATES: Final[dict[tuple[str, str], State]] = {
+    **dict.fromkeys([(CLIENT, event) for event in (RECEIVE, QUEUE, BLOCKED, SUBOPS)], "waiting"),
+    **dict.fromkeys(
+        [(kind, e) for kind in (CLIENT, REPLICA) for e in (EXECUTE, COMMIT)], "working"
+    ),
+}
+_NOBODY: Final = Tenant(OTHER, "", "")
+
+
+def _spent(op: SampledOperation) -> dict[State, float]:
+    """The seconds of an operation by state."""
+    found: dict[State, float] = {}
+    for wait, seconds in op.spent:
+        state = _STATES.get((op.kind, wait.event))
+        if state is not None and seconds > 0:
+            found[state] = found.get(state, 0.0) + seconds
+    return found
+
+
+@dataclass(slots=True)
+class TenantMeter:
+    """Adds up the time that operations of each tenant wait on one OSD, and are worked on."""
+
+    seconds: dict[tuple[Tenant, State], float] = field(default_factory=dict)
+    sampled: dict[State, int] = field(default_factory=lambda: dict.fromkeys(STATES, 0))
+    _places: Places[Tenant] = field(
+        default_factory=lambda: Places(PLACES, keep=_KEEP, held=_HELD_SECONDS)
+    )
+    _clients: dict[tuple[str, str], Tenant] = field(default_factory=dict)
+
+    def sample(self, ops: Iterable[SampledOperation], now: float, odd: NotUnderstood) -> None:
+        """Take in a sample."""
+        found: dict[tuple[Tenant, State], float] = {}
+        queued: list[tuple[tuple[str, str], State, float]] = []
+        for op in ops:
+            if op.kind not in (CLIENT, REPLICA) or not op.description.startswith(_OURS):
+                continue
+            who = described(op.description)
+            if who is None:
+                odd.add("operation", f"{op.kind}: its client or object")
+                continue
+            client = (who.client, who.pool)
+            if who.tenant is not None:
+                self._remember(client, who.tenant)
+            for state, seconds in _spent(op).items():
+                self.sampled[state] += 1
+                if who.tenant is None:
+                    queued.append((client, state, seconds))
+                else:
+                    key = (who.tenant, state)
+                    found[key] = found.get(key, 0.0) + seconds
+        for client, state, seconds in queued:
+            key = (self._clients.get(client, _NOBODY), state)
+            found[key] = found.get(key, 0.0) + seconds
+        self._add(found, now)
+
+    def _remember(self, client: tuple[str, str], tenant: Tenant) -> None:
+        self._clients.pop(client, None)
+        self._clients[client] = tenant
+        if len(self._clients) > _MOST_CLIENTS:
+            del self._clients[next(iter(self._clients))]
+
+    def _add(self, found: dict[tuple[Tenant, State], float], now: float) -> None:
+        """One that gets a place begins at 0: Prometheus sees no increase in a first value."""
+        before = set(self._places.shown)
+        by_tenant: dict[Tenant, float] = {}
+        for (tenant, _), seconds in found.items():
+            if tenant is not _NOBODY:
+                by_tenant[tenant] = by_tenant.get(tenant, 0.0) + seconds
+        for lost in self._places.add(by_tenant, now):
+            for state in STATES:
+                self.seconds.pop((lost, state), None)
+        for tenant in (*self._places.shown, _NOBODY):
+            for state in STATES:
+                self.seconds.setdefault((tenant, state), 0.0)
+        for (tenant, state), seconds in found.items():
+            shown = tenant if tenant in before and tenant in self._places.shown else _NOBODY
+            self.seconds[shown, state] += seconds
