@@ -151,7 +151,8 @@ class Stack:
         argv = own_module("cephqos_exporter.cli")
         argv += [f"--web.listen-address=127.0.0.1:{self._exporter_port}"]
         argv += [f"--discovery.sockets={self.lab.paths.sockets / self.spec.sockets}"]
-        argv += ["--collector.histograms.interval=0"]  # as often as it is scraped
+        # As often as it is scraped: here a fault is staged and found within seconds.
+        argv += ["--collector.histograms.interval=0", "--collector.cgroup.interval=0"]
         if self.spec.cluster_role:
             argv += ["--role=osd,cluster", f"--cluster.conf={self.lab.paths.conf}"]
             argv += ["--cluster.name=client.admin", "--cluster.interval=1"]

@@ -27,7 +27,7 @@ _EVERY: Final[Mapping[str, int]] = {"overdue": 300, "budget": 300}
 # Their alerts need not name a cluster or a host: each case has a Prometheus of its own.
 _ALONE: Final = ("state", "overdue")
 # Where a series or an alert belongs.
-_PLACE: Final = re.compile(r'\b(cluster|instance)="([^"]*)"')
+_PLACE: Final = re.compile(r'\b(cluster|instance)="([^":]*)(:[0-9]+)?"')
 _ALERTS: Final = re.compile(r"ALERTS\{([^}]*)\}")
 # So that nothing else is wrong with the made-up cluster.
 _UP: Final = 'up{job="cephqos",instance="host1:10130"}'
@@ -157,10 +157,11 @@ def _beside(number: int, test: Mapping[str, Any]) -> dict[str, Any]:
     """The test with names of clusters and hosts that no other has: c1-3, host1-3."""
 
     def moved(text: str) -> str:
-        return _PLACE.sub(rf'\1="\2-{number}"', text)
+        return _PLACE.sub(rf'\1="\2-{number}\3"', text)
 
     def check(of: Mapping[str, Any]) -> dict[str, Any]:
-        its = rf'(ALERTS{{\1, cluster=~".*-{number}"}} or ALERTS{{\1, instance=~".*-{number}"}})'
+        own = f'=~".*-{number}(:.*)?"'
+        its = rf"(ALERTS{{\1, cluster{own}}} or ALERTS{{\1, instance{own}}})"
         samples = [{**one, "labels": moved(one["labels"])} for one in of.get("exp_samples", ())]
         return {**of, "expr": _ALERTS.sub(its, moved(of["expr"])), "exp_samples": samples}
 

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cephqos_base.recorded import PerHost
+
 from .cases import RuleCase, firing, silent
-from .qos import PROVEN, SHORT, SIZE3, SLOW, VIOLATED, osd, violated
-from .series import CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
+from .qos import PROVEN, SHORT, SIZE3, SLOW, STALLED, VIOLATED, osd, violated
+from .series import BUSY, CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
 
 TAKEN = "CephQosHostCpuTaken"
 _HOST = {"job": "cephqos", "instance": "host1"}
@@ -40,26 +42,37 @@ def _limited_io(limit: float, done: float) -> Series:
     return merged(limited, _grows(f"{name}_ops_total", done, **place))
 
 
-def _host(cpus: int, used: float, steal: float = 0) -> Series:
+def _little_cpu(osd: int) -> Series:
+    """In place of the CPU that each OSD of these cases uses: a tenth of one."""
+    own = {**_HOST, "cluster": CLUSTER, "ceph_daemon": f"osd.{osd}", "mode": "user"}
+    return _grows("cephqos_daemon_cpu_seconds_total", 0.1, **own)
+
+
+def _host(cpus: int, used: float, steal: float = 0, instance: str = "host1") -> Series:
     """Each OSD of these cases uses one CPU."""
-    name = "cephqos_host_cpu_seconds_total"
+    name, place = "cephqos_host_cpu_seconds_total", {**_HOST, "instance": instance}
     return merged(
-        flat("cephqos_host_cpus", cpus, **_HOST),
-        _grows(name, used, mode="used", **_HOST),
-        _grows(name, steal, mode="steal", **_HOST),
+        flat("cephqos_host_cpus", cpus, **place),
+        _grows(name, used, mode="used", **place),
+        _grows(name, steal, mode="steal", **place),
     )
 
 
-def _three(state: State) -> Sequence[Series]:
-    return [one.series() for one in osds(3, [(5, IDLE), (20, state), (10, IDLE)])]
+def _three(state: State, instance: str = "host1") -> Sequence[Series]:
+    timeline = [(5, IDLE), (20, state), (10, IDLE)]
+    return [one.series() for one in osds(3, timeline, instance=instance)]
 
 
 # Full of replica writes, as OSDs look whose threads hardly get a CPU.
 _STARVED = replace(SIZE3, cpu_waiting=12)
+# Clients that run on the OSDs' host take most of its CPUs. The threads of an OSD that is full of
+# replica writes wait now and then: less than a thread at a time, and hardly longer than they run.
+_BESIDE_CLIENTS = replace(SIZE3, cpu_waiting=0.9)
+_GETS_ITS_OWN = replace(BUSY, client=1200, cpu_waiting=12)
 
 
-def _taken(by: str) -> dict[str, str]:
-    place = {"cluster": CLUSTER, "instance": "host1"}
+def _taken(by: str, instance: str = "host1") -> dict[str, str]:
+    place = {"cluster": CLUSTER, "instance": instance}
     return {**place, "severity": "critical", "cause": "cpu", "by": by}
 
 
@@ -72,6 +85,33 @@ def _taken_case(name: str, host: Series, by: str, state: State = _STARVED) -> Ru
         if by
         else (silent(16),),
     )
+
+
+def _only(ids: Sequence[int], instance: str) -> Series:
+    """Starved OSDs as one exporter shows them."""
+    every = _three(_STARVED, instance)
+    return merged(*(every[osd] for osd in ids), _host(8, 7.9, instance=instance))
+
+
+_ONE, _OTHER = "host1:10130", "host1:10131"
+_TOLD = f'count(ALERTS{{alertname="{TAKEN}", alertstate="firing"}})'
+_OTHERS_TAKE = f'round(10 * max({PerHost.CPUS_TAKEN}{{instance="{_OTHER}"}}))'
+_TWO_EXPORTERS = [
+    RuleCase(
+        name="two exporters that see all OSDs of a host tell once that its CPUs are taken",
+        alert=TAKEN,
+        series=merged(_only((0, 1, 2), _ONE), _only((0, 1, 2), _OTHER)),
+        moments=(silent(10),),
+        values=((16, _TOLD, 1), (16, _OTHERS_TAKE, 49)),
+    ),
+    RuleCase(
+        name="two exporters that share the OSDs of a host tell once that its CPUs are taken",
+        alert=TAKEN,
+        series=merged(_only((0, 2), _ONE), _only((1,), _OTHER)),
+        moments=(silent(10), firing(16, _taken("other_programs", _ONE)), silent(33)),
+        values=((16, _OTHERS_TAKE, 49),),
+    ),
+]
 
 
 _REPLICA_WRITES = violated("warning", "replica_writes", by="immediate")
@@ -89,6 +129,12 @@ CASES = [
         series=merged(
             osd((8, PROVEN), (20, replace(SLOW, device_latency=0.001))), _limited_cpu(0.6)
         ),
+        moments=(firing(23, violated("critical", "cpu", by="cpu_limit")),),
+    ),
+    RuleCase(
+        name="a store that stands still because a CPU limit stops its threads has no failed device",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, STALLED)), _limited_cpu(0.6)),
         moments=(firing(23, violated("critical", "cpu", by="cpu_limit")),),
     ),
     RuleCase(
@@ -146,6 +192,34 @@ CASES = [
     ),
     _taken_case("a host with room has no program to blame", _host(16, 12), ""),
     _taken_case("threads that hardly wait are not short of CPU", _host(8, 7.9), "", SIZE3),
+    _taken_case(
+        "clients that run on a full host take nothing from OSDs whose threads get their CPU",
+        _host(8, 7.9),
+        "",
+        _BESIDE_CLIENTS,
+    ),
+    _taken_case(
+        "idle OSDs on a full host wait longer than they run, and lack nothing",
+        merged(*(_little_cpu(osd) for osd in range(3)), _host(8, 7.9)),
+        "",
+        _BESIDE_CLIENTS,
+    ),
+    _taken_case(
+        "clients that get what is reserved do not suffer, however long threads wait",
+        _host(8, 7.9),
+        "",
+        _GETS_ITS_OWN,
+    ),
+    _taken_case(
+        "other virtual machines take nothing from OSDs whose threads get their CPU",
+        _host(8, 4.5, 3.2),
+        "",
+        _BESIDE_CLIENTS,
+    ),
+    _taken_case(
+        "other virtual machines on a host with idle CPUs take nothing", _host(8, 3.5, 3.2), ""
+    ),
+    *_TWO_EXPORTERS,
     RuleCase(
         name="replica writes are not blamed where other programs take the CPUs",
         alert=VIOLATED,

@@ -15,10 +15,12 @@ from tests.stack.conftest import Watched
 from .judge import Heard
 
 _BLOCK: Final = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# - **cpu** by `cpu_limit` or `memory_limit`: what a cause has to say, and of which `by`.
+_BULLET: Final = re.compile(r"^- \*\*(\w+)\*\*(?: by ([^:]+))?:", re.MULTILINE)
 _REPLICA_WRITE: Final = "osd_repop"
 # What is usual takes more than these seconds, only a device that is slow is shown as such, and 16.2
-# does not tell how late requests are.
-_MAY_BE_ABSENT: Final = ("median1d", "osd_at:", "reservation_lag")
+# does not tell how late requests are. A limit is of the CPU or of memory, seldom of both.
+_MAY_BE_ABSENT: Final = ("median1d", "osd_at:", "reservation_lag", "cephqos_cgroup_")
 NOT_AS_SAID: Final = "not as said: "
 
 # In the table of ReservationViolated: where the slowest operations waited, by cause. Without a CPU
@@ -39,11 +41,14 @@ _NONE, _MANY = 3, 5
 _FAR_ABOVE: Final = 5.0
 
 
-def queries(alert: str, cause: str) -> list[str]:
-    """Those to look at first, and those of the cause."""
+def queries(alert: str, cause: str, by: str = "") -> list[str]:
+    """Those to look at first, and those of the cause: of what is to blame, if that has its own."""
     general, _, causes = ENTRIES[alert].partition("**By cause.**")
-    bullets = re.split(r"^- \*\*(\w+)\*\*:", causes.split("\n**False alarm")[0], flags=re.MULTILINE)
-    of_cause = dict(zip(bullets[1::2], bullets[2::2], strict=True)).get(cause, "")
+    parts = _BULLET.split(causes.split("\n**False alarm")[0])
+    bullets = list(zip(parts[1::3], parts[2::3], parts[3::3], strict=True))
+    usual = [text for name, names, text in bullets if name == cause and not names]
+    own = [text for name, names, text in bullets if name == cause and f"`{by}`" in (names or "")]
+    of_cause = "".join(own or usual)
     blocks = _BLOCK.findall(general) + _BLOCK.findall(of_cause)
     return [line.strip() for block in blocks for line in block.splitlines()]
 
@@ -57,7 +62,8 @@ async def shown(on: Watched, heard: Sequence[Heard], commands: bool = True) -> d
             continue
         shows = {}
         if osd:
-            shows = await _queries(on, osd, queries(name, labels.get("cause", "")))
+            which = queries(name, labels.get("cause", ""), labels.get("by", ""))
+            shows = await _queries(on, osd, which)
         if commands and name in _COMMANDS:
             shows |= await _COMMANDS[name](on, labels)
         what = f"{name.removeprefix('CephQos')} {osd}".strip()

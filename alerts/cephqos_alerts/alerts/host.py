@@ -3,12 +3,19 @@
 from typing import Final
 
 from cephqos_alerts.alerts.known import BY, if_by, if_found
-from cephqos_alerts.recording.limited import CPU_LIMIT, IO_LIMIT, MEMORY_LIMIT, OF_HOST, OTHER_VMS
+from cephqos_alerts.recording.limited import (
+    CPU_LIMIT,
+    IO_LIMIT,
+    MEMORY_LIMIT,
+    OF_HOST,
+    OTHER_VMS,
+    of_host,
+)
 from cephqos_alerts.rules.rule import NOW, Alert, FirstCommand
 from cephqos_alerts.rules.text import counted
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerHost, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, CgroupSeries, HostSeries
+from cephqos_base.series import OSD, OSD_CLASS, CgroupSeries, DaemonSeries, HostSeries
 
 
 def _limit(by: str, what: str, series: str, size: str) -> str:
@@ -53,16 +60,29 @@ _OF_CPUS: Final = if_found(
     " of the CPUs",
 )
 
+_SEEN: Final = f'{{cause="{causes.CPU}", by=~"{OF_HOST}"}}'
+# A cause lasts for a hold after it was last seen. Then another one explains the violation.
+_SUFFERING: Final = f"""(
+        {PerClass.MAIN_CAUSE}{_SEEN}
+        and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}{{class="client"}}
+        and on ({OSD_CLASS}, by) (
+          count_over_time({PerClass.EVIDENCE}{_SEEN}[@hold@]) >= @lasting@ * @hold_evaluations@
+        )
+      )"""
+_HOST_OF_OSD: Final = f"max by ({OSD}, host) ({of_host(PerOsd.INSTANCE)})"
+# Of several exporters on a host, the one that sees the most OSDs tells.
+_UP: Final = f'({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}} == 1)'
+_ONE_EXPORTER: Final = (
+    f"(topk by (cluster, host) (1, count by (cluster, host, instance) ({of_host(_UP)})) * 0 + 1)"
+)
+
 HOST_CPU_TAKEN: Final = Alert(
     name="CephQosHostCpuTaken",
     about=("load",),
     expr=f"""
-    count by (cluster, instance, by) (
-      (
-        {PerClass.MAIN_CAUSE}{{class="client", cause="{causes.CPU}", by=~"{OF_HOST}"}}
-        and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
-      )
-      * on ({OSD}) group_left (instance) ({PerOsd.INSTANCE} == 1)
+    sum by (cluster, instance, by) (
+      count by (cluster, host, by) ({_SUFFERING} * on ({OSD}) group_left (host) {_HOST_OF_OSD})
+      * on (cluster, host) group_left (instance) {_ONE_EXPORTER}
     )
     """,
     urgency=NOW,

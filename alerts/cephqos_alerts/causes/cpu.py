@@ -40,8 +40,9 @@ CPU: Final = CauseEvidence(
     by=True,
     seen="one of these, as `by`: `cpu_limit`, used up in 20 % of its periods; `memory_limit`, a"
     " thread waits for memory in 20 % of the time (PSI); `other_programs`, no CPU is idle, they use"
-    " half of them, and the OSD's threads wait three times as long as they run; `other_vms`, they"
-    " take 20 % of the CPUs. Or a thread at 95 % of a CPU (a Crimson reactor's own figure counts),"
+    " half of them, more than one of the OSD's threads waits at a time, and they wait three times"
+    " as long as they run; `other_vms`, no CPU is idle, they take 20 % of them, and more than one"
+    " thread waits. Or a thread at 95 % of a CPU (a Crimson reactor's own figure counts),"
     " or two threads ready to run and waiting for one. Without `by`, it leads only if the OSD also"
     " does less than 40 % of its best day, or clients of other OSDs wait for it; otherwise it ranks"
     f" below {causes.CAPACITY}",

@@ -27,9 +27,10 @@ or on ({OSD_CLASS}) {_by_limit(_LIMITED, LIMITED_RANK)}
 DEVICE: Final = CauseEvidence(
     cause=causes.DEVICE,
     means="The OSD's device has become slow or has stopped.",
-    seen="BlueStore holds transactions and completes none. Or commits, reads or device requests"
-    " are slow, and the OSD's work does not explain it. Slow against its own day: longer than"
-    " 40 ms on SSD, 150 ms on HDD, or five times the median of the last day. The OSD then does"
+    seen="BlueStore holds transactions and completes none, and no limit stops its threads. Or"
+    " commits, reads or device requests are slow, and the OSD's work does not explain it. Slow"
+    " against its own day: longer than 40 ms on SSD, 150 ms on HDD, or five times the median of"
+    " the last day. The OSD then does"
     " less than 40 % of the most it did in a day, in operations, and in bytes and requests of"
     " its device. Slow against others: five times the median of the OSDs on the same media,"
     " of which there are at least three. The OSD then does at most 1.5 times their median, in"

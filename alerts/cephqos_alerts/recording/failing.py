@@ -19,6 +19,10 @@ _THREADS_AT: Final = {
 }
 
 
+_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
+_UNLESS_STOPPED: Final = f"unless on ({OSD}) {_STOPPED}"
+
+
 def _waits_for_cpu(place: str) -> str:
     threads, seconds = _THREADS_AT[place]
     return f"""
@@ -28,7 +32,7 @@ def _waits_for_cpu(place: str) -> str:
         > on ({OSD}, instance)
         (@waits_for_cpu@ * sum by ({OSD}, instance) (rate({seconds}[@rate@])))
       )
-      or on ({OSD}) {PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}
+      or on ({OSD}) {_STOPPED}
     )
     """
 
@@ -133,12 +137,12 @@ _FAILING: Final = (
     RecordedSeries(
         record=PerOsd.DEVICE_FAILING,
         comment="""
-        The store stands still; or the OSD does far less than its best while its device is slow; or
-        the device takes far longer than those of its peers, and neither more work nor another kind
-        of flash explains it.
+        The store stands still, and no limit stops its threads; or the OSD does far less than its
+        best while its device is slow; or the device takes far longer than those of its peers, and
+        neither more work nor another kind of flash explains it.
         """,
         expr=f"""
-        {PerOsd.STORE_STALLED}
+        {PerOsd.STORE_STALLED} {_UNLESS_STOPPED}
         or on ({OSD}) 0 * max by ({OSD}) (
           {_COLLAPSED_AND_SLOW.strip()}
           or on ({OSD}) (

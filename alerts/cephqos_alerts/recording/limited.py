@@ -21,9 +21,17 @@ OF_HOST: Final = f"{OTHER_PROGRAMS}|{OTHER_VMS}"
 OF_THREADS: Final = f"{CPU_LIMIT}|{MEMORY_LIMIT}"
 
 _CPUS: Final = f"max by (instance) ({HostSeries.CPUS})"
-_OSDS_USE: Final = (
-    f'sum by (instance) (rate({DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}[@rate@]))'
+
+
+def of_host(series: str) -> str:
+    """With the label `host`: `instance` without the port. A host may have several exporters."""
+    return f'label_replace({series}, "host", "$1", "instance", "(.+?)(:[0-9]+)?")'
+
+
+_OSD_USES: Final = (
+    f'sum by ({OSD}, instance) (rate({DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}[@rate@]))'
 )
+_OSDS_USE: Final = f"sum by (host) (max by ({OSD}, host) ({of_host(_OSD_USES)}))"
 
 
 def _mode(mode: str) -> str:
@@ -50,14 +58,18 @@ max by ({OSD}) (rate({CgroupSeries.PRESSURE_SECONDS}{{resource="memory"}}[@rate@
 """
 
 
-def _on_such_a_host(by: str) -> str:
+def _starved(by: str) -> str:
+    """OSDs of such a host whose threads wait for a CPU. On a busy host scrapes are late, and some
+    rates too low: one sample of a minute is enough to call it full."""
     return f"""
-(({PerOsd.INSTANCE} == 1) and on (instance) {PerHost.CPUS_TAKEN}{{by="{by}"}})
+({PerOsd.INSTANCE} == 1)
+  and on (instance) max_over_time({PerHost.CPUS_TAKEN}{{by="{by}"}}[@sustained@])
+  and on ({OSD}) ({PerOsd.CPU_WAITING} > @starved_threads@)
 """
 
 
 # On any busy host threads wait now and then. These wait most of the time.
-_WAITS: Final = (
+_MOST_OF_IT: Final = (
     f"and on ({OSD}) ({PerOsd.CPU_WAITING} > on ({OSD}) (@starved@ * {PerOsd.CPU_USED}))"
 )
 
@@ -90,7 +102,7 @@ LIMITED: Final = RuleGroup(
             labels={"by": OTHER_PROGRAMS},
             comment="CPUs that programs other than OSDs use, if no CPU is left idle.",
             expr=f"""
-            ({_mode("used")} - on (instance) {_OSDS_USE})
+            max by (instance) ({of_host(_mode("used"))} - on (host) group_left () {_OSDS_USE})
               > on (instance) (@taken@ * {_CPUS})
               and on (instance) ({_FULL.strip()})
             """,
@@ -115,8 +127,8 @@ LIMITED: Final = RuleGroup(
             {_denied(CPU_LIMIT, _THROTTLED.strip())}
             or on ({OSD}) {_denied(MEMORY_LIMIT, _SHORT_OF_MEMORY.strip())}
             or on ({OSD})
-            {_denied(OTHER_PROGRAMS, f"{_on_such_a_host(OTHER_PROGRAMS).strip()} {_WAITS}")}
-            or on ({OSD}) {_denied(OTHER_VMS, _on_such_a_host(OTHER_VMS).strip())}
+            {_denied(OTHER_PROGRAMS, f"{_starved(OTHER_PROGRAMS).strip()} {_MOST_OF_IT}")}
+            or on ({OSD}) {_denied(OTHER_VMS, _starved(OTHER_VMS).strip())}
             """,
         ),
         _io_limit(CgroupSeries.IO_LIMIT_OPS, "requests/s", CgroupSeries.IO_OPS),

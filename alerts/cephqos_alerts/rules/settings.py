@@ -95,6 +95,7 @@ class Thresholds(Bounds):
     taken: float = 0.5  # by programs that are no OSD / CPUs of a host; above, they take its CPUs
     stolen: float = 0.2  # by other virtual machines / CPUs of a host; above, they do
     starved: float = 3  # waits for a CPU / CPU used, of an OSD; above, others take its CPUs
+    starved_threads: float = 1  # of an OSD that wait for a CPU; below, they lack none
 
     # How long and how many, before an alert fires.
     lasting: float = 0.5  # samples of a hold in which it is so; from here on, it goes on

@@ -167,4 +167,7 @@ def test_the_queries_of_a_runbook_are_those_to_look_at_first_and_those_of_the_ca
     first = 'osd_class:cephqos_reserved_ops{ceph_daemon="osd.N"}'
     assert device[0] == cpu[0] == first
     assert "osd:cephqos_device_latency_seconds:rate" in set(device) - set(cpu)
+    limited = set(queries(VIOLATED, "cpu", "cpu_limit"))
+    assert any("cephqos_cgroup" in query for query in limited - set(cpu) - set(device))
+    assert not any("cephqos_cgroup" in query for query in (*device, *cpu))
     assert queries("CephQosReplicaSlow", "other_osd")
