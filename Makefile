@@ -167,7 +167,7 @@ truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what t
 	@# In a network namespace of its own, where links can be slowed down, and nothing can be downloaded.
 	$(if $(LOOKS),,unshare --net sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
-study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/internals/study-small (root, 40 minutes)
+study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/internals/study-small (root, an hour)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)

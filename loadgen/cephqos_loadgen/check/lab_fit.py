@@ -16,7 +16,7 @@ from cephqos_loadgen.plan.model import Point
 
 Metadata = Sequence[Mapping[str, Any]]
 # What figures rest on, whether an axis decides about it or not.
-_DECLARED = ("rotational", "device_iops")
+_DECLARED = ("rotational", "device_iops", "regime")
 
 
 def check(points: Sequence[Point], metadata: Metadata, lab: LabSpec | None = None) -> None:

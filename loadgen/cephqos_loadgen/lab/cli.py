@@ -16,6 +16,7 @@ from cephqos_loadgen.lab.checks import check_root
 from cephqos_loadgen.lab.faults import FULL_STATES
 from cephqos_loadgen.lab.lab import RunningLab, end_lab
 from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.regimes import REGIMES, within
 from cephqos_loadgen.lab.releases import RELEASES, find_release
 from cephqos_loadgen.lab.spec import (
     AUTHS,
@@ -135,13 +136,14 @@ def _add_osds(up: argparse.ArgumentParser) -> None:
     up.add_argument(
         "--backing",
         metavar="KIND",
-        default=defaults.backing,
-        help=f"what holds an OSD's data: {' or '.join(BACKINGS)} (default: %(default)s)",
+        help=f"what holds an OSD's data: {' or '.join(BACKINGS)} (default: {defaults.backing})",
     )
 
 
 def _add_devices(up: argparse.ArgumentParser) -> None:
     """What the loop devices are like."""
+    regimes = "; ".join(f"{name}: {regime.about}" for name, regime in REGIMES.items())
+    up.add_argument("--regime", metavar="NAME", help=f"settings that belong together. {regimes}")
     up.add_argument(
         "--io-scheduler",
         metavar="NAME",
@@ -257,26 +259,28 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         if not equals or not osd.isdigit():
             raise UsageError(f"--cpus {text!r}: expected OSD=LIST, as in 0=0,2-3")
         cpus.append((int(osd), parse_cpu_list(cpu_list, least=1)))
-    spec = LabSpec(
-        name=arguments.name,
-        release=find_release(arguments.release).name,
-        osds=arguments.osds,
-        osd_size=parse_size(arguments.osd_size),
-        backing=arguments.backing,
-        io_scheduler=arguments.io_scheduler,
-        rotational=None if arguments.rotational is None else bool(arguments.rotational),
-        db_size=None if arguments.db_device is None else parse_size(arguments.db_device),
-        device_iops=arguments.device_iops,
-        setuser=arguments.setuser,
-        op_queue=arguments.op_queue,
-        objectstore=arguments.objectstore,
-        fs=arguments.fs,
-        auth=arguments.auth,
-        settings=tuple(CephOption.parse(text) for text in arguments.settings),
-        cpus=tuple(cpus),
-        port=arguments.port,
-        timeout=arguments.timeout,
-    )
+    asked = {
+        "name": arguments.name,
+        "release": find_release(arguments.release).name,
+        "osds": arguments.osds,
+        "osd_size": parse_size(arguments.osd_size),
+        "backing": arguments.backing,
+        "io_scheduler": arguments.io_scheduler,
+        "rotational": None if arguments.rotational is None else bool(arguments.rotational),
+        "regime": arguments.regime,
+        "db_size": None if arguments.db_device is None else parse_size(arguments.db_device),
+        "device_iops": arguments.device_iops,
+        "setuser": arguments.setuser,
+        "op_queue": arguments.op_queue,
+        "objectstore": arguments.objectstore,
+        "fs": arguments.fs,
+        "auth": arguments.auth,
+        "settings": tuple(CephOption.parse(text) for text in arguments.settings),
+        "cpus": tuple(cpus),
+        "port": arguments.port,
+        "timeout": arguments.timeout,
+    }
+    spec = LabSpec(**within(asked))
     spec.validate()
     return spec
 

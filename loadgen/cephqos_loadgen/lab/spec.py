@@ -9,6 +9,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
+from cephqos_loadgen.lab.regimes import REGIMES
 from cephqos_loadgen.lab.releases import Release, find_release
 
 MAX_OSDS = 16
@@ -47,6 +48,7 @@ class LabSpec:
     io_scheduler: str | None = None
     rotational: bool | None = None
     db_size: int | None = None
+    regime: str | None = None  # of `regimes`, which has decided about other fields
     device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
     setuser: str | None = None
     op_queue: str | None = None
@@ -98,6 +100,7 @@ class LabSpec:
         self._validate_numbers()
         _one_of("--backing", self.backing, BACKINGS)
         _one_of("--op-queue", self.op_queue, OP_QUEUES)
+        _one_of("--regime", self.regime, tuple(REGIMES))
         _one_of("--io-scheduler", self.io_scheduler, IO_SCHEDULERS)
         _one_of("--objectstore", self.objectstore, OBJECTSTORES)
         _one_of("--fs", self.fs, FILESYSTEMS)

@@ -10,6 +10,7 @@ import yaml
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.ceph_option import CephOption
+from cephqos_loadgen.lab.regimes import REGIMES, within
 from cephqos_loadgen.lab.spec import (
     BACKINGS,
     FILESYSTEMS,
@@ -249,6 +250,7 @@ _LAB_READERS: Final[_Readers] = {
     "rotational": lambda value: value.boolean(),
     "io_scheduler": lambda value: value.choice(IO_SCHEDULERS),
     "db_size": lambda value: value.size(),
+    "regime": lambda value: value.choice(tuple(REGIMES)),
     "device_iops": lambda value: value.integer(1, 10**9),
     "objectstore": lambda value: value.choice(OBJECTSTORES),
     "fs": lambda value: value.choice(FILESYSTEMS),
@@ -273,7 +275,8 @@ def _lab(layers: Sequence[_Table], release: str) -> tuple[LabSpec, bool]:
     labs = _tables(layers, "lab", (*readers, "settings"))
     asked = {"osds": 3, "osd_size": 4 << 30, **_read(labs, readers)}
     fresh = asked.pop("fresh", False)
-    return LabSpec(name="run", release=release, settings=_settings(labs), **asked), fresh
+    asked = within({**asked, "settings": _settings(labs)})
+    return LabSpec(name="run", release=release, **asked), fresh
 
 
 def _lab_axes(layers: Sequence[_Table], variables: Collection[str]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB, reserve_ports
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
+from cephqos_loadgen.lab.regimes import within
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
 from cephqos_loadgen.processes import how_it_ended
@@ -58,6 +59,7 @@ def conf(**options: Any) -> configparser.ConfigParser:
         ({"db_size": 2 << 30}, "--db-device needs a device"),
         ({"device_iops": 400}, "--device-iops needs a device"),
         ({"device_iops": 0, "backing": "loop"}, "--device-iops 0: expected 1 or more"),
+        ({"regime": "fast"}, "--regime 'fast': expected one of scheduler"),
         ({"setuser": "nobody"}, "--setuser 'nobody'"),
         ({"objectstore": "filestore"}, "Ceph 18.2 no longer has FileStore"),
         ({"objectstore": "filestore", "release": "pacific"}, "needs --backing loop"),
@@ -281,6 +283,17 @@ def test_too_little_disk_is_refused_with_the_need(
     monkeypatch.setattr(checks, "DISK_PER_OSD", 1 << 60)
     with pytest.raises(UsageError, match=r"GiB free; 4 OSDs need"):
         checks.check_disk(LabSpec(), tmp_path)
+
+
+def test_a_regime_decides_what_is_not_given() -> None:
+    own = (CephOption("osd", "osd_op_num_shards", "2"),)
+    spec = LabSpec(**within({"regime": "scheduler", "device_iops": 500, "settings": own}))
+    spec.validate()
+    assert (spec.backing, spec.rotational, spec.device_iops) == ("loop", False, 500)
+    written = conf(**within({"regime": "scheduler", "settings": own}))["osd"]
+    assert written["osd_op_num_shards"] == "2", "what is given itself wins"
+    assert written["bluestore_throttle_bytes"] == "32768"
+    assert within({"backing": None, "osds": 2}) == {"osds": 2}
 
 
 def test_a_device_held_to_requests_is_priced_by_the_blobs_that_it_can_write() -> None:

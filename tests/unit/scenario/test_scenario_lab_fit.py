@@ -109,6 +109,16 @@ def test_a_lab_that_was_started_with_the_limit_of_the_scenario_fits() -> None:
             lab_fit.check(points, osds(2), lab)
 
 
+def test_a_regime_that_a_scenario_asks_for_is_one_of_the_lab_alone() -> None:
+    text = "scenario: s\nlab: {regime: scheduler}\nphases: [{name: s, settle: {}}]"
+    points = parse(text, "s").points
+    wish = points[0].lab
+    assert (wish.backing, wish.device_iops) == ("loop", 300)
+    lab_fit.check(points, osds(2), wish)
+    with pytest.raises(ClusterUnfit, match="regime scheduler: the lab was started with none"):
+        lab_fit.check(points, osds(2), LabSpec(backing="loop", device_iops=300))
+
+
 def test_an_axis_over_fresh_labs_says_nothing_of_a_given_cluster() -> None:
     text = """\
 scenario: s
