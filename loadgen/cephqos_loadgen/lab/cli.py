@@ -16,7 +16,6 @@ from cephqos_loadgen.lab.checks import check_root
 from cephqos_loadgen.lab.faults import FULL_STATES
 from cephqos_loadgen.lab.lab import RunningLab, end_lab
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.regimes import REGIMES, within
 from cephqos_loadgen.lab.releases import RELEASES, find_release
 from cephqos_loadgen.lab.spec import (
     AUTHS,
@@ -25,8 +24,10 @@ from cephqos_loadgen.lab.spec import (
     IO_SCHEDULERS,
     OBJECTSTORES,
     OP_QUEUES,
+    REGIMES,
     LabSpec,
     osds_in_words,
+    within,
 )
 from cephqos_loadgen.lab.state import (
     LabState,

@@ -3,13 +3,12 @@
 import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
-from cephqos_loadgen.lab.regimes import REGIMES
 from cephqos_loadgen.lab.releases import Release, find_release
 
 MAX_OSDS = 16
@@ -24,6 +23,40 @@ FSID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_PORT = 65535 - PORTS_PER_LAB
 # BlueStore refuses smaller devices, and FileStore's journal alone takes half of it.
 MIN_OSD_SIZE = 1 * GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """Settings under which operations wait where an operator wants to look.
+
+    In the ordinary lab BlueStore takes all work at once, eight shards never have a queue, and the
+    processors end before the devices: no scheduler has anything to decide.
+    """
+
+    about: str
+    lab: dict[str, Any]  # fields of LabSpec, for those that are not given
+    options: dict[str, str]  # of every OSD
+
+    @property
+    def settings(self) -> tuple[CephOption, ...]:
+        return tuple(CephOption("osd", name, value) for name, value in self.options.items())
+
+
+REGIMES: Final = {
+    "scheduler": Regime(
+        about="the scheduler decides: slow devices, one shard, narrow throttles",
+        lab={"backing": "loop", "rotational": False, "device_iops": 300},
+        options={
+            # One queue, so that all that waits is in it; several threads, so that one operation
+            # that waits for the device does not stop the others.
+            "osd_op_num_shards": "1",
+            "osd_op_num_threads_per_shard": "4",
+            # BlueStore takes no more than the device works off in a few milliseconds.
+            "bluestore_throttle_bytes": "32768",
+            "bluestore_throttle_deferred_bytes": "32768",
+        },
+    )
+}
 
 
 def osds_in_words(count: int) -> str:
@@ -48,7 +81,7 @@ class LabSpec:
     io_scheduler: str | None = None
     rotational: bool | None = None
     db_size: int | None = None
-    regime: str | None = None  # of `regimes`, which has decided about other fields
+    regime: str | None = None  # of `regimes`, a name in REGIMES, which `within` has applied
     device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
     setuser: str | None = None
     op_queue: str | None = None
@@ -158,6 +191,15 @@ class LabSpec:
         settings = tuple(CephOption(**setting) for setting in data["settings"])
         cpus = tuple((osd, tuple(cpus)) for osd, cpus in data["cpus"])
         return cls(**{**data, "settings": settings, "cpus": cpus})
+
+
+def within(asked: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a LabSpec that are given, and those that its regime decides beside them."""
+    given = {key: value for key, value in asked.items() if value is not None}
+    regime = REGIMES.get(given.get("regime", ""))
+    if regime is None:  # LabSpec refuses a name that there is not
+        return given
+    return {**regime.lab, **given, "settings": (*regime.settings, *given["settings"])}
 
 
 def _one_of(option: str, value: str | None, allowed: tuple[str, ...]) -> None:

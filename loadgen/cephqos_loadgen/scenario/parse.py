@@ -10,14 +10,15 @@ import yaml
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.lab.regimes import REGIMES, within
 from cephqos_loadgen.lab.spec import (
     BACKINGS,
     FILESYSTEMS,
     IO_SCHEDULERS,
     MIN_OSD_SIZE,
     OBJECTSTORES,
+    REGIMES,
     LabSpec,
+    within,
 )
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.ceph_options import read_ceph_option

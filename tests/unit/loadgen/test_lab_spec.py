@@ -23,9 +23,8 @@ from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB, reserve_ports
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
-from cephqos_loadgen.lab.regimes import within
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
+from cephqos_loadgen.lab.spec import LabSpec, osds_in_words, within
 from cephqos_loadgen.processes import how_it_ended
 
 PATHS = LabPaths(Path("/labs"), "one")
