@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
+SITE := $(VENV)/.site
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -24,10 +25,18 @@ tools: $(STAMP) ## build Loki, the log collector, nfpm, helm, kubeconform from G
 packages: $(STAMP) ## build Debian packages and RPMs of exporter and log collector, in dist/ (needs Go)
 	@$(BIN)/python deploy/packages/build.py
 
-sbom: $(STAMP) ## write the bills of materials and the list of licences, in dist/ (needs Go)
+CYCLONEDX := build/sbom/bin/cyclonedx-py
+$(CYCLONEDX): deploy/requirements-sbom.txt
 	@$(PYTHON) -m venv build/sbom
 	@build/sbom/bin/pip install --quiet --no-deps --require-hashes -r deploy/requirements-sbom.txt
-	@$(BIN)/python deploy/sbom.py build/sbom/bin/cyclonedx-py
+	@touch $@
+
+sbom: $(STAMP) $(CYCLONEDX) ## write the bills of materials and the list of licences, in dist/ (needs Go)
+	@$(BIN)/python deploy/sbom.py $(CYCLONEDX)
+
+release: $(STAMP) $(SITE) $(CYCLONEDX) ## build all that a release consists of, in dist/release, twice, and compare (needs Go; TAG=vX.Y.Z)
+	@$(BIN)/python -m cephqos_stack.tools nfpm helm cephqos-collector >/dev/null
+	@$(BIN)/python deploy/release/everything.py --again $(if $(TAG),--tag $(TAG)) $(CYCLONEDX)
 
 demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)
 	@YES=$(YES) deploy/bootstrap.sh system
@@ -69,7 +78,6 @@ check: $(STAMP) ## check lint, format, types, generated files and the words of t
 	$(BIN)/cephqos dashboards check
 	PYTHONPATH=. $(BIN)/python -m tests.words
 
-SITE := $(VENV)/.site
 $(SITE): $(STAMP) deploy/requirements-docs.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r deploy/requirements-docs.txt
 	@touch $@

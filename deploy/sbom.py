@@ -1,10 +1,12 @@
 """The bills of materials and the list of licences, into dist/: `make sbom`.
 
 CycloneDX's own programs write the bills: one of this Python environment, with what is there for
-development, and one of each folder with a go.mod in deploy/tools.
+development, and one of each folder with a go.mod in deploy/tools. What a release consists of has a
+bill each, made of parts of these.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,31 +26,98 @@ modules are what cyclonedx-gomod found in their licence files.
 | in | name | version | licence |
 |---|---|---|---|
 """
+_LOCKED: Final = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+_SEPARATORS: Final = re.compile(r"[-_.]+")
 
 Bill = Mapping[str, Any]
 
 
-def write_bills(cyclonedx: Path) -> list[Path]:
-    """One of Python, and one of each Go program. Needs Go, and fetches all modules."""
-    OUT.mkdir(exist_ok=True)
-    python = OUT / "cephqos-python.cdx.json"
+def python_bill(cyclonedx: Path, target: Path) -> Bill:
+    """Of this environment."""
     _run(
         [cyclonedx, "environment", sys.prefix, "--pyproject", ROOT / "pyproject.toml"],
-        ["--output-reproducible", "--no-validate", "--output-file", python],
+        ["--output-reproducible", "--no-validate", "--output-file", target],
     )
-    bills = [python]
-    for go_mod in sorted((ROOT / "deploy" / "tools").glob("*/go.mod")):
-        bill = OUT / f"cephqos-go-{go_mod.parent.name}.cdx.json"
-        _run(
-            ["go", "run", _GOMOD, "mod", "-licenses", "-json", "-noserial", "-notimestamp"],
-            ["-output", bill, go_mod.parent],
-        )
-        bills.append(bill)
-    return bills
+    return read(target)
+
+
+def go_bill(name: str, target: Path) -> Bill:
+    """Of a folder of deploy/tools. Needs Go, and fetches all modules."""
+    _run(
+        ["go", "run", _GOMOD, "mod", "-licenses", "-json", "-noserial", "-notimestamp"],
+        ["-output", target, ROOT / "deploy" / "tools" / name],
+    )
+    return read(target)
+
+
+def read(file: Path) -> Bill:
+    found: Bill = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 def _run(*words: Sequence[str | Path]) -> None:
     subprocess.run([word for part in words for word in part], check=True, timeout=_SECONDS)
+
+
+def locked(*locks: Path) -> dict[str, str]:
+    """Versions by name, of requirements with hashes."""
+    texts = [lock.read_text(encoding="utf-8") for lock in locks]
+    return {_same(name): version for text in texts for name, version in _LOCKED.findall(text)}
+
+
+def among(bill: Bill, wanted: Mapping[str, str]) -> list[Bill]:
+    """The components with these names and versions. One that the environment lacks, because it is
+    for another Python, has no licence."""
+    known = {_same(one["name"]): one for one in bill["components"]}
+    return [
+        known[name]
+        if name in known and known[name]["version"] == version
+        else {
+            "type": "library",
+            "name": name,
+            "version": version,
+            "purl": f"pkg:pypi/{name}@{version}",
+        }
+        for name, version in sorted(wanted.items())
+    ]
+
+
+def _same(name: str) -> str:
+    return _SEPARATORS.sub("-", name).lower()
+
+
+def debian(listed: str) -> list[Bill]:
+    """Components of an image, from lines of `dpkg-query` with name, version and architecture."""
+    rows = [line.split() for line in sorted(set(listed.splitlines())) if line.strip()]
+    return [
+        {
+            "type": "library",
+            "name": name,
+            "version": version,
+            "purl": f"pkg:deb/debian/{name}@{version}?arch={architecture}",
+        }
+        for name, version, architecture in rows
+    ]
+
+
+def bill_of(artefact: str, version: str, sha256: str, components: Sequence[Bill]) -> Bill:
+    """What one file of a release holds of others."""
+    subject = {
+        "type": "file",
+        "bom-ref": artefact,
+        "name": artefact,
+        "version": version,
+        "hashes": [{"alg": "SHA-256", "content": sha256}],
+        "licenses": [{"license": {"id": "Apache-2.0"}}],
+    }
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": subject},
+        "components": list(components),
+    }
 
 
 def licences(bills: Mapping[str, Bill]) -> str:
@@ -72,11 +141,14 @@ def _licence(component: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    files = write_bills(Path(arguments[0]))
-    bills = {
-        file.name.removesuffix(".cdx.json").removeprefix("cephqos-"): json.loads(file.read_text())
-        for file in files
-    }
+    OUT.mkdir(exist_ok=True)
+    file = OUT / "cephqos-python.cdx.json"
+    bills = {"python": python_bill(Path(arguments[0]), file)}
+    files = [file]
+    for go_mod in sorted((ROOT / "deploy" / "tools").glob("*/go.mod")):
+        name = go_mod.parent.name
+        files.append(OUT / f"cephqos-go-{name}.cdx.json")
+        bills[f"go-{name}"] = go_bill(name, files[-1])
     table = OUT / "licences.md"
     table.write_text(licences(bills), encoding="utf-8")
     print(*files, table, sep="\n")

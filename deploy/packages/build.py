@@ -109,7 +109,7 @@ def _package(nfpm: Path, name: str, filled: Mapping[str, str], out: Path) -> Non
         subprocess.run(
             [nfpm, "package", "--config", description, "--packager", kind, "--target", out],
             cwd=ROOT,
-            env=os.environ | {"SOURCE_DATE_EPOCH": "1700000000"},
+            env={"SOURCE_DATE_EPOCH": "1700000000"} | os.environ,
             check=True,
             timeout=_SECONDS,
             stdout=subprocess.DEVNULL,

@@ -1,0 +1,215 @@
+"""All that a release consists of, from what is committed, into dist/release: `make release`.
+
+The same commit gives the same bytes: `--again` builds twice and compares. Nothing is fetched if
+the tools, the environment and the wheels are there already. Nothing is published.
+"""
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import docker_images
+from pack import pack, repack
+from versions import ROOT, disagreements, version
+
+import sbom
+from cephqos_stack.tools import find_tool
+
+_SECONDS: Final = 1800
+_SUMS: Final = "SHA256SUMS"
+_BACKEND: Final = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv[1])"
+_EXPORTER: Final = ROOT / "deploy/images/requirements-exporter.txt"
+
+
+class NotReleased(Exception):
+    """Why there is no release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is committed, in a folder of its own, and when it was."""
+
+    folder: Path
+    version: str
+    moment: int
+
+    def run(self, *words: str | Path) -> None:
+        """A command there; what it says is shown only if it fails."""
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=os.environ | {"SOURCE_DATE_EPOCH": str(self.moment)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+        if done.returncode:
+            said = (done.stdout + done.stderr)[-2000:]
+            raise NotReleased(f"{' '.join(map(str, words))} failed:\n{said}")
+
+
+def _git(*words: str) -> bytes:
+    argv = ["git", "-c", "tar.umask=0022", *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, check=True, timeout=60).stdout
+
+
+def export(folder: Path) -> Sources:
+    """The committed files, all with the time of the commit."""
+    if changed := _git("status", "--porcelain").decode():
+        raise NotReleased(f"the checkout has changes: commit them first\n{changed}")
+    with tarfile.open(fileobj=io.BytesIO(_git("archive", "HEAD"))) as archive:
+        archive.extractall(folder, filter="tar")
+    return Sources(folder, version(folder), int(_git("show", "-s", "--format=%ct", "HEAD")))
+
+
+def build(sources: Sources, out: Path, cyclonedx: Path) -> None:
+    """Everything but images, each with its bill, and the sums of all."""
+    python_distributions(sources, out)
+    sources.run(sys.executable, "deploy/packages/build.py", out)
+    chart(sources, out)
+    site(sources, out)
+    for what, parts in {
+        "rules": {"rules": "alerts/rules", "alertmanager": "alerts/alertmanager"},
+        "dashboards": {
+            "dashboards": "dashboards/cephqos_dashboards/generated",
+            "provisioning": "dashboards/cephqos_dashboards/provisioning_files",
+        },
+    }.items():
+        there = {
+            f"{_named(what, sources)}/{name}": sources.folder / it for name, it in parts.items()
+        }
+        pack(out / f"{_named(what, sources)}.tar.gz", there, sources.moment)
+    bills(sources, out, cyclonedx)
+
+
+def _named(what: str, sources: Sources) -> str:
+    return f"cephqos-{what}-{sources.version}"
+
+
+def python_distributions(sources: Sources, out: Path) -> None:
+    for what in ("sdist", "wheel"):
+        sources.run(sys.executable, "-W", "ignore", "-c", _BACKEND.format(what), out)
+    [sdist] = out.glob("cephqos-*.tar.gz")
+    repack(sdist, sources.moment)
+
+
+def chart(sources: Sources, out: Path) -> None:
+    """helm writes the time of each file into the archive, and follows no link."""
+    helm = find_tool("helm")
+    if helm is None:
+        raise NotReleased("helm is missing: make tools")
+    whole = sources.folder / "build" / "cephqos"
+    shutil.copytree(sources.folder / "deploy/helm/cephqos", whole)
+    sources.run(helm, "package", whole, "--destination", out)
+    made = out / f"cephqos-{sources.version}.tgz"
+    repack(made, sources.moment).rename(out / f"{_named('chart', sources)}.tgz")
+
+
+def site(sources: Sources, out: Path) -> None:
+    """The documentation, to be opened from a folder or put on a server."""
+    sources.run(Path(sys.prefix) / "bin/zensical", "build", "--clean", "--strict")
+    name = _named("docs", sources)
+    pack(out / f"{name}.tar.gz", {name: sources.folder / "build/site"}, sources.moment)
+
+
+def bills(sources: Sources, out: Path, cyclonedx: Path) -> None:
+    """One of each file that is there, and the licences of all that is in them."""
+    with tempfile.TemporaryDirectory() as name:
+        python = sbom.python_bill(cyclonedx, Path(name) / "python")
+        collector = sbom.go_bill("collector", Path(name) / "collector")
+    exporter = sbom.among(python, sbom.locked(_EXPORTER))
+    for file in sorted(out.iterdir()):
+        if file.name.startswith("cephqos-collector"):
+            components = list(collector["components"])
+        elif file.suffix in (".whl", ".deb", ".rpm") or file.name == f"cephqos-{version()}.tar.gz":
+            components = exporter
+        else:
+            components = []
+        write_bill(file, sources.version, components)
+    every = {"exporter": {"components": exporter}, "collector": collector}
+    (out / "licences.md").write_text(sbom.licences(every), encoding="utf-8")
+
+
+def write_bill(file: Path, stated: str, components: Sequence[sbom.Bill]) -> None:
+    bill = sbom.bill_of(file.name, stated, _sum(file), components)
+    text = json.dumps(bill, indent=1, sort_keys=True) + "\n"
+    file.with_name(f"{file.name}.cdx.json").write_text(text, encoding="utf-8")
+
+
+def _sum(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def sums(out: Path) -> dict[str, str]:
+    return {file.name: _sum(file) for file in sorted(out.iterdir()) if file.name != _SUMS}
+
+
+def write_sums(out: Path) -> None:
+    """As `sha256sum --check` reads them."""
+    lines = [f"{checksum}  {name}\n" for name, checksum in sums(out).items()]
+    (out / _SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def compared(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """The files that are not the same in both."""
+    return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
+
+
+def _build_again(first: Mapping[str, str], cyclonedx: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "out"
+        out.mkdir()
+        build(export(Path(name) / "sources"), out, cyclonedx)
+        if different := compared(first, sums(out)):
+            raise NotReleased(f"built twice, not the same bytes: {', '.join(different)}")
+    print(f"built twice: {len(first)} files, the same bytes")
+
+
+def release(out: Path, tag: str, cyclonedx: Path, *, again: bool) -> None:
+    if found := disagreements(tag=tag):
+        raise NotReleased("\n".join(found))
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as name:
+        sources = export(Path(name) / "sources")
+        build(sources, out, cyclonedx)
+        if again:
+            _build_again(sums(out), cyclonedx)
+        # Last: no image has the same bytes twice.
+        for file, components in docker_images.archives(sources.folder, out, sources.version):
+            write_bill(file, sources.version, components)
+    write_sums(out)
+    for file in sorted(out.iterdir()):
+        print(f"{file.stat().st_size / 1024:8.0f} KiB  {file.name}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="release", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "dist/release", help="folder to fill")
+    parser.add_argument("--tag", default="", help="tag that this is to be released as")
+    parser.add_argument("--again", action="store_true", help="build twice and compare")
+    parser.add_argument("cyclonedx", type=Path, help="cyclonedx-py, which writes the bills")
+    given = parser.parse_args(arguments)
+    try:
+        release(given.out, given.tag, given.cyclonedx.absolute(), again=given.again)
+    except NotReleased as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

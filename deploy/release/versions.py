@@ -1,0 +1,58 @@
+"""The places that state the version agree: package, chart, changelog, and the tag if there is one.
+
+`python deploy/release/versions.py [TAG]` prints what does not agree, and then exits with 1.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+# A file, and what finds the version in it.
+_PACKAGE: Final = ("exporter/cephqos_base/version.py", r'^__version__ = "(.+)"$')
+_CHART: Final = "deploy/helm/cephqos/Chart.yaml"
+_OTHERS: Final = ((_CHART, r"^version: (\S+)$"), (_CHART, r"^appVersion: (\S+)$"))
+_HEADING: Final = re.compile(r"^## (\S+)", re.MULTILINE)
+_UNRELEASED: Final = "Unreleased"
+
+
+def version(root: Path = ROOT) -> str:
+    """The one that the package states; all others follow it."""
+    return _found(root, *_PACKAGE)
+
+
+def disagreements(root: Path = ROOT, tag: str = "") -> list[str]:
+    """What was found and what was expected, one line for each place."""
+    return list(_disagreements(root, version(root), tag))
+
+
+def _disagreements(root: Path, stated: str, tag: str) -> Iterator[str]:
+    for name, pattern in _OTHERS:
+        if (found := _found(root, name, pattern)) != stated:
+            yield f"{name}: found {found}, expected {stated} ({pattern.split(':')[0][1:]})"
+    headings = _HEADING.findall((root / "CHANGELOG.md").read_text(encoding="utf-8"))
+    allowed = [stated] if tag else [_UNRELEASED, stated]
+    if headings[:1] not in [[one] for one in allowed]:
+        yield (
+            f"CHANGELOG.md: the first heading is {' '.join(headings[:1]) or 'missing'},"
+            f" expected {' or '.join(allowed)}"
+        )
+    if tag and tag != f"v{stated}":
+        yield f"tag: found {tag}, expected v{stated}"
+
+
+def _found(root: Path, name: str, pattern: str) -> str:
+    found = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1].strip("\"'") if found else "nothing"
+
+
+def main(arguments: Sequence[str]) -> int:
+    found = disagreements(tag=arguments[0] if arguments else "")
+    print("\n".join(found) or f"versions agree: {version()}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
