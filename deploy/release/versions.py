@@ -1,4 +1,4 @@
-"""The places that state the version agree: package, chart, changelog, and the tag if there is one.
+"""The places that state the version agree: package, chart, changelog, and with a tag the names.
 
 `python deploy/release/versions.py [TAG]` prints what does not agree, and then exits with 1.
 """
@@ -14,6 +14,7 @@ ROOT: Final = Path(__file__).parents[2]
 _PACKAGE: Final = ("exporter/cephqos_base/version.py", r'^__version__ = "(.+)"$')
 _CHART: Final = "deploy/helm/cephqos/Chart.yaml"
 _OTHERS: Final = ((_CHART, r"^version: (\S+)$"), (_CHART, r"^appVersion: (\S+)$"))
+_NAMES: Final = ("deploy/release/names.tsv", r"^# (\S+)$")
 _HEADING: Final = re.compile(r"^## (\S+)", re.MULTILINE)
 _UNRELEASED: Final = "Unreleased"
 
@@ -41,6 +42,8 @@ def _disagreements(root: Path, stated: str, tag: str) -> Iterator[str]:
         )
     if tag and tag != f"v{stated}":
         yield f"tag: found {tag}, expected v{stated}"
+    if tag and (found := _found(root, *_NAMES)) != stated:
+        yield f"{_NAMES[0]}: found {found}, expected {stated}: python -m tests.reference.names"
 
 
 def _found(root: Path, name: str, pattern: str) -> str:

@@ -86,6 +86,11 @@ def _by_subsystem(metrics: Iterable[Metric]) -> str:
     )
 
 
+def everything() -> dict[str, Metric]:
+    """Of all roles."""
+    return read([_HOST, *_CLUSTER])
+
+
 def metrics() -> str:
     host, cluster = read([_HOST]), read(_CLUSTER)
     ours = [it for it in host.values() if not it.name.startswith("ceph_")]

@@ -25,11 +25,19 @@ def everything(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         sys.modules.pop(name, None)
 
 
-def tree(root: Path, *, chart: str = "1.2.3", app: str = "1.2.3", heading: str = "1.2.3") -> Path:
+def tree(
+    root: Path,
+    *,
+    chart: str = "1.2.3",
+    app: str = "1.2.3",
+    heading: str = "1.2.3",
+    names: str = "1.2.3",
+) -> Path:
     for name, text in {
         "exporter/cephqos_base/version.py": '__version__ = "1.2.3"\n',
         "deploy/helm/cephqos/Chart.yaml": f'version: {chart}\nappVersion: "{app}"\n',
         "CHANGELOG.md": f"# Changelog\n\n## {heading}\n\n## 1.0.0\n",
+        "deploy/release/names.tsv": f"# {names}\nmetric\ta\t\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -50,6 +58,8 @@ def test_versions_of_this_checkout_agree() -> None:
         ({"heading": "1.2.2"}, "", ["is 1.2.2, expected Unreleased or 1.2.3"]),
         ({"heading": "Unreleased"}, "v1.2.3", ["is Unreleased, expected 1.2.3"]),
         ({}, "v1.2.4", ["found v1.2.4, expected v1.2.3"]),
+        ({"names": "1.0.0"}, "", []),
+        ({"names": "1.0.0"}, "v1.2.3", ["found 1.0.0, expected 1.2.3: python -m"]),
     ],
 )
 def test_a_version_that_differs_is_named_with_what_was_expected(
