@@ -35,7 +35,7 @@ sbom: $(STAMP) $(CYCLONEDX) ## write the bills of materials and the list of lice
 	@$(BIN)/python deploy/sbom.py $(CYCLONEDX)
 
 release: $(STAMP) $(SITE) $(CYCLONEDX) ## build all that a release consists of, in dist/release, twice, and compare (needs Go; TAG=vX.Y.Z)
-	@$(BIN)/python -m cephqos_stack.tools nfpm helm cephqos-collector >/dev/null
+	@$(BIN)/python -m cephqos_stack.tools nfpm helm cephqos-collector cyclonedx-gomod >/dev/null
 	@$(BIN)/python deploy/release/everything.py --again $(if $(TAG),--tag $(TAG)) $(CYCLONEDX)
 
 demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)
@@ -58,6 +58,7 @@ test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root,
 test-full: $(STAMP) ## run what make test leaves for the night: packages, logs, all releases (root, needs Go, about an hour)
 	@$(SYSTEM)
 	$(BIN)/python -m cephqos_stack.tools
+	$(BIN)/python -m cephqos_stack.tools actionlint
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/golden tests/promtool -m full -n auto
 	$(BIN)/pytest tests/lab tests/stack -m "full and not alone" $(BESIDE)

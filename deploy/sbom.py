@@ -5,18 +5,21 @@ development, and one of each folder with a go.mod in deploy/tools. What a releas
 bill each, made of parts of these.
 """
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_loadgen.progress import Progress
+from cephqos_stack.tools import ensure_tool
+
 ROOT: Final = Path(__file__).parents[1]
 OUT: Final = ROOT / "dist"
-# Go checks it against its public list of sums.
-_GOMOD: Final = "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0"
 _SECONDS: Final = 1800
 _HEADER: Final = """# Licences
 
@@ -44,10 +47,15 @@ def python_bill(cyclonedx: Path, target: Path) -> Bill:
 def go_bill(name: str, target: Path) -> Bill:
     """Of a folder of deploy/tools. Needs Go, and fetches all modules."""
     _run(
-        ["go", "run", _GOMOD, "mod", "-licenses", "-json", "-noserial", "-notimestamp"],
+        [_gomod(), "mod", "-licenses", "-json", "-noserial", "-notimestamp"],
         ["-output", target, ROOT / "deploy" / "tools" / name],
     )
     return read(target)
+
+
+@cache
+def _gomod() -> Path:
+    return asyncio.run(ensure_tool("cyclonedx-gomod", Progress()))
 
 
 def read(file: Path) -> Bill:

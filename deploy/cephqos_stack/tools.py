@@ -57,6 +57,15 @@ TOOLS: Final = {
             always=False,
             tags="slicelabels",
         ),
+        Tool(
+            "cyclonedx-gomod",
+            "cyclonedx-gomod",
+            "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod",
+            always=False,
+        ),
+        Tool(
+            "actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", always=False
+        ),
     )
 }
 
