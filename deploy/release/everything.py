@@ -78,7 +78,7 @@ def export(folder: Path) -> Sources:
 def build(sources: Sources, out: Path, cyclonedx: Path) -> None:
     """Everything but images, each with its bill, and the sums of all."""
     python_distributions(sources, out)
-    sources.run(sys.executable, "deploy/packages/build.py", out)
+    sources.run(sys.executable, "-P", "deploy/packages/build.py", out)
     chart(sources, out)
     site(sources, out)
     for what, parts in {
@@ -101,7 +101,7 @@ def _named(what: str, sources: Sources) -> str:
 
 def python_distributions(sources: Sources, out: Path) -> None:
     for what in ("sdist", "wheel"):
-        sources.run(sys.executable, "-W", "ignore", "-c", _BACKEND.format(what), out)
+        sources.run(sys.executable, "-P", "-W", "ignore", "-c", _BACKEND.format(what), out)
     [sdist] = out.glob("cephqos-*.tar.gz")
     repack(sdist, sources.moment)
 
