@@ -46,8 +46,8 @@ def root(tmp_path: Path) -> Iterator[FreshRoot]:
     packages.mkdir()
     (tmp_path / "nfpm.yaml").write_text(NFPM)
     for kind in ("deb", "rpm"):
-        argv = [nfpm, "package", "--config", tmp_path / "nfpm.yaml", "--packager", kind]
-        subprocess.run([*argv, "--target", packages], check=True, timeout=60)
+        argv = [str(nfpm), "package", f"--config={tmp_path}/nfpm.yaml", f"--packager={kind}"]
+        subprocess.run([*argv, f"--target={packages}"], check=True, timeout=60)
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     yield FreshRoot(tree_path(release), fresh, (packages, ROOT / "deploy/release"))
