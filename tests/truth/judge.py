@@ -15,7 +15,7 @@ BLIND = ("CephQosCollectorFailing", "CephQosTooFewSamples", "CephQosFiguresMissi
 # Nothing is found sooner after a fault. What says before that the watching failed, saw it fail
 # without the fault.
 SOONEST = WINDOWS["hold"] / FASTER
-_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "collector")
+_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
 # What ReplicaSlow says of the OSD is in its description, as it may change while it fires.
 SEEN_OF_IT = {
     "Its device is slow or has stopped.": "device",
@@ -79,6 +79,7 @@ def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> boo
         "cause": finding.cause,
         "by": _by(finding.by, turn, osds),
         "class": finding.class_,
+        "seen": finding.seen,
         "severity": finding.severity,
     }
     return all(labels.get(key, "") in value.split("|") for key, value in wanted.items() if value)

@@ -2,10 +2,12 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_alerts.rules.settings import Thresholds
 from cephqos_base.errors import UsageError
 from cephqos_base.yamlfile import read
 from cephqos_loadgen.ceph_option import CephOption
@@ -66,6 +68,7 @@ class ExpectedFinding:
     osd: int | None = None
     cause: str | None = None
     by: str | None = None
+    seen: str | None = None
     class_: str | None = None
     severity: str | None = None
     within: float = 30.0  # seconds after the fault
@@ -119,12 +122,19 @@ def load(path: Path) -> Situation:
             loads=tuple(_action(it) for it in plain.pop("loads", ())),
             faults=tuple(_action(it) for it in plain.pop("faults", ())),
             expect=tuple(_finding(it) for it in plain.pop("expect", ())),
-            allow=tuple(_finding(it) for it in plain.pop("allow", ())),
+            allow=(*(_finding(it) for it in plain.pop("allow", ())), *_also_true(plain)),
             config=_as_ceph_has_it(plain.pop("config", {})),
             **plain,
         )
     except TypeError as exc:
         raise UsageError(f"{path}: {exc}") from exc
+
+
+def _also_true(plain: dict[str, Any]) -> Iterator[ExpectedFinding]:
+    """Where the capacity is a small share of what the OSDs did, an alert that says so is true."""
+    capacity = plain.get("capacity", Situation.capacity)
+    if capacity is not None and capacity * Thresholds().understated < 1:
+        yield ExpectedFinding(alert=("CephQosCapacityUnderstated",), seen="delivered")
 
 
 def _cluster(plain: dict[str, Any]) -> StagedCluster:

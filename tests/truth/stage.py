@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.stack.conftest import Watched
 from tests.waiting import until
@@ -158,26 +158,85 @@ async def _strangers(stage: Stage, processes: int, cpus: set[int]) -> None:
         others.append(await asyncio.create_subprocess_exec(*argv, start_new_session=True))
 
 
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+
+
+def _home(pid: int, controller: str) -> Path:
+    """The cgroup of a process in one hierarchy of version 1, or in version 2 beside it."""
+    text = Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii")
+    paths = parse_cgroup(text)
+    name = next(it for it in paths if controller in (it or "unified").split(","))
+    return _CGROUPS / controller / paths[name].lstrip("/")
+
+
+def _made(stage: Stage, osd: int, controller: str, file: str) -> Path:
+    """A new cgroup for an OSD, in a hierarchy that has this file."""
+    if not (_CGROUPS / controller / file).exists():
+        raise LabError(f"no controller {controller} of cgroup version 1 is mounted here")
+    group = _CGROUPS / controller / f"cephqos-{stage.on.lab.paths.name}-osd.{osd}"
+    group.mkdir()
+    return group
+
+
+def _move(pid: int, group: Path) -> None:
+    (group / "cgroup.procs").write_text(str(pid))
+
+
 async def _cpu_limit(stage: Stage, do: StagedAction) -> None:
     """A CPU limit for the OSD, as its container would have it; cgroup version 1."""
     osd, period = stage.osd(do), 100_000
-    hierarchy = Path("/sys/fs/cgroup/cpu")
-    if not (hierarchy / "cpu.cfs_quota_us").exists():
-        raise LabError("no CPU controller of cgroup version 1 is mounted here")
     pid = (await stage.on.lab.pids())[f"osd.{osd}"]
-    before = parse_cgroup(Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii"))
-    home = next(path for names, path in before.items() if "cpu" in names.split(","))
-    group = hierarchy / f"cephqos-{stage.on.lab.paths.name}-osd.{osd}"
-    group.mkdir()
+    home, group = _home(pid, "cpu"), _made(stage, osd, "cpu", "cpu.cfs_quota_us")
 
     async def end() -> None:
-        (hierarchy / home.lstrip("/") / "cgroup.procs").write_text(str(pid))
+        _move(pid, home)
         group.rmdir()
 
     stage.undo.append(end)
     (group / "cpu.cfs_period_us").write_text(str(period))
     (group / "cpu.cfs_quota_us").write_text(str(int(float(do.options["cpus"]) * period)))
-    (group / "cgroup.procs").write_text(str(pid))
+    _move(pid, group)
+
+
+async def _memory_limit(stage: Stage, do: StagedAction) -> None:
+    """A memory limit for the OSD, as its container would have it; cgroup version 1.
+
+    Memory belongs to the cgroup in which it was first used, so the OSD is started there. What it
+    may not keep goes to a swap file: without one it would be killed. Version 2, mounted beside,
+    counts the pressure.
+    """
+    osd, init, swap = stage.osd(do), stage.on.lab.state.init_pid, stage.on.lab.paths.work / "swap"
+    groups = {"memory": "memory.limit_in_bytes", "unified": "cgroup.procs"}
+    homes = {name: _home(init, name) for name in groups}
+
+    async def end() -> None:
+        await stage.on.lab.faults.restart(osd)
+        for name in groups:
+            (_CGROUPS / name / f"cephqos-{stage.on.lab.paths.name}-osd.{osd}").rmdir()
+        await _run("swapoff", str(swap))
+
+    await _run("fallocate", "-l", "1G", str(swap))
+    swap.chmod(0o600)
+    await _run("mkswap", str(swap))
+    await _run("swapon", str(swap))
+    stage.undo.append(end)
+    made = {name: _made(stage, osd, name, file) for name, file in groups.items()}
+    limit = int(do.options["mib"]) << 20
+    (made["memory"] / "memory.limit_in_bytes").write_text(str(limit))
+    try:
+        for group in made.values():
+            _move(init, group)
+        await stage.on.lab.faults.restart(osd)
+    finally:
+        for home in homes.values():
+            _move(init, home)
+    await until(lambda: clean(stage.on), f"clean after osd.{osd}", 120)
+
+
+async def _run(*argv: str) -> None:
+    process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.DEVNULL)
+    if await process.wait():
+        raise LabError(f"{' '.join(argv)} failed")
 
 
 def _pin(pid: int, cpus: set[int]) -> None:
@@ -311,6 +370,7 @@ FAULTS = {
     "busy-cpu": _busy_cpu,
     "busy-host": _busy_host,
     "cpu-limit": _cpu_limit,
+    "memory-limit": _memory_limit,
     "more": _more,
     "config": _config,
     "slow-messages": _slow_messages,

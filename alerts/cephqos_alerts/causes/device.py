@@ -11,7 +11,8 @@ from cephqos_base.series import OSD, OSD_CLASS
 # An OSD at its I/O limit that still does its usual work. The limit explains more than a capacity.
 LIMITED_RANK: Final = 45
 
-_LIMITED: Final = f"max by ({OSD}) ({PerOsd.IO_LIMIT_REACHED})"
+# Where a scrape is late, a rate is too low for a moment.
+_LIMITED: Final = f"max by ({OSD}) (max_over_time({PerOsd.IO_LIMIT_REACHED}[@sustained@]))"
 
 
 def _by_limit(condition: str, rank: int) -> str:

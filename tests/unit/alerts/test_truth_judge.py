@@ -44,6 +44,16 @@ def test_a_fault_is_right_only_with_its_osd_and_cause_and_nothing_else(
     assert judge(_situation(DEVICE), heard, 0)[0] == verdict
 
 
+def test_an_alert_with_two_ways_of_seeing_it_is_right_with_the_expected_one() -> None:
+    wanted = ExpectedFinding(alert=("CephQosCapacityUnderstated",), seen="limit")
+    labels = {"alertname": "CephQosCapacityUnderstated", "severity": "warning"}
+    verdicts = [
+        judge(_situation(wanted), [Heard(9, {**labels, "seen": seen})], 0)[0]
+        for seen in ("limit", "delivered")
+    ]
+    assert verdicts == ["right", "wrong cause"]
+
+
 def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
     heard = [_heard(0, "unknown")]
     assert judge(_situation(), [], 0)[0] == "right"
