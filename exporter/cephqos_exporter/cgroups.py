@@ -141,10 +141,10 @@ def _parts(path: str) -> tuple[int, list[str]]:
 def _cpu_limits(group: Cgroup) -> Iterator[tuple[Path, float]]:
     for level in group.levels:
         if group.v2:
-            quota, _, period = (read_text(level / "cpu.max") or "").partition(" ")
+            quota, _, period = (read_text(f"{level}/cpu.max") or "").partition(" ")
         else:
-            quota = read_text(level / "cpu.cfs_quota_us") or ""
-            period = read_text(level / "cpu.cfs_period_us") or ""
+            quota = read_text(f"{level}/cpu.cfs_quota_us") or ""
+            period = read_text(f"{level}/cpu.cfs_period_us") or ""
         if quota.isdecimal() and period.isdecimal() and int(period):
             yield level, int(quota) / int(period)
 
@@ -153,7 +153,7 @@ def _memory_limits(group: Cgroup) -> Iterator[tuple[Path, int]]:
     # Above memory.high a process is held back, too, until memory is freed.
     names = ("memory.max", "memory.high") if group.v2 else ("memory.limit_in_bytes",)
     for level in group.levels:
-        texts = (read_text(level / name) or "" for name in names)
+        texts = (read_text(f"{level}/{name}") or "" for name in names)
         found = [int(text) for text in texts if text.isdecimal() and int(text) < _NO_MEMORY_LIMIT]
         if found:
             yield level, min(found)
@@ -162,14 +162,14 @@ def _memory_limits(group: Cgroup) -> Iterator[tuple[Path, int]]:
 def _io_limits(group: Cgroup) -> Iterator[tuple[tuple[str, str], int, Path]]:
     for level in group.levels:
         if group.v2:
-            for line in (read_text(level / "io.max") or "").splitlines():
+            for line in (read_text(f"{level}/io.max") or "").splitlines():
                 device, *words = line.split()
                 for name, _, value in (word.partition("=") for word in words):
                     if name in _V1_IO and value.isdecimal():
                         yield (device, name), int(value), level
         else:
             for name, file in _V1_IO.items():
-                for line in (read_text(level / file) or "").splitlines():
+                for line in (read_text(f"{level}/{file}") or "").splitlines():
                     fields = line.split()
                     if len(fields) == 2 and fields[1].isdecimal():
                         yield (fields[0], name), int(fields[1]), level

@@ -19,7 +19,7 @@ _MOST_NAMES: Final = 10_000
 _LARGEST_FILE: Final = 1 << 20
 
 
-def read_text(path: Path) -> str | None:
+def read_text(path: Path | str) -> str | None:
     """A small file without its newline; None where it is not there or cannot be read.
 
     Only a regular file, without waiting: the path may come from a daemon.

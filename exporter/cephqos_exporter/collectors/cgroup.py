@@ -15,7 +15,7 @@ from cephqos_exporter.config import number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, FamilyType, Form
 from cephqos_exporter.labels import Labels, LabelText
-from cephqos_exporter.procfs import PRESSURE_RESOURCES, parse_pressure, read_all
+from cephqos_exporter.procfs import PRESSURE_RESOURCES, parse_pressure, read_all, read_once
 from cephqos_exporter.sysfs import device_by_number, read_text
 
 # In the order in which they are shown: a family's type and help.
@@ -86,6 +86,7 @@ _V1_IO_COUNTERS: Final = {
     "iops": "blkio.throttle.io_serviced_recursive",
     "bps": "blkio.throttle.io_service_bytes_recursive",
 }
+_LONG: Final = ("io.stat", *_V1_IO_COUNTERS.values())
 # What a file that is not there, or has another content, raises.
 _GONE: Final = (OSError, ValueError, LookupError)
 
@@ -96,6 +97,17 @@ class _Counters(NamedTuple):
     paths: Sequence[str]
     parse: Callable[..., Sequence[float]]
     series: Sequence[tuple[str, LabelText]]
+
+
+class _LimitedIo(NamedTuple):
+    """A limit of a device."""
+
+    series: str
+    counter: str  # the series of what was done
+    labels: LabelText
+    key: tuple[str, str]  # of the device and the kind of limit, as in CgroupLimits
+    limit: int
+    level: Path
 
 
 @dataclass(slots=True)
@@ -130,7 +142,8 @@ class _CgroupOsd:
     interval: ReadInterval
     text: str = ""  # of /proc/PID/cgroup
     groups: Cgroups = field(default_factory=Cgroups)
-    limits: Sequence[float] = ()
+    limits: CgroupLimits | None = None
+    fixed: Sequence[float] = ()  # their values
     throttling: _Throttling = field(default_factory=_Throttling)
     sources: Sequence[_Counters] = ()
     form: Form | None = None
@@ -167,7 +180,7 @@ class CgroupCollector(
         if state.form is None:
             return ()
         try:
-            return state.form.fill([*state.limits, *_read(state.sources)])
+            return state.form.fill([*state.fixed, *_read(state.sources)])
         except _GONE:  # the cgroup has gone, or is another one now
             state.form, state.text = None, ""
             return ()
@@ -179,12 +192,16 @@ def _look(state: _CgroupOsd, view: DaemonView) -> None:
         raise ReplyMissing("pid", "unknown")
     text = read_text(view.host.proc / str(view.daemon.pid) / "cgroup") or ""
     if text != state.text or not state.groups.cpu.levels:
-        state.text, state.groups = text, find_cgroups(view.host, text)
+        state.text, state.groups, state.limits = text, find_cgroups(view.host, text), None
     limits = read_limits(state.groups)
-    fixed = list(_fixed(limits, view.host.sys, state.labels))
-    sources = list(_readable(_sources(state, limits, view.host.sys)))
+    if state.form is not None and limits == state.limits:
+        return
+    state.limits = limits
+    io = list(_limited_io(limits, view.host.sys, state.labels))
+    fixed = list(_fixed(limits, io, state.labels))
+    sources = list(_readable(_sources(state, limits, io)))
     series = [key for key, _ in fixed] + [key for source in sources for key in source.series]
-    state.limits, state.sources = [value for _, value in fixed], sources
+    state.fixed, state.sources = [value for _, value in fixed], sources
     if state.form is None or series != state.series:
         state.form, state.series = Form.of(_families(series)), series
 
@@ -197,21 +214,18 @@ def _families(series: Iterable[tuple[str, LabelText]]) -> Iterable[Family]:
 
 
 def _fixed(
-    limits: CgroupLimits, sys: Path, labels: Labels
+    limits: CgroupLimits, io: Iterable[_LimitedIo], labels: Labels
 ) -> Iterator[tuple[tuple[str, LabelText], float]]:
     """Values that change only when an administrator sets them."""
     if limits.cpus is not None:
         yield (CgroupSeries.CPU_LIMIT, labels.base), limits.cpus
     if limits.memory is not None:
         yield (CgroupSeries.MEMORY_LIMIT_BYTES, labels.base), limits.memory
-    for name, _, place, _, limit, _ in _limited_io(limits, sys, labels):
-        yield (name, place), limit
+    for one in io:
+        yield (one.series, one.labels), one.limit
 
 
-def _limited_io(
-    limits: CgroupLimits, sys: Path, labels: Labels
-) -> Iterator[tuple[str, str, LabelText, tuple[str, str], int, Path]]:
-    """Each limit of a device: its series, that of its counter, labels, key, limit and cgroup."""
+def _limited_io(limits: CgroupLimits, sys: Path, labels: Labels) -> Iterator[_LimitedIo]:
     for unit, name, counter in (
         ("iops", CgroupSeries.IO_LIMIT_OPS, CgroupSeries.IO_OPS),
         ("bps", CgroupSeries.IO_LIMIT_BYTES, CgroupSeries.IO_BYTES),
@@ -221,10 +235,12 @@ def _limited_io(
             if key[1][1:] == unit and kernels_name:
                 op = "read" if key[1][0] == "r" else "write"
                 place = labels.of("device", kernels_name, "op", op)
-                yield name, counter, place, key, limit, level
+                yield _LimitedIo(name, counter, place, key, limit, level)
 
 
-def _sources(state: _CgroupOsd, limits: CgroupLimits, sys: Path) -> Iterator[_Counters]:
+def _sources(
+    state: _CgroupOsd, limits: CgroupLimits, io: Iterable[_LimitedIo]
+) -> Iterator[_Counters]:
     groups, labels = state.groups, state.labels
     files = state.throttling.watch(limits.cpu_levels)
     if files:
@@ -250,9 +266,10 @@ def _sources(state: _CgroupOsd, limits: CgroupLimits, sys: Path) -> Iterator[_Co
         else:
             yield _Counters([f"{level}/memory.failcnt"], _one_number, [hits])
             yield _Counters([f"{level}/memory.oom_control"], _oom_kills, [kills])
-    for _, counter, place, key, _, level in _limited_io(limits, sys, labels):
-        file = "io.stat" if groups.io.v2 else _V1_IO_COUNTERS[key[1][1:]]
-        yield _Counters([f"{level}/{file}"], partial(_io_done, key), [(counter, place)])
+    for one in io:
+        file = "io.stat" if groups.io.v2 else _V1_IO_COUNTERS[one.key[1][1:]]
+        done = partial(_io_done, one.key)
+        yield _Counters([f"{one.level}/{file}"], done, [(one.counter, one.labels)])
     if groups.pressure is not None:
         for resource in PRESSURE_RESOURCES:
             yield _Counters(
@@ -271,9 +288,14 @@ def _readable(sources: Iterable[_Counters]) -> Iterator[_Counters]:
 
 
 def _read(sources: Iterable[_Counters]) -> list[float]:
-    """Each file once, and whole: io.stat has a line for each device of a host."""
-    content = cache(read_all)
+    """Each file once."""
+    content = cache(_content)
     return [n for source in sources for n in source.parse(*map(content, source.paths))]
+
+
+def _content(path: str) -> bytes:
+    """Whole: the files of I/O have a line for each device of a host, the others are short."""
+    return (read_all if path.endswith(_LONG) else read_once)(path)
 
 
 def _fields(raw: bytes) -> dict[bytes, int]:

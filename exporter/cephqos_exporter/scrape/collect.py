@@ -135,12 +135,13 @@ class DaemonCollectors:
         """Add a collector's samples if there is room. True if all of them are on the page."""
         if rendered.left_out:
             _count(part, "invalid", rendered.left_out)
-        samples = rendered.samples + sum(one.samples for one in part.rendered)
-        size = rendered.size + sum(one.size for one in part.rendered)
+        samples = part.samples + rendered.samples
+        size = part.size + rendered.size
         if samples > self._max_series or size > self._max_series * _BYTES_PER_SERIES:
             _count(part, "limit", rendered.samples)
             return False
         part.rendered.append(rendered)
+        part.samples, part.size = samples, size
         return not rendered.left_out
 
     def _begin_anew(self, collector: Collector, daemon: Daemon) -> None:

@@ -12,6 +12,8 @@ class Part:
     """All but the lines goes into the exporter's own metrics."""
 
     rendered: list[Rendered] = field(default_factory=list)
+    samples: int = 0  # of a daemon's collectors so far, to bound its part
+    size: int = 0  # bytes of these
     success: dict[str, bool] = field(default_factory=dict)  # by collector; absent: not for it
     seconds: dict[str, float] = field(default_factory=dict)  # by collector
     # Of a daemon; None: it is about the host or the cluster.
