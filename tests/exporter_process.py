@@ -44,7 +44,7 @@ class ExporterProcess:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def wait_for(self, text: str, seconds: float = 10) -> str:
+    def wait_for(self, text: str, seconds: float = 60) -> str:
         """The next line of the log with this text."""
         os.set_blocking(_stderr(self.process).fileno(), False)
         deadline = time.monotonic() + seconds

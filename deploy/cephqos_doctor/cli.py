@@ -63,7 +63,7 @@ HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
     key.REACHABLE,
-    *unless(_no_cluster, (*key.CHECKS, *cluster_state.CHECKS)),
+    *unless(_no_cluster, (*key.CHECKS, *cluster_state.CHECKS, *upkeep.CLUSTER_CHECKS)),
 )
 DUMP_CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
     *_OSD_CHECKS,
@@ -94,7 +94,12 @@ def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
     for name, text, run, known in (
         ("host", "this host: admin sockets, user, OSDs, clock", _host, _HOST_OPTIONS),
-        ("cluster", "a cluster: connection, key, manager, clocks", _cluster, _CLUSTER_OPTIONS),
+        (
+            "cluster",
+            "a cluster: connection, key, manager, clocks, scrubs",
+            _cluster,
+            _CLUSTER_OPTIONS,
+        ),
     ):
         action = actions.add_parser(name, help=text, description=text)
         action.add_argument(

@@ -24,6 +24,12 @@ _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word 
 _DENIED: Final = (-1, -13)
 _GONE: Final = (-2, -6)  # an OSD that went down or was removed since the map was read
 
+# Asked where deep scrubs are late.
+_WINDOW: Final = tuple(
+    cluster.option("osd", f"osd_scrub_{end}_{unit}")
+    for unit in ("hour", "week_day")
+    for end in ("begin", "end")
+)
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
     (cluster.STATUS, "mon 'allow service mon r'"),
@@ -68,6 +74,24 @@ class ClusterFacts:
     powers_tried: bool = True
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
+    window_hours: float | None = None  # of a week in which scrubs may start; None: not asked
+
+    @property
+    def pgs(self) -> int:
+        found = _at(self.status, "pgmap", "num_pgs")
+        return found if isinstance(found, int) else 0
+
+    @property
+    def overdue(self) -> int:
+        """Placement groups so late that Ceph warns of their deep scrub."""
+        found = _at(self.status, "health", "checks", "PG_NOT_DEEP_SCRUBBED", "summary", "count")
+        return found if isinstance(found, int) else 0
+
+
+def _at(reply: Any, *keys: str) -> Any:
+    for key in keys:
+        reply = reply.get(key) if isinstance(reply, dict) else None
+    return reply
 
 
 async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts:
@@ -77,6 +101,7 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts, osds = await _needed(client, facts)
+            facts = replace(facts, window_hours=await _window(client) if facts.overdue else None)
             found = {power.what: await _may(client, power, facts, osds) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
@@ -106,6 +131,26 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
     status = replies.get(cluster.STATUS.prefix)
     facts = replace(facts, denied=tuple(denied), status=status if isinstance(status, dict) else {})
     return facts, replies.get(cluster.OSD_DUMP.prefix)
+
+
+async def _window(client: MonClient) -> float | None:
+    """Hours of a week in which scrubs may start, by what is set for all OSDs."""
+    try:
+        replies = [
+            await client.command(it.prefix, target=it.target, within=_SECONDS, **it.arguments)
+            for it in _WINDOW
+        ]
+        return scrub_hours(*map(float, replies))
+    except (CommandFailed, ClusterSilent, TypeError, ValueError):
+        return None
+
+
+def scrub_hours(hour: float, end_hour: float, day: float, end_day: float) -> float:
+    """Hours of a week between these hours of the day and days of the week.
+
+    Begin and end alike mean always; an end before the begin is on the next day or in that week.
+    """
+    return ((end_hour - hour) % 24 or 24) * ((end_day - day) % 7 or 7)
 
 
 def _up(osds: Any) -> Iterator[str]:

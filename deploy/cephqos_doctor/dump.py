@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cephqos_base.errors import UsageError
 from cephqos_doctor.capacity.series import model_of
+from cephqos_doctor.cluster_facts import scrub_hours
 from cephqos_doctor.host_facts import OsdFacts, read_osd
 from cephqos_exporter.qos.tags import MCLOCK
 
@@ -269,8 +270,7 @@ def _window(options: Iterable[SetOption]) -> float | None:
         days = [float(given.get(f"osd_scrub_{end}_week_day", 0)) for end in ("begin", "end")]
     except ValueError:
         return None
-    # Begin and end alike mean always; an end before the begin is on the next day or in that week.
-    return ((hours[1] - hours[0]) % 24 or 24) * ((days[1] - days[0]) % 7 or 7)
+    return scrub_hours(*hours, *days)
 
 
 def _overdue(saved: Saved) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -20,6 +21,7 @@ from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import UnknownCommand
+from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.profiles import release_of
@@ -72,6 +74,7 @@ class OsdFacts:
     device_class: str = ""  # of CRUSH; empty: not known
     model: str = ""  # of its devices; empty: not known
     recovering: bool | None = None  # whether recovery runs or waits; None: not known
+    directory_hangs: bool = False  # a look at its data directory had no answer
     cpu_limit: float | None = None  # CPUs of its container or unit
     memory_limit: int | None = None
 
@@ -136,10 +139,13 @@ async def gather(settings: Settings) -> HostFacts:
     asked = await asyncio.gather(*(_ask(socket) for socket in found))
     seen = await asyncio.to_thread(look, proc)
     host = Host(proc=proc, sys=Path(settings[core_options.SYS]))
-    osds = [
-        _on_host(host, socket, facts, osd)
-        for socket, (facts, osd) in zip(found, asked, strict=True)
-    ]
+    osds = await asyncio.to_thread(
+        lambda: [
+            _on_host(host, socket, facts, osd)
+            for socket, (facts, osd) in zip(found, asked, strict=True)
+            if osd is not None
+        ]
+    )
     return HostFacts(
         user=user_name(os.geteuid()),
         patterns=patterns,
@@ -148,7 +154,7 @@ async def gather(settings: Settings) -> HostFacts:
         processes=seen.osds,
         stuck=seen.stuck,
         exporters=seen.exporters,
-        osds=tuple(osd for osd in osds if osd is not None),
+        osds=tuple(osds),
         policy=bool(settings[POLICY]),
         clock_synchronised=_clock_synchronised(),
         governor=lowering_governor(host.sys),
@@ -156,32 +162,23 @@ async def gather(settings: Settings) -> HostFacts:
     )
 
 
-def _on_host(
-    host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts | None
-) -> OsdFacts | None:
+def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> OsdFacts:
     """An OSD with what this host says of its device and of the limits of its container."""
-    if osd is None:
-        return None
     daemon = Daemon("osd", socket.id, osd.options.get("fsid", ""), socket.path, facts.pid)
-    data = osd.config.text("osd_data")
     limits = CgroupLimits()
     if facts.pid:
         text = read_text(host.proc / str(facts.pid) / "cgroup") or ""
         limits = read_limits(find_cgroups(host, text))
-    return replace(
-        osd,
-        rotational=is_rotational(host, daemon, data, DATA_DIRECTORIES),
-        model=models(host, _devices(host, daemon, data)),
-        cpu_limit=limits.cpus,
-        memory_limit=limits.memory,
-    )
-
-
-def _devices(host: Host, daemon: Daemon, data: str | None) -> list[OsdDevice]:
+    osd = replace(osd, cpu_limit=limits.cpus, memory_limit=limits.memory)
+    # In a thread of its own: if the disk of the data directory died, a look at it never ends.
+    look = partial(osd_devices, host, daemon, osd.config.text("osd_data"), DATA_DIRECTORIES)
     try:
-        return osd_devices(host, daemon, data, DATA_DIRECTORIES)
+        devices = Lookup(look).answer()
     except DataDirectoryMissing:
-        return []
+        return osd
+    except TimeoutError:
+        return replace(osd, directory_hangs=True)
+    return replace(osd, rotational=is_rotational(host, devices), model=models(host, devices))
 
 
 def models(host: Host, devices: Iterable[OsdDevice]) -> str:

@@ -140,6 +140,14 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
             f"it hangs in the kernel (pid {pid}): not even its arguments can be read",
             f"sudo cat /proc/{pid}/stack   # what it waits for, mostly a device: dmesg",
         )
+    for osd in facts.osds:
+        if osd.directory_hangs:
+            data = osd.config.text("osd_data")
+            yield Finding(
+                osd.osd,
+                f"its data directory {data} does not answer: the disk below it may have failed",
+                "dmesg -T   # errors of that disk; do not list the directory: it may hang, too",
+            )
     for socket in facts.sockets:
         if socket.unanswered:
             command = socket.unanswered[0].partition(" (")[0]

@@ -1,7 +1,7 @@
 """Checks of a cluster's upkeep: is it balanced, and is there time enough to scrub it?"""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from cephqos_doctor.dump import DumpFacts
 from cephqos_doctor.finding import Check, Finding
@@ -9,6 +9,17 @@ from cephqos_doctor.finding import Check, Finding
 _WEEK_HOURS: Final = 7 * 24.0
 # Some are always late: an OSD was down, or a group is large.
 _LATE: Final = 0.05
+
+
+class Scrubs(Protocol):
+    """What a cluster, or saved replies of one, says of its scrubs."""
+
+    @property
+    def pgs(self) -> int: ...
+    @property
+    def overdue(self) -> int: ...
+    @property
+    def window_hours(self) -> float | None: ...
 
 
 def _balanced(facts: DumpFacts) -> Iterator[Finding]:
@@ -20,7 +31,7 @@ def _balanced(facts: DumpFacts) -> Iterator[Finding]:
         )
 
 
-def _scrub_time(facts: DumpFacts) -> Iterator[Finding]:
+def _scrub_time(facts: Scrubs) -> Iterator[Finding]:
     if facts.overdue <= _LATE * facts.pgs:
         return
     late = f"{facts.overdue} of {facts.pgs} placement groups are very late for a deep scrub"
@@ -33,9 +44,10 @@ def _scrub_time(facts: DumpFacts) -> Iterator[Finding]:
             " osd_scrub_end_week_day",
         )
     else:
+        known = facts.window_hours is not None
         yield Finding(
             "the cluster",
-            f"{late}, although scrubs may start at any time",
+            late + (", although scrubs may start at any time" if known else ""),
             "ceph config set osd osd_max_scrubs 3   # or a longer osd_deep_scrub_interval",
         )
 
@@ -44,11 +56,18 @@ def _no_balancer(facts: DumpFacts) -> str:
     return "" if facts.balancer else "no `ceph balancer status --format json`"
 
 
-def _no_placement(facts: DumpFacts) -> str:
+def _no_placement(facts: Scrubs) -> str:
     return "" if facts.pgs else "no `ceph pg dump --format json`"
+
+
+def _no_pgs(facts: Scrubs) -> str:
+    return "" if facts.pgs else "the cluster's status has no placement groups"
 
 
 CHECKS: Final = (
     Check("balancer-on", _balanced, _no_balancer),
     Check("scrub-time-sufficient", _scrub_time, _no_placement),
+)
+CLUSTER_CHECKS: Final[tuple[Check[Scrubs], ...]] = (
+    Check("scrub-time-sufficient", _scrub_time, _no_pgs),
 )

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -154,17 +154,11 @@ def _names_in(directory: str) -> list[str]:
         return [entry.name for entry in islice(entries, _MOST_NAMES)]
 
 
-def is_rotational(
-    host: Host, daemon: Daemon, osd_data: str | None, data_dirs: Sequence[str]
-) -> bool | None:
+def is_rotational(host: Host, devices: Iterable[OsdDevice]) -> bool | None:
     """What the kernel says of the device that an OSD keeps its objects on; None if it cannot tell.
 
     BlueStore asks the same question when it opens the device, and the OSD takes its word.
     """
-    try:
-        devices = osd_devices(host, daemon, osd_data, data_dirs)
-    except DataDirectoryMissing:
-        return None
     for found in devices:
         if found.role == "block":
             return {"1": True, "0": False}.get(read_queue(host.sys, found.device).rotational)

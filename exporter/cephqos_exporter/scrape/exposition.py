@@ -4,7 +4,7 @@ The sample lines of the two formats are the same bytes; only the headers differ.
 rendered lines, which serve both formats, and drops the samples early.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,21 +31,26 @@ class Page:
     """All families of one scrape, ordered by name."""
 
     def __init__(self) -> None:
-        # The lines of all sources that gave families with these names. Most daemons give the same.
-        self._given: dict[tuple[str, ...], tuple[Heads, list[Sequence[str]]]] = {}
+        self._blocks: dict[str, _Block] = {}
+        # Where the lines of families with these names go. Most daemons have the same families.
+        self._places: dict[tuple[str, ...], Sequence[Callable[[str], None]]] = {}
         self._bodies: dict[bool, bytes] = {}
 
     def add(self, rendered: Rendered) -> None:
         """Add rendered families. The first source of a family says its type and help."""
-        heads = rendered.heads
-        self._given.setdefault(heads.names, (heads, []))[1].append(rendered.lines)
+        places = self._places.get(rendered.heads.names)
+        if places is None:
+            places = self._places[rendered.heads.names] = self._place(rendered.heads)
+        for place, lines in zip(places, rendered.lines, strict=True):
+            place(lines)
 
-    def _blocks(self) -> list[tuple[str, _Block]]:
-        blocks: dict[str, _Block] = {}
-        for heads, given in self._given.values():
-            for name, kind, text, lines in zip(*heads, zip(*given, strict=True), strict=True):
-                blocks.setdefault(name, _Block(kind, text)).lines += lines
-        return sorted(blocks.items())
+    def _place(self, heads: Heads) -> Sequence[Callable[[str], None]]:
+        places = []
+        for name, kind, text in zip(*heads, strict=True):
+            if name not in self._blocks:
+                self._blocks[name] = _Block(kind, text)
+            places.append(self._blocks[name].lines.append)
+        return places
 
     def body(self, *, openmetrics: bool) -> bytes:
         """The page in one format, written only once."""
@@ -55,13 +60,14 @@ class Page:
 
     def metrics(self) -> Iterator[Metric]:
         """The page for prometheus_client, which names and types metrics as OpenMetrics does."""
-        for name, block in self._blocks():
+        for name, block in sorted(self._blocks.items()):
             yield metric_of(*_in_openmetrics(name, block.type), block.help, block.lines)
 
     def _write(self, openmetrics: bool) -> str:
         head = _openmetrics_head if openmetrics else _text_head
         parts: list[str] = []
-        for name, block in self._blocks():
+        for name in sorted(self._blocks):
+            block = self._blocks[name]
             parts.append(head(name, block.type, block.help))
             parts += block.lines
         if openmetrics:

@@ -91,19 +91,22 @@ def _check_conf(conf: Path, options: RunOptions) -> None:
     if options.keyring:
         _read("--keyring", options.keyring, "the keyring of a Ceph client")
     said = _fsid_of(text)
-    if options.known_fsid is None:
-        cluster = f"the cluster {said}" if said else f"the cluster of {conf}"
-        shown = said or f"with what `ceph --conf {conf} fsid` prints"
+    if said is None:
         raise UsageError(
-            f"this run changes and loads {cluster}; if that is what you want, add"
-            f" --i-know-this-cluster {shown}"
+            f"--conf {conf}: expected a line `fsid = FSID`, which says what cluster the run would"
+            f" change and load; there is none. Add it: `ceph --conf {conf} fsid` prints the FSID"
+        )
+    if options.known_fsid is None:
+        raise UsageError(
+            f"this run changes and loads the cluster {said}; if that is what you want, add"
+            f" --i-know-this-cluster {said}"
         )
     if not re.fullmatch(_FSID, options.known_fsid):
         raise UsageError(
             f"--i-know-this-cluster {options.known_fsid}: expected an FSID, as printed by"
             f" ceph --conf {conf} fsid"
         )
-    if said and said != options.known_fsid:
+    if said != options.known_fsid:
         raise ClusterUnfit(
             f"--i-know-this-cluster {options.known_fsid}: {conf} is of the cluster {said};"
             f" this run changes and loads that one; if that is what you want, add"
@@ -112,7 +115,7 @@ def _check_conf(conf: Path, options: RunOptions) -> None:
 
 
 def _fsid_of(text: str) -> str | None:
-    match = re.search(rf"^\s*fsid\s*=\s*({_FSID})\s*$", text, re.MULTILINE)
+    match = re.search(rf'^\s*fsid\s*=\s*"?({_FSID})"?\s*(?:[;#].*)?$', text, re.MULTILINE)
     return match[1] if match else None
 
 

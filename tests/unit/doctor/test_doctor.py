@@ -1,8 +1,10 @@
 """Each check of `cephqos doctor`: the finding appears, and it stays away."""
 
+import asyncio
 import dataclasses
 import re
 import shlex
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,16 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_base.command import main
-from cephqos_doctor import key, sockets, upkeep
+from cephqos_doctor import host_facts, key, sockets, upkeep
 from cephqos_doctor.cli import CLUSTER_CHECKS, HOST_CHECKS, PROMETHEUS_CHECKS
 from cephqos_doctor.cluster_facts import NEEDED, ClusterFacts
 from cephqos_doctor.finding import Check, Diagnosis, Finding, diagnose, quoted
-from cephqos_doctor.host_facts import (
-    gather,
-)
+from cephqos_doctor.host_facts import gather
+from cephqos_exporter import sysfs
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.cli import read_settings
+from cephqos_exporter.sysfs import OsdDevice
 
 from .doctor_facts import found, host, mends
 
@@ -32,6 +34,11 @@ def reachable(**changed: Any) -> ClusterFacts:
 
 
 SKEW = {"health": {"checks": {"MON_CLOCK_SKEW": {"summary": {"message": "skew on mon.b"}}}}}
+
+
+def late(pgs: int) -> dict[str, Any]:
+    check = {"PG_NOT_DEEP_SCRUBBED": {"summary": {"message": "...", "count": pgs}}}
+    return {"pgmap": {"num_pgs": 200}, "health": {"checks": check}}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,19 @@ SKEW = {"health": {"checks": {"MON_CLOCK_SKEW": {"summary": {"message": "skew on
         ({"status": SKEW}, "monitor-clocks", "skew on mon.b", "chronyc"),
         ({"status": {"mgrmap": {"available": False}}}, "manager-active", "no manager", "mgr"),
         ({"status": {"mgrmap": {"available": True}}}, "", "", ""),
+        (
+            {"status": late(12)},
+            "scrub-time-sufficient",
+            "12 of 200 placement groups are very late for a deep scrub",
+            "osd_max_scrubs",
+        ),
+        (
+            {"status": late(12), "window_hours": 42.0},
+            "scrub-time-sufficient",
+            "in 42 of 168 hours",
+            "osd_scrub_begin_hour",
+        ),
+        ({"status": late(3)}, "", "", ""),
     ],
 )
 def test_what_is_wrong_with_a_cluster_is_found_by_one_check(
@@ -114,7 +134,7 @@ def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
     every: tuple[Check[Any], ...] = (
         *HOST_CHECKS,
         *CLUSTER_CHECKS,
-        *upkeep.CHECKS,
+        *(one for one in upkeep.CHECKS if one.name not in {it.name for it in CLUSTER_CHECKS}),
         *PROMETHEUS_CHECKS,
     )
     names = [check.name for check in every]
@@ -137,6 +157,32 @@ async def test_replayed_osds_are_gathered_and_only_asked_what_reads(tmp_path: Pa
     assert set(host.asked) <= READ_ONLY_COMMANDS
     silent = found(sockets.CHECKS, dataclasses.replace(facts, processes=()))["osds-answer"]
     assert "(malformed)" in silent[0].problem
+
+
+async def test_a_data_directory_that_hangs_is_a_finding_and_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one on a disk that died; it is looked at once."""
+    looks, ended = [], threading.Event()
+
+    def hang(*_: object) -> list[OsdDevice]:
+        looks.append(threading.current_thread())
+        ended.wait(60)
+        return []
+
+    monkeypatch.setattr(sysfs, "osd_devices", hang)
+    monkeypatch.setattr(host_facts, "osd_devices", hang)
+    host = ReplayedHost(tmp_path)
+    host.add(RecordedDaemon.load(RECORDINGS / "reef" / "idle"))
+    try:
+        async with host, asyncio.timeout(50):
+            facts = await gather(read_settings({"discovery.sockets": f"{tmp_path}/*.asok"}, {}))
+    finally:
+        ended.set()
+    assert len(looks) == 1
+    assert threading.main_thread() not in looks
+    findings = found(sockets.CHECKS, dataclasses.replace(facts, processes=()))
+    assert "does not answer" in findings["osds-answer"][0].problem
 
 
 def test_a_mistake_ends_with_status_2_and_shows_no_password(

@@ -76,6 +76,22 @@ async def test_what_no_role_needs_is_not_sent_unless_one_asks(
     assert ("caps-minimal", "needs --try-powers") in diagnose("it", key.CHECKS, facts).skipped
 
 
+async def test_the_hours_of_scrubs_are_asked_where_deep_scrubs_are_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = {"PG_NOT_DEEP_SCRUBBED": {"summary": {"count": 9}}}
+    late = {"mgrmap": {"available": True}, "health": {"checks": check}}
+
+    def answer(target: str, prefix: str) -> Any:
+        return "6" if prefix == "config get" else a_minimal_key(target, prefix, status=late)
+
+    facts, _ = await looked_at(monkeypatch, answer, try_powers=False)
+    assert (facts.overdue, facts.window_hours) == (9, 168)  # from 6 to 6 o'clock: always
+    facts, _ = await looked_at(monkeypatch, a_minimal_key, try_powers=False)
+    assert (facts.overdue, facts.window_hours) == (0, None)
+    assert cluster_facts.scrub_hours(22, 4, 0, 0) == 42
+
+
 async def test_a_minimal_key_is_fine_whichever_osds_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -76,7 +76,7 @@ def _set(osd: OsdFacts, option: str, value: str, **entry: str) -> OsdFacts:
         (
             replace(recorded(), rotational=False, cpu_limit=0.5),
             "limits-sufficient",
-            "may use 0.5 CPUs; a capacity of 20000 IOPS needs 6.7",
+            "may use 0.5 CPUs; an OSD needs 1 at least",
         ),
         (
             replace(recorded(osd_memory_target=str(4 << 30)), memory_limit=4 << 30),
@@ -101,6 +101,14 @@ def test_a_disk_with_several_shards_is_found() -> None:
     several = replace(one, queues=replace(one.queues, shards=list(one.queues.shards) * 5))
     assert "one-shard-per-disk" not in found(HOST_CHECKS, host(osds=(one,)))
     assert "one-shard-per-disk" in found(HOST_CHECKS, host(osds=(several,)))
+
+
+def test_what_is_usual_on_a_healthy_cluster_is_no_finding() -> None:
+    """An SSD of 3,000 IOPS with Ceph's throttles, and a fast one with a capacity that was set."""
+    slow = recorded(osd_mclock_max_capacity_iops_ssd="3000")
+    fast = recorded(osd_mclock_max_capacity_iops_ssd="150000")
+    for osd in (slow, replace(fast, cpu_limit=4.0)):
+        assert found(HOST_CHECKS, host(osds=(replace(osd, rotational=False),))) == {}
 
 
 def test_recovery_settings_that_are_allowed_and_a_profile_in_use_are_no_findings() -> None:

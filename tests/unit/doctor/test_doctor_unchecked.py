@@ -12,7 +12,7 @@ from cephqos_doctor.prometheus_facts import PrometheusFacts
 from .doctor_facts import host
 
 NAME = "client.cephqos"
-WITH_MANAGER = {"mgrmap": {"available": True}}
+WITH_MANAGER = {"mgrmap": {"available": True}, "pgmap": {"num_pgs": 1}}
 
 
 @pytest.mark.parametrize(

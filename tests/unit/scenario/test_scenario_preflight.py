@@ -90,11 +90,22 @@ async def test_programs_of_a_lab_do_not_load_another_cluster(
     assert "which runs in that lab and loads it, not the cluster of --conf" in said
 
 
-async def test_a_conf_without_an_fsid_says_where_to_get_it(options: RunOptions) -> None:
+@pytest.mark.parametrize("known", [None, FSID])
+async def test_a_conf_without_an_fsid_says_where_to_get_it(
+    options: RunOptions, known: str | None
+) -> None:
     assert options.conf
     options.conf.write_text("[global]\nmon_host = 127.0.0.1:1\n")
-    said = await refused(replace(options, known_fsid=None))
-    assert f"ceph --conf {options.conf} fsid" in said
+    with pytest.raises(UsageError) as error:
+        await preflight.check_plan(plan(), replace(options, known_fsid=known))
+    assert f"--conf {options.conf}: expected a line `fsid = FSID`" in str(error.value)
+    assert f"`ceph --conf {options.conf} fsid`" in str(error.value)
+
+
+async def test_an_fsid_may_have_a_comment(options: RunOptions) -> None:
+    assert options.conf
+    options.conf.write_text(f"[global]\nfsid = {FSID} ; ours\nmon_host = 127.0.0.1:1\n")
+    await preflight.check_plan(plan(), options)
 
 
 async def test_files_that_cannot_be_read_are_named(options: RunOptions, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ from cephqos_exporter.qos.cost_models import (
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
-from cephqos_exporter.sysfs import is_rotational
+from cephqos_exporter.sysfs import DataDirectoryMissing, OsdDevice, is_rotational, osd_devices
 
 _QUEUES: Final = "dump_op_pq_state"
 _DIFF: Final = "config diff"
@@ -77,7 +77,7 @@ class _MclockOsd:
     attained: AttainedWork = field(default_factory=AttainedWork)
     waited: WaitedSum = field(default_factory=WaitedSum)
     # Whether its device turns, where that had to be looked at: once, as the OSD itself does.
-    device: Lookup[bool | None] | None = None
+    device: Lookup[list[OsdDevice]] | None = None
     release: int | None = None
     # The configuration, number of shards, scheduler and release that `qos` was derived from.
     derived_from: tuple[EffectiveConfig, int, bool, int | None] | None = None
@@ -229,10 +229,11 @@ class MclockCollector(
     ) -> Media | None:
         if osd.device is None:
             data = config.text("osd_data")
-            osd.device = Lookup(
-                partial(is_rotational, view.host, view.daemon, data, self.data_dirs)
-            )
-        told = osd.device.answer()
+            osd.device = Lookup(partial(osd_devices, view.host, view.daemon, data, self.data_dirs))
+        try:
+            told = is_rotational(view.host, osd.device.answer())
+        except DataDirectoryMissing:
+            return None
         return None if told is None else "hdd" if told else "ssd"
 
 
