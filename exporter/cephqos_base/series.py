@@ -66,6 +66,14 @@ class OpSeries:
     LATENCY_SECONDS: Final = "cephqos_osd_op_latency_seconds"
 
 
+class AccountSeries:
+    """Where the time of operations goes, per OSD: labels state, by."""
+
+    SECONDS: Final = "cephqos_account_seconds_total"
+    REPLICA_SECONDS: Final = "cephqos_account_replica_seconds_total"
+    EXCESS_SECONDS: Final = "cephqos_account_excess_seconds_total"
+
+
 class OpsSeries:
     """Operations in progress and slow ones, per OSD."""
 

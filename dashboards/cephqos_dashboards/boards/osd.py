@@ -230,15 +230,17 @@ _STAGES = (
 _PEERS = (
     lines(
         About(
-            title="Where sampled client operations waited",
-            reads="""Shares of all their waiting: in the queue, in the own store, for other OSDs
-            (subops, with the OSD that was waited for).""",
-            blind="operations that were not sampled: about 20 every 10 seconds are.",
-            empty="No client operation was sampled, or the exporter is older than this.",
+            title="Where a client's millisecond goes",
+            reads="""Mean latency of a client operation on this OSD as primary, by where it is
+            spent. queue: the class that is served instead. replica: the OSD that is waited for;
+            open that OSD to see why.""",
+            blind="the way between client and OSD, and operations that are not completed.",
+            empty=_LOAD,
             width=10,
         ),
-        osd.WAITS,
-        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+        osd.ACCOUNT,
+        stacked=True,
+        look=Look(unit=Unit.SECONDS),
     ),
     lines(
         About(

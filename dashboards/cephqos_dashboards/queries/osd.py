@@ -5,6 +5,7 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd
 from cephqos_base.series import (
+    AccountSeries,
     DaemonSeries,
     DisksSeries,
     NetworkSeries,
@@ -19,7 +20,6 @@ from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     CLUSTER,
     ONE_OSD,
-    SLOW_WINDOW,
     quantiles,
     rate_once,
     top,
@@ -147,14 +147,11 @@ SLOW: Final = (
     PanelQuery(_rate(OpsSeries.SLOW, "ceph_daemon") + " * 60", "slow per minute"),
 )
 OLDEST: Final = PanelQuery(f"max({OpsSeries.OLDEST_AGE_SECONDS}{_OSD})", "oldest operation")
-# Where sampled operations waited, as shares of all their waiting. They are sampled every ten
-# seconds at most, so the window does not follow the scrape interval.
-_SAMPLED: Final = _rate(
-    OpsSeries.SAMPLED_WAIT_SECONDS, "kind, event, peer", ', kind="client"'
-).replace("$__rate_interval", SLOW_WINDOW)
-WAITS: Final = PanelQuery(
-    top(f"sum by (event, peer) ({_SAMPLED}) / on () group_left () sum({_SAMPLED})", "event, peer"),
-    "{{event}} {{peer}}",
+# Seconds per operation. The two rates have the same window, so their quotient is exact.
+ACCOUNT: Final = PanelQuery(
+    f"{_rate(AccountSeries.SECONDS, 'state, by')} / on () group_left ()"
+    f" (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'op')}) > 0)",
+    "{{state}} {{by}}",
 )
 REPLICA_WRITES: Final = (
     PanelQuery(

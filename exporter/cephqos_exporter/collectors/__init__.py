@@ -6,6 +6,7 @@ To add one: a file in this folder with a class (see `base.DaemonCollector`), and
 
 from typing import Any, Final
 
+from cephqos_exporter.collectors.account import AccountCollector
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.cgroup import CgroupCollector
 from cephqos_exporter.collectors.crimson import CrimsonCollector
@@ -33,6 +34,7 @@ COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
     ScrubCollector,
     RecoveryCollector,
     NetworkCollector,
+    AccountCollector,  # after those whose clues it reads
     ThreadsCollector,
     DisksCollector,
     PlacementCollector,

@@ -4,7 +4,8 @@ A collector is one file and one class in this folder, and one line in the list i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -18,6 +19,28 @@ from cephqos_exporter.families import Family
 from cephqos_exporter.sampler import ThreadSamples
 
 State = TypeVar("State")
+
+
+@dataclass(slots=True)
+class Clue:
+    """What one collector found of an OSD that another builds upon, in the same scrape."""
+
+    work: Mapping[str, float] = field(default_factory=dict)  # normalised operations by class
+    limited: float = 0.0  # share of the queues with clients in which the limit holds them back
+    ping: float = 0.0  # seconds: median over its peers, in the last minute
+
+
+class Clues:
+    """What collectors found of each OSD. Those that write come before those that read."""
+
+    def __init__(self) -> None:
+        self._of: dict[Daemon, Clue] = {}
+
+    def of(self, daemon: Daemon) -> Clue:
+        return self._of.setdefault(daemon, Clue())
+
+    def forget(self, daemon: Daemon) -> None:
+        self._of.pop(daemon, None)
 
 
 class CollectorInputs:
@@ -46,6 +69,11 @@ class CollectorInputs:
     def operations(self) -> OperationSamples:
         """Samples of operations, likewise."""
         return OperationSamples.from_settings(self.settings)
+
+    @cached_property
+    def clues(self) -> Clues:
+        """What collectors tell one another."""
+        return Clues()
 
 
 class DaemonCollector(ABC, Generic[State]):

@@ -7,11 +7,11 @@ long is a slow network, or a peer (or this OSD) that is too busy to answer.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import number
+from cephqos_exporter.config import Settings, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels, extend_labels
@@ -74,6 +74,20 @@ class NetworkCollector(
         unit="seconds",
     )
 
+    def __init__(
+        self, settings: Settings | None = None, *, clues: Clues | None = None, **given: Any
+    ) -> None:
+        super().__init__(settings, **given)
+        self._clues = clues or Clues()
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(inputs.settings, clues=inputs.clues)
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self._clues.forget(daemon)
+
     def needed(self, daemon: Daemon, state: _NetworkOsd | None) -> Sequence[Command]:
         return (Command(COMMAND),) if state is None or state.interval.due else ()
 
@@ -90,6 +104,7 @@ class NetworkCollector(
                 if entry["interface"] not in INTERFACES:
                     view.not_understood.add("reply", f"{COMMAND}: {entry['interface']}")
             state.families = self._read(entries, state.labels)
+            self._clues.of(view.daemon).ping = _ping(entries)
         return state.families
 
     def _read(self, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Sequence[Family]:
@@ -112,6 +127,12 @@ class NetworkCollector(
             *(_counts(*told, found, pings, labels) for told, found in peers.items()),
             single(*_BOUND, labels.base, self.slow),
         ]
+
+
+def _ping(entries: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds to the middle peer, on the network between OSDs; 0 without peers."""
+    back = [e["average"]["1min"] for e in entries if e["interface"] == "back" and not e["stale"]]
+    return median(back) / _MILLISECONDS if back else 0.0
 
 
 def _times(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> Iterable[Family]:

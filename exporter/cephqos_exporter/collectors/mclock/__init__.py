@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.collectors.histograms import INTERVAL
@@ -19,7 +19,7 @@ from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.collectors.mclock import in_force as settings
 from cephqos_exporter.collectors.mclock.attained import AttainedWork
 from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
-from cephqos_exporter.collectors.mclock.queues import late_heads, queue_lengths
+from cephqos_exporter.collectors.mclock.queues import late_heads, limited_share, queue_lengths
 from cephqos_exporter.collectors.mclock.replication import (
     ErasureCodedPools,
     lower_bound,
@@ -103,16 +103,23 @@ class MclockCollector(
     data_dirs = DATA_DIRECTORIES_OPTION
 
     def __init__(
-        self, settings: Settings | None = None, *, policy: Policy | None = None, **given: Any
+        self,
+        settings: Settings | None = None,
+        *,
+        policy: Policy | None = None,
+        clues: Clues | None = None,
+        **given: Any,
     ) -> None:
         super().__init__(settings, **given)
         self._policy = policy or Policy()
+        self._clues = clues or Clues()
         self._pools = ErasureCodedPools()
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
         path = inputs.settings[POLICY]
-        return cls(inputs.settings, policy=load_policy(Path(path)) if path else None)
+        policy = load_policy(Path(path)) if path else None
+        return cls(inputs.settings, policy=policy, clues=inputs.clues)
 
     def needed(self, daemon: Daemon, state: _MclockOsd | None) -> Sequence[Command]:
         wanted = [Command(_QUEUES), Command(_DIFF, SLOWLY)]
@@ -145,6 +152,9 @@ class MclockCollector(
             if qos is not None:
                 found += late_heads(queues, in_force.classes, view.time, labels)
             found.append(queue_lengths(queues, loggers, labels, odd))
+        clue = self._clues.of(view.daemon)
+        clue.work = state.attained.done
+        clue.limited = limited_share(queues, in_force.classes, view.time)
         found += client_demand(loggers, state.waited, labels, odd)
         found += replica_writes(loggers, labels, odd)
         found += lower_bound(self._pools.on_osd(view), labels)
@@ -166,6 +176,7 @@ class MclockCollector(
 
     def forget(self, daemon: Daemon) -> None:
         super().forget(daemon)
+        self._clues.forget(daemon)
         self._pools.forget(daemon)
 
     def finish(self) -> Iterable[Family]:

@@ -70,6 +70,11 @@ class AttainedWork:
         counted = () if totals.scrub is None else (BEST_EFFORT,)
         self._shown = [c for c in (CLIENT, RECOVERY, IMMEDIATE, *counted) if c not in unknown]
 
+    @property
+    def done(self) -> Mapping[str, float]:
+        """Work by class, of the classes that are counted."""
+        return {cls: self._meter.done[cls] for cls in self._shown}
+
     def families(self, labels: Labels) -> Iterable[Family]:
         """Work by class, and all of it, as last counted."""
         if self._shown:

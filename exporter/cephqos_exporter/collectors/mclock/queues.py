@@ -93,3 +93,14 @@ def late_heads(
             if settings.limit is not None:
                 hold.add(own, limit_wait(heads, now))
     return lag, hold
+
+
+def limited_share(dump: QueueDump, in_force: Mapping[str, ClassSettings], now: float) -> float:
+    """Of the shards in which clients wait, the share where only their limit holds them back."""
+    settings = in_force.get(CLIENT)
+    waiting = [heads for shard in dump.shards if (heads := shard.heads.get(CLIENT, ()))]
+    if not waiting or settings is None or settings.limit is None:
+        return 0.0
+    # What is due by its reservation is served whatever the limit says.
+    held = [limit_wait(h, now) > 0 and not reservation_lag(h, now) for h in waiting]
+    return sum(held) / len(held)

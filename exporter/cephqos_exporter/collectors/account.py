@@ -1,0 +1,213 @@
+"""The account of waiting of an OSD: where the time of its client operations goes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, AccountSeries
+from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.counters import Loggers, figure
+from cephqos_exporter.collectors.operation_samples import OperationSamples
+from cephqos_exporter.config import Settings
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.procfs import CLOCK_TICKS
+from cephqos_exporter.qos.account import Account, Evidence, Shares, State, Sums
+from cephqos_exporter.sampler import ThreadGroup, ThreadSamples
+
+_NS: Final = 1e-9
+_WORKERS: Final = "tp_osd_tp"
+_COMMITTER: Final = "bstore_kv_sync"
+_CLIENT_THROTTLES: Final = ("throttle-osd_client_messages", "throttle-osd_client_bytes")
+
+# Of each average of the logger osd: where its sum and its count go.
+_OSD: Final[Mapping[str, tuple[str, str]]] = {
+    "op_latency": ("latency", "ops"),
+    "op_process_latency": ("process", ""),
+    "op_prepare_latency": ("prepare", ""),
+    "op_r_process_latency": ("read_process", "reads"),
+    "op_r_prepare_latency": ("read_prepare", ""),
+    "op_before_queue_op_lat": ("before_queue", "queued"),
+    "op_before_dequeue_op_lat": ("before_dequeue", "dequeued"),
+    "subop_w_latency": ("replica", "replicas"),
+}
+_BLUESTORE: Final[Mapping[str, tuple[str, str]]] = {
+    "txc_commit_lat": ("commit", "commits"),
+    "txc_throttle_lat": ("throttle", ""),
+    "state_aio_wait_lat": ("aio_wait", ""),
+    "state_kv_queued_lat": ("kv_queued", ""),
+    "state_kv_commiting_lat": ("kv_committing", ""),
+    "kv_flush_lat": ("kv_flush", ""),
+    "kv_sync_lat": ("kv_sync", ""),
+    "read_wait_aio_lat": ("read_wait", "read_waits"),
+}
+_BEFORE_17: Final = {"txc_commit_lat": "commit_lat", "txc_throttle_lat": "throttle_lat"}
+
+_ALWAYS: Final = tuple(s for s in State if s not in (State.QUEUE, State.REPLICA))
+_OF_REPLICAS: Final = (
+    *(State.QUEUE, State.CPU, State.STORE_THROTTLE, State.STORE_DEVICE),
+    *(State.STORE_COMMIT, State.STORE_CPU, State.UNKNOWN),
+)
+_CLIENT_SECONDS: Final = (
+    AccountSeries.SECONDS,
+    "Time of completed client operations on the OSD as primary, by where it was spent: receive, "
+    "queue (by: the class that was served instead, limit, or cpu: its threads waited for a CPU), "
+    "blocked (by the state of the placement group or object), cpu, store_throttle, store_device, "
+    "store_commit (key-value store), store_cpu, replica (by: the OSD waited for), network, reply, "
+    "unknown. The sum is the clients' latency as the OSD counts it; the parts are estimates. "
+    "Absent until counters were read twice.",
+)
+_REPLICA_SECONDS: Final = (
+    AccountSeries.REPLICA_SECONDS,
+    "Time of writes that the OSD carried out for other primaries, by where it was spent, as in "
+    "cephqos_account_seconds_total. Sub-writes of erasure-coded pools are not in it.",
+)
+_EXCESS: Final = (
+    AccountSeries.EXCESS_SECONDS,
+    "Time by which parts of the account exceeded what they are parts of, and that was cut off: "
+    "how much the OSD's counters disagree.",
+)
+
+
+@dataclass(slots=True)
+class _AccountOsd:
+    labels: Labels
+    account: Account = field(default_factory=Account)
+
+
+class AccountCollector(
+    DaemonCollector[_AccountOsd],
+    name="account",
+    help="Where the time of client operations goes, each second once.",
+):
+    """Divides the latency of an OSD's client operations. `clues`: of other collectors."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        operations: OperationSamples | None = None,
+        threads: ThreadSamples | None = None,
+        clues: Clues | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(settings, **given)
+        self._operations = operations or OperationSamples.from_settings(self.settings)
+        self._threads = threads or ThreadSamples.from_settings(self.settings)
+        self._clues = clues or Clues()
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(
+            inputs.settings,
+            operations=inputs.operations,
+            threads=inputs.samples,
+            clues=inputs.clues,
+        )
+
+    def needed(self, daemon: Daemon, state: _AccountOsd | None) -> Sequence[Command]:
+        return [*self.counters.commands(daemon), *self._operations.commands(daemon)]
+
+    def first_seen(self, view: DaemonView) -> _AccountOsd:
+        return _AccountOsd(Labels(view.labels))
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self._operations.forget(daemon)
+        self._clues.forget(daemon)
+
+    def families(self, view: DaemonView, state: _AccountOsd) -> Iterable[Family]:
+        account = state.account
+        sample = self._operations.of(view)
+        if sample is not None:
+            account.sample(sample.operations)
+        read = self._read(view)
+        if read is not None:
+            account.advance(*read)
+        if not account.begun:
+            return
+        yield _family(*_CLIENT_SECONDS, account.client, _ALWAYS, state.labels)
+        if account.replica:
+            yield _family(*_REPLICA_SECONDS, account.replica, _OF_REPLICAS, state.labels)
+        yield single(_EXCESS[0], "counter", _EXCESS[1], state.labels.base, account.excess)
+
+    def _read(self, view: DaemonView) -> tuple[Sums, float, Evidence] | None:
+        """The sums of this scrape; None if one that every release has is missing."""
+        odd = view.not_understood
+        loggers = self.counters.loggers(view)
+        sums = _averages(loggers.required("osd"), _OSD, odd)
+        if sums is None:
+            return None
+        sums["refused"] = _refused(loggers, odd)
+        store = _averages(loggers.get("bluestore"), _BLUESTORE, odd)
+        sums |= store or {}
+        threads = self._thread_times(view)
+        sums |= threads or {}
+        clues = self._clues.of(view.daemon)
+        sums |= {
+            "client": clues.work.get(CLIENT, 0.0),
+            "recovery": clues.work.get(RECOVERY, 0.0),
+            "best_effort": clues.work.get(BEST_EFFORT, 0.0),
+            "immediate": clues.work.get(IMMEDIATE, 0.0),
+        }
+        evidence = Evidence(
+            store=store is not None,
+            threads=threads is not None,
+            limited=clues.limited,
+            ping=clues.ping,
+        )
+        return Sums(**sums), view.time, evidence
+
+    def _thread_times(self, view: DaemonView) -> dict[str, float] | None:
+        """None where the OSD's threads cannot be read, or the kernel does not count waiting."""
+        try:
+            sample = self._threads.of(view)
+        except ReplyMissing:
+            return None
+        if not sample.waits_known:
+            return None
+        workers = sample.groups.get(_WORKERS, ThreadGroup())
+        committer = sample.groups.get(_COMMITTER, ThreadGroup())
+        return {
+            "worker_run": (workers.user + workers.system) / CLOCK_TICKS,
+            "worker_wait": workers.wait_ns * _NS,
+            "kv_wait": committer.wait_ns * _NS,
+        }
+
+
+def _averages(
+    counters: Mapping[str, Any] | None, wanted: Mapping[str, tuple[str, str]], odd: NotUnderstood
+) -> dict[str, float] | None:
+    """Sums and counts by their place in `Sums`; None if one is missing."""
+    if counters is None:
+        return None
+    found: dict[str, float] = {}
+    for key, places in wanted.items():
+        named = _BEFORE_17.get(key, key)
+        counter = named if key not in counters and named in counters else key
+        for part, place in zip(("sum", "avgcount"), places, strict=True):
+            value = figure(counters, counter, odd, part) if place else 0.0
+            if value is None:
+                return None
+            if place:
+                found[place] = value
+    return found
+
+
+def _refused(loggers: Loggers, odd: NotUnderstood) -> float:
+    """How often a client's message was not read, because enough others were in progress."""
+    throttles = [found for name in _CLIENT_THROTTLES if (found := loggers.get(name)) is not None]
+    return sum(figure(counters, "get_or_fail_fail", odd) or 0.0 for counters in throttles)
+
+
+def _family(
+    name: str, text: str, seconds: Shares, always: Sequence[State], labels: Labels
+) -> Family:
+    family = Family(name, "counter", text)
+    for place in sorted({*((state, "") for state in always), *seconds}):
+        state, by = place
+        own = labels.of("state", state, *(("by", by) if by else ()))
+        family.add(own, seconds.get(place, 0.0))
+    return family
