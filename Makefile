@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: account help venv tools packages sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -143,6 +143,11 @@ soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch m
 REPLIES ?= 1000000
 fuzz: $(STAMP) ## feed the exporter a million mutated replies (REPLIES=N, SEED=N; half an hour)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
+
+account: $(STAMP) ## compare the account of waiting with fio and with all operations' events (root, 20 minutes)
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.account $(ACCOUNT)
 
 bench-capacity: $(STAMP) ## print how far `cephqos capacity` is off on devices of known rates (root, 9 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.bench.capacity

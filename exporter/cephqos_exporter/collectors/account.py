@@ -10,11 +10,11 @@ from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.collectors.operation_samples import OperationSamples
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, Form, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.procfs import CLOCK_TICKS
-from cephqos_exporter.qos.account import Account, Evidence, Shares, State, Sums
+from cephqos_exporter.qos.account import Account, Evidence, Place, Sums
 from cephqos_exporter.sampler import ThreadGroup, ThreadSamples
 
 _NS: Final = 1e-9
@@ -45,11 +45,6 @@ _BLUESTORE: Final[Mapping[str, tuple[str, str]]] = {
 }
 _BEFORE_17: Final = {"txc_commit_lat": "commit_lat", "txc_throttle_lat": "throttle_lat"}
 
-_ALWAYS: Final = tuple(s for s in State if s not in (State.QUEUE, State.REPLICA))
-_OF_REPLICAS: Final = (
-    *(State.QUEUE, State.CPU, State.STORE_THROTTLE, State.STORE_DEVICE),
-    *(State.STORE_COMMIT, State.STORE_CPU, State.UNKNOWN),
-)
 _CLIENT_SECONDS: Final = (
     AccountSeries.SECONDS,
     "Time of completed client operations on the OSD as primary, by where it was spent: receive, "
@@ -75,6 +70,8 @@ _EXCESS: Final = (
 class _AccountOsd:
     labels: Labels
     account: Account = field(default_factory=Account)
+    form: Form | None = None
+    places: tuple[Place, ...] = ()  # that the form is of
 
 
 class AccountCollector(
@@ -127,11 +124,13 @@ class AccountCollector(
         if read is not None:
             account.advance(*read)
         if not account.begun:
-            return
-        yield _family(*_CLIENT_SECONDS, account.client, _ALWAYS, state.labels)
-        if account.replica:
-            yield _family(*_REPLICA_SECONDS, account.replica, _OF_REPLICAS, state.labels)
-        yield single(_EXCESS[0], "counter", _EXCESS[1], state.labels.base, account.excess)
+            return ()
+        places = (*account.client, *account.replica)
+        if state.form is None or state.places != places:
+            state.form, state.places = Form.of(_families(account, state.labels)), places
+        return state.form.fill(
+            [*account.client.values(), *account.replica.values(), account.excess]
+        )
 
     def _read(self, view: DaemonView) -> tuple[Sums, float, Evidence] | None:
         """The sums of this scrape; None if one that every release has is missing."""
@@ -202,12 +201,13 @@ def _refused(loggers: Loggers, odd: NotUnderstood) -> float:
     return sum(figure(counters, "get_or_fail_fail", odd) or 0.0 for counters in throttles)
 
 
-def _family(
-    name: str, text: str, seconds: Shares, always: Sequence[State], labels: Labels
-) -> Family:
-    family = Family(name, "counter", text)
-    for place in sorted({*((state, "") for state in always), *seconds}):
-        state, by = place
-        own = labels.of("state", state, *(("by", by) if by else ()))
-        family.add(own, seconds.get(place, 0.0))
-    return family
+def _families(account: Account, labels: Labels) -> Iterable[Family]:
+    for (name, text), places in (
+        (_CLIENT_SECONDS, account.client),
+        (_REPLICA_SECONDS, account.replica),
+    ):
+        family = Family(name, "counter", text)
+        for state, by in places:
+            family.add(labels.of("state", state, *(("by", by) if by else ())), 0.0)
+        yield family
+    yield single(_EXCESS[0], "counter", _EXCESS[1], labels.base, 0.0)

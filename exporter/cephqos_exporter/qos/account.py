@@ -47,9 +47,11 @@ Shares = dict[Place, float]  # in any unit: only their ratios matter
 
 _HALF_LIFE_SECONDS: Final = 30.0
 _SAMPLES_HALF_LIFE_SECONDS: Final = 60.0  # they come every 10 to 33 s
-# The mean commit of all transactions counts as much as this many sampled operations: it is exact
-# where all are alike, and recovery's and clients' are not.
-_MEAN_COUNTS: Final = 30.0
+# The mean commit of all transactions counts as much as ten samples. It is exact if all are alike;
+# recovery's and clients' are not. Operations of one sample wait for the same batch of commits: a
+# sample of many counts once, one of few for less.
+_MEAN_COUNTS: Final = 10.0
+_FEW: Final = 4.0
 
 
 class Sums(NamedTuple):
@@ -109,12 +111,20 @@ class Evidence:
     ping: float = 0.0  # median heartbeat ping to its peers, seconds
 
 
+# The places that an account has from its beginning; the others come when they are seen.
+_CLIENT: Final = tuple((s, "") for s in State if s not in (State.QUEUE, State.REPLICA))
+_REPLICA: Final = (
+    *((State.QUEUE, ""), (State.CPU, ""), (State.STORE_THROTTLE, ""), (State.STORE_DEVICE, "")),
+    *((State.STORE_COMMIT, ""), (State.STORE_CPU, ""), (State.UNKNOWN, "")),
+)
+
+
 @dataclass(slots=True)
 class Account:
     """Follows one OSD; `client` and `replica` are seconds by place since the first look."""
 
-    client: Shares = field(default_factory=dict)
-    replica: Shares = field(default_factory=dict)
+    client: Shares = field(default_factory=lambda: dict.fromkeys(_CLIENT, 0.0))
+    replica: Shares = field(default_factory=lambda: dict.fromkeys(_REPLICA, 0.0))
     excess: float = 0.0
     begun: bool = False  # whether anything was divided
     _last: Sums | None = None
@@ -128,17 +138,20 @@ class Account:
     def sample(self, operations: Iterable[SampledOperation]) -> None:
         """Take in a sample: the client operations that are in places that Ceph does not count."""
         found: Shares = {}
+        during = after = 0.0
         for op in operations:
             for wait, seconds in op.spent if op.kind == "client" else ():
                 if seconds and wait.event == waits.COMMIT:
-                    self._committing += seconds / op.seconds
+                    during += seconds / op.seconds
                 elif seconds and wait.event in (waits.SUBOPS, waits.REPLY):
-                    self._after_commit += seconds / op.seconds
+                    after += seconds / op.seconds
                 for peer in wait.peers or ("",):
                     place = _PLACES.get(wait.event), peer
                     if place[0] is not None:
                         length = seconds / (len(wait.peers) or 1)
                         found[place[0], peer] = found.get((place[0], peer), 0.0) + length
+        self._committing += during / (during + after + _FEW)
+        self._after_commit += after / (during + after + _FEW)
         waited = {peer: s for (_, peer), s in found.items() if peer and peer != NOT_KNOWN}
         for peer in self._peers.add(waited):
             self.client.pop((State.REPLICA, peer), None)
@@ -163,6 +176,8 @@ class Account:
         self._sampled = {p: s * kept for p, s in self._sampled.items() if s * kept > 1e-6}
         self._committing *= kept
         self._after_commit *= kept
+        if not gain.latency and not gain.replica:
+            return
         before = max(gain.latency - gain.process, 0.0)
         commits = self._committing, self._after_commit
         shares = _Division(recent, evidence, self._sampled, commits)
