@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from cephqos_base.recorded import PerHost
 
+from .across import REPLICA, SLOW_1, WAITS, WELL, three
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SIZE3, SLOW, STALLED, VIOLATED, osd, violated
 from .series import BUSY, CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
@@ -28,11 +29,12 @@ def _limited_cpu(throttled: float, cpus: float = 2) -> Series:
     )
 
 
-def _short_of_memory(seconds: float) -> Series:
+def _short_of_memory(seconds: float, osd: int = 0) -> Series:
     name = "cephqos_cgroup_pressure_seconds_total"
+    own = {**_OSD0, "ceph_daemon": f"osd.{osd}"}
     return merged(
-        flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **_OSD0),
-        _grows(name, seconds, resource="memory", **_OSD0),
+        flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **own),
+        _grows(name, seconds, resource="memory", **own),
     )
 
 
@@ -69,6 +71,10 @@ _STARVED = replace(SIZE3, cpu_waiting=12)
 # replica writes wait now and then: less than a thread at a time, and hardly longer than they run.
 _BESIDE_CLIENTS = replace(SIZE3, cpu_waiting=0.9)
 _GETS_ITS_OWN = replace(BUSY, client=1200, cpu_waiting=12)
+
+
+# The memory that it waits for makes replica writes slow, three times as slow as elsewhere.
+_PAGES = replace(BUSY, client=100, replica_writes=60, replica_latency=0.02, write_latency=0.1)
 
 
 def _taken(by: str, instance: str = "host1") -> dict[str, str]:
@@ -154,6 +160,18 @@ CASES = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SHORT)), _short_of_memory(0.5)),
         moments=(firing(23, violated("critical", "cpu", by="memory_limit")),),
+    ),
+    RuleCase(
+        name="an OSD whose memory limit makes replica writes three times as slow is waited for",
+        alert=REPLICA,
+        series=merged(three((10, WELL), culprit=_PAGES, others=WAITS), _short_of_memory(0.5, 1)),
+        moments=(silent(9), firing(22, SLOW_1)),
+    ),
+    RuleCase(
+        name="an OSD whose replica writes are three times as slow without a limit is not",
+        alert=REPLICA,
+        series=merged(three((10, WELL), culprit=_PAGES, others=WAITS), _short_of_memory(0.05, 1)),
+        moments=(silent(22),),
     ),
     RuleCase(
         name="a little pressure of memory explains nothing",

@@ -7,8 +7,9 @@ shortfall because of another OSD. These series name the OSD on which the time is
 from dataclasses import dataclass
 from typing import Final
 
+from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import mean_seconds, per_osd
-from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries, count, total
 
@@ -147,8 +148,8 @@ ACROSS: Final = RuleGroup(
             record=PerOsd.DELAYS_REPLICA_WRITES,
             comment="""
             OSDs that delay the writes of others. They are far slower than their peers, or slower
-            while their threads wait for a CPU, or they have stopped. The wait for a CPU does not
-            count if the OSD uses more CPU than its peers: then it is busy.
+            while their threads wait for a CPU or a limit stops them, or they have stopped. The wait
+            for a CPU does not count if the OSD uses more CPU than its peers: then it is busy.
             """,
             expr=f"""
             0 * (
@@ -163,6 +164,10 @@ ACROSS: Final = RuleGroup(
                   unless on ({OSD}) ({
                 _more_than_peers(PerOsd.CPU_USED, PerMedia.CPU_USED, "@busy_cpu@")
             })
+              )
+              or on ({OSD}) (
+                {_holds("@short_of_cpu@", "@short_of_cpu@")}
+                  and on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
               )
               )
               unless on ({OSD}) ({_SERVES_MORE})
