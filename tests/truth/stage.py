@@ -206,12 +206,16 @@ async def _memory_limit(stage: Stage, do: StagedAction) -> None:
     counts the pressure.
     """
     osd, init, swap = stage.osd(do), stage.on.lab.state.init_pid, stage.on.lab.paths.work / "swap"
-    groups = {"memory": "memory.limit_in_bytes", "unified": "cgroup.procs"}
+    groups = {
+        "memory": "memory.limit_in_bytes",
+        "unified": "cgroup.procs",
+        "blkio": "blkio.throttle.read_iops_device",
+    }
     homes = {name: _home(init, name) for name in groups}
 
     async def end() -> None:
         await stage.on.lab.faults.restart(osd)
-        for name in groups:
+        for name in ("memory", "unified"):  # the lab removes its group of blkio
             (_CGROUPS / name / f"cephqos-{stage.on.lab.paths.name}-osd.{osd}").rmdir()
         await _run("swapoff", str(swap))
 
@@ -223,6 +227,10 @@ async def _memory_limit(stage: Stage, do: StagedAction) -> None:
     made = {name: _made(stage, osd, name, file) for name, file in groups.items()}
     limit = int(do.options["mib"]) << 20
     (made["memory"] / "memory.limit_in_bytes").write_text(str(limit))
+    # A disk would be as slow. Swap files are read from the device that they are on.
+    device = swap.stat().st_dev
+    reads = f"{os.major(device)}:{os.minor(device)} {do.options['reads']}"
+    (made["blkio"] / groups["blkio"]).write_text(reads)
     try:
         for group in made.values():
             _move(init, group)
