@@ -5,7 +5,7 @@ be known. One file here per topic, each from the reply to the family: `in_force`
 `demand`, `replication`, `store`, `attained`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from cephqos_exporter.collectors.mclock.replication import (
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings, text
-from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.lookup import Lookup
@@ -77,7 +77,7 @@ class _MclockOsd:
     attained: AttainedWork = field(default_factory=AttainedWork)
     waited: WaitedSum = field(default_factory=WaitedSum)
     # Whether its device turns, where that had to be looked at: once, as the OSD itself does.
-    device: Lookup[list[OsdDevice]] | None = None
+    device: Lookup[bool | None] | None = None
     release: int | None = None
     # The configuration, number of shards, scheduler and release that `qos` was derived from.
     derived_from: tuple[EffectiveConfig, int, bool, int | None] | None = None
@@ -240,12 +240,17 @@ class MclockCollector(
     ) -> Media | None:
         if osd.device is None:
             data = config.text("osd_data")
-            osd.device = Lookup(partial(osd_devices, view.host, view.daemon, data, self.data_dirs))
-        try:
-            told = is_rotational(view.host, osd.device.answer())
-        except DataDirectoryMissing:
-            return None
+            look = partial(osd_devices, view.host, view.daemon, data, self.data_dirs)
+            osd.device = Lookup(partial(_is_rotational, view.host, look))
+        told = osd.device.answer()
         return None if told is None else "hdd" if told else "ssd"
+
+
+def _is_rotational(host: Host, look: Callable[[], list[OsdDevice]]) -> bool | None:
+    try:
+        return is_rotational(host, look())
+    except DataDirectoryMissing:
+        return None
 
 
 def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConfig:
