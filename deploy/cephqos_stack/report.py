@@ -15,7 +15,7 @@ from cephqos_loadgen.report.figures.causes import TIME_SCALE, WANTED, CauseSeen,
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_loadgen.report.runs import built, check_reference, read_baseline, read_runs
 from cephqos_loadgen.report.subject import Subject
-from cephqos_stack.replay.gather import evaluated
+from cephqos_stack.replay.gather import evaluated, scrape_interval
 
 
 def add_options(parser: Parser) -> None:
@@ -87,7 +87,10 @@ async def _report(arguments: argparse.Namespace) -> int:
 async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:
     """The run with what the recording rules say of each second."""
     with Progress().step(f"evaluating rules over {run.name}") as say:
-        found = await evaluated(open_archive(folder), WANTED, say, time_scale=TIME_SCALE)
+        archive = open_archive(folder)
+        # What has fewer samples than a run's is judged by the rules as they are.
+        scale = TIME_SCALE if scrape_interval(archive) <= 1 else 1.0
+        found = await evaluated(archive, WANTED, say, time_scale=scale)
     seen = [
         CauseSeen(parse(series)[1], [time / 1000 for time, value in samples.items() if value])
         for series, samples in found.series.items()

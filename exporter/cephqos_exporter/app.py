@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
@@ -17,7 +17,10 @@ from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Settings
+from cephqos_exporter.families import Family
 from cephqos_exporter.probe import probe_options
+from cephqos_exporter.recorder import options as recorder_options
+from cephqos_exporter.recorder.recorder import Recorder
 from cephqos_exporter.scrape.own_metrics import OwnMetrics
 from cephqos_exporter.scrape.rounds import PageSource
 from cephqos_exporter.scrape.scraper import Scraper
@@ -62,8 +65,9 @@ class Finder:
         return sockets
 
 
-def build_scraper(settings: Settings) -> Scraper:
-    """A scraper for the roles that are set, its daemons not looked for yet."""
+def build_scraper(settings: Settings, more: Callable[[], Iterable[Family]] = tuple) -> Scraper:
+    """A scraper for the roles that are set, its daemons not looked for yet. `more`: see
+    OwnMetrics."""
     inputs = CollectorInputs(settings)
     patterns, kinds = settings[core_options.SOCKETS], settings[core_options.DAEMONS]
     roles = settings[core_options.ROLE]
@@ -73,7 +77,9 @@ def build_scraper(settings: Settings) -> Scraper:
         collectors=build_enabled(inputs) if "osd" in roles else (),
         sources=_sources(settings),
         reporter=OwnMetrics(
-            process=not settings[core_options.DISABLE_OWN_METRICS], discovers="osd" in roles
+            process=not settings[core_options.DISABLE_OWN_METRICS],
+            discovers="osd" in roles,
+            more=more,
         ),
         patience=max(
             _LEAST_PATIENCE, settings[core_options.TIMEOUT] - settings[core_options.TIMEOUT_OFFSET]
@@ -98,7 +104,8 @@ class App:
     def __init__(self, settings: Settings, read: Callable[[], Settings]) -> None:
         self._settings = settings
         self._read = read
-        self._scraper = build_scraper(settings)
+        self._recorder = Recorder(settings) if settings[recorder_options.MINUTES] else None
+        self._scraper = self._build_scraper()
         self._server = Server(
             self._service(),
             web_config=web_config_path(settings),
@@ -108,6 +115,9 @@ class App:
         self._closing: set[asyncio.Task[None]] = set()  # scrapers of earlier settings
         self._ending = False
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _build_scraper(self) -> Scraper:
+        return build_scraper(self._settings, self._recorder.families if self._recorder else tuple)
 
     def _service(self) -> Service:
         settings, scraper = self._settings, self._scraper
@@ -120,6 +130,7 @@ class App:
             timeout_offset=settings[core_options.TIMEOUT_OFFSET],
             max_timeout=settings[core_options.MAX_TIMEOUT],
             max_requests=settings[core_options.MAX_REQUESTS],
+            recorder=self._recorder,
         )
 
     async def run(self) -> None:
@@ -131,6 +142,8 @@ class App:
         try:
             await self._server.start(self._sockets())
             self._scraper.start()
+            if self._recorder:
+                self._recorder.start()
             await self._stop.wait()
             log.info("ending: letting requests under way finish")
             loop.call_later(_FINISH_SECONDS, self._scraper.hurry)
@@ -138,6 +151,8 @@ class App:
         finally:
             self._scraper.hurry()
             await self._scraper.close()
+            if self._recorder:
+                await self._recorder.close()
 
     def _begin_to_end(self, *_: object) -> None:
         """End in time whatever happens: a system call or a thread may hang for good."""
@@ -183,12 +198,13 @@ class App:
             core_options.LISTEN_ADDRESS,
             core_options.SYSTEMD_SOCKET,
             core_options.WEB_CONFIG,
+            *recorder_options.OPTIONS,
         ):
             if settings[option] != self._settings[option]:
                 log.warning("%s takes effect after a restart only", option.name)
-        old, self._scraper = self._scraper, build_scraper(settings)
-        self._scraper.start()
         self._settings = settings
+        old, self._scraper = self._scraper, self._build_scraper()
+        self._scraper.start()
         self._server.service = self._service()
         # Nothing waits for it: a child of its may not end, or a scrape not soon.
         closing = asyncio.get_running_loop().create_task(old.close(), name="close")

@@ -16,6 +16,7 @@ from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Option, Settings
 from cephqos_exporter.probe import probe_options
+from cephqos_exporter.recorder import options as recorder_options
 from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.addresses import bind_to, split_address
 from cephqos_exporter.web.server import OTHER_PATHS
@@ -50,6 +51,8 @@ def check(settings: Settings) -> None:
         cluster_options.check(settings)
     if "probe" in settings[core_options.ROLE]:
         probe_options.check(settings)
+    if not Path(settings[recorder_options.PATH]).is_absolute():
+        raise settings.error(recorder_options.PATH, recorder_options.PATH.allowed)
     path = web_config_path(settings)
     if path is not None:
         checked = web_config.load(path)

@@ -21,6 +21,7 @@ from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
 from cephqos_exporter.probe import probe_options
 from cephqos_exporter.procfs import raise_descriptor_limit
+from cephqos_exporter.recorder import options as recorder_options
 
 PROGRAM = "cephqos-exporter"
 _FILE_VARIABLE = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
@@ -45,7 +46,13 @@ class _Parser(argparse.ArgumentParser):
 
 def every_option() -> tuple[Option[Any], ...]:
     """The options of the exporter, its collectors and its roles."""
-    return (*core_options.CORE, *all_options(), *cluster_options.OPTIONS, *probe_options.OPTIONS)
+    return (
+        *core_options.CORE,
+        *all_options(),
+        *cluster_options.OPTIONS,
+        *probe_options.OPTIONS,
+        *recorder_options.OPTIONS,
+    )
 
 
 def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
+from cephqos_base.units import duration
 from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import LAST_TIME_MS
@@ -26,8 +27,8 @@ from cephqos_stack.replay.blocks import (
     shifts,
     write_blocks,
 )
-from cephqos_stack.replay.gather import ReplayedBlocks, gather, scratch
-from cephqos_stack.replay.programs import LOOKBACK, NEEDED, ReplayFailed
+from cephqos_stack.replay.gather import ReplayedBlocks, gather, scrape_interval, scratch
+from cephqos_stack.replay.programs import LOOKBACK, LOOKBACK_SCRAPES, NEEDED, ReplayFailed
 from cephqos_stack.replay.remote_write import send
 from cephqos_stack.replay.serve import board_url, serving, until_interrupted
 
@@ -143,7 +144,7 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
     say(*map(describe, runs), f"blocks are in {target}")
     say(*in_the_future(archives, moves, time.time()))
     say(
-        f"Start Prometheus with --query.lookback-delta={LOOKBACK}, and with a"
+        f"Start Prometheus with --query.lookback-delta={lookback(archives)}, and with a"
         " --storage.tsdb.retention.time that reaches back to these times."
     )
 
@@ -162,6 +163,12 @@ async def _send(archives: Sequence[Archive], moves: Sequence[float], to: Address
     say(f"sent to {to.url}")
 
 
+def lookback(archives: Sequence[Archive]) -> str:
+    """How far back a query looks for a sample of these."""
+    interval = max(map(scrape_interval, archives))
+    return LOOKBACK if interval <= 1 else duration(LOOKBACK_SCRAPES * interval)
+
+
 async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
     grafana = await find_grafana(os.environ)
     with scratch(None) as work:
@@ -169,7 +176,7 @@ async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
         data.mkdir()
         servers.mkdir()
         runs = await _write(archives, moves, data, work)
-        async with serving(data, servers, grafana) as url:
+        async with serving(data, servers, grafana, lookback(archives)) as url:
             say(*map(describe, runs), f"Prometheus: {url}")
             say(f"Grafana:    {board_url(grafana, runs) if grafana else HOW_TO_GET}")
             say("Ctrl-C ends it and removes everything.")

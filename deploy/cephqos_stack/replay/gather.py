@@ -13,6 +13,7 @@ from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.errors import UsageError
+from cephqos_base.units import duration
 from cephqos_loadgen.archive.openmetrics import pages
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
 from cephqos_loadgen.archive.series import RecordedRun, Samples, merge
@@ -27,9 +28,11 @@ from cephqos_stack.replay.run_series import run_series
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.
 _BYTES_PER_SAMPLE = 8
-# Blocks have no staleness markers: in each layer of rules, what is absent is seen for so long after
-# its last sample. Samples are a second apart, some of them late.
-_RULES_LOOKBACK: Final = "2s"
+# Blocks have no staleness markers: in each layer of rules, what is absent is seen for so many
+# scrapes after its last sample. Some samples are late.
+_RULES_LOOKBACK: Final = 2
+# Of what is replayed: the rules need more samples than longer ones would give.
+LONGEST_INTERVAL: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
         raise ArchiveDamaged(f"{archive.folder}: {error}: nothing to replay") from None
     samples = sum(map(len, recording.series.values()))
     _check_room(work, archive, samples)
-    recorded = await _recorded(recording, work, say)
+    recorded = await _recorded(recording, work, say, interval=scrape_interval(archive))
     whole = RecordedRun(recording.types, recording.series | recorded.series)
     own = {"run": manifest.run, "archive": archive.folder.resolve().name}
     about = ReplayedBlocks(
@@ -92,6 +95,13 @@ def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
         scraped = _of_job(found, "cephqos")
         served = _of_job(own, "cephqos-run")
     return RecordedRun(found.types | own.types, scraped | served)
+
+
+def scrape_interval(archive: Archive) -> float:
+    """Seconds between two samples: 1 of a run, more of what an exporter recorded by itself."""
+    with damage_named(archive.folder):
+        every = [repeat.record.metrics.interval_seconds for repeat in archive.repeats]
+    return min(float(round(max([1.0, *every]))), LONGEST_INTERVAL)
 
 
 def _of_job(recording: RecordedRun, job: str) -> dict[str, Samples]:
@@ -158,7 +168,10 @@ async def evaluated(
         recording = load(archive)
         if not recording.series:
             return RecordedRun({}, {})
-        return await _recorded(recording, work, say, wanted, time_scale=time_scale)
+        interval = scrape_interval(archive)
+        return await _recorded(
+            recording, work, say, wanted, interval=interval, time_scale=time_scale
+        )
 
 
 async def _recorded(
@@ -167,6 +180,7 @@ async def _recorded(
     say: Say,
     wanted: Collection[str] | None = None,
     *,
+    interval: float = 1.0,
     time_scale: float = 1.0,
 ) -> RecordedRun:
     """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
@@ -176,7 +190,7 @@ async def _recorded(
     say("writing blocks")
     raw = work / "raw"
     await to_blocks(recording, {}, 0, raw, work)
-    settings = RuleSettings(scrape_interval=1.0, time_scale=time_scale)
+    settings = RuleSettings(scrape_interval=interval, time_scale=time_scale)
     every = recording_rules(build_rules(settings, load_slos(DEFAULT_SLOS)).values())
     order = layers(every if wanted is None else leading_to(every, wanted))
     begin_ms, end_ms = recording.span_ms()
@@ -186,9 +200,14 @@ async def _recorded(
         rules = work / "layer.yml"
         rules.write_text(rule_file(layer), encoding="utf-8")
         # Prometheus sees new blocks when it starts.
-        async with prometheus(raw, work, lookback=_RULES_LOOKBACK) as url:
+        async with prometheus(raw, work, lookback=duration(_RULES_LOOKBACK * interval)) as url:
             argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
-            argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
+            argv += [
+                f"--url={url}",
+                f"--eval-interval={duration(interval)}",
+                f"--output-dir={raw}",
+                str(rules),
+            ]
             await run_promtool(argv)
     names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
     found = RecordedRun({}, {})

@@ -16,6 +16,8 @@ from cephqos_loadgen.programs import find_program, free_ports, until_answers
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
 # through every gap: blocks made from text have no staleness markers.
 LOOKBACK: Final = "5s"
+# Of archives with rarer samples: so many times their interval.
+LOOKBACK_SCRAPES: Final = 3
 NEEDED: Final = ("promtool", "prometheus")
 _QUERY_SECONDS = 300.0
 _PROMTOOL_SECONDS = 1800.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from cephqos_base import dashboards
 from cephqos_stack.grafana.place import Grafana, Sources
 from cephqos_stack.replay.gather import ReplayedBlocks
-from cephqos_stack.replay.programs import prometheus
+from cephqos_stack.replay.programs import LOOKBACK, prometheus
 
 
 def board_url(grafana: Grafana, runs: Sequence[ReplayedBlocks]) -> str:
@@ -25,9 +25,14 @@ def board_url(grafana: Grafana, runs: Sequence[ReplayedBlocks]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def serving(data: Path, work: Path, grafana: Grafana | None) -> AsyncIterator[str]:
+async def serving(
+    data: Path, work: Path, grafana: Grafana | None, lookback: str = LOOKBACK
+) -> AsyncIterator[str]:
     """Prometheus on the data, and Grafana before it; the URL of Prometheus."""
-    async with prometheus(data, work) as url, contextlib.AsyncExitStack() as more:
+    async with (
+        prometheus(data, work, lookback=lookback) as url,
+        contextlib.AsyncExitStack() as more,
+    ):
         if grafana:
             await more.enter_async_context(
                 grafana.showing(Sources(prometheus=url), work / "grafana")

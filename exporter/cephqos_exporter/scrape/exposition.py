@@ -58,6 +58,11 @@ class Page:
             self._bodies[openmetrics] = self._write(openmetrics).encode()
         return self._bodies[openmetrics]
 
+    def lines(self, name: str) -> Iterator[str]:
+        """The samples of one family."""
+        for part in self._blocks[name].lines if name in self._blocks else ():
+            yield from part.splitlines()
+
     def metrics(self) -> Iterator[Metric]:
         """The page for prometheus_client, which names and types metrics as OpenMetrics does."""
         for name, block in sorted(self._blocks.items()):

@@ -9,7 +9,7 @@ import platform
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, Metric, PlatformCollector
@@ -26,9 +26,17 @@ from cephqos_exporter.scrape.part import Part
 
 
 class OwnMetrics:
-    """Families from the parts of a page; process metrics unless switched off."""
+    """Families from the parts of a page; process metrics unless switched off. `more`: of a part of
+    the exporter that takes no part in scrapes."""
 
-    def __init__(self, *, process: bool = True, discovers: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        process: bool = True,
+        discovers: bool = True,
+        more: Callable[[], Iterable[Family]] = tuple,
+    ) -> None:
+        self._more = more
         own = self._registry = CollectorRegistry()
         self._extended: dict[tuple[LabelText, str, str], LabelText] = {}
         self._discovered = (
@@ -80,6 +88,7 @@ class OwnMetrics:
         self._seconds.set(seconds)
         yield from self._daemons(daemons)
         yield _not_understood([*daemons.values(), *(p for p in parts if p.labels is None)])
+        yield from self._more()
         yield from families_of(self._registry.collect())
 
     def _with(self, labels: LabelText, name: str, value: str) -> LabelText:

@@ -7,7 +7,7 @@ import socket
 import time
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +16,14 @@ from aiohttp import web
 
 from cephqos_base.errors import MISSING, ConfigError, Described
 from cephqos_exporter.daemon import Daemon
+from cephqos_exporter.recorder.recorder import Recorder
+from cephqos_exporter.recorder.ring import Stamp
 from cephqos_exporter.scrape.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.web.addresses import shown
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter, TooManyFailures
 from cephqos_exporter.web.config import WebConfig, load
 from cephqos_exporter.web.connections import Connection, Connections
+from cephqos_exporter.web.kept import RECORD, RecordRequests
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
 from cephqos_exporter.web.tls import Credentials, has_ended, names_of
@@ -43,7 +46,7 @@ _PIECE_BYTES: Final = 64 << 10
 RETRY_SECONDS: Final = 5.0
 
 # What is answered beside the metrics.
-OTHER_PATHS: Final = frozenset({"/", "/sd", "/-/healthy", "/-/ready"})
+OTHER_PATHS: Final = frozenset({"/", "/sd", "/-/healthy", "/-/ready", RECORD})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ class Service:
     timeout_offset: float
     max_timeout: float
     max_requests: int
+    recorder: Recorder | None = None
 
 
 class Server:
@@ -74,6 +78,7 @@ class Server:
         self._limiter = RateLimiter(self._config.rate_limit)
         self._credentials: Credentials | None = None
         self._scrapes: Counter[str] = Counter()  # under way, by network
+        self._record = RecordRequests()
         self._draining = False
         self._serving = False
         self._drain_seconds = drain_seconds
@@ -212,6 +217,9 @@ class Server:
         return None
 
     async def _route(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
+        recorder = self.service.recorder
+        if request.path == RECORD and request.method == "POST":
+            return await self._record.keep(request, recorder)
         if request.method not in ("GET", "HEAD"):
             allow = {"Allow": "GET, HEAD"}
             return web.Response(status=405, text="only GET and HEAD\n", headers=allow)
@@ -225,6 +233,12 @@ class Server:
                     status=503 if self._draining else 200,
                     text="draining\n" if self._draining else "ready\n",
                 )
+            case path if path == RECORD or path.startswith(f"{RECORD}/"):
+                answer = await self._record.show(path, recorder)
+                if isinstance(answer, bytes):
+                    headers = {"Content-Type": "application/octet-stream"}
+                    return await self._send(answer, headers, request, connection)
+                return answer
             case "/sd":
                 return web.json_response(self._targets(request))
             case "/":
@@ -249,16 +263,25 @@ class Server:
         )
         self._scrapes[network] += 1
         try:
-            return await self._send(await service.page(seconds), request, connection)
+            began = Stamp.now()
+            page = await service.page(seconds)
+            body, headers = await _written(page, request)
+            if service.recorder is not None:
+                compressed = "Content-Encoding" in headers
+                service.recorder.take(began, page, body, compressed=compressed)
+            return await self._send(body, headers, request, connection)
         finally:
             self._scrapes[network] -= 1
             if not self._scrapes[network]:
                 del self._scrapes[network]
 
     async def _send(
-        self, page: Page, request: web.BaseRequest, connection: Connection
+        self,
+        body: bytes,
+        headers: Mapping[str, str],
+        request: web.BaseRequest,
+        connection: Connection,
     ) -> web.StreamResponse:
-        body, headers = await _written(page, request)
         response = web.StreamResponse(headers=headers)
         response.content_length = len(body)
         assert self._connections is not None  # noqa: S101 - a request came over one

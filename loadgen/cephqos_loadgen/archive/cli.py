@@ -166,7 +166,8 @@ def describe(archive: reader.Archive) -> Iterator[str]:
 def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
     record = repeat.record
     yield f"{repeat.name}: {record.status} {record.error}".rstrip()
-    yield f"  recording took {record.cost.core_share:.2%} of a core"
+    if record.cost.wall_seconds:  # what an exporter recorded by itself was not measured
+        yield f"  recording took {record.cost.core_share:.2%} of a core"
     yield from (f"  finding: {finding}" for finding in record.findings)
     if record.in_force.capacity_iops:
         each = (f"{osd} {iops:,.0f}" for osd, iops in record.in_force.capacity_iops.items())

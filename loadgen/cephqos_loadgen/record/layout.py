@@ -43,6 +43,9 @@ MANIFEST = "archive.json"
 MANIFEST_SUM = "archive.sha256"
 PARTIAL = ".partial"
 
+# The scenario of an archive that no run made, and its only point: exporters recorded by themselves.
+RECORDED = "recorded"
+
 # Of a run.
 SCENARIO_FILE = "scenario.yaml"
 PLAN_FILE = "plan.json"

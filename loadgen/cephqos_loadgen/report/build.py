@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.caveats.caveat import Caveat, gravest_first
 from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.caveats.of_baseline import of_another_environment, slower_than_the_load
@@ -36,7 +37,7 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
         caveats=tuple(shown),
         tables=tuple(tables(subject)),
         charts=tuple(charts(subject)),
-        commands=tuple(repeat_command(run) for run in runs),
+        commands=tuple(repeat_command(it) for it in runs if it.manifest.scenario != RECORDED),
     )
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 
+from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow
 from cephqos_loadgen.report.figures.baseline import is_no_baseline, pairs
@@ -21,7 +22,9 @@ def summary(subject: Subject) -> Iterator[str]:
         yield from _curve(subject)
     yield from _against_alone(subject)
     yield from _background(subject)
-    if not subject.rows:
+    if all(run.manifest.scenario == RECORDED for run in subject.runs):
+        yield "An exporter recorded this by itself: the clients and their latency are not known."
+    elif not subject.rows:
         yield "No repeat finished, so there are no figures."
 
 

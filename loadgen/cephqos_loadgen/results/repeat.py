@@ -70,6 +70,7 @@ class MetricsRecording:
     daemon_gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     seconds: float | None = None
     restarts: Mapping[str, int] = field(default_factory=dict)
+    interval_seconds: float = 1.0  # between two scrapes
 
     @property
     def all_gaps(self) -> dict[str, tuple[Gap, ...]]:

@@ -72,12 +72,14 @@ class Attained:
         return found
 
 
-def attained_by_class(samples: Samples, start: float, end: float) -> Iterator[Attained]:
+def attained_by_class(
+    samples: Samples, start: float, end: float, window: float = WINDOW
+) -> Iterator[Attained]:
     """Every OSD and class that mClock schedules, except those without metrics."""
     for series in samples.of(QosSeries.OPS):
         osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
         if work in SCHEDULED:
-            found = _attained(samples, series, osd, work, start, end)
+            found = _attained(samples, series, (osd, work), (start, end), window)
             if found:
                 yield found
 
@@ -96,13 +98,18 @@ def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, flo
 
 
 def _attained(
-    samples: Samples, series: Series, osd: str, work: str, start: float, end: float
+    samples: Samples,
+    series: Series,
+    of: tuple[str, str],
+    within: tuple[float, float],
+    window: float,
 ) -> Attained | None:
-    times, rates = window_rates(series, start, end)
+    (osd, work), (start, end) = of, within
+    times, rates = window_rates(series, start, end, window)
     if not len(times):
         return None
     labels = {"ceph_daemon": osd, "class": work}
-    hold = hold_of(samples, osd, work, times, rates)
+    hold = hold_of(samples, osd, work, times, rates, window)
     wanted = hold.has_demand
     reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0

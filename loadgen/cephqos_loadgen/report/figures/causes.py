@@ -57,15 +57,16 @@ def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observati
 def causes_within(
     observed: Observation, of: Attained, start: float, end: float
 ) -> Mapping[str, float]:
-    """Seconds of each cause in which the class had demand. Rules are evaluated once a second.
+    """Seconds of each cause in which the class had demand. Rules are evaluated once per scrape.
 
     The rules show a violation and its cause for longer than the demand lasts.
     """
     found: dict[str, float] = {}
+    interval = observed.record.metrics.interval_seconds
     for cause in observed.causes or ():
         if (cause.osd, cause.work) == (of.osd, of.work):
             within = (cause.times >= start) & (cause.times <= end)
-            seconds = float((within & of.wanted_at(cause.times)).sum())
+            seconds = float((within & of.wanted_at(cause.times)).sum()) * interval
             if seconds:
                 found[cause.name] = found.get(cause.name, 0.0) + seconds
     return found

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
 from cephqos_loadgen.report.figures.causes import causes_within
@@ -27,11 +28,11 @@ def reservations_table(subject: Subject) -> Table:
     curves = any(part.several_depths for r in subject.runs for o in r.finished for part in o.loads)
     for run in subject.runs:
         for found in _by_class(run).values():
-            row = next(row for row in run.rows if row.key.point == found[0].load.point)
             load, one = found[0].load, found[0].attained
+            keys = (row.key for row in run.rows if row.key.point == load.point)
             lines.append(
                 (
-                    text(subject.label(row.key)),
+                    text(next(map(subject.label, keys), load.point)),
                     text(load.phase),
                     *([depth_cell(load.depth)] if curves else []),
                     text(one.osd),
@@ -79,6 +80,10 @@ _CAUSES = (
 _NO_CAUSES = "Causes are not evaluated: cephqos report --causes."
 
 
+# A window has so many samples at least, as a rate in the rules has.
+_SCRAPES = 4
+
+
 @dataclass(frozen=True, slots=True)
 class LoadStep:
     """A load, or one step of a curve, in one repeat; `depth` is that of the step."""
@@ -100,9 +105,12 @@ class StepAttained:
 
 
 def load_steps(observed: Observation) -> Iterator[LoadStep]:
-    """Each load of a repeat; of a curve its steps instead."""
+    """Each load of a repeat; of a curve its steps instead. All phases of what an exporter recorded
+    by itself: there the clients are others."""
     point = observed.record.point
     for phase, record in observed.record.phases.items():
+        if point == RECORDED:
+            yield LoadStep(point, phase, None, *record.worked)
         if not isinstance(record.result, LoadResult):
             continue
         if not record.result.is_curve:
@@ -119,7 +127,8 @@ def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepAttained]]:
     found: dict[tuple[object, ...], list[StepAttained]] = {}
     for observed in run.finished:
         for load in load_steps(observed):
-            for one in attained_by_class(observed.samples, load.start, load.end):
+            window = max(WINDOW, _SCRAPES * observed.record.metrics.interval_seconds)
+            for one in attained_by_class(observed.samples, load.start, load.end, window):
                 key = (load.point, load.phase, load.depth, one.osd, one.work)
                 found.setdefault(key, []).append(StepAttained(observed, load, one))
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import environment_facts
@@ -55,6 +56,8 @@ def recording_table(subject: Subject) -> Table:
     for run in subject.runs:
         for observed in run.observations:
             record = observed.record
+            if record.point == RECORDED:  # what that cost was not measured
+                continue
             row = next((row for row in run.rows if row.key.point == record.point), None)
             label = subject.label(row.key) if row else record.point
             lines.append(

@@ -1,0 +1,30 @@
+"""Options of the recorder."""
+
+from typing import Any, Final
+
+from cephqos_exporter.config import Option, integer, number, text
+
+MINUTES = number(
+    "recorder.minutes",
+    0.0,
+    "Record the metrics pages of the last minutes on disk. 0: off.",
+    least=0,
+    most=120,
+    unit="minutes",
+)
+PATH = text(
+    "recorder.path",
+    "/var/lib/cephqos-exporter",
+    "Directory of what is recorded.",
+    allowed="an absolute path",
+)
+MEGABYTES = integer(
+    "recorder.megabytes",
+    500,
+    "Size of all that is recorded, at most. A quarter is for the last minutes, the rest for kept "
+    "pieces. When these are full, nothing more is kept until you remove some.",
+    least=10,
+    most=1_000_000,
+)
+
+OPTIONS: Final[tuple[Option[Any], ...]] = (MINUTES, PATH, MEGABYTES)

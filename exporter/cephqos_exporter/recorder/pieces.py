@@ -1,0 +1,231 @@
+"""Pieces of the recording that are kept: hard links to its segments, and why they are kept.
+
+A piece holds the minutes before what happened and half as many after it. What happens in
+that time belongs to the same piece, which grows. Nothing here removes a piece: that is the user's.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_exporter.recorder.ring import SUFFIX
+
+ABOUT: Final = "piece.json"
+MOST_PIECES: Final = 50
+# Of the places and of the bytes: rules of the exporter itself leave the rest for alerts.
+LOCAL_SHARE: Final = 0.5
+LOCAL: Final = "local:"  # how their fingerprints begin
+# A piece may grow to so many times the minutes: then the next one begins.
+LONGEST: Final = 6
+_MOST_REASONS: Final = 100  # that a piece names
+_NEW: Final = ".new"
+
+
+class NoRoom(Exception):
+    """Nothing more can be kept until some pieces are removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is kept. The same alert, by fingerprint and start, is one reason."""
+
+    name: str
+    fingerprint: str
+    started: str
+
+    @property
+    def local(self) -> bool:
+        return self.fingerprint.startswith(LOCAL)
+
+
+@dataclass(slots=True)
+class Piece:
+    """One piece. `grows_until` is of the monotonic clock; until then new segments belong to it."""
+
+    folder: Path
+    began: float  # seconds since 1970, as are the next two
+    until: float
+    reasons: list[Reason]
+    grows_until: float = 0.0
+    ends_at: float = 0.0  # of the monotonic clock: it grows no further
+    bytes: int = 0
+    segments: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    def measure(self) -> None:
+        found = sorted(self.folder.glob(f"*{SUFFIX}"))
+        self.segments = {path.name: path.stat().st_size for path in found}
+        self.bytes = sum(self.segments.values())
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "host": socket.gethostname(),
+            "began_unix_seconds": self.began,
+            "until_unix_seconds": self.until,
+            "reasons": [asdict(reason) for reason in self.reasons],
+        }
+
+
+class Pieces:
+    """All pieces of a folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        minutes: float,
+        most_bytes: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._after = minutes * 60 / 2
+        self._longest = minutes * 60 * LONGEST
+        self._most_bytes = most_bytes
+        self._clock = clock
+        self._pieces: dict[str, Piece] = {}
+
+    @property
+    def size(self) -> int:
+        """A segment of two pieces counts twice."""
+        return sum(piece.bytes for piece in self._pieces.values())
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def load(self) -> None:
+        """Take up what is there, and drop what was not kept yet when a process died."""
+        for folder in sorted(self._folder.glob("*")):
+            if folder.name.endswith(_NEW):
+                shutil.rmtree(folder, ignore_errors=True)
+            elif piece := _read(folder):
+                left = piece.until - time.time()
+                if 0 < left <= self._after:
+                    piece.grows_until = piece.ends_at = self._clock() + left
+                piece.measure()
+                self._pieces[piece.id] = piece
+
+    def listing(self) -> list[dict[str, Any]]:
+        """As JSON, the newest last. Pieces that the user has removed are forgotten."""
+        for name, piece in list(self._pieces.items()):
+            if not (piece.folder / ABOUT).exists():
+                del self._pieces[name]
+                continue
+            if self._grows(piece):
+                piece.measure()
+        return [
+            {**piece.about(), "grows": self._grows(piece), "segments": piece.segments}
+            for piece in self._pieces.values()
+        ]
+
+    def segment(self, piece: str, name: str) -> Path | None:
+        """A segment's file: only of names that are known, so no path leads out."""
+        found = self._pieces.get(piece)
+        if found is None:
+            return None
+        found.measure()
+        return found.folder / name if name in found.segments else None
+
+    def follow(self, segment: Path) -> None:
+        """A new segment of the ring: it belongs to the pieces that grow."""
+        for piece in self._pieces.values():
+            if self._grows(piece):
+                with contextlib.suppress(OSError):  # as when the user has removed it
+                    piece.measure()
+                    if self.size < self._most_bytes:
+                        os.link(segment, piece.folder / segment.name)
+
+    def keep(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> Piece:
+        """Keep these segments, which are on the disk. The same reasons again keep nothing more."""
+        self.listing()
+        known = {reason: piece for piece in self._pieces.values() for reason in piece.reasons}
+        new = [reason for reason in dict.fromkeys(reasons) if reason not in known]
+        if not new:
+            return known[reasons[0]]
+        open_one = next((p for p in self._pieces.values() if self._grows(p)), None)
+        if open_one is not None and self._clock() < open_one.ends_at:
+            return self._extend(open_one, new)
+        return self._begin(new, segments)
+
+    def _grows(self, piece: Piece) -> bool:
+        return self._clock() < piece.grows_until
+
+    def _extend(self, piece: Piece, new: Sequence[Reason]) -> Piece:
+        more = [*piece.reasons, *new]
+        if len(more) > _MOST_REASONS:
+            return piece
+        now = self._clock()
+        until = min(now + self._after, piece.ends_at)
+        grows_until = max(piece.grows_until, until)
+        seconds = time.time() + grows_until - now
+        changed = Piece(piece.folder, piece.began, seconds, more, grows_until, piece.ends_at)
+        _write(piece.folder, changed)
+        changed.measure()
+        self._pieces[piece.id] = changed
+        return changed
+
+    def _begin(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> Piece:
+        share = LOCAL_SHARE if all(reason.local for reason in reasons) else 1.0
+        if len(self) >= share * MOST_PIECES or self.size >= share * self._most_bytes:
+            raise NoRoom(
+                f"{len(self)} pieces of {self.size / 1e6:.0f} MB are kept in {self._folder};"
+                f" expected fewer than {share * MOST_PIECES:.0f}, and"
+                f" {share * self._most_bytes / 1e6:.0f} MB: remove the folders of some"
+            )
+        now, wall = self._clock(), time.time()
+        milliseconds = round(wall * 1000) % 1000
+        name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(wall)) + f".{milliseconds:03d}Z"
+        place = self._folder / f"{name}{_NEW}"
+        piece = Piece(self._folder / name, wall, wall + self._after, list(reasons))
+        piece.grows_until, piece.ends_at = now + self._after, now + self._longest
+        place.mkdir(parents=True, mode=0o700)
+        try:
+            for segment in segments:
+                os.link(segment, place / segment.name)
+            _write(place, piece)
+            place.rename(piece.folder)
+        except OSError:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        _sync(self._folder)
+        piece.measure()
+        self._pieces[name] = piece
+        return piece
+
+
+def _read(folder: Path) -> Piece | None:
+    """A piece; None where there is none."""
+    try:
+        about = json.loads((folder / ABOUT).read_bytes())
+        reasons = [Reason(**reason) for reason in about["reasons"]]
+        began, until = (float(about[f"{which}_unix_seconds"]) for which in ("began", "until"))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return Piece(folder, began, until, reasons)
+
+
+def _write(folder: Path, piece: Piece) -> None:
+    beside = folder / f"{ABOUT}{_NEW}"
+    with beside.open("w", encoding="utf-8") as file:
+        json.dump(piece.about(), file)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(folder / ABOUT)
+    _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,189 @@
+"""The recorder of an exporter: takes pages, keeps pieces, and says what there is."""
+
+import asyncio
+import logging
+import queue
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from cephqos_exporter.config import Settings
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
+from cephqos_exporter.recorder import options
+from cephqos_exporter.recorder.pieces import NoRoom, Piece, Pieces, Reason
+from cephqos_exporter.recorder.ring import Ring, Stamp, packed
+from cephqos_exporter.recorder.triggers import Triggers
+from cephqos_exporter.scrape.exposition import Page
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RING_SHARE: Final = 0.25
+# Two that scrape at the same time get the same figures: one page of them is enough.
+_LEAST_APART_MS: Final = 500
+# Pages that wait for the disk. More are lost: a disk that hangs must not fill the memory.
+_MOST_WAITING: Final = 8
+_CLOSE_SECONDS: Final = 2.0
+
+
+class DiskBusy(Exception):
+    """The disk has not taken what was written before."""
+
+
+class Recorder:
+    """Everything that touches the disk runs in one thread, in order."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.minutes = settings[options.MINUTES]
+        folder = Path(settings[options.PATH])
+        most = settings[options.MEGABYTES] * 10**6
+        self._ring = Ring(folder / "ring", self.minutes * 60, round(most * RING_SHARE))
+        self._pieces = Pieces(folder / "kept", self.minutes, round(most * (1 - RING_SHARE)))
+        self._triggers = Triggers()
+        self._jobs: queue.Queue[Callable[[], object] | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
+        self._last = Stamp(0, 0)
+        self._sizes = (0, 0, 0)  # bytes of the ring and of the pieces, and their number
+        self._recorded = 0
+        self._lost: Counter[str] = Counter()
+        self._told = ""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Write what waits. A disk that hangs is not waited for."""
+        try:
+            self._jobs.put_nowait(None)
+        except queue.Full:
+            return
+        await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
+
+    def take(self, stamp: Stamp, page: Page, body: bytes, *, compressed: bool) -> None:
+        """Record a page as it was answered."""
+        if 0 <= stamp.boot_ms - self._last.boot_ms < _LEAST_APART_MS:
+            return
+        self._last = stamp
+        try:
+            self._jobs.put_nowait(lambda: self._add(stamp, body if compressed else packed(body)))
+        except queue.Full:
+            self._lost["busy"] += 1
+            return
+        if reasons := self._triggers.look(page, stamp.wall_ms / 1000):
+            self._run(lambda: self._keep(reasons)).add_done_callback(_told)
+
+    async def keep(self, reasons: Sequence[Reason]) -> Piece:
+        """Returns when it is on the disk. NoRoom, DiskBusy, OSError: it is not kept."""
+        return await asyncio.wrap_future(self._run(lambda: self._keep(reasons)))
+
+    async def listing(self) -> dict[str, Any]:
+        """What is kept, as JSON."""
+        pieces = await asyncio.wrap_future(self._run(self._pieces.listing))
+        return {"host": socket.gethostname(), "minutes": self.minutes, "pieces": pieces}
+
+    async def segment(self, piece: str, name: str) -> bytes | None:
+        """A kept segment; None where there is none."""
+
+        def read() -> bytes | None:
+            path = self._pieces.segment(piece, name)
+            return None if path is None else path.read_bytes()
+
+        return await asyncio.wrap_future(self._run(read))
+
+    def families(self) -> Iterable[Family]:
+        """What the exporter's own metrics say of it."""
+        size = Family(
+            "cephqos_recorder_bytes",
+            "gauge",
+            "Size of what the recorder has on disk. part: ring, the last minutes; kept, the pieces."
+            " Absent while the recorder is off.",
+        )
+        ring, kept, number = self._sizes
+        size.add(render_labels({"part": "ring"}), ring)
+        size.add(render_labels({"part": "kept"}), kept)
+        pieces = Family("cephqos_recorder_pieces", "gauge", "Pieces that the recorder keeps.")
+        pieces.add(render_labels({}), number)
+        pages = Family(
+            "cephqos_recorder_pages_total", "counter", "Metrics pages that were recorded."
+        )
+        pages.add(render_labels({}), self._recorded)
+        lost = Family(
+            "cephqos_recorder_lost_total",
+            "counter",
+            "Pages that were not recorded (disk: an error or a full disk; busy: the disk is slow), "
+            "and requests to keep a piece that were refused (full). Absent while there are none.",
+        )
+        for reason, number in list(self._lost.items()):
+            lost.add(render_labels({"reason": reason}), number)
+        return size, pieces, pages, lost
+
+    # -- in the thread ---------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        for load in (self._ring.load, self._pieces.load):
+            try:
+                load()
+            except OSError as exc:
+                self._tell(exc)
+        job: Callable[[], object] | None = tuple
+        while job is not None:
+            job()
+            self._sizes = (self._ring.size, self._pieces.size, len(self._pieces))
+            job = self._jobs.get()
+
+    def _run(self, do: Callable[[], T]) -> "Future[T]":
+        future: Future[T] = Future()
+
+        def job() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(do())
+                except Exception as exc:  # it is raised where it is waited for
+                    future.set_exception(exc)
+
+        try:
+            self._jobs.put_nowait(job)
+        except queue.Full:
+            future.set_exception(DiskBusy("the disk of the recording is too slow"))
+        return future
+
+    def _add(self, stamp: Stamp, body: bytes) -> None:
+        try:
+            began = self._ring.add(stamp, body)
+        except OSError as exc:
+            self._lost["disk"] += 1
+            self._tell(exc)
+            return
+        self._recorded += 1
+        self._told = ""
+        if began is not None:
+            self._pieces.follow(began)
+
+    def _keep(self, reasons: Sequence[Reason]) -> Piece:
+        try:
+            self._ring.sync()
+            return self._pieces.keep(reasons, self._ring.paths)
+        except NoRoom:
+            self._lost["full"] += 1
+            raise
+
+    def _tell(self, exc: OSError) -> None:
+        """Once, not at every page."""
+        if str(exc) != self._told:
+            self._told = str(exc)
+            log.error("nothing is recorded: %s", exc)
+
+
+def _told(future: "Future[Piece]") -> None:
+    exc = future.exception()
+    if exc is not None:
+        log.warning("nothing is kept of what just happened: %s", exc)
+    else:
+        piece = future.result()
+        log.info("keeping %s: %s", piece.folder, piece.reasons[-1].name)

@@ -1,0 +1,122 @@
+"""Requests to the recorder: keep what was recorded (`POST /-/record`), show what is kept."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from cephqos_exporter.recorder.pieces import NoRoom, Piece, Reason
+from cephqos_exporter.recorder.recorder import DiskBusy, Recorder
+from cephqos_exporter.web.auth import RateLimiter
+from cephqos_exporter.web.config import RateLimit
+
+RECORD: Final = "/-/record"
+# For the body of a request, whose size connections.py bounds.
+BODY_SECONDS: Final = 10.0
+# A disk that hangs is not waited for longer.
+DISK_SECONDS: Final = 10.0
+# Alertmanager sends a group of alerts in one request, and tries again after 5xx.
+_LIMIT: Final = RateLimit(interval=6.0, burst=10)
+_MOST_AT_ONCE: Final = 4
+_MOST_ALERTS: Final = 100
+_LONGEST_NAME: Final = 200
+_FINGERPRINT: Final = re.compile(r"[0-9A-Za-z._-]{1,80}")
+_TIME: Final = re.compile(r"[0-9TZ:.+-]{1,40}")
+_OFF: Final = "nothing is recorded here: --recorder.minutes=10 switches it on\n"
+
+
+class RecordRequests:
+    """Answers them; few at a time."""
+
+    def __init__(self) -> None:
+        self._limiter = RateLimiter(_LIMIT)
+        self._under_way = 0
+
+    async def keep(self, request: web.BaseRequest, recorder: Recorder | None) -> web.StreamResponse:
+        """Keep what was recorded for the alerts of a webhook's body."""
+        if recorder is None:
+            return web.Response(status=404, text=_OFF)
+        if self._under_way >= _MOST_AT_ONCE or not self._limiter.allows():
+            headers = {"Retry-After": f"{_LIMIT.interval:.0f}"}
+            return web.Response(status=503, text="too many requests to keep\n", headers=headers)
+        self._under_way += 1
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await request.read()
+            reasons = firing(body)
+            if not reasons:
+                return web.json_response({"kept": None})
+            async with asyncio.timeout(DISK_SECONDS):
+                return _kept(await recorder.keep(reasons))
+        except TimeoutError:
+            return web.Response(status=503, text="not kept: too slow\n")
+        except ValueError as exc:
+            return web.Response(status=400, text=f"not kept: {exc}\n")
+        except NoRoom as exc:
+            return web.Response(status=507, text=f"not kept: {exc}\n")
+        except (DiskBusy, OSError) as exc:
+            return web.Response(status=503, text=f"not kept: {exc}\n")
+        finally:
+            self._under_way -= 1
+
+    async def show(self, path: str, recorder: Recorder | None) -> web.Response | bytes:
+        """All that is kept, or one segment of a piece: `/-/record/PIECE/SEGMENT`."""
+        if recorder is None:
+            return web.Response(status=404, text=_OFF)
+        if self._under_way >= _MOST_AT_ONCE:
+            return web.Response(status=503, text="too many requests\n")
+        self._under_way += 1
+        try:
+            async with asyncio.timeout(DISK_SECONDS):
+                if path == RECORD:
+                    return web.json_response(await recorder.listing())
+                piece, _, name = path.removeprefix(f"{RECORD}/").partition("/")
+                found = await recorder.segment(piece, name)
+        except (TimeoutError, DiskBusy, OSError) as exc:
+            return web.Response(status=503, text=f"not read: {exc or 'the disk is too slow'}\n")
+        finally:
+            self._under_way -= 1
+        return web.Response(status=404, text="not found\n") if found is None else found
+
+
+def _kept(piece: Piece) -> web.Response:
+    return web.json_response({"kept": piece.id, "until_unix_seconds": piece.until})
+
+
+def firing(body: bytes) -> list[Reason]:
+    """The alerts that fire, of Alertmanager's webhook; ValueError where it is something else."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise ValueError(f"expected JSON ({exc})") from None
+    alerts = data.get("alerts") if isinstance(data, dict) else None
+    if not isinstance(alerts, list) or len(alerts) > _MOST_ALERTS:
+        raise ValueError(f"expected the key alerts with a list, of {_MOST_ALERTS} at most")
+    return [_reason(alert) for alert in alerts if _fires(alert)]
+
+
+def _fires(alert: Any) -> bool:
+    if not isinstance(alert, dict):
+        raise ValueError("expected each alert as an object")
+    return alert.get("status") != "resolved"
+
+
+def _reason(alert: Mapping[str, Any]) -> Reason:
+    labels = alert.get("labels")
+    labels = labels if isinstance(labels, dict) else {}
+    fingerprint = _text(alert, "fingerprint", _FINGERPRINT)
+    started = _text(alert, "startsAt", _TIME)
+    words = [labels.get(name) for name in ("alertname", "ceph_daemon")]
+    name = " ".join(word for word in words if isinstance(word, str))
+    printable = "".join(char for char in name if char.isprintable())
+    return Reason(printable[:_LONGEST_NAME] or "an alert", fingerprint, started)
+
+
+def _text(alert: Mapping[str, Any], key: str, pattern: re.Pattern[str]) -> str:
+    found = alert.get(key)
+    if not isinstance(found, str) or not pattern.fullmatch(found):
+        raise ValueError(f"expected each alert with {key}, as Alertmanager writes it")
+    return found

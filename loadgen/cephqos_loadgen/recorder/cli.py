@@ -1,0 +1,255 @@
+"""`cephqos record`: keep what exporters have just recorded, list it, fetch it as an archive."""
+
+import argparse
+import asyncio
+import json
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say, say_json
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.recorder.into_archive import HostRecording, Recording
+from cephqos_loadgen.recorder.redact import Redaction, key_of_user
+from cephqos_loadgen.servers import Address, HttpServer, SourceDown
+
+_PATH: Final = "/-/record"
+_WITHIN: Final = 60.0
+_ID: Final = re.compile(r"[0-9TZ.]{1,40}")
+_SEGMENT: Final = re.compile(r"[0-9]{1,20}\.pages\.gz")
+_MOST_SEGMENTS: Final = 2000
+_DEFAULT_BASE: Final = "cephqos-runs"
+
+
+class NothingFetched(CephqosError):
+    """No exporter gave a piece."""
+
+
+def add_options(record: Parser) -> None:
+    verbs = record.add_subparsers(dest="verb", required=True, metavar="VERB")
+    keep = verbs.add_parser("keep", help="keep the last minutes that exporters have recorded")
+    keep.add_argument("--reason", default="by hand", help="what happened (default: %(default)s)")
+    keep.set_defaults(run=_keep)
+    listing = verbs.add_parser("ls", help="list the pieces that exporters keep")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.set_defaults(run=_ls)
+    fetch = verbs.add_parser("fetch", help="make one archive of the pieces of all exporters")
+    fetch.add_argument(
+        "--at",
+        metavar="TIME",
+        help="a time that the pieces hold, such as 2026-01-31T03:00:00Z (default: the newest)",
+    )
+    fetch.add_argument(
+        "--to",
+        metavar="DIR",
+        type=Path,
+        default=Path(_DEFAULT_BASE),
+        help="folder of archives (default: %(default)s)",
+    )
+    fetch.add_argument(
+        "--redact",
+        action="store_true",
+        help="replace names of pools, images, objects and clients by pseudonyms",
+    )
+    fetch.add_argument("--redact-hosts", action="store_true", help="replace names of hosts too")
+    fetch.set_defaults(run=_fetch)
+    for parser in (keep, listing, fetch):
+        parser.add_argument(
+            "--exporter",
+            action="append",
+            metavar="URL",
+            required=True,
+            help="an exporter that records, repeatable: http://host:10130",
+        )
+        parser.add_argument(
+            "--ca-cert", metavar="FILE", type=Path, help="CA certificate of https exporters"
+        )
+
+
+def _servers(arguments: argparse.Namespace) -> list[HttpServer]:
+    given = [Address.of_exporter(url) for url in dict.fromkeys(arguments.exporter)]
+    return [HttpServer(it, within=_WITHIN, ca_cert=arguments.ca_cert) for it in given]
+
+
+# -- keep ----------------------------------------------------------------------------------------
+
+
+async def _keep(arguments: argparse.Namespace) -> int:
+    """All hosts get the same fingerprint, as from one alert."""
+    now = datetime.now(UTC)
+    alert = {
+        "status": "firing",
+        "fingerprint": f"by-hand-{now:%Y%m%dT%H%M%S.%f}",
+        "startsAt": f"{now:%Y-%m-%dT%H:%M:%S.%fZ}",
+        "labels": {"alertname": arguments.reason},
+    }
+    found = await asyncio.gather(*(_keep_at(it, alert) for it in _servers(arguments)))
+    for server, (_, text) in zip(_servers(arguments), found, strict=True):
+        say(f"{server.shown}: {text}")
+    return 0 if all(good for good, _ in found) else 1
+
+
+async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, str]:
+    try:
+        async with server:
+            status, body = await server.offer(_PATH, {"alerts": [alert]})
+    except SourceDown as error:
+        return False, str(error)
+    if status != 200:
+        return False, f"HTTP status {status}: {' '.join(body.decode(errors='replace').split())}"
+    answer = _object(body)
+    until = float(answer.get("until_unix_seconds", 0.0))
+    return True, f"keeping {answer.get('kept')}, which grows until {_clock(until)} UTC"
+
+
+# -- ls ------------------------------------------------------------------------------------------
+
+
+async def _ls(arguments: argparse.Namespace) -> int:
+    servers = _servers(arguments)
+    found = await asyncio.gather(*(_listing(server) for server in servers))
+    if arguments.json:
+        names = (server.shown for server in servers)
+        say_json(dict(zip(names, found, strict=True)))
+    else:
+        for server, listing in zip(servers, found, strict=True):
+            say(*(f"{server.shown}: {line}" for line in _lines(listing)))
+    return 1 if any("error" in listing for listing in found) else 0
+
+
+def _lines(listing: Mapping[str, Any]) -> list[str]:
+    if "error" in listing:
+        return [str(listing["error"])]
+    lines = [
+        f"{piece['id']}  {sum(piece['segments'].values()) / 1e6:.1f} MB  "
+        + "; ".join(str(reason["name"]) for reason in piece["reasons"][:3])
+        for piece in listing["pieces"]
+    ]
+    return lines or [f"nothing is kept; the last {listing['minutes']:g} minutes are recorded"]
+
+
+async def _listing(server: HttpServer) -> dict[str, Any]:
+    """What an exporter keeps, or the key `error`."""
+    try:
+        async with server:
+            status, body = await server.look(_PATH)
+        if status != 200:
+            text = " ".join(body.decode(errors="replace").split())
+            return {"error": f"HTTP status {status}: {text[:200]}"}
+        found = _object(body)
+        for piece in found["pieces"]:
+            _check(piece)
+        float(found["minutes"])
+        return found
+    except SourceDown as error:
+        return {"error": str(error)}
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return {"error": f"expected a list of pieces ({type(error).__name__}: {error})"}
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError(f"found {type(found).__name__}, expected an object")
+    return found
+
+
+def _check(piece: Mapping[str, Any]) -> None:
+    """What an exporter says is not trusted: its names become paths."""
+    if not _ID.fullmatch(piece["id"]) or len(piece["segments"]) > _MOST_SEGMENTS:
+        raise ValueError(f"not a piece: {str(piece['id'])[:80]!r}")
+    for name, size in piece["segments"].items():
+        if not _SEGMENT.fullmatch(name) or not isinstance(size, int):
+            raise ValueError(f"not a segment: {name[:80]!r}")
+    for reason in piece["reasons"]:
+        str(reason["name"]), str(reason["started"])
+    float(piece["began_unix_seconds"]), float(piece["until_unix_seconds"])
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.gmtime(seconds))
+
+
+# -- fetch ---------------------------------------------------------------------------------------
+
+
+async def _fetch(arguments: argparse.Namespace) -> int:
+    servers = _servers(arguments)
+    at = _time(arguments.at)
+    listings = await asyncio.gather(*(_listing(server) for server in servers))
+    chosen = [_chosen(listing, listings, at) for listing in listings]
+    for server, listing, pieces in zip(servers, listings, chosen, strict=True):
+        if not pieces:
+            say(f"{server.shown}: {listing.get('error', 'keeps no piece of that time')}")
+    if not any(chosen):
+        raise NothingFetched("no exporter keeps a piece of that time: cephqos record ls lists them")
+    redaction = None
+    if arguments.redact or arguments.redact_hosts:
+        redaction = Redaction(key_of_user(), hosts=arguments.redact_hosts)
+    progress = Progress()
+    with tempfile.TemporaryDirectory(prefix="cephqos-record-") as work:
+        hosts = []
+        together = zip(servers, listings, chosen, strict=True)
+        for number, (server, listing, pieces) in enumerate(together):
+            if pieces:
+                with progress.step(f"fetching from {server.shown}"):
+                    place = Path(work) / str(number)
+                    place.mkdir()
+                    hosts.append(await _fetched(server, str(listing["host"]), pieces, place))
+        with progress.step("writing the archive"):
+            folder = await asyncio.to_thread(Recording(arguments.to, redaction).write, hosts)
+    say(str(folder))
+    return 0
+
+
+def _time(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--at {text[:80]}: expected a date with time") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _span(piece: Mapping[str, Any], minutes: float) -> tuple[float, float]:
+    return piece["began_unix_seconds"] - minutes * 60, piece["until_unix_seconds"]
+
+
+def _chosen(
+    listing: Mapping[str, Any], listings: Sequence[Mapping[str, Any]], at: float | None
+) -> list[Mapping[str, Any]]:
+    """The pieces of one exporter that hold the time, or that overlap the newest one of all."""
+    every = [_span(piece, one["minutes"]) for one in listings for piece in one.get("pieces", ())]
+    if not every:
+        return []
+    begin, end = max(every, key=lambda span: span[1]) if at is None else (at, at)
+    return [
+        piece
+        for piece in listing.get("pieces", ())
+        if (span := _span(piece, listing["minutes"]))[0] <= end and begin <= span[1]
+    ]
+
+
+async def _fetched(
+    server: HttpServer, host: str, pieces: Sequence[Mapping[str, Any]], place: Path
+) -> HostRecording:
+    """All segments of some pieces, each once."""
+    names = {name: piece["id"] for piece in pieces for name in sorted(piece["segments"])}
+    try:
+        async with server:
+            for name, piece in names.items():
+                body = await server.get(f"{_PATH}/{piece}/{name}")
+                await asyncio.to_thread((place / name).write_bytes, body)
+    except SourceDown as error:
+        raise NothingFetched(f"{server.shown}: {error}; nothing was written") from None
+    reasons = tuple(reason for piece in pieces for reason in piece["reasons"])
+    segments = tuple(place / name for name in sorted(names))
+    return HostRecording(urlsplit(server.shown).netloc, host, segments, reasons)

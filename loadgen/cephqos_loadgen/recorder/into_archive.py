@@ -1,0 +1,232 @@
+"""Makes one archive, as of a run, of what the exporters of several hosts have kept."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_base.errors import UsageError
+from cephqos_base.version import __version__
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
+from cephqos_loadgen.plan.model import Phase, Plan, Point, Start, Until
+from cephqos_loadgen.plan.parts import Device
+from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.record.daemon_watch import DaemonWatch
+from cephqos_loadgen.record.files import write_json
+from cephqos_loadgen.record.layout import (
+    ENVIRONMENT_FILE,
+    FORMAT,
+    HOST_FILE,
+    METRICS_FILE,
+    PLAN_FILE,
+    RECORDED,
+    repeat_folder,
+)
+from cephqos_loadgen.record.metrics import PageReader, cluster_of
+from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.recorder.pages import CLOCK_SET_SECONDS, RecordedHost
+from cephqos_loadgen.recorder.redact import Redaction
+from cephqos_loadgen.results.findings import findings
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.phase import PhaseRecord
+from cephqos_loadgen.results.repeat import (
+    Gap,
+    InForce,
+    Manifest,
+    MetricsRecording,
+    RecordingCost,
+    RepeatLine,
+    RepeatRecord,
+    Summary,
+)
+
+NAME: Final = RECORDED  # of the phase too
+ABOUT: Final = "What exporters recorded by themselves before and after something happened."
+# Of a page of OpenMetrics: what a family is called in the text format, and its type there.
+_AS_TEXT: Final = {"counter": ("_total", "counter"), "info": ("_info", "gauge")}
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecording:
+    """What came from one exporter: segments as files, and the reasons of its pieces."""
+
+    instance: str  # as Prometheus would call it
+    host: str
+    segments: tuple[Path, ...]
+    reasons: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was written of all hosts so far."""
+
+    begin: float = float("inf")
+    end: float = 0.0
+    scrapes: int = 0
+    interval: float = 1.0
+    fsid: str = ""
+    gaps: dict[str, tuple[Gap, ...]] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+
+
+class Recording:
+    """Writes the archive."""
+
+    def __init__(self, base: Path, redaction: Redaction | None) -> None:
+        self._base = base
+        self._redaction = redaction
+
+    def write(self, hosts: Sequence[HostRecording]) -> Path:
+        """The archive's folder; UsageError where there is no page to write."""
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        archive = ArchiveWriter(self._base, f"{stamp}-{NAME}-{secrets.token_hex(2)}")
+        name = repeat_folder(1, NAME, 1)
+        repeat = archive.repeat(name)
+        try:
+            writer = ColumnWriter(repeat.folder / METRICS_FILE)
+            watch = DaemonWatch(repeat.event)
+            found = _Written()
+            try:
+                for host in hosts:
+                    self._host(host, writer, watch, found)
+                    self._reasons(host, repeat.event)
+            finally:
+                writer.close()
+            if not found.scrapes:
+                raise UsageError("none of the pieces has a whole page")
+            watch.finish(found.end, _least(found.interval))
+            record = _record(name, found, writer.samples, watch)
+            write_json(repeat.folder / HOST_FILE, {})  # of no phase
+            repeat.close(record)
+            archive.json(PLAN_FILE, to_json(_plan(found)))
+            archive.json(ENVIRONMENT_FILE, {"cluster": {"fsid": found.fsid, "osds": []}})
+            return archive.seal(_manifest(archive.run, record))
+        except BaseException:
+            repeat.close_files()
+            archive.discard()
+            raise
+
+    def _host(
+        self, host: HostRecording, writer: ColumnWriter, watch: DaemonWatch, found: _Written
+    ) -> None:
+        """All pages of a host. The next host's begin a new block: their times are others."""
+        instance = self._redaction.host(host.instance) if self._redaction else host.instance
+        recorded = RecordedHost(host.segments)
+        stamps, interval = recorded.times, recorded.interval
+        if not stamps:
+            found.findings.append(f"recording: no whole page of {instance}")
+            return
+        if recorded.clock_set_seconds > CLOCK_SET_SECONDS:
+            found.findings.append(
+                f"recording: the clock of {instance} was set by"
+                f" {recorded.clock_set_seconds:.0f} s: times are by its last page"
+            )
+        found.interval = max(found.interval, interval)
+        if gaps := tuple(_gaps(stamps, _least(interval))):
+            found.gaps[instance] = gaps
+        rename = _Names(instance, self._redaction)
+        readers = {form: PageReader(_describe(writer, form)) for form in (True, False)}
+        for at, page in recorded.pages():
+            values = readers[page.openmetrics].read(page.text)
+            found.fsid = found.fsid or next(filter(None, map(cluster_of, values)), "")
+            watch.look(values, at, _least(interval))
+            writer.add(at, {rename(series): value for series, value in values.items()})
+        writer.flush()
+        found.scrapes = max(found.scrapes, len(stamps))
+        found.begin, found.end = min(found.begin, stamps[0]), max(found.end, stamps[-1])
+
+    def _reasons(self, host: HostRecording, note: Callable[..., None]) -> None:
+        name = self._redaction.host(host.host) if self._redaction else host.host
+        for reason in host.reasons:
+            note("kept", host=name, reason=str(reason["name"]), started=str(reason["started"]))
+
+
+class _Names:
+    """Series as a Prometheus would have them, each made once."""
+
+    def __init__(self, instance: str, redaction: Redaction | None) -> None:
+        self._instance = instance
+        self._redaction = redaction
+        self._known: dict[str, str] = {}
+
+    def __call__(self, series: str) -> str:
+        if series not in self._known:
+            found = self._redaction.series(series) if self._redaction else series
+            name, _, labels = found.removesuffix("}").partition("{")
+            own = f'instance="{self._instance}"'
+            self._known[series] = f"{name}{{{labels},{own}}}" if labels else f"{name}{{{own}}}"
+        return self._known[series]
+
+
+def _describe(writer: ColumnWriter, openmetrics: bool) -> Callable[[str, str, str], None]:
+    def describe(family: str, kind: str, text: str) -> None:
+        end, kind = _AS_TEXT.get(kind, ("", kind)) if openmetrics else ("", kind)
+        writer.describe(family + end, kind, text)
+
+    return describe
+
+
+def _least(interval: float) -> float:
+    """What is a gap: a page that is missing."""
+    return 2.5 * interval
+
+
+def _gaps(stamps: Sequence[float], least: float) -> Iterable[Gap]:
+    for before, after in pairwise(stamps):
+        if after - before > least:
+            yield Gap(before, after - before, "nothing was recorded")
+
+
+def _record(name: str, found: _Written, samples: int, watch: DaemonWatch) -> RepeatRecord:
+    seconds = found.end - found.begin
+    daemons = {daemon: tuple(gaps) for daemon, gaps in watch.gaps.items()}
+    metrics = MetricsRecording(
+        found.scrapes, samples, {}, "", found.gaps, daemons, seconds,
+        interval_seconds=round(found.interval, 3),
+    )  # fmt: skip
+    phase = PhaseRecord("wait", found.begin, found.end, "duration", "", WaitResult(seconds))
+    phases = {NAME: phase}
+    return RepeatRecord(
+        folder=name,
+        point=NAME,
+        repeat=1,
+        axes={},
+        status="finished",
+        start_unix_seconds=found.begin,
+        end_unix_seconds=found.end,
+        in_force=InForce({}, {}, {}, {}, ()),
+        phases=phases,
+        cost=RecordingCost(0.0, 0.0, 0.0, 0.0, 0.0),
+        metrics=metrics,
+        findings=(*found.findings, *findings(phases, {}, metrics)),
+    )
+
+
+def _plan(found: _Written) -> Plan:
+    seconds = found.end - found.begin
+    phase = Phase(NAME, Wait(), Start("at"), Until("duration", seconds, seconds))
+    point = Point(NAME, (), (), (), (), Device(), (), (phase,), LabSpec())
+    return Plan(NAME, ABOUT, "", "", points=(point,))
+
+
+def _manifest(run: str, record: RepeatRecord) -> Manifest:
+    return Manifest(
+        format=FORMAT,
+        cephqos=__version__,
+        run=run,
+        scenario=NAME,
+        scale="",
+        status="complete",
+        error="",
+        start_unix_seconds=record.start_unix_seconds,
+        end_unix_seconds=record.end_unix_seconds,
+        repeats_planned=1,
+        repeats=(RepeatLine(record.folder, NAME, 1, "finished", ""),),
+        summary=Summary({}),
+        restore_commands=(),
+        files={},
+    )

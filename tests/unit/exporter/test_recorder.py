@@ -1,0 +1,312 @@
+"""The recorder: a bounded ring of pages on disk, pieces kept of it, and what triggers that."""
+
+import errno
+import gzip
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from tests.waiting import until
+
+from cephqos_exporter.config import Settings
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
+from cephqos_exporter.recorder import options, pieces, ring
+from cephqos_exporter.recorder.pieces import NoRoom, Pieces, Reason
+from cephqos_exporter.recorder.recorder import Recorder
+from cephqos_exporter.recorder.ring import Ring, Stamp, packed
+from cephqos_exporter.recorder.triggers import SLOW_OPERATIONS, Triggers
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import render
+from cephqos_loadgen.recorder.pages import pages_of
+
+ALERT = Reason("CephQosReservationViolated osd.3", "a1b2", "2026-11-25T03:00:00Z")
+
+
+class Clock:
+    """Seconds that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def filled(folder: Path, clock: Clock, pages: int, *, most: int = 10**9) -> Ring:
+    """A ring of ten minutes with a page every 15 s."""
+    found = Ring(folder, 600, most, clock)
+    for number in range(pages):
+        found.add(Stamp(1_700_000_000_000 + number * 15_000, number), packed(b"x_total 1\n"))
+        clock.now += 15
+    return found
+
+
+def test_the_ring_holds_the_last_minutes_and_no_more(tmp_path: Path) -> None:
+    clock = Clock()
+    kept = filled(tmp_path, clock, 200)
+    held = [page.boot_ms for path in kept.paths for page in pages_of(path.read_bytes())]
+    assert held == list(range(held[0], 200))
+    assert 600 <= (200 - held[0]) * 15 <= 600 + 2 * ring.SEGMENT_SECONDS
+    assert sorted(tmp_path.iterdir()) == sorted(kept.paths)
+    assert kept.size == sum(path.stat().st_size for path in kept.paths)
+
+
+def test_the_ring_is_bounded_in_bytes(tmp_path: Path) -> None:
+    kept = filled(tmp_path, Clock(), 40, most=1000)
+    assert kept.size <= 1000 + 400
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == kept.size
+
+
+def test_another_process_goes_on_with_the_ring(tmp_path: Path) -> None:
+    clock = Clock()
+    filled(tmp_path, clock, 8)
+    again = Ring(tmp_path, 600, 10**9, clock)
+    again.load()
+    assert len(again.paths) == 2
+    again.add(Stamp(1_800_000_000_000, 9), packed(b""))
+    assert len(again.paths) == 3, "never behind what may be cut off"
+
+
+def test_a_page_that_was_cut_off_is_left_out_and_the_others_are_not(tmp_path: Path) -> None:
+    (path,) = filled(tmp_path, Clock(), 4).paths
+    whole = path.read_bytes()
+    for length in (len(whole) - 1, len(whole) - 20, 3 * len(whole) // 4 + 5):
+        assert [page.boot_ms for page in pages_of(whole[:length])] == [0, 1, 2]
+    assert list(pages_of(b"")) == list(pages_of(b"garbage")) == []
+    assert len(list(pages_of(whole + b"\0" * 40))) == 4
+
+
+def test_a_disk_that_fills_up_costs_that_page_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    kept = filled(tmp_path, clock, 2)
+    begin = Ring._write
+
+    def half(self: Ring, path: Path, data: bytes) -> None:
+        begin(self, path, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(Ring, "_write", half)
+        kept.add(Stamp(2, 2), packed(b""))
+    kept.add(Stamp(3, 3), packed(b""))
+    held = [page.boot_ms for path in kept.paths for page in pages_of(path.read_bytes())]
+    assert held == [0, 1, 3]
+
+
+def test_a_file_system_that_is_nearly_full_gets_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring, "LEAST_FREE", 1.01)
+    with pytest.raises(OSError, match="nearly full"):
+        Ring(tmp_path, 600, 10**9).add(Stamp(1, 1), packed(b""))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_clock_that_is_set_removes_nothing_and_overwrites_nothing(tmp_path: Path) -> None:
+    clock = Clock()
+    kept = Ring(tmp_path, 600, 10**9, clock)
+    for wall in (5_000, 5_000, 1, 9 * 10**12, 5_000):  # the same, back, far ahead, back again
+        clock.now += ring.SEGMENT_SECONDS
+        kept.add(Stamp(wall, round(clock.now)), packed(b""))
+    held = [page.wall_ms for path in kept.paths for page in pages_of(path.read_bytes())]
+    assert held == [5_000, 5_000, 1, 9 * 10**12, 5_000]
+
+
+# -- pieces --------------------------------------------------------------------------------------
+
+
+def test_a_piece_is_kept_when_the_ring_has_gone_on(tmp_path: Path) -> None:
+    clock = Clock()
+    running = filled(tmp_path / "ring", clock, 8)
+    shelf = Pieces(tmp_path / "kept", 10, 10**9, clock)
+    piece = shelf.keep([ALERT], running.paths)
+    for number in range(100, 200):
+        if began := running.add(Stamp(1_800_000_000_000 + number, number), packed(b"")):
+            shelf.follow(began)
+        clock.now += 15
+    found = sorted(piece.folder.glob("*.pages.gz"))
+    held = [page.boot_ms for path in found for page in pages_of(path.read_bytes())]
+    assert held[:8] == list(range(8)), "what was there"
+    assert held[8] == 100
+    assert 300 <= (held[-1] - 99) * 15 <= 300 + ring.SEGMENT_SECONDS, "and half as long after it"
+    about = json.loads((piece.folder / "piece.json").read_text())
+    assert about["reasons"] == [
+        {"name": ALERT.name, "fingerprint": ALERT.fingerprint, "started": ALERT.started}
+    ]
+
+
+def test_the_same_alert_is_kept_once_also_by_the_next_process(tmp_path: Path) -> None:
+    clock = Clock()
+    running = filled(tmp_path / "ring", clock, 8)
+    shelf = Pieces(tmp_path / "kept", 10, 10**9, clock)
+    first = shelf.keep([ALERT], running.paths)
+    clock.now += 86_400
+    again = Pieces(tmp_path / "kept", 10, 10**9, clock)
+    (tmp_path / "kept" / "20261125T000000.000Z.new").mkdir()  # it died while it kept another one
+    again.load()
+    for one in (shelf, again):
+        assert one.keep([ALERT], running.paths).id == first.id
+        assert len(one) == 1
+    assert [it.name for it in (tmp_path / "kept").iterdir()] == [first.id]
+
+
+def test_alerts_of_one_incident_are_one_piece_of_bounded_length(tmp_path: Path) -> None:
+    clock = Clock()
+    shelf = Pieces(tmp_path, 10, 10**9, clock)
+    ids = []
+    for number in range(100):
+        ids.append(shelf.keep([Reason("a", f"f{number}", "1")], []).id)
+        clock.now += 60
+    assert len(set(ids)) == 2
+    assert ids.index(ids[-1]) == 60, "six times the ten minutes"
+
+
+def test_when_there_is_no_room_it_says_so_and_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "MOST_PIECES", 4)
+    clock = Clock()
+    shelf = Pieces(tmp_path, 10, 10**9, clock)
+
+    def keep(fingerprint: str) -> None:
+        clock.now += 86_400
+        shelf.keep([Reason("a", fingerprint, "1")], [])
+
+    keep("local:1")
+    keep("local:2")
+    with pytest.raises(NoRoom):
+        keep("local:3")
+    keep("a")
+    keep("b")
+    with pytest.raises(NoRoom, match=r"4 pieces of 0 MB .* remove the folders of some"):
+        keep("c")
+    assert len(list(tmp_path.iterdir())) == 4
+    next(tmp_path.iterdir()).rename(tmp_path.parent / "elsewhere")
+    keep("c")
+
+
+def test_no_name_leads_out_of_a_piece(tmp_path: Path) -> None:
+    clock = Clock()
+    running = filled(tmp_path / "ring", clock, 4)
+    shelf = Pieces(tmp_path / "kept", 10, 10**9, clock)
+    piece = shelf.keep([ALERT], running.paths)
+    (tmp_path / "secret").write_text("x")
+    (name,) = piece.segments
+    assert shelf.segment(piece.id, name) == piece.folder / name
+    for bad in ("../../secret", "/etc/passwd", "", "piece.json", f"./{name}", "\0"):
+        assert shelf.segment(piece.id, bad) is None
+        assert shelf.segment(bad, name) is None
+
+
+# -- triggers ------------------------------------------------------------------------------------
+
+
+def page(up: str, slow: float, reason: str = "") -> Page:
+    labels = {"ceph_daemon": "osd.3", "cluster": "c"}
+    daemon = Family("cephqos_daemon_up", "gauge", "Up.")
+    daemon.add(render_labels({**labels, "reason": reason}), float(up))
+    ops = Family("cephqos_ops_slow_total", "counter", "Slow.")
+    ops.add(render_labels(labels), slow)
+    found = Page()
+    found.add(render([daemon, ops]))
+    return found
+
+
+def test_a_daemon_that_stops_answering_is_one_reason_each_time() -> None:
+    triggers = Triggers()
+    looks = [("0", "timeout"), ("1", ""), ("0", "timeout"), *[("0", "closed")] * 3, ("1", "")]
+    looks += [("0", "timeout")] * 2 + [("1", "")] + [("0", "refused")] * 3
+    found = [triggers.look(page(up, 0, why), at) for at, (up, why) in enumerate(looks)]
+    names = [(at, it.name) for at, reasons in enumerate(found) for it in reasons]
+    assert names == [(at, "a daemon does not answer: osd.3") for at in (3, 8)]
+
+
+def test_slow_operations_that_jump_are_a_reason_and_those_that_drip_are_not() -> None:
+    triggers = Triggers()
+    drip = [triggers.look(page("1", n), n * 10.0) for n in range(60)]
+    assert not any(drip)
+    (reason,) = triggers.look(page("1", 59 + SLOW_OPERATIONS), 601.0)
+    assert reason.name == "many slow operations: osd.3" and reason.local
+    assert not triggers.look(page("1", 59 + SLOW_OPERATIONS), 602.0)
+    assert not triggers.look(page("1", 0), 603.0), "the OSD was restarted"
+
+
+# -- all of it -----------------------------------------------------------------------------------
+
+
+def settings(folder: Path) -> Settings:
+    return Settings().given({options.MINUTES.name: 10.0, options.PATH.name: str(folder)})
+
+
+async def recorded(recorder: Recorder, number: int) -> None:
+    async def so_many() -> bool:
+        values = {it.name: it.samples for it in recorder.families()}
+        return values["cephqos_recorder_pages_total"][0][2] == number
+
+    await until(so_many, f"{number} pages", 10)
+
+
+async def test_pages_are_recorded_as_they_were_answered_and_kept_pieces_are_read_back(
+    tmp_path: Path,
+) -> None:
+    recorder = Recorder(settings(tmp_path))
+    recorder.start()
+    first, second = page("1", 0), page("1", 1)
+    body = first.body(openmetrics=True)
+    recorder.take(Stamp(1000, 1000), first, gzip.compress(body), compressed=True)
+    recorder.take(Stamp(1001, 1001), first, body, compressed=False)  # at the same time
+    recorder.take(Stamp(2000, 2000), second, second.body(openmetrics=False), compressed=False)
+    await recorded(recorder, 2)
+    piece = await recorder.keep([ALERT])
+    listing = await recorder.listing()
+    (listed,) = listing["pieces"]
+    assert listed["id"] == piece.id and listed["grows"]
+    (name,) = listed["segments"]
+    segment = await recorder.segment(piece.id, name)
+    assert segment is not None
+    texts = [it.text.encode() for it in pages_of(segment)]
+    assert texts == [body, second.body(openmetrics=False)]
+    assert await recorder.segment(piece.id, "x") is None
+    await recorder.close()
+
+
+async def test_what_the_exporter_sees_itself_is_kept(tmp_path: Path) -> None:
+    recorder = Recorder(settings(tmp_path))
+    recorder.start()
+    for at, up in enumerate("1100"):
+        shown = page(up, 0, "" if up == "1" else "timeout")
+        recorder.take(Stamp(at * 1000, at * 1000), shown, b"", compressed=False)
+    (piece,) = (await recorder.listing())["pieces"]
+    assert [it["name"] for it in piece["reasons"]] == ["a daemon does not answer: osd.3"]
+    await recorder.close()
+
+
+async def test_a_folder_that_cannot_be_written_costs_the_recording_only(tmp_path: Path) -> None:
+    (tmp_path / "ring").write_text("a file where a folder should be")
+    recorder = Recorder(settings(tmp_path))
+    recorder.start()
+    recorder.take(Stamp(1000, 1000), page("1", 0), b"", compressed=False)
+    await recorder.listing()
+    lost = next(it for it in recorder.families() if it.name == "cephqos_recorder_lost_total")
+    assert lost.samples == [("", 'reason="disk"', 1)]
+    await recorder.close()
+
+
+async def test_a_disk_that_hangs_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = threading.Event()
+    monkeypatch.setattr(Ring, "add", lambda *_: held.wait(60) and None)
+    recorder = Recorder(settings(tmp_path))
+    recorder.start()
+    for at in range(50):
+        recorder.take(Stamp(at * 1000, at * 1000), page("1", 0), b"", compressed=False)
+    lost = next(it for it in recorder.families() if it.name == "cephqos_recorder_lost_total")
+    assert lost.samples[0][1] == 'reason="busy"' and lost.samples[0][2] >= 40
+    with pytest.raises(Exception, match="too slow"):
+        await recorder.keep([ALERT])
+    held.set()

@@ -1,0 +1,143 @@
+"""Pieces of several exporters become one archive of the usual format, with names replaced on
+request."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.recording_exporters import cephqos, recording_exporter
+
+from cephqos_base.errors import CephqosError
+from cephqos_loadgen.archive.reader import Archive, open_archive, problems
+from cephqos_loadgen.record.columns import parse
+from cephqos_loadgen.recorder import cli
+from cephqos_loadgen.recorder.redact import WORDS, Redaction
+from cephqos_loadgen.report.runs import read_runs
+
+START = 1_795_000_000.0
+OSD = 'cephqos_daemon_up{{ceph_daemon="osd.{0}",cluster="c1",reason=""}}'
+POOL = 'cephqos_recovery_pool_objects_total{cluster="c1",pool="customer-acme"}'
+
+
+def the_archive(folder: Path) -> Archive:
+    (path,) = folder.iterdir()
+    found = open_archive(path)
+    assert list(problems(found)) == []
+    return found
+
+
+async def test_what_two_hosts_have_kept_becomes_one_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with (
+        recording_exporter(tmp_path / "a") as a,
+        recording_exporter(tmp_path / "b") as b,
+    ):
+        for at in range(0, 120, 15):
+            await a.record(START + at, {OSD.format(0): 1.0, POOL: at, "up_total": at})
+            await b.record(START + at + 7, {OSD.format(1): float(at < 60), "up_total": 2.0 * at})
+        both = ("--exporter", a.address, "--exporter", b.address)
+        assert await cephqos("record", "keep", *both, "--reason", "slow disk") == 0
+        assert await cephqos("record", "ls", *both) == 0
+        assert capsys.readouterr().out.count("slow disk") == 2
+        assert await cephqos("record", "fetch", *both, "--to", str(tmp_path / "runs")) == 0
+    found = the_archive(tmp_path / "runs")
+    (repeat,) = found.repeats
+    assert repeat.record.metrics.interval_seconds == 15
+    assert found.manifest.start_unix_seconds == START
+    series = repeat.metrics().series
+    of_a, of_b = (address.removeprefix("http://") for address in (a.address, b.address))
+    assert series[f'up_total{{instance="{of_a}"}}'] == [
+        (START + at, float(at)) for at in range(0, 120, 15)
+    ]
+    assert series[f'up_total{{instance="{of_b}"}}'][1] == (START + 22, 30.0)
+    assert [event["reason"] for event in repeat.events() if event["event"] == "kept"] == [
+        "slow disk"
+    ] * 2
+    assert list(repeat.record.metrics.daemon_gaps) == ["osd.1"]
+    assert await cephqos("archive", "show", str(found.folder)) == 0
+    assert "recorded: 112.0 s" in capsys.readouterr().out
+    (run,) = read_runs([found.folder])
+    assert run.problems == ()
+
+
+async def test_times_are_right_although_the_clock_was_set_while_it_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with recording_exporter(tmp_path / "a") as a:
+        for at, wrong in enumerate((3600.0, 3600.0, -50.0, 0.0, 0.0)):
+            await a.record(START + at, {"x_total": float(at)}, shown=START + at + wrong)
+        await cephqos("record", "keep", "--exporter", a.address)
+        await cephqos("record", "fetch", "--exporter", a.address, "--to", str(tmp_path / "runs"))
+    (repeat,) = the_archive(tmp_path / "runs").repeats
+    ((_, samples),) = repeat.metrics().series.items()
+    assert samples == [(START + at, float(at)) for at in range(5)]
+    assert any("was set by 3600 s" in finding for finding in repeat.record.findings)
+
+
+async def test_names_are_replaced_and_the_same_ones_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    image = 'cephqos_made_up{image="db-of-acme",client="acme-vm",object="rbd_data.acme",op="read"}'
+    async with recording_exporter(tmp_path / "a") as a:
+        await a.record(START, {POOL: 1.0, image: 1.0, OSD.format(3): 1.0})
+        await cephqos("record", "keep", "--exporter", a.address)
+        for to in ("one", "two"):
+            argv = ("--exporter", a.address, "--to", str(tmp_path / to), "--redact-hosts")
+            assert await cephqos("record", "fetch", *argv) == 0
+    archives = [the_archive(tmp_path / to) for to in ("one", "two")]
+    first, second = (archive.repeats[0].metrics().series.keys() for archive in archives)
+    assert set(first) == set(second), "the key is kept"
+    text = "".join(
+        path.read_bytes().decode(errors="replace")
+        for path in archives[0].folder.rglob("*")
+        if path.is_file()
+    ) + "".join(first)
+    assert "acme" not in text and "127.0.0.1" not in text
+    labels = [parse(series)[1] for series in first]
+    assert {it["op"] for it in labels if "op" in it} == {"read"}
+    assert {it["ceph_daemon"] for it in labels if "ceph_daemon" in it} == {"osd.3"}
+    assert all(re.fullmatch(r"host-[0-9a-f]{10}", it["instance"]) for it in labels)
+    key = tmp_path / "state" / "cephqos" / "redact.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+def test_only_labels_whose_values_are_words_keep_them() -> None:
+    pages = [*Path("tests/golden").glob("*.prom"), *Path("tests/golden/replayed").glob("*.prom")]
+    shown = {label for page in pages for label in re.findall(r'[{,]([a-z_]+)="', page.read_text())}
+    assert len(shown) > 40
+    assert shown - WORDS <= {"pool", "implementation", "image", "client", "tenant", "bucket"}
+
+
+def test_pools_of_memory_are_no_names_and_pseudonyms_need_the_key() -> None:
+    one, other = (Redaction(bytes([n]) * 32, hosts=False) for n in (1, 2))
+    memory = 'cephqos_daemon_mempool_bytes{pool="osd_pglog"}'
+    assert one.series(memory) == memory
+    assert one.series(POOL) == one.series(POOL) != other.series(POOL)
+
+
+async def test_an_exporter_that_lies_writes_nothing_outside(tmp_path: Path) -> None:
+    good = {"id": "20261125T030211.123Z", "segments": {"1.pages.gz": 1}, "reasons": [],
+            "began_unix_seconds": 1.0, "until_unix_seconds": 2.0}  # fmt: skip
+    cli._check(good)
+    every: list[dict[str, object]] = [
+        {"id": "../../x"},
+        {"segments": {"../x": 1}},
+        {"segments": {f"{n}.pages.gz": 1 for n in range(5000)}},
+        {"reasons": [{}]},
+        {"began_unix_seconds": None},
+    ]
+    for bad in every:
+        with pytest.raises((ValueError, TypeError, LookupError)):
+            cli._check({**good, **bad})
+
+
+async def test_with_nothing_kept_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    async with recording_exporter(tmp_path / "a") as a:
+        with pytest.raises(CephqosError, match="cephqos record ls"):
+            await cephqos("record", "fetch", "--exporter", a.address, "--to", str(tmp_path / "x"))
+        await cephqos("record", "keep", "--exporter", a.address)
+        with pytest.raises(CephqosError, match="whole page"):
+            await cephqos("record", "fetch", "--exporter", a.address, "--to", str(tmp_path / "x"))
+    assert not (tmp_path / "x").exists()

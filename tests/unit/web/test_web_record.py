@@ -1,0 +1,193 @@
+"""Requests to the recorder: authenticated as all others, bounded, and never a reason to fail."""
+
+import asyncio
+import base64
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cephqos_exporter.config import Settings
+from cephqos_exporter.recorder import options
+from cephqos_exporter.recorder.recorder import Recorder
+from cephqos_exporter.web import kept
+from cephqos_exporter.web.connections import REQUEST_BYTES
+from cephqos_exporter.web.kept import firing
+
+from .test_web_server import HASH, Scrapes, WebClient, serving
+
+ALERT = {
+    "status": "firing",
+    "labels": {"alertname": "CephQosDaemonNotAnswering", "ceph_daemon": "osd.3"},
+    "annotations": {"summary": "osd.3 does not answer"},
+    "startsAt": "2026-11-25T03:00:00.123Z",
+    "endsAt": "0001-01-01T00:00:00Z",
+    "generatorURL": "http://prometheus:9090/graph",
+    "fingerprint": "0a1b2c3d4e5f6a7b",
+}
+
+
+@asynccontextmanager
+async def recording(folder: Path, web_config: Path | None = None) -> AsyncIterator[WebClient]:
+    given = {options.MINUTES.name: 10.0, options.PATH.name: str(folder / "recorded")}
+    recorder = Recorder(Settings().given(given))
+    recorder.start()
+    async with serving(Scrapes(), web_config=web_config, recorder=recorder) as client:
+        yield client
+    await recorder.close()
+
+
+def request(body: bytes, path: str = "/-/record", **headers: str) -> bytes:
+    named = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    length = f"Content-Length: {len(body)}\r\n"
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\n{length}{named}\r\n".encode() + body
+
+
+def webhook(*alerts: Mapping[str, Any]) -> bytes:
+    return json.dumps({"version": "4", "status": "firing", "alerts": list(alerts)}).encode()
+
+
+async def status(client: WebClient, sent: bytes) -> int:
+    return int((await client.raw(sent)).split(b" ", 2)[1])
+
+
+async def listed(client: WebClient) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((await client.get("/-/record"))[1])["pieces"]
+    return found
+
+
+async def test_an_alert_keeps_a_piece_that_can_be_read_and_the_same_one_again_keeps_nothing(
+    tmp_path: Path,
+) -> None:
+    async with recording(tmp_path) as client:
+        await client.get("/metrics")
+        answer = await client.raw(request(webhook(ALERT)))
+        assert answer.startswith(b"HTTP/1.1 200"), answer
+        assert await status(client, request(webhook(ALERT, ALERT))) == 200
+        (piece,) = await listed(client)
+        name = "CephQosDaemonNotAnswering osd.3"
+        assert [reason["name"] for reason in piece["reasons"]] == [name]
+        (segment,) = piece["segments"]
+        found, body, _ = await client.get(f"/-/record/{piece['id']}/{segment}")
+        assert (found, len(body)) == (200, piece["segments"][segment])
+        again = ALERT | {"startsAt": "2026-11-26T03:00:00Z"}
+        assert await status(client, request(webhook(again))) == 200
+        assert [len(it["reasons"]) for it in await listed(client)] == [2]
+
+
+async def test_an_alert_that_has_ended_keeps_nothing(tmp_path: Path) -> None:
+    async with recording(tmp_path) as client:
+        assert await status(client, request(webhook(ALERT | {"status": "resolved"}))) == 200
+        assert await listed(client) == []
+
+
+async def test_it_is_behind_the_same_password_as_the_metrics(tmp_path: Path) -> None:
+    config = tmp_path / "web.yml"
+    config.write_text(f"basic_auth_users: {{prometheus: {HASH}}}")
+    good = base64.b64encode(b"prometheus:secret").decode()
+    async with recording(tmp_path, config) as client:
+        assert await status(client, request(webhook(ALERT))) == 401
+        assert await status(client, request(webhook(ALERT), Authorization="Basic eA==")) == 401
+        assert (await client.get("/-/record"))[0] == 401
+        assert (await client.get("/-/record/a/b"))[0] == 401
+        assert await status(client, request(webhook(ALERT), Authorization=f"Basic {good}")) == 200
+
+
+async def test_an_exporter_that_does_not_record_says_so(tmp_path: Path) -> None:
+    async with serving(Scrapes()) as client:
+        answer = await client.raw(request(webhook(ALERT)))
+        assert answer.startswith(b"HTTP/1.1 404") and b"--recorder.minutes=10" in answer
+        assert (await client.get("/-/record"))[0] == 404
+
+
+async def test_a_flood_is_refused_and_scrapes_go_on(tmp_path: Path) -> None:
+    async with recording(tmp_path) as client:
+        found = [await status(client, request(webhook(ALERT))) for _ in range(30)]
+        assert found[:10] == [200] * 10 and 503 in found
+        assert (await client.get("/metrics"))[0] == 200
+        assert len(await listed(client)) == 1
+
+
+async def test_bodies_that_do_not_come_are_not_waited_for_and_hold_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "BODY_SECONDS", 0.5)
+    async with recording(tmp_path) as client:
+        slow = []
+        for _ in range(8):
+            reader, writer = await asyncio.open_connection(*client.address)
+            writer.write(request(b"x" * 100)[:-50])
+            slow.append((reader, writer))
+        assert (await client.get("/metrics"))[0] == 200
+        for reader, writer in slow:
+            async with asyncio.timeout(10):
+                assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+            writer.close()
+        assert await listed(client) == []
+
+
+async def test_a_body_above_the_limit_ends_its_connection_only(tmp_path: Path) -> None:
+    async with recording(tmp_path) as client:
+        assert not (await client.raw(request(b"[" * (REQUEST_BYTES + 1)))).startswith(
+            b"HTTP/1.1 200"
+        )
+        assert await status(client, request(webhook(ALERT))) == 200
+
+
+PATHS = [
+    "/-/record/../../etc/passwd", "/-/record/%2e%2e/x", "/-/record//", "/-/record/a/b/c",
+    "/-/record/%00/x", "/-/record/" + "a" * 3000, "/-/records",
+]  # fmt: skip
+
+
+async def test_no_path_leads_elsewhere(tmp_path: Path) -> None:
+    async with recording(tmp_path) as client:
+        for path in PATHS:
+            asked = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            assert await status(client, asked.encode()) in (400, 404), path
+            assert await status(client, request(webhook(ALERT), path)) in (400, 404, 405), path
+
+
+BAD = [
+    b"", b"null", b"[]", b'"x"', b"{", b"\xff\xfe", b"[" * 20_000, b'{"alerts":{}}',
+    b'{"alerts":[1]}', b'{"alerts":[{}]}', b'{"alerts":[{"fingerprint":"../x","startsAt":"1"}]}',
+    b'{"alerts":[{"fingerprint":1,"startsAt":"1"}]}',
+    webhook(ALERT | {"startsAt": "x" * 1000}), webhook(ALERT | {"fingerprint": "a\nb"}),
+    webhook(*[ALERT] * 101)[:1 << 20],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BAD, ids=lambda it: it[:24].decode(errors="replace"))
+def test_what_is_no_webhook_is_refused_in_one_line(body: bytes) -> None:
+    with pytest.raises(ValueError, match="expected") as found:
+        firing(body)
+    assert "\n" not in str(found.value) and len(str(found.value)) < 200
+
+
+def test_labels_of_any_kind_become_one_printable_line() -> None:
+    every: list[Any] = [{}, [], None, {"alertname": 7}, {"alertname": "a\n\x1b[2J" + "b" * 9999}]
+    for labels in every:
+        (reason,) = firing(webhook(ALERT | {"labels": labels}))
+        assert reason.name.isprintable() and 0 < len(reason.name) <= 200
+
+
+def test_mutated_webhooks_leave_nothing_odd() -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    good = webhook(ALERT)
+    for _ in range(2000):
+        body = bytearray(good)
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randrange(len(body))
+            body[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
+        try:
+            found = firing(bytes(body))
+        except ValueError:
+            continue
+        for reason in found:
+            assert reason.name.isprintable(), f"seed {seed}"
+            assert kept._FINGERPRINT.fullmatch(reason.fingerprint), f"seed {seed}"
