@@ -210,12 +210,16 @@ async def _recorded(
             ]
             await run_promtool(argv)
     names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
-    found = RecordedRun({}, {})
     async with prometheus(raw, work) as url:
-        for name in names:
-            expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
-            for each in await query(url, expr, end):
-                labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
-                values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
-                found.series[render(name, labels)] = values
+        return await _read_back(url, names, begin, end)
+
+
+async def _read_back(url: str, names: Collection[str], begin: int, end: int) -> RecordedRun:
+    found = RecordedRun({}, {})
+    for name in names:
+        expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
+        for each in await query(url, expr, end):
+            labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
+            values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
+            found.series[render(name, labels)] = values
     return found

@@ -46,7 +46,7 @@ class Reason:
 
 
 @dataclass(slots=True)
-class Piece:
+class KeptPiece:
     """One piece. `grows_until` is of the monotonic clock; until then new segments belong to it."""
 
     folder: Path
@@ -92,7 +92,7 @@ class Pieces:
         self._longest = minutes * 60 * LONGEST
         self._most_bytes = most_bytes
         self._clock = clock
-        self._pieces: dict[str, Piece] = {}
+        self._pieces: dict[str, KeptPiece] = {}
 
     @property
     def size(self) -> int:
@@ -144,7 +144,7 @@ class Pieces:
                     if self.size < self._most_bytes:
                         os.link(segment, piece.folder / segment.name)
 
-    def keep(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> Piece:
+    def keep(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> KeptPiece:
         """Keep these segments, which are on the disk. The same reasons again keep nothing more."""
         self.listing()
         known = {reason: piece for piece in self._pieces.values() for reason in piece.reasons}
@@ -156,10 +156,10 @@ class Pieces:
             return self._extend(open_one, new)
         return self._begin(new, segments)
 
-    def _grows(self, piece: Piece) -> bool:
+    def _grows(self, piece: KeptPiece) -> bool:
         return self._clock() < piece.grows_until
 
-    def _extend(self, piece: Piece, new: Sequence[Reason]) -> Piece:
+    def _extend(self, piece: KeptPiece, new: Sequence[Reason]) -> KeptPiece:
         more = [*piece.reasons, *new]
         if len(more) > _MOST_REASONS:
             return piece
@@ -167,13 +167,13 @@ class Pieces:
         until = min(now + self._after, piece.ends_at)
         grows_until = max(piece.grows_until, until)
         seconds = time.time() + grows_until - now
-        changed = Piece(piece.folder, piece.began, seconds, more, grows_until, piece.ends_at)
+        changed = KeptPiece(piece.folder, piece.began, seconds, more, grows_until, piece.ends_at)
         _write(piece.folder, changed)
         changed.measure()
         self._pieces[piece.id] = changed
         return changed
 
-    def _begin(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> Piece:
+    def _begin(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> KeptPiece:
         share = LOCAL_SHARE if all(reason.local for reason in reasons) else 1.0
         if len(self) >= share * MOST_PIECES or self.size >= share * self._most_bytes:
             raise NoRoom(
@@ -185,7 +185,7 @@ class Pieces:
         milliseconds = round(wall * 1000) % 1000
         name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(wall)) + f".{milliseconds:03d}Z"
         place = self._folder / f"{name}{_NEW}"
-        piece = Piece(self._folder / name, wall, wall + self._after, list(reasons))
+        piece = KeptPiece(self._folder / name, wall, wall + self._after, list(reasons))
         piece.grows_until, piece.ends_at = now + self._after, now + self._longest
         place.mkdir(parents=True, mode=0o700)
         try:
@@ -202,7 +202,7 @@ class Pieces:
         return piece
 
 
-def _read(folder: Path) -> Piece | None:
+def _read(folder: Path) -> KeptPiece | None:
     """A piece; None where there is none."""
     try:
         about = json.loads((folder / ABOUT).read_bytes())
@@ -210,10 +210,10 @@ def _read(folder: Path) -> Piece | None:
         began, until = (float(about[f"{which}_unix_seconds"]) for which in ("began", "until"))
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return Piece(folder, began, until, reasons)
+    return KeptPiece(folder, began, until, reasons)
 
 
-def _write(folder: Path, piece: Piece) -> None:
+def _write(folder: Path, piece: KeptPiece) -> None:
     beside = folder / f"{ABOUT}{_NEW}"
     with beside.open("w", encoding="utf-8") as file:
         json.dump(piece.about(), file)

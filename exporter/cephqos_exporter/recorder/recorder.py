@@ -15,7 +15,7 @@ from cephqos_exporter.config import Settings
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.recorder import options
-from cephqos_exporter.recorder.pieces import NoRoom, Piece, Pieces, Reason
+from cephqos_exporter.recorder.pieces import KeptPiece, NoRoom, Pieces, Reason
 from cephqos_exporter.recorder.ring import Ring, Stamp, packed
 from cephqos_exporter.recorder.triggers import Triggers
 from cephqos_exporter.scrape.exposition import Page
@@ -78,7 +78,7 @@ class Recorder:
         if reasons := self._triggers.look(page, stamp.wall_ms / 1000):
             self._run(lambda: self._keep(reasons)).add_done_callback(_told)
 
-    async def keep(self, reasons: Sequence[Reason]) -> Piece:
+    async def keep(self, reasons: Sequence[Reason]) -> KeptPiece:
         """Returns when it is on the disk. NoRoom, DiskBusy, OSError: it is not kept."""
         return await asyncio.wrap_future(self._run(lambda: self._keep(reasons)))
 
@@ -165,7 +165,7 @@ class Recorder:
         if began is not None:
             self._pieces.follow(began)
 
-    def _keep(self, reasons: Sequence[Reason]) -> Piece:
+    def _keep(self, reasons: Sequence[Reason]) -> KeptPiece:
         try:
             self._ring.sync()
             return self._pieces.keep(reasons, self._ring.paths)
@@ -180,7 +180,7 @@ class Recorder:
             log.error("nothing is recorded: %s", exc)
 
 
-def _told(future: "Future[Piece]") -> None:
+def _told(future: "Future[KeptPiece]") -> None:
     exc = future.exception()
     if exc is not None:
         log.warning("nothing is kept of what just happened: %s", exc)

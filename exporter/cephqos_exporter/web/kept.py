@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from cephqos_exporter.recorder.pieces import NoRoom, Piece, Reason
+from cephqos_exporter.recorder.pieces import KeptPiece, NoRoom, Reason
 from cephqos_exporter.recorder.recorder import DiskBusy, Recorder
 from cephqos_exporter.web.auth import RateLimiter
 from cephqos_exporter.web.config import RateLimit
@@ -82,7 +82,7 @@ class RecordRequests:
         return web.Response(status=404, text="not found\n") if found is None else found
 
 
-def _kept(piece: Piece) -> web.Response:
+def _kept(piece: KeptPiece) -> web.Response:
     return web.json_response({"kept": piece.id, "until_unix_seconds": piece.until})
 
 

@@ -140,7 +140,7 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
         ),
         (["--web.telemetry-path=/"], "found '/'; allowed: a path that starts with /"),
         (["--web.telemetry-path=/sd"], "found '/sd'; allowed: a path that starts with /"),
-        (["--web.telemetry-path=/-/ready"], "not /, /-/healthy, /-/ready, /sd"),
+        (["--web.telemetry-path=/-/ready"], "not /, /-/healthy, /-/ready, /-/record, /sd"),
         (["--web.telemetry-path=/me trics"], "found '/me trics'; allowed: a path"),
         (["--web.telemetry-path=/metrics?x=1"], "found '/metrics?x=1'; allowed: a path"),
         (["--path.procfs=/nowhere"], "--path.procfs: found '/nowhere'; allowed: a directory with"),

@@ -120,6 +120,7 @@ _PAGE_OF: Final = {
     "top": "docs/operate/top.md",
     "run": "docs/measure/index.md",
     "scenarios": "docs/measure/index.md",
+    "record": "docs/operate/recorder.md",
     "archive": "docs/measure/recording.md",
     "report": "docs/measure/report.md",
     "compare": "docs/measure/report.md",
