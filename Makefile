@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: account help venv tools packages sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: account help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -24,6 +24,9 @@ tools: $(STAMP) ## build Loki, the log collector, nfpm, helm, kubeconform from G
 
 packages: $(STAMP) ## build Debian packages and RPMs of exporter and log collector, in dist/ (needs Go)
 	@$(BIN)/python deploy/packages/build.py
+
+chart: $(STAMP) ## write the Helm chart as one file, with rules and dashboards, in dist/
+	@$(BIN)/python deploy/helm/package.py
 
 CYCLONEDX := build/sbom/bin/cyclonedx-py
 $(CYCLONEDX): deploy/requirements-sbom.txt

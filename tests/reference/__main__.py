@@ -1,10 +1,10 @@
-"""`python -m tests.reference`: write docs/reference."""
+"""`python -m tests.reference`: write docs/reference, and the README of the chart."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.reference import files, metrics, options, releases, rules
+from tests.reference import files, helm, metrics, options, releases, rules
 
 FOLDER: Final = Path("docs/reference")
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
@@ -14,6 +14,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "commands.md": options.commands,
     "exporter.md": options.exporter,
     "files.md": files.files,
+    "helm.md": helm.chart_values,
     "releases.md": releases.by_release,
 }
 
@@ -22,6 +23,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, make in PAGES.items():
         (FOLDER / name).write_text(make(), encoding="utf-8")
+    helm.README.write_text(helm.readme(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -197,8 +197,8 @@ def _fio_rows() -> Iterator[tuple[str, str]]:
 
 
 _INTRODUCTION: Final = """
-Every key of every YAML file that you write, except Helm values. A dot is one level: `lab.osds` is
-`osds` below `lab`. Of a list, the keys are those of its entries.
+Every key of every YAML file that you write. [Helm values](helm.md) have a page of their own. A dot
+is one level: `lab.osds` is `osds` below `lab`. Of a list, the keys are those of its entries.
 """
 
 

@@ -11,7 +11,7 @@ from tests.words import bars, replaced, texts
 
 # Pages for readers of the code, and what a program writes. The bars are not theirs; the words are.
 _INTERNALS: Final = ("docs/internals", "CONTRIBUTING.md", "CHANGELOG.md")
-_GENERATED: Final = ("docs/reference", "docs/internals/study-small")
+_GENERATED: Final = ("docs/reference", "deploy/helm", "docs/internals/study-small")
 # The pages that say what the replaced words are.
 _WORDS: Final = (replaced.GLOSSARY, replaced.WRITING)
 

@@ -170,7 +170,17 @@ def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -
 # Of programs that a page tells the reader to run, and that nothing of ours runs.
 _OF_OTHERS: Final = {
     *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
-    *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent"),
+    *(
+        "--detach",
+        "--namespace",
+        "--set",
+        "--set-string",
+        "--set-file",
+        "--from-file",
+        "--follow",
+        "--volumes",
+        "--agent",
+    ),
     "--data-urlencode",
     "--reset-then-reuse-values",
     *("--permanent", "--add-port", "--reload"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.reference import helm
 from tests.reference.__main__ import FOLDER, PAGES
 from tests.reference.files import READERS, faults, written
 
@@ -19,6 +20,10 @@ from cephqos_loadgen.plan.model import Plan
 def test_a_page_of_the_reference_is_up_to_date(name: str) -> None:
     committed = (FOLDER / name).read_text(encoding="utf-8")
     assert committed == PAGES[name](), "run: make generate"
+
+
+def test_the_readme_of_the_chart_is_up_to_date() -> None:
+    assert helm.README.read_text(encoding="utf-8") == helm.readme(), "run: make generate"
 
 
 def test_the_folder_has_no_other_page() -> None:

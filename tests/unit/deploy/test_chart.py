@@ -1,0 +1,91 @@
+"""The Helm chart without Helm: its values, its schema, its package. tests/stack renders it."""
+
+import gzip
+import io
+import json
+import re
+import runpy
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from tests.reference.helm import values
+
+from cephqos_base.version import __version__
+
+from .programs import DEPLOY
+
+CHART = DEPLOY / "helm" / "cephqos"
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+def parts(schema: Any) -> Iterator[Any]:
+    """A schema and those that it refers to."""
+    yield schema
+    for below in [*schema.get("allOf", []), *([schema] if "$ref" in schema else [])]:
+        if "$ref" in below:
+            yield from parts(SCHEMA["definitions"][below["$ref"].rpartition("/")[2]])
+
+
+def unknown(given: Any, schema: Any, above: str = "") -> Iterator[str]:
+    """Keys that the schema does not describe, and maps that take any key."""
+    described: dict[str, Any] = {}
+    for part in parts(schema):
+        described |= part.get("properties", {})
+    if not described:
+        return
+    if not any(part.get("additionalProperties") is False for part in parts(schema)):
+        yield f"{above} takes any key"
+    for key, value in given.items():
+        if key not in described:
+            yield f"{above}.{key}"
+        elif isinstance(value, dict):
+            yield from unknown(value, described[key], f"{above}.{key}")
+
+
+def test_the_schema_knows_every_value_and_no_other() -> None:
+    # Helm gives `global` to every chart; others put theirs into it.
+    assert list(unknown(VALUES, SCHEMA)) == [".global takes any key"]
+    pod = set(SCHEMA["definitions"]["pod"]["properties"])
+    assert set(VALUES["pods"]) == pod
+    for role in ("pods", "osd", "cluster", "probe", "logs"):
+        [allowed] = SCHEMA["properties"][role]["patternProperties"]
+        assert set(re.sub(r"[^\w|]", "", allowed).split("|")) == pod
+        own = set(SCHEMA["properties"][role].get("properties", {}))
+        assert own - pod <= set(VALUES[role])
+
+
+def test_templates_read_every_value() -> None:
+    texts = "".join(file.read_text() for file in (CHART / "templates").iterdir())
+    names = {value.path.rpartition(".")[2] for value in values()}
+    # What Kubernetes reads, and what is passed on as a whole.
+    names -= {"requests", "limits", "type", "rollingUpdate", "grafana_dashboard"}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", texts)] == []
+
+
+def test_the_version_is_that_of_the_program() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert about["version"] == about["appVersion"] == __version__
+
+
+def test_the_package_has_real_files_and_is_the_same_each_time() -> None:
+    package = runpy.run_path(str(DEPLOY / "helm" / "package.py"))["package"]
+    name, content = package()
+    assert name == f"cephqos-{__version__}.tgz"
+    assert package() == (name, content)
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(content))) as archive:
+        entries = {entry.name: entry for entry in archive}
+    assert all(entry.isfile() and entry.mtime == 0 for entry in entries.values())
+    for folder, source, ending in (
+        ("rules", "alerts/rules", "yml"),
+        ("dashboards", "dashboards/cephqos_dashboards/generated", "json"),
+    ):
+        originals = {file.name for file in (DEPLOY.parent / source).glob(f"*.{ending}")}
+        packed = {path.rpartition("/")[2] for path in entries if f"/files/{folder}/" in path}
+        assert packed == originals
+        assert originals
+    assert {"cephqos/LICENSE", "cephqos/README.md", "cephqos/files/alertmanager.yml"} <= set(
+        entries
+    )
