@@ -39,12 +39,17 @@ class Tool:
     package: str
     always: bool = True  # False: built only where its name is given
     tags: str = ""  # of the build
+    machine: str = ""  # as Go calls it; empty: this one
 
 
 TOOLS: Final = {
     tool.name: tool
     for tool in (
         Tool("cephqos-collector", "collector", "."),
+        *(
+            Tool(f"cephqos-collector-{machine}", "collector", ".", always=False, machine=machine)
+            for machine in ("amd64", "arm64")
+        ),
         Tool("loki", "loki", "github.com/grafana/loki/v3/cmd/loki"),
         Tool("logcli", "loki", "github.com/grafana/loki/v3/cmd/logcli"),
         Tool("nfpm", "nfpm", "github.com/goreleaser/nfpm/v2/cmd/nfpm"),
@@ -80,7 +85,8 @@ def find_tool(name: str) -> Path | None:
 
 
 def _target(tool: Tool) -> Path:
-    recipe = hashlib.sha256(" ".join(filter(None, (*_BUILD, tool.package, tool.tags))).encode())
+    words = (*_BUILD, tool.package, tool.tags, tool.machine)
+    recipe = hashlib.sha256(" ".join(filter(None, words)).encode())
     for file in sorted((_SOURCES / tool.module).iterdir()):
         recipe.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return cache_dir() / "tools" / f"{tool.name}-{recipe.hexdigest()[:8]}" / tool.name
@@ -112,7 +118,9 @@ async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     listed = await _output(["go", "-C", str(module), "list", "-deps", tool.package])
     total = len(listed.split())
     # Go takes `-C` only as the first option.
-    argv = ["nice", "-n", str(nice), *_BUILD[:4], "-C", str(module), *_BUILD[4:]]
+    machine = [f"GOARCH={tool.machine}"] if tool.machine else []
+    argv = ["nice", "-n", str(nice), _BUILD[0], *machine, *_BUILD[1:4]]
+    argv += ["-C", str(module), *_BUILD[4:]]
     argv += [f"-tags={tool.tags}"] if tool.tags else []
     argv += ["-o", str(building), tool.package]
     async with in_background(argv, log) as process:

@@ -1,4 +1,8 @@
-"""Makes Debian packages and RPMs of the exporter and of the log collector: `make packages`."""
+"""Makes Debian packages and RPMs of the exporter and of the log collector: `make packages`.
+
+The exporter's have all libraries in them, for each Python from 3.11 on: they need of a distribution
+only one of these, so that one package is for all. Both architectures are made on any machine.
+"""
 
 import asyncio
 import gzip
@@ -16,6 +20,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parent))
 import manual
+import wheels
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
@@ -34,19 +39,23 @@ PACKAGES: Final = (
 _LICENCE_FILE: Final = re.compile(r"(un)?licen[cs]e(?!.*\.go$)|copying", re.I)
 _SECONDS: Final = 600
 # As packages call what the kernel calls otherwise; nfpm knows what RPM says.
-_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+HERE: Final = {kernel: name for name, kernel in wheels.ARCHITECTURES.items()}.get(
+    platform.machine(), platform.machine()
+)
 
 
-def stage(directory: Path) -> None:
+def stage(directory: Path, architecture: str) -> None:
     """Lay out what the description takes from a staging directory."""
+    wheels.unpack(directory / "libraries", architecture)
     for package in PACKAGES:
         # Links are followed: the default SLOs are one in a checkout.
         shutil.copytree(
             ROOT / package,
-            directory / "lib" / Path(package).name,
+            directory / "libraries" / "lib" / Path(package).name,
             ignore=shutil.ignore_patterns("__pycache__", "*.pyc"),
         )
     shutil.copytree(ROOT / "alerts" / "rules", directory / "rules")
+    shutil.copytree(ROOT / "docs" / "operate" / "runbooks", directory / "runbooks")
     for file in manual.write(directory):
         if file.suffix == ".1":
             # No time in it: the same sources give the same bytes.
@@ -56,26 +65,27 @@ def stage(directory: Path) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def build(nfpm: Path, out: Path, version: str = __version__) -> list[Path]:
+def build(
+    nfpm: Path, out: Path, version: str = __version__, architecture: str = HERE
+) -> list[Path]:
     """The exporter's packages of both kinds, in `out`."""
     with tempfile.TemporaryDirectory() as name:
-        stage(Path(name))
-        _package(nfpm, "nfpm.yaml", {"STAGE": name, "VERSION": version}, out)
+        stage(Path(name), architecture)
+        filled = {"STAGE": name, "VERSION": version, "ARCH": architecture}
+        _package(nfpm, "nfpm.yaml", filled, out)
     return sorted(path for path in out.glob("cephqos-exporter*") if version in path.name)
 
 
 def build_collector(
-    nfpm: Path, collector: Path, out: Path, version: str = __version__
+    nfpm: Path, collector: Path, out: Path, version: str = __version__, architecture: str = HERE
 ) -> list[Path]:
     """The log collector's, of a program that is there, with the licences of what is in it."""
-    machine = platform.machine()
-    arch = _ARCHITECTURES.get(machine, machine)
     with tempfile.TemporaryDirectory() as name:
         shutil.copy(collector, Path(name) / "cephqos-collector")
         texts = licence_texts(ROOT / "deploy" / "tools" / "collector").encode()
         (Path(name) / "licences.gz").write_bytes(gzip.compress(texts, mtime=0))
         (Path(name) / "licences.gz").chmod(0o644)
-        filled = {"STAGE": name, "VERSION": version, "ARCH": arch}
+        filled = {"STAGE": name, "VERSION": version, "ARCH": architecture}
         _package(nfpm, "nfpm-collector.yaml", filled, out)
     return sorted(path for path in out.glob("cephqos-collector*") if version in path.name)
 
@@ -117,18 +127,27 @@ def _package(nfpm: Path, name: str, filled: Mapping[str, str], out: Path) -> Non
         )
 
 
-async def _tools() -> list[Path]:
-    return [await ensure_tool(name, Progress()) for name in ("nfpm", "cephqos-collector")]
+def _collector(architecture: str) -> str:
+    return "cephqos-collector" + ("" if architecture == HERE else f"-{architecture}")
+
+
+async def _tools(*names: str) -> list[Path]:
+    return [await ensure_tool(name, Progress()) for name in names]
 
 
 def main(arguments: Sequence[str]) -> int:
+    every = sorted(wheels.ARCHITECTURES)
     try:
-        nfpm, collector = asyncio.run(_tools())
+        nfpm, *collectors = asyncio.run(_tools("nfpm", *map(_collector, every)))
     except CephqosError as error:
         print(f"packages: {error}", file=sys.stderr)
         return error.exit_status
     out = Path(arguments[0]) if arguments else ROOT / "dist"
-    for path in [*build(nfpm, out), *build_collector(nfpm, collector, out)]:
+    made: set[Path] = set()
+    for architecture, collector in zip(every, collectors, strict=True):
+        made |= {*build(nfpm, out, architecture=architecture)}
+        made |= {*build_collector(nfpm, collector, out, architecture=architecture)}
+    for path in sorted(made):
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")
     return 0
 

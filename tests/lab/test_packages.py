@@ -6,6 +6,7 @@ unit's filter. For the upgrade it is.
 """
 
 import asyncio
+import platform
 import re
 import shlex
 import shutil
@@ -37,6 +38,8 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 VERSION = "0.1.0"
 NEXT = "0.1.1"
+# As Debian's packages call it.
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def make(nfpm: Path, out: Path, *versions: str, where: Sequence[str] = ()) -> No
         "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
     )
     argv = [*where, sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run([*argv, *versions], check=True, timeout=120)
+    subprocess.run([*argv, *versions], check=True, timeout=280)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +140,7 @@ async def test_1_it_installs_with_what_it_needs_and_its_commands_work(
     root: FreshRoot, packages: Path
 ) -> None:
     await root.run("apt-get", "update")
-    deb = str(packages / f"cephqos-exporter_{VERSION}_all.deb")
+    deb = str(packages / f"cephqos-exporter_{VERSION}_{ARCH}.deb")
     await root.run("apt-get", "install", "--yes", "--no-install-recommends", deb)
     _, said = await root.run("cephqos-exporter", "--version")
     assert said == f"cephqos-exporter {VERSION}\n"
@@ -258,7 +261,7 @@ async def test_5_under_systemd_an_upgrade_restarts_it_and_keeps_what_the_operato
         await inside.run("systemctl", "enable", "--now", unit)
         before = await scraped(inside)
         await inside.run("sh", "-c", f"echo '# mine' >> {conf}")
-        deb = str(packages / f"cephqos-exporter_{NEXT}_all.deb")
+        deb = str(packages / f"cephqos-exporter_{NEXT}_{ARCH}.deb")
         await inside.run("apt-get", "install", "--yes", deb)
         assert await scraped(inside) != before
         assert await inside.show(unit, "UnitFileState") == "enabled"
@@ -297,8 +300,8 @@ async def test_7_the_rpm_has_the_same_files_and_keeps_the_same_configuration(
     root: FreshRoot, packages: Path
 ) -> None:
     await root.run("apt-get", "install", "--yes", "--no-install-recommends", "rpm")
-    rpm = str(packages / f"cephqos-exporter-{VERSION}-1.noarch.rpm")
-    deb = str(packages / f"cephqos-exporter_{VERSION}_all.deb")
+    rpm = str(packages / f"cephqos-exporter-{VERSION}-1.{platform.machine()}.rpm")
+    deb = str(packages / f"cephqos-exporter_{VERSION}_{ARCH}.deb")
     _, listed = await root.run("rpm", "-qpl", rpm)
     _, told = await root.run("dpkg-deb", "-c", deb)
     in_deb = {

@@ -49,7 +49,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("nfpm is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
     argv = [sys.executable, "-c", MAKE, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run(argv, check=True, timeout=120)
+    subprocess.run(argv, check=True, timeout=280)
     [deb] = out.glob("*.deb")
     return deb
 
@@ -116,3 +116,33 @@ async def test_each_role_gets_to_a_monitor_in_what_its_unit_leaves_it(
                 await shut_in(inside, one, user)
             await inside.run("systemctl", "stop", unit)
             assert await inside.show(unit, "Result") == "success"
+
+
+async def test_on_proxmox_systemd_hands_the_role_cluster_a_copy_of_what_it_may_not_read(
+    root: FreshRoot, package: Path
+) -> None:
+    """There `/etc/ceph/ceph.conf` is a link to a file of root and the group www-data."""
+    await installed(root, package)
+    for line in (
+        "mkdir -p /etc/pve && mv /etc/ceph/ceph.conf /etc/pve/ceph.conf",
+        "chown root:www-data /etc/pve/ceph.conf && chmod 640 /etc/pve/ceph.conf",
+        "ln -s /etc/pve/ceph.conf /etc/ceph/ceph.conf",
+        proxmox_command(),
+    ):
+        await root.run("sh", "-c", line)
+    async with booted(root) as inside:
+        status, _ = await inside.run(
+            *("runuser", "-u", "cephqos", "--", "cat", "/etc/ceph/ceph.conf"), check=False
+        )
+        assert status != 0
+        await inside.run("systemd-run", "--quiet", "python3", "-c", MONITOR)
+        await inside.run("rm", "-f", HEARD)
+        await inside.run("systemctl", "start", "cephqos-cluster")
+        await inside.until("grep", "--quiet", "ceph v2", HEARD)
+
+
+def proxmox_command() -> str:
+    """The page's command that puts the drop-in in its place."""
+    page = (DEPLOY.parent / "docs/install/proxmox.md").read_text()
+    [command] = re.findall(r"^install -D .*proxmox\.conf$", page, re.MULTILINE)
+    return str(command)

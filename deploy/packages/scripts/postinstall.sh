@@ -2,7 +2,10 @@
 set -e
 systemd-sysusers cephqos.conf
 systemd-tmpfiles --create cephqos.conf || true # in a container without /proc it complains
-python3 -m compileall -q /usr/lib/cephqos || true
+# The unit cannot write there. This says too if there is no Python.
+/usr/lib/cephqos/python -c 'import compileall, sys
+for name in ("lib", "python%d.%d" % sys.version_info[:2]):
+    compileall.compile_dir("/usr/lib/cephqos/" + name, quiet=2)' || true
 if [ -d /run/systemd/system ]; then
     # An upgrade: what runs goes on with the new version. Nothing is started that did not run.
     { systemctl daemon-reload && systemctl try-restart cephqos-exporter.service cephqos-cluster.service cephqos-probe.service; } ||

@@ -4,6 +4,7 @@ import ast
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 
 from cephqos_exporter.ceph import monclient
 from cephqos_exporter.cli import every_option, read_settings
+from cephqos_exporter.cluster.cluster_options import CONF
 from cephqos_exporter.probe import child
 
 from .programs import DEPLOY, program
@@ -132,14 +134,69 @@ def test_keys_in_the_configuration_are_the_documented_ones() -> None:
         assert all(f"'{cap}'" in documented for cap in caps)
 
 
-def test_every_dependency_of_the_project_is_one_of_both_packages() -> None:
-    project = (ROOT / "pyproject.toml").read_text()
-    wanted = re.findall(r'^    "([A-Za-z_]+)>=(\d[\d.]*)', project.split("[project.opt")[0], re.M)
-    description = (DEPLOY / "packages" / "nfpm.yaml").read_text()
-    assert len(wanted) >= 5
-    for name, version in wanted:
-        short = name.lower().removeprefix("py").replace("_", "[-_]")
-        assert len(re.findall(rf"python3-(?:py)?{short} \(?>= {version}", description)) == 2, name
+def test_a_package_needs_of_a_distribution_a_python_for_which_it_has_libraries() -> None:
+    description = yaml.safe_load((DEPLOY / "packages" / "nfpm.yaml").read_text())["overrides"]
+    launcher = (DEPLOY / "packages" / "python").read_text()
+    tried = re.findall(r"3\.\d+", launcher.split("for version in")[1].split(";")[0])
+    assert sorted(tried) == sorted(program("packages/wheels.py").PYTHONS)
+    least = re.search(r'requires-python = ">=(.*)"', (ROOT / "pyproject.toml").read_text())
+    assert least and min(tried) == least[1]
+    for kind in ("deb", "rpm"):
+        [python, systemd] = description[kind]["depends"]
+        assert systemd == "systemd"
+        assert f">= {least[1]}" in python
+        assert set(re.findall(r"python(3\.\d+)", python)) < set(tried)
+
+
+def test_what_is_the_same_for_every_python_is_in_a_package_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = program("packages/wheels.py")
+    for python in wheels.PYTHONS:
+        short = python.replace(".", "")
+        folder = tmp_path / "cache" / python
+        folder.mkdir(parents=True)
+        for name in ("a-1-py3-none-any", "b-1-cp39-abi3-x_86", f"c-1-cp{short}-cp{short}-x_86"):
+            with zipfile.ZipFile(folder / f"{name}.whl", "w") as archive:
+                archive.writestr(f"{name[0]}/x.py", python if name[0] == "c" else "")
+    monkeypatch.setattr(wheels, "fetched", lambda _, python: tmp_path / "cache" / python)
+    wheels.unpack(tmp_path / "out", "amd64")
+    found = files(tmp_path / "out")
+    assert found == {"lib/a/x.py", "lib/b/x.py", *(f"python{it}/c/x.py" for it in wheels.PYTHONS)}
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"), [(["3.9", "3.11"], "3.11"), (["3.12", "3.13"], "3.13"), (["3.9"], "")]
+)
+def test_the_newest_known_python_is_started_and_a_missing_one_is_said(
+    there: list[str], chosen: str, tmp_path: Path
+) -> None:
+    for version in there:
+        (tmp_path / f"python{version}").write_text(f"#!/bin/sh\necho {version} $*\n")
+        (tmp_path / f"python{version}").chmod(0o755)
+    text = (DEPLOY / "packages" / "python").read_text().replace("/usr/bin/", f"{tmp_path}/")
+    argv = ["sh", "-c", text, "python", "x"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    if chosen:
+        assert (done.returncode, done.stdout) == (0, f"{chosen} -I x\n")
+    else:
+        assert done.returncode == 2
+        assert "install python3.11" in done.stderr
+
+
+def test_proxmox_gets_ceph_conf_as_a_credential_that_the_role_cluster_reads(
+    tmp_path: Path,
+) -> None:
+    text = (DEPLOY / "systemd" / "proxmox.conf").read_text()
+    assert "SupplementaryGroups" not in text
+    [copy] = re.findall(r"^LoadCredential=(\S+):/etc/pve/ceph\.conf$", text, re.MULTILINE)
+    [(name, value)] = re.findall(r"^Environment=(\w+)=(\S+)$", text, re.MULTILINE)
+    conf = str(DEPLOY / "packages" / "conf" / "cluster.yml")
+    settings = read_settings({"config.file": conf}, {name: value})
+    assert settings[CONF] == value == f"%d/{copy}"
+    page = (ROOT / "docs/install/proxmox.md").read_text()
+    [source] = re.findall(r"^install -D -m 644 (\S+) \S+/cephqos-cluster", page, re.MULTILINE)
+    assert source in (DEPLOY / "packages" / "nfpm.yaml").read_text()
 
 
 def test_what_makes_the_user_comes_with_the_package() -> None:
@@ -167,7 +224,6 @@ def test_the_mode_of_a_file_is_that_of_the_description_and_not_of_the_checkout(n
     taken = [one for one in contents if str(one.get("src", "/")).startswith(("deploy/", "LICENSE"))]
     assert len(taken) >= 4
     assert [one["dst"] for one in taken if "mode" not in one.get("file_info", {})] == []
-    assert commands("**Debian 12,").startswith("umask 022")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +253,7 @@ def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho refused >&2\nexit 1\n")
     program.chmod(0o755)
-    for other in ("systemd-sysusers", "systemd-tmpfiles", "python3"):
+    for other in ("systemd-sysusers", "systemd-tmpfiles"):
         (program.parent / other).symlink_to("/bin/true")
     text = (DEPLOY / "packages" / folder / f"{script}.sh").read_text()
     text = text.replace("/run/systemd/system", str(tmp_path))
@@ -230,41 +286,8 @@ def commands(heading: str) -> str:
     return str(block)
 
 
-def in_a_folder(text: str, root: Path) -> None:
-    """The commands with a folder in place of the root, and without what needs root or a network."""
-    for path in ("/etc/", "/usr/bin/", "/opt/"):
-        text = text.replace(f" {path}", f" {root}{path}")
-    skipped = r"^.*(?:-m venv|pip install|^systemctl).*$| && system.*$"
-    text = re.sub(skipped, "", text, flags=re.MULTILINE)
-    subprocess.run(["bash", "-euc", text], cwd=ROOT, check=True, timeout=30)
-
-
 def files(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
-
-
-def test_the_recipe_for_older_distributions_takes_files_that_are_here(tmp_path: Path) -> None:
-    conf = {f"etc/cephqos/{name}.yml" for name in ("cluster", "exporter", "probe")}
-    (tmp_path / "usr/bin").mkdir(parents=True)
-    (tmp_path / "opt/cephqos").mkdir(parents=True)
-    in_a_folder(commands("**Debian 12,"), tmp_path)
-    assert files(tmp_path) == conf | {
-        *(f"etc/systemd/system/{unit.name}" for unit in UNITS),
-        *(f"usr/bin/{name}" for name in ("cephqos", "cephqos-exporter")),
-        "etc/sysusers.d/cephqos.conf",
-        "etc/tmpfiles.d/cephqos.conf",
-    }
-    for unit in UNITS:
-        [program] = re.findall(r"^ExecStart=/(usr/bin/\S+)", unit.read_text(), re.MULTILINE)
-        assert (tmp_path / program).is_symlink()
-    for file in re.findall(r" -r (\S+)", commands("**Debian 12,")):
-        assert (ROOT / file).is_file()
-    (tmp_path / "etc/cephqos/exporter.yml").write_text("# mine\n")
-    in_a_folder(commands("upgrade it, in the new checkout"), tmp_path)
-    assert (tmp_path / "etc/cephqos/exporter.yml").read_text() == "# mine\n"
-    in_a_folder(commands("remove it, as root"), tmp_path)
-    assert files(tmp_path) == conf
-    assert not (tmp_path / "opt/cephqos").exists()
 
 
 def test_the_user_of_a_unit_is_made_before_a_unit_needs_it() -> None:
