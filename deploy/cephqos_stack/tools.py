@@ -46,10 +46,6 @@ TOOLS: Final = {
     tool.name: tool
     for tool in (
         Tool("cephqos-collector", "collector", "."),
-        *(
-            Tool(f"cephqos-collector-{machine}", "collector", ".", always=False, machine=machine)
-            for machine in ("amd64", "arm64")
-        ),
         Tool("loki", "loki", "github.com/grafana/loki/v3/cmd/loki"),
         Tool("logcli", "loki", "github.com/grafana/loki/v3/cmd/logcli"),
         Tool("nfpm", "nfpm", "github.com/goreleaser/nfpm/v2/cmd/nfpm"),
@@ -70,6 +66,10 @@ TOOLS: Final = {
         ),
         Tool(
             "actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", always=False
+        ),
+        *(
+            Tool(f"cephqos-collector-{machine}", "collector", ".", always=False, machine=machine)
+            for machine in ("amd64", "arm64")
         ),
     )
 }
