@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[3]
 CEPHADM = ROOT / "deploy" / "cephadm"
 
 
+PAGE = ROOT / "docs/install/cephadm.md"
+
+
 def document(name: str) -> Any:
     return yaml.safe_load((CEPHADM / name).read_text())
 
@@ -131,6 +134,36 @@ def test_the_keyring_belongs_to_the_user_of_the_container() -> None:
     read = spec("cluster.yml")
     assert f" --owner {read['uid']}:{read['gid']}" in command
     assert f" label:{document('cluster.yml')['placement']['label']} " in command
+
+
+@pytest.mark.parametrize("name", ["exporter", "cluster"])
+def test_the_files_for_tls_are_a_web_configuration_that_the_exporter_is_told_of(name: str) -> None:
+    text = "".join((CEPHADM / f"{it}.yml").read_text() for it in (name, "web"))
+    whole = yaml.safe_load(text)
+    [option] = whole["extra_entrypoint_args"]
+    [(folder, mounted)] = whole["spec"]["volume_mounts"].items()
+    assert option == f"--web.config.file={mounted}/web.yml"
+    web = yaml.safe_load(whole["spec"]["files"][f"{folder}/web.yml"])
+    assert set(web) == {"tls_server_config", "basic_auth_users"}
+    named = set(web["tls_server_config"].values()) | {"web.yml"}
+    assert {f"{folder}/{it}" for it in named} == set(whole["spec"]["files"])
+    assert "deploy/cephadm/exporter.yml deploy/cephadm/web.yml" in PAGE.read_text()
+
+
+def test_what_the_manager_lists_are_our_specifications() -> None:
+    text = (CEPHADM / "scrape-20.2.yml").read_text()
+    for name in ("exporter", "cluster"):
+        assert f"'container.{document(f'{name}.yml')['service_id']}'" in text
+    assert text.count("'mgr-prometheus'") == 1
+
+
+def test_first_figures_of_any_number_of_hosts_take_four_commands() -> None:
+    """Without the line that names the image."""
+    before = PAGE.read_text().split("## 3.")[0]
+    lines = "".join(re.findall(r"```sh\n(.*?)```", before, re.DOTALL)).splitlines()
+    commands = [line for line in lines if not re.match(r"[A-Z]+=", line)]
+    assert len(commands) == 4
+    assert "/metrics" in commands[-1]
 
 
 def test_the_scrape_jobs_fit_into_a_list_of_jobs() -> None:
