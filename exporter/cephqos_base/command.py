@@ -70,6 +70,8 @@ COMMANDS: Final = (
             "cephqos_doctor.cli:add_options"),
     CommandEntry("capacity", "compare the capacity of OSDs with what they delivered",
             "cephqos_doctor.capacity.cli:add_options"),
+    CommandEntry("who", "show which images, buckets and clients an OSD works for, and which wait",
+            "cephqos_doctor.who:add_options"),
 )  # fmt: skip
 
 

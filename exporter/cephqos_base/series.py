@@ -18,6 +18,12 @@ CLUSTER: Final = "cluster"
 OSD: Final = "cluster, ceph_daemon"
 OSD_CLASS: Final = "cluster, ceph_daemon, class"
 POOL: Final = "cluster, pool"
+TENANT: Final = "kind, pool_id, tenant"
+
+# What operations of a tenant do, values of the label `state`.
+WAITING: Final = "waiting"
+WORKING: Final = "working"
+TENANT_STATES: Final = (WAITING, WORKING)
 
 # Classes of work, values of the label `class`.
 CLIENT: Final = "client"
@@ -82,6 +88,13 @@ class OpsSeries:
     OLDEST_AGE_SECONDS: Final = "cephqos_ops_oldest_age_seconds"
     SAMPLED_WAIT_SECONDS: Final = "cephqos_ops_sampled_wait_seconds_total"
     SLOW: Final = "cephqos_ops_slow_total"
+
+
+class TenantsSeries:
+    """Time of operations by tenant and state, per OSD, and how many were sampled."""
+
+    SAMPLED: Final = "cephqos_tenants_sampled_total"
+    SECONDS: Final = "cephqos_tenants_seconds_total"
 
 
 class NetworkSeries:
@@ -242,6 +255,7 @@ class ClusterSeries:
     DATA_AGE_SECONDS: Final = "cephqos_cluster_data_age_seconds"
     FLAG: Final = "cephqos_cluster_flag"
     OSD_UP: Final = "cephqos_cluster_osd_up"
+    POOL_INFO: Final = "cephqos_cluster_pool_info"
     UP: Final = "cephqos_cluster_up"
 
 

@@ -14,13 +14,14 @@ from tests.rules.cases import promtool_document
 from tests.rules.files import GROUPS, write
 from tests.rules.judged import rules_case
 
+from cephqos_alerts.alerts.known import MOSTLY
 from cephqos_alerts.output.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.rule import NOT_SENT, Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import yamlfile
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
-from cephqos_base.series import DaemonSeries
+from cephqos_base.series import ClusterSeries, DaemonSeries, TenantsSeries
 
 ALERTS = Path("alerts")
 EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
@@ -85,8 +86,13 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
 
 _OF_OSD = {"cluster": "c1", "ceph_daemon": "osd.3"}
 _LABELS = _OF_OSD | {"class": "client", "cause": "limit", "by": "", "instance": "h:1"}
+_WORK = f'{TenantsSeries.SECONDS}{{cluster="c1",ceph_daemon="osd.3",state="working"'
+_WORKED = f'{TenantsSeries.SAMPLED}{{cluster="c1",ceph_daemon="osd.3",state="working"}}'
 # What a description looks up, and the value that it finds.
-_LOOKED_UP = {
+_LOOKED_UP: dict[str, float | str] = {
+    f'{_WORK},kind="image",pool_id="3",tenant="17af"}}': "0+7",
+    f'{_WORK},kind="other"}}': "0+3",
+    _WORKED: "0+50",
     f'{PerClass.ATTAINMENT}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 0.5,
     f'{PerClass.VIOLATED_SECONDS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 600,
     f'{PerClass.LIMIT_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 320,
@@ -95,6 +101,7 @@ _LOOKED_UP = {
     f'{PerOsd.REPLICA_WRITE_SECONDS}{{cluster="c1",ceph_daemon="osd.3"}}': 2,
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="h:1"}}': 1,
     f'{PerOsd.REPLICA_SLOWNESS}{{cluster="c1",ceph_daemon="osd.3"}}': 40,
+    f'{ClusterSeries.POOL_INFO}{{cluster="c1",pool_id="3",pool="rbd"}}': 1,
     f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.3",instance="h:1",reason="hangs"}}': 0,
 }
 
@@ -107,6 +114,11 @@ _LOOKED_UP = {
             "reservation: it is 300 normalised ops/s short. It gets 50% of its reservation."
             " Violated for 10m 0s of the last 1h. Where: osd.3 on host h, cluster c1. Since: ",
             "reservation. Where: osd.3, cluster c1. Since: 23:55 UTC, 31 December. Likely",
+        ),
+        (
+            "CephQosReservationViolated",
+            " limit. Most of its work is for image 17af of pool rbd. Can it wait",
+            " limit. Can it wait",
         ),
         (
             "CephQosReplicaSlow",
@@ -161,6 +173,43 @@ def test_what_is_not_known_is_left_out_of_a_description(
     assert known in shown[0]
     assert not_known in shown[1]
     assert "known" not in shown[1]
+
+
+def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Path) -> None:
+    """60 % of a few samples may be less than half of all."""
+    labels = ",".join(f'{key}="{value}"' for key, value in _LABELS.items())
+    cases = []
+    for osd, mine, samples in (("osd.1", 6, 2), ("osd.2", 6, 50), ("osd.3", 5, 5000)):
+        shown = {
+            f"told{{{labels}}}".replace("osd.3", osd): "3x9",
+            f'{_WORK},kind="image",pool_id="3",tenant="17af"}}'.replace("osd.3", osd): (
+                f"0+{mine}x9"
+            ),
+            f'{_WORK},kind="other"}}'.replace("osd.3", osd): f"0+{10 - mine}x9",
+            _WORKED.replace("osd.3", osd): f"0+{samples}x9",
+        }
+        cases += [{"series": series, "values": values} for series, values in shown.items()]
+    rule = {
+        "alert": "Told",
+        "expr": "told",
+        "annotations": {"text": f"{{{{ $labels.ceph_daemon }}}}{MOSTLY}"},
+    }
+    (tmp_path / "rules.yml").write_text(
+        yaml.safe_dump({"groups": [{"name": "told", "rules": [rule]}]})
+    )
+    test = {
+        "interval": "15s",
+        "input_series": cases,
+        "alert_rule_test": [{"eval_time": "1m", "alertname": "Told", "exp_alerts": []}],
+    }
+    (tmp_path / "test.yml").write_text(
+        yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]})
+    )
+    argv = [*tool("tentacle", "promtool"), "test", "rules", "test.yml"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    out = done.stdout + done.stderr
+    assert 'text="osd.1"' in out and 'text="osd.3"' in out
+    assert 'text="osd.2 Most of its work is for image 17af of pool 3."' in out
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -5,6 +5,7 @@ from typing import Final
 
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass
+from cephqos_base.series import TENANT, WORKING, ClusterSeries, TenantsSeries
 
 
 def if_found(expr: str, labels: Sequence[str], text: str, otherwise: str = "") -> str:
@@ -42,6 +43,25 @@ ALSO: Final = (
     'ceph_daemon=\\"%s\\",class=\\"%s\\",cause!~\\"unknown|%s\\"}"'
     " $labels.cluster $labels.ceph_daemon $labels.class $labels.cause | query }}"
     " Also: {{ .Labels.cause }}{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}"
+)
+# A tenant with more than half of an OSD's work: Wilson's lower bound of its share is above 1/2. For
+# that share the bound has a simple form: it is further above 1/2 than 1.96 standard errors.
+_OF_IT: Final = f'{{cluster=\\"%[1]s\\",ceph_daemon=\\"%[2]s\\",state=\\"{WORKING}\\"}}[10m]'
+_MAJORITY: Final = (
+    f"max by ({TENANT}) (increase({TenantsSeries.SECONDS}{_OF_IT}))"
+    f" / on () group_left () sum(max by ({TENANT}) (increase({TenantsSeries.SECONDS}{_OF_IT})))"
+    f" - on () group_left () 0.98 / sqrt(max(increase({TenantsSeries.SAMPLED}{_OF_IT}))) > 0.5"
+)
+_POOL_NAME: Final = (
+    f'{{{{ with printf "{ClusterSeries.POOL_INFO}{{cluster=\\"%s\\",pool_id=\\"%s\\"}}"'
+    " $labels.cluster .Labels.pool_id | query }}{{ (. | first).Labels.pool }}"
+    "{{ else }}{{ .Labels.pool_id }}{{ end }}"
+)
+MOSTLY: Final = (
+    f'{{{{ if eq $labels.class "client" }}}}{{{{ range printf "{_MAJORITY}"'
+    " $labels.cluster $labels.ceph_daemon | query }}{{ if .Labels.tenant }}"
+    " Most of its work is for {{ .Labels.kind }} {{ .Labels.tenant }} of pool"
+    f" {_POOL_NAME}.{{{{ end }}}}{{{{ end }}}}{{{{ end }}}}"
 )
 BY: Final = "{{ with $labels.by }} by {{ . }}{{ end }}"
 CAUSE: Final = (

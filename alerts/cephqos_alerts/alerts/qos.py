@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
-from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MAIN_CAUSE, if_seen, known
+from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MAIN_CAUSE, MOSTLY, if_seen, known
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
 from cephqos_alerts.rules.rule import (
@@ -111,7 +111,7 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
         about=("osd", "load"),
         expr=expr,
         urgency=urgency,
-        likely=f"{LIKELY}{ALSO}",
+        likely=f"{LIKELY}{ALSO}{MOSTLY}",
         first=FirstCommand(line="ceph osd perf"),
         held="hold",
         summary=_SHORT_SUMMARY,

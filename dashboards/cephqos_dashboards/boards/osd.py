@@ -230,6 +230,18 @@ _STAGES = (
 _PEERS = (
     lines(
         About(
+            title="Tenants that it works for",
+            reads="""Shares of the time in which this OSD executes or commits operations, by image
+            (its id), bucket, CephFS client or other client, with the number of the pool.""",
+            blind="how sure a share is: `cephqos who` shows its interval.",
+            empty="No operation was sampled, or the collector tenants is off.",
+            width=24,
+        ),
+        osd.TENANTS,
+        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+    ),
+    lines(
+        About(
             title="Where a client's millisecond goes",
             reads="""Mean latency of a client operation on this OSD as primary, by where it is
             spent. queue: the class that is served instead. replica: the OSD that is waited for;

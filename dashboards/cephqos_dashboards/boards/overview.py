@@ -175,6 +175,19 @@ _WORK = (
         stacked=True,
         classes=True,
     ),
+    lines(
+        About(
+            title="Tenants with most of the work",
+            reads="""Shares of the time in which OSDs execute or commit operations, by image (its
+            id), bucket, CephFS client or other client, with the number of the pool.""",
+            blind="tenants that are not among the eight largest of an OSD: they are in `other`.",
+            empty=f"No operation was sampled, or the collector tenants is off. {TOO_LARGE}",
+            width=24,
+            height=7,
+        ),
+        overview.TENANTS,
+        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+    ),
 )
 
 _HOSTS = (

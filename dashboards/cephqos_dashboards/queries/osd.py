@@ -5,6 +5,8 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd
 from cephqos_base.series import (
+    TENANT,
+    WORKING,
     AccountSeries,
     DaemonSeries,
     DisksSeries,
@@ -12,6 +14,7 @@ from cephqos_base.series import (
     OpSeries,
     OpsSeries,
     QosSeries,
+    TenantsSeries,
     ThreadsSeries,
     bucket,
     count,
@@ -152,6 +155,14 @@ ACCOUNT: Final = PanelQuery(
     f"{_rate(AccountSeries.SECONDS, 'state, by')} / on () group_left ()"
     f" (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'op')}) > 0)",
     "{{state}} {{by}}",
+)
+# Operations are sampled every ten seconds at most: the window does not follow the scrape interval.
+_TENANTS: Final = _rate(TenantsSeries.SECONDS, TENANT, f', state="{WORKING}"').replace(
+    "$__rate_interval", SLOW_WINDOW
+)
+TENANTS: Final = PanelQuery(
+    top(f"{_TENANTS} / on () group_left () (sum({_TENANTS}) > 0)", TENANT),
+    "{{kind}} {{pool_id}}/{{tenant}}",
 )
 REPLICA_WRITES: Final = (
     PanelQuery(

@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.causes import CAUSES, OTHER_OSD
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
-from cephqos_base.series import DaemonSeries
+from cephqos_base.series import TENANT, WORKING, DaemonSeries, TenantsSeries
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     ALL_OF,
@@ -13,8 +13,10 @@ from cephqos_dashboards.queries.common import (
     DETAIL,
     ENOUGH,
     ROWS,
+    SLOW_WINDOW,
     in_words,
     or_say,
+    top,
 )
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
@@ -181,6 +183,17 @@ WORST_OSDS: Final = (
     ),
 )
 
+_TENANTS: Final = f"""
+    sum by ({TENANT}) (
+      max by (ceph_daemon, {TENANT}) (
+        rate({TenantsSeries.SECONDS}{{{DETAIL}, state="{WORKING}"}}[{SLOW_WINDOW}])
+      )
+    )
+"""
+TENANTS: Final = PanelQuery(
+    top(f"{_TENANTS.strip()} / on () group_left () (sum({_TENANTS.strip()}) > 0)", TENANT),
+    "{{kind}} {{pool_id}}/{{tenant}}",
+)
 _HOSTS: Final = f"""
     topk({ROWS}, max by (instance, class) (
       {PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}} > 0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from cephqos_exporter.cluster.osdmap import osd_map_families
+from cephqos_exporter.cluster.osdmap import osd_map_families, pool_family
 from cephqos_exporter.cluster.poller import ClusterState, Poller
 from cephqos_exporter.cluster.recovery import cluster_families
 from cephqos_exporter.cluster.replies import OsdMap, Pool
@@ -159,6 +159,7 @@ class ClusterSource:
             )
             yield single("cephqos_cluster_pools_left_out", "gauge", text, labels.base, left_out)
         yield from osd_map_families(state.osd_map, labels)
+        yield pool_family(pools, labels)
         yield from cluster_families(state.status, labels, self.not_understood)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:

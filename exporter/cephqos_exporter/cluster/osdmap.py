@@ -1,9 +1,9 @@
 """What the OSD map says: which OSDs are up, which flags hold the cluster back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from cephqos_exporter.cluster.replies import OsdMap
+from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 
@@ -33,3 +33,16 @@ def osd_map_families(osd_map: OsdMap, labels: Labels) -> Iterable[Family]:
     for flag in FLAGS:
         flags.add(labels.of("flag", flag), flag in osd_map.flags)
     return up, flags
+
+
+def pool_family(pools: Mapping[int, Pool], labels: Labels) -> Family:
+    """The names of pools: what OSDs say of operations has their numbers."""
+    family = Family(
+        "cephqos_cluster_pool_info",
+        "gauge",
+        "Always 1. Number, name and application of a pool (rbd, cephfs, rgw).",
+    )
+    for pool in pools.values():
+        about = ("pool_id", str(pool.id), "pool", pool.name, "application", pool.application)
+        family.add(labels.of(*about), 1)
+    return family

@@ -10,6 +10,7 @@ LEVELS: Final[tuple[Level, Level]] = ("shallow", "deep")
 
 # Pool options that stand for an option of the OSDs where they are set.
 _POOL_INTERVALS: Final = ("scrub_min_interval", "scrub_max_interval", "deep_scrub_interval")
+_APPLICATION_TEXT: Final = 100  # characters: an administrator may name any
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Pool:
     pg_num: int
     flags: frozenset[str]
     intervals: Mapping[str, float] = field(default_factory=dict)  # those set on the pool
+    application: str = ""  # such as rbd; several with commas
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
         type={1: "replicated", 3: "erasure"}.get(entry["type"], str(entry["type"])),
         pg_num=whole(entry["pg_num"]),
         flags=frozenset(entry["flags_names"].split(",")),
+        application=",".join(sorted(entry.get("application_metadata", {})))[:_APPLICATION_TEXT],
         intervals={
             key: float(options[key]) for key in _POOL_INTERVALS if float(options.get(key, 0)) > 0
         },

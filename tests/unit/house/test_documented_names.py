@@ -129,6 +129,7 @@ _PAGE_OF: Final = {
     "dashboards": "docs/operate/dashboards.md",
     "doctor": "docs/operate/doctor.md",
     "capacity": "docs/operate/capacity.md",
+    "who": "docs/operate/who.md",
 }
 _MORE_PAGES_OF: Final = {
     "run": (Path("docs/measure/scenarios.md"), Path("docs/measure/recording.md"))

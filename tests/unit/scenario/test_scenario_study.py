@@ -142,6 +142,16 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
             " iops:5%, steadystate_duration 300s; after fill, until done, 1 h at most",
         ),
     ),
+    "noisy-neighbour": (
+        4,
+        3,
+        {"sessions": "1 4 16", "scheduler": "wpq mclock"},
+        (
+            "phase noisy: fio, librbd on pool noisy: randwrite of 4 KiB, depth 32, 16 volumes",
+            "phase beside: fio, librbd on pool quiet: randwrite of 4 KiB, depth 4, 1 volume; with"
+            " noisy + 5 s, for 10 min",
+        ),
+    ),
     "qos-demo": (4, 1, {}, ("100,000 objects of 32 KiB", f"phase baseline: {RANDOM_WRITE}")),
 }
 

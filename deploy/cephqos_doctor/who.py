@@ -1,0 +1,214 @@
+"""`cephqos who`: which tenants have the work of an OSD, and which of them wait."""
+
+import argparse
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.recorded import PerClass
+from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSeries
+from cephqos_base.terminal import printable, say_json, say_text
+from cephqos_base.units import duration, parse_seconds, time_span
+from cephqos_base.version import __version__
+from cephqos_doctor.cli import check_url, headers_of
+from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_doctor.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
+
+_WITHIN: Final = 60.0
+_ROWS: Final = 20
+_SHORTEST: Final = 60.0  # a few samples of 10 s
+_NONE: Final = (
+    "No tenant is shown: no operation was sampled in this time, the collector `tenants` is off, or"
+    " the exporter is not scraped."
+)
+
+
+class WhoFailed(CephqosError):
+    """There is no usable answer."""
+
+
+def add_options(parser: Parser) -> None:
+    parser.description = (
+        "Show for each OSD which images, buckets and clients it works for, and which of them wait."
+    )
+    parser.epilog = (
+        "Each share has its 95 % interval. Status 0: tenants were found. 1: none. For a past run,"
+        " give the Prometheus of `cephqos replay`."
+    )
+    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
+    parser.add_argument(
+        "--header",
+        type=Path,
+        metavar="FILE",
+        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
+    )
+    parser.add_argument(
+        "--since", default="10m", metavar="TIME", help="look back this far (default: 10m)"
+    )
+    parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
+    parser.add_argument("--all", action="store_true", help=f"all OSDs, not {_ROWS} only")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.set_defaults(run=_run)
+
+
+def queries(since: float) -> Mapping[str, str]:
+    """What is asked, by its name."""
+    window = duration(since)
+    return {
+        "seconds": f"max by ({OSD}, {TENANT}, state) (increase({TenantsSeries.SECONDS}[{window}]))",
+        "samples": f"max by ({OSD}, state) (increase({TenantsSeries.SAMPLED}[{window}]))",
+        "shortfall": f'max by ({OSD}) ({PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}})',
+        "pools": f"max by (cluster, pool_id, pool) ({ClusterSeries.POOL_INFO})",
+    }
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    if not arguments.prometheus:
+        raise UsageError("expected --prometheus URL, such as http://localhost:9090")
+    check_url(arguments.prometheus)
+    since = parse_seconds(arguments.since)
+    if since < _SHORTEST:
+        raise UsageError(f"--since {arguments.since}: expected 1m or more")
+    for osd in arguments.osd or ():
+        if not re.fullmatch(r"osd\.\d+", osd):
+            raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
+    answers = await _ask(arguments, since)
+    found, name = _shares(answers), _names(answers["pools"])
+    osds = [it for it in found if it.osd and (not arguments.osd or it.osd in arguments.osd)]
+    clusters = [] if arguments.osd else [it for it in found if not it.osd]
+    if arguments.json:
+        shown = [_document(it, name) for it in (*clusters, *osds)]
+        say_json({"version": __version__, "since_seconds": since, "shares": shown}, indent=2)
+    else:
+        rows = osds if arguments.all else osds[:_ROWS]
+        lines = [_line(it, name) for it in (*clusters, *rows)] or [_NONE]
+        if len(rows) < len(osds):
+            lines.append(f"… and {len(osds) - len(rows)} more OSDs (--all)")
+        if osds:
+            lines.append(f"Operations of the last {time_span(since)}, sampled by the exporter.")
+        say_text("\n".join(lines))
+    return 0 if osds else 1
+
+
+async def _ask(arguments: argparse.Namespace, since: float) -> Mapping[str, Any]:
+    asked = queries(since)
+    timeout = aiohttp.ClientTimeout(total=_WITHIN)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
+        try:
+            replies = await asyncio.gather(
+                *(api.post("/api/v1/query", query=query) for query in asked.values())
+            )
+            return {name: _samples(it) for name, it in zip(asked, replies, strict=True)}
+        except ApiFailed as exc:
+            raise WhoFailed(f"{arguments.prometheus}: {exc}") from exc
+
+
+def _samples(reply: Any) -> Sequence[tuple[Mapping[str, str], float]]:
+    try:
+        return [(it["metric"], float(it["value"][1])) for it in reply["data"]["result"]]
+    except (KeyError, TypeError, ValueError, IndexError) as exc:
+        raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
+
+
+def _shares(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
+    """Clusters, and their OSDs: those with most waiting first."""
+    sums: dict[tuple[str, str], OsdSums] = {}
+
+    def of(labels: Mapping[str, str]) -> OsdSums:
+        osd = (labels.get("cluster", ""), labels.get("ceph_daemon", ""))
+        return sums.setdefault(osd, OsdSums())
+
+    for labels, value in answers["seconds"]:
+        key = TenantKey(*(labels.get(name, "") for name in ("kind", "pool_id", "tenant")))
+        of(labels).seconds[key, labels.get("state", "")] = value
+    for labels, value in answers["samples"]:
+        of(labels).samples[labels.get("state", "")] = value
+    short = {
+        (labels.get("cluster", ""), labels.get("ceph_daemon", "")): value
+        for labels, value in answers["shortfall"]
+    }
+    osds = [its.shares(*osd, short.get(osd)) for osd, its in sums.items() if _any(its)]
+    osds.sort(key=lambda it: -sum(one.waiting.seconds for one in (*it.tenants, it.other)))
+    clusters = sorted({it.cluster for it in osds})
+    whole = [
+        OsdSums().add(its for osd, its in sums.items() if osd[0] == cluster).shares(cluster, "")
+        for cluster in clusters
+    ]
+    return [*whole, *osds]
+
+
+def _any(sums: OsdSums) -> bool:
+    return any(value > 0 for value in sums.seconds.values())
+
+
+Namer = Callable[[str, TenantKey], str]
+
+
+def _names(pools: Iterable[tuple[Mapping[str, str], float]]) -> Namer:
+    """How a tenant of a cluster is called, with the name of its pool where that is known."""
+    by_id = {
+        (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("pool", "")
+        for labels, _ in pools
+    }
+
+    def name(cluster: str, key: TenantKey) -> str:
+        pool = by_id.get((cluster, key.pool_id)) or f"pool {key.pool_id}"
+        return f"{key.kind} {pool}/{key.tenant}"
+
+    return name
+
+
+def _line(it: OsdTenants, name: Namer) -> str:
+    parts = [it.osd or f"cluster {it.cluster}"]
+    if it.shortfall and it.shortfall > 0:
+        parts.append(f"client is {it.shortfall:,.0f} ops/s short")
+    largest = it.largest
+    if largest is None:
+        parts.append("no work was seen")
+    else:
+        samples = it.samples.get("working", 0.0)
+        parts.append(
+            f"{name(it.cluster, largest.key)} has {_percent(largest.working)} of the work"
+            f" ({_bounds(largest.working)}, {samples:,.0f} samples)"
+        )
+    if it.victims:
+        waiting = [f"{name(it.cluster, v.key)} {_percent(v.waiting)}" for v in it.victims]
+        parts.append(f"waiting: {', '.join(waiting)} ({it.samples.get('waiting', 0):,.0f} samples)")
+    return printable("   ".join(parts))
+
+
+def _percent(share: TenantShare) -> str:
+    return f"{share.share * 100:.0f} %"
+
+
+def _bounds(share: TenantShare) -> str:
+    return f"{share.low * 100:.0f}–{share.high * 100:.0f} %"
+
+
+def _document(it: OsdTenants, name: Namer) -> dict[str, Any]:
+    def tenant(one: TenantFigures) -> dict[str, Any]:
+        named = {"name": name(it.cluster, one.key)} if one.key.tenant else {}
+        return {
+            **asdict(one.key),
+            **named,
+            "waiting": asdict(one.waiting),
+            "working": asdict(one.working),
+            "victim": one in it.victims,
+        }
+
+    return {
+        "cluster": it.cluster,
+        "osd": it.osd or None,
+        "client_short_ops": it.shortfall,
+        "samples": dict(it.samples),
+        "tenants": [tenant(one) for one in it.tenants],
+        "other": tenant(it.other),
+    }
