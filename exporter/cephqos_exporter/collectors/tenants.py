@@ -8,9 +8,9 @@ from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.operation_samples import OperationSamples
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, Form
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.qos.tenants import PLACES, TenantMeter
+from cephqos_exporter.qos.tenants import PLACES, State, Tenant, TenantMeter
 
 _SECONDS = (
     "Time of operations by tenant, estimated from samples. state: waiting (in the queue, blocked, "
@@ -30,6 +30,8 @@ _SAMPLED = (
 class _TenantsOsd:
     labels: Labels
     meter: TenantMeter = field(default_factory=TenantMeter)
+    form: Form | None = None
+    series: tuple[tuple[Tenant, State], ...] = ()
 
 
 class TenantsCollector(
@@ -64,18 +66,26 @@ class TenantsCollector(
         return _TenantsOsd(Labels(view.labels))
 
     def families(self, view: DaemonView, state: _TenantsOsd) -> Iterable[Family]:
-        meter, labels = state.meter, state.labels
+        meter = state.meter
         sample = self.samples.of(view)
         if sample is not None and sample.operations:
             meter.sample(sample.operations, view.time, view.not_understood)
         if not meter.seconds:
-            return
-        family = Family("cephqos_tenants_seconds_total", "counter", _SECONDS)
-        for (who, of), seconds in meter.seconds.items():
-            named = ("pool_id", who.pool, "tenant", who.name) if who.name else ()
-            family.add(labels.of("kind", who.kind, *named, "state", of), seconds)
-        yield family
-        family = Family("cephqos_tenants_sampled_total", "counter", _SAMPLED)
-        for of, count in meter.sampled.items():
-            family.add(labels.of("state", of), count)
-        yield family
+            return ()
+        series = tuple(meter.seconds)
+        if state.form is None or series != state.series:
+            state.form, state.series = Form.of(_families(state)), series
+        return state.form.fill([*meter.seconds.values(), *meter.sampled.values()])
+
+
+def _families(state: _TenantsOsd) -> Iterable[Family]:
+    meter, labels = state.meter, state.labels
+    family = Family("cephqos_tenants_seconds_total", "counter", _SECONDS)
+    for (who, of), seconds in meter.seconds.items():
+        named = ("pool_id", who.pool, "tenant", who.name) if who.name else ()
+        family.add(labels.of("kind", who.kind, *named, "state", of), seconds)
+    yield family
+    family = Family("cephqos_tenants_sampled_total", "counter", _SAMPLED)
+    for of, count in meter.sampled.items():
+        family.add(labels.of("state", of), count)
+    yield family

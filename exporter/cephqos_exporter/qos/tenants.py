@@ -9,6 +9,7 @@ for the tenant that its client was last seen to work for in that pool.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from cephqos_exporter.not_understood import NotUnderstood
@@ -85,10 +86,19 @@ def described(description: str) -> SentFor | None:
     client, pool = head[1][:40], head[2][:20]
     found = _OBJECT.match(description, head.end())
     if found is not None:
-        return SentFor(client, pool, _tenant(client, pool, found[1]))
+        name = found[1]
+        # Objects of one image differ in their number only, which is behind the last dot.
+        if name.startswith("rbd_data."):
+            return _sent_for(client, pool, name[: name.rfind(".") + 1] + "0")
+        return _sent_for(client, pool, name)
     if _UNDECODED.match(description, head.end()):
         return SentFor(client, pool, None)
     return None
+
+
+@lru_cache(maxsize=1024)
+def _sent_for(client: str, pool: str, name: str) -> SentFor:
+    return SentFor(client, pool, _tenant(client, pool, name))
 
 
 def _tenant(client: str, pool: str, name: str) -> Tenant:
@@ -111,14 +121,18 @@ _STATES: Final[dict[tuple[str, str], State]] = {
 _NOBODY: Final = Tenant(OTHER, "", "")
 
 
-def _spent(op: SampledOperation) -> dict[State, float]:
-    """The seconds of an operation by state."""
+def _spent(op: SampledOperation) -> Iterable[tuple[State, float]]:
+    """The seconds of an operation by state, each state once."""
+    if len(op.spent) == 1:  # it was in progress: all but a few are
+        ((wait, seconds),) = op.spent
+        state = _STATES.get((op.kind, wait.event))
+        return ((state, seconds),) if state is not None and seconds > 0 else ()
     found: dict[State, float] = {}
     for wait, seconds in op.spent:
         state = _STATES.get((op.kind, wait.event))
         if state is not None and seconds > 0:
             found[state] = found.get(state, 0.0) + seconds
-    return found
+    return found.items()
 
 
 @dataclass(slots=True)
@@ -146,7 +160,7 @@ class TenantMeter:
             client = (who.client, who.pool)
             if who.tenant is not None:
                 self._remember(client, who.tenant)
-            for state, seconds in _spent(op).items():
+            for state, seconds in _spent(op):
                 self.sampled[state] += 1
                 if who.tenant is None:
                     queued.append((client, state, seconds))
