@@ -23,6 +23,7 @@ from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     CLUSTER,
     ONE_OSD,
+    SLOW_WINDOW,
     quantiles,
     rate_once,
     top,
