@@ -147,7 +147,7 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
         3,
         {"sessions": "1 4 16", "scheduler": "wpq mclock"},
         (
-            "phase noisy: fio, librbd on pool noisy: randwrite of 4 KiB, depth 32, 16 volumes",
+            "phase noisy: fio, librbd on pool noisy: randwrite of 4 KiB, depth 32, 1 volume",
             "phase beside: fio, librbd on pool quiet: randwrite of 4 KiB, depth 4, 1 volume; with"
             " noisy + 5 s, for 10 min",
         ),
