@@ -370,14 +370,17 @@ def test_alerts_reach_receivers_by_the_routes_of_our_alertmanager() -> None:
         assert matchers(rule["sourceMatch"]) == our["source_matchers"]
         assert matchers(rule["targetMatch"]) == our["target_matchers"]
         assert rule["equal"] == our["equal"]
-    for route, our in zip(spec["route"]["routes"], ours["route"]["routes"], strict=True):
-        assert matchers(route["matchers"]) == our["matchers"]
-        keys = {
-            "receiver": "receiver",
-            "groupWait": "group_wait",
-            "repeatInterval": "repeat_interval",
-        }
-        assert [route.get(key) for key in keys] == [our.get(key) for key in keys.values()]
+
+    def same(route: Document, our: Document) -> None:
+        assert matchers(route.get("matchers", [])) == our.get("matchers", [])
+        for theirs, key in (("receiver", "receiver"), ("groupBy", "group_by")):
+            assert route.get(theirs) == our.get(key)
+        for theirs, key in (("groupWait", "group_wait"), ("repeatInterval", "repeat_interval")):
+            assert route.get(theirs) == our.get(key)
+        for below, of_ours in zip(route.get("routes", []), our.get("routes", []), strict=True):
+            same(below, of_ours)
+
+    same(spec["route"], ours["route"])
     assert {one["name"] for one in spec["receivers"]} == {one["name"] for one in ours["receivers"]}
     for one in of_kind(found, "PrometheusRule"):
         for rule in (rule for group in one["spec"]["groups"] for rule in group["rules"]):
