@@ -72,6 +72,8 @@ COMMANDS: Final = (
             "cephqos_doctor.capacity.cli:add_options"),
     CommandEntry("who", "show which images, buckets and clients an OSD works for, and which wait",
             "cephqos_doctor.who:add_options"),
+    CommandEntry("blame", "list for what and for which OSDs client operations wait",
+            "cephqos_doctor.blame:add_options"),
 )  # fmt: skip
 
 
