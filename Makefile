@@ -38,7 +38,7 @@ sbom: $(STAMP) $(CYCLONEDX) ## write the bills of materials and the list of lice
 	@$(BIN)/python deploy/sbom.py $(CYCLONEDX)
 
 release: $(STAMP) $(SITE) $(CYCLONEDX) ## build all that a release consists of, in dist/release, twice, and compare (needs Go; TAG=vX.Y.Z)
-	@$(BIN)/python -m cephqos_stack.tools nfpm helm cephqos-collector cyclonedx-gomod >/dev/null
+	@$(BIN)/python -m cephqos_stack.tools nfpm cephqos-collector cyclonedx-gomod >/dev/null
 	@$(BIN)/python deploy/release/everything.py --again $(if $(TAG),--tag $(TAG)) $(CYCLONEDX)
 
 demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)

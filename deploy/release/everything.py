@@ -25,7 +25,6 @@ from pack import pack, repack
 from versions import ROOT, disagreements, version
 
 import sbom
-from cephqos_stack.tools import find_tool
 
 _SECONDS: Final = 1800
 _SUMS: Final = "SHA256SUMS"
@@ -107,15 +106,9 @@ def python_distributions(sources: Sources, out: Path) -> None:
 
 
 def chart(sources: Sources, out: Path) -> None:
-    """helm writes the time of each file into the archive, and follows no link."""
-    helm = find_tool("helm")
-    if helm is None:
-        raise NotReleased("helm is missing: make tools")
-    whole = sources.folder / "build" / "cephqos"
-    shutil.copytree(sources.folder / "deploy/helm/cephqos", whole)
-    sources.run(helm, "package", whole, "--destination", out)
+    sources.run(sys.executable, "deploy/helm/package.py", out)
     made = out / f"cephqos-{sources.version}.tgz"
-    repack(made, sources.moment).rename(out / f"{_named('chart', sources)}.tgz")
+    made.rename(out / f"{_named('chart', sources)}.tgz")
 
 
 def site(sources: Sources, out: Path) -> None:
