@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: account help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: account help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -160,6 +160,10 @@ bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	PYTHONPATH=. $(BIN)/python -m tests.bench.lab
+
+alert-budget: $(STAMP) ## print how many notifications a week simulated fleets send (10 minutes; docs/operate/noise.md)
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.bench.alert_budget
 
 bench-scenarios: $(STAMP) ## run the ten scenarios at their smallest, and print a row for each (root, 30 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.bench.scenarios

@@ -9,6 +9,7 @@ from typing import Final
 from cephqos_alerts.alerts.logs import LOGS, log_rules
 from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.changes import parse_changes
 from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
@@ -114,6 +115,12 @@ def _add_places(parser: argparse.ArgumentParser, *, writes: bool) -> None:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     """What the rules depend on."""
     default = RuleSettings()
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="file with your names of severities, thresholds, labels, and alerts to leave out",
+    )
     _add_pace(parser, default)
     parser.add_argument(
         "--job",
@@ -202,7 +209,7 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         raise UsageError(f"--job {arguments.job}: not a regular expression: {exc}") from exc
     if set(arguments.job) & set('"\\\n'):
         raise UsageError(f"--job {arguments.job}: expected no quotes and no backslashes")
-    return RuleSettings(
+    settings = RuleSettings(
         scrape_interval=arguments.scrape_interval,
         evaluations_per_scrape=arguments.evaluations_per_scrape,
         time_scale=arguments.time_scale,
@@ -211,6 +218,8 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         dashboard_url=arguments.dashboard_url,
         dashboard_prefix=arguments.dashboard_prefix,
     )
+    own = arguments.config
+    return parse_changes(yamlfile.read(own), settings) if own else settings
 
 
 def _places(arguments: argparse.Namespace) -> tuple[Path, Path | None]:

@@ -37,6 +37,7 @@ class PerOsd:
     DELAYS_REPLICA_WRITES: Final = "osd:cephqos_delays_replica_writes:bool"
     DELAYS_OTHERS: Final = "osd:cephqos_delays_others:bool"
     CPU_DENIED: Final = "osd:cephqos_cpu_denied:bool"
+    FINDING: Final = "osd:cephqos_finding:value"
     INSTANCE: Final = "osd:cephqos_instance:info"
     IO_LIMIT_REACHED: Final = "osd:cephqos_io_limit_reached:rate"
     KV_COMMIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_kv_commit_seconds:median1d"

@@ -296,13 +296,18 @@ class Value:
         self, allowed: Sequence[str], required: Sequence[str] = (), mapping: str = "a mapping"
     ) -> dict[str, Self]:
         """A mapping with keys of this list only."""
+        found = self.known(allowed, mapping)
+        for name in required:
+            if name not in found:
+                raise self.missing(name, "a value: this key is required")
+        return found
+
+    def known(self, allowed: Sequence[str], mapping: str = "a mapping") -> dict[str, Self]:
+        """The same, with keys that are not the format's own: names of things."""
         found = self.entries(mapping)
         for name, value in found.items():
             if name not in allowed:
                 raise value.error(UNKNOWN_KEY, _hint(name, allowed))
-        for name in required:
-            if name not in found:
-                raise self.missing(name, "a value: this key is required")
         return found
 
     def missing(self, name: str, allowed: str) -> ConfigError:
@@ -345,6 +350,14 @@ class Value:
             if word == value:
                 return word
         self.fail(f"one of {', '.join(allowed)}")
+
+    def one_of(self, allowed: Sequence[str], what: str) -> str:
+        """One of too many words to list all: an error names the nearest."""
+        value = self.text(allowed=what)
+        if value not in allowed:
+            near = difflib.get_close_matches(value, allowed, 1)
+            self.fail(f"{what}, such as {near[0] if near else allowed[0]}")
+        return value
 
     def integer(self, least: int = 0, most: int = 1 << 40, allowed: str = "") -> int:
         allowed = allowed or f"a whole number from {least} to {most}"

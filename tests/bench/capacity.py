@@ -18,6 +18,7 @@ from typing import Final
 import aiohttp
 from tests.by_signal import clean_up_when_ended
 
+from cephqos_base.recorded import PerOsd
 from cephqos_base.units import GIB
 from cephqos_doctor.capacity import measure
 from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
@@ -40,7 +41,7 @@ _CACHES_FULL: Final = 40.0  # the first seconds of any device are its best
 _SETTLED: Final = 10.0  # seconds until a setting is in all rates
 _LOAD: Final = 64.0
 _DEPTH: Final = 64
-_ALERT: Final = "CephQosCapacityUnderstated"
+_FINDING: Final = "CapacityUnderstated"
 _OPTION: Final = "osd_mclock_max_capacity_iops_ssd"
 _EXPECTED: Final = {0.1: "too_low", 0.3: "too_low", 1.0: "fits", 3.0: "too_high", 10.0: "too_high"}
 
@@ -53,7 +54,7 @@ class Row:
     osd: int
     truth: float  # what its client counted, per second
     judged: JudgedCapacity
-    alerted: bool  # CephQosCapacityUnderstated fires for it
+    alerted: bool  # CephQosCapacityUnderstated counts it
 
     @property
     def busy(self) -> bool:
@@ -130,9 +131,8 @@ async def _look(stack: Stack, begin: float, end: float) -> Seen:
         end=end,
         judged={one.record.osd: one for one in judge(history.records)},
         alerted={
-            alert["labels"]["ceph_daemon"]
-            for alert in await stack.alerts()
-            if alert["state"] == "firing" and alert["labels"]["alertname"] == _ALERT
+            one["metric"]["ceph_daemon"]
+            for one in await stack.query(f'{PerOsd.FINDING}{{finding="{_FINDING}"}}')
         },
     )
 

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from tests.release_tools import tool
 
+from cephqos_alerts.alerts.of_osds import EVERY_FINDING
+from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 
 _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
@@ -41,11 +43,26 @@ _LABELS: Final = {
 _KNOWN: Final = {"cause": "device", "by": "osd.4", "host": "ceph3"}
 # `unknown` is the cause for which there is no evidence.
 _NOT_KNOWN: Final = {"cause": "unknown"}
+
+
+def _of_finding(finding: OsdFinding) -> dict[str, str]:
+    told = {**_LABELS, **_KNOWN}
+    return {"cluster": "c1", **{it: told[it] for it in finding.by}, **finding.labels}
+
+
 _LOOKED_UP: Final = (
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="ceph3:10130"}}',
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.4",instance="ceph4:10130"}}',
     f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="cpu"}}',
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}',
+    f'{PerClass.SHORTFALL_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}',
+    f'{PerClass.VIOLATED_LASTING}{{cluster="c1",ceph_daemon="osd.3",class="client"}}',
+    *(
+        f'{PerOsd.FINDING}{{ceph_daemon="osd.3",finding="{it.name.removeprefix("CephQos")}",'
+        + ",".join(f'{key}="{value}"' for key, value in _of_finding(it).items())
+        + "}"
+        for it in EVERY_FINDING
+    ),
 )
 _GOT: Final = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
 # Where a word is missing, or is none.
@@ -139,6 +156,7 @@ def test_an_alert_says_where_since_when_why_whether_it_can_wait_and_what_to_type
     assert re.search(order, text), text
     assert not _HOLES.search(text), text
     assert "Where: osd.3" not in text or "Where: osd.3 on host ceph3, cluster c1." in text
+    assert "Worst first" not in text or "Worst first: osd.3 on host ceph3" in text
 
 
 @pytest.mark.parametrize("number", _NUMBERS)
@@ -163,4 +181,4 @@ def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:
     of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
     blamed = "Likely cause: device by osd.4 on host ceph4."
     assert blamed in of["CephQosReservationViolated"]
-    assert blamed in of["CephQosReservationViolatedClusterWide"]
+    assert blamed in of["CephQosReservationViolatedWidely"]

@@ -18,6 +18,8 @@ import yaml
 from tests.reference.tables import code, page, table
 
 from cephqos_alerts.output.alertmanager import parse_receivers
+from cephqos_alerts.rules.changes import parse_changes
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
@@ -35,6 +37,7 @@ READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "policy": lambda text: parse_policy(yamlfile.parse(text, "sample")),
     "slo": lambda text: parse_slos(yamlfile.parse(text, "sample")),
     "web": lambda text: _Reader(_KEYS).web(yamlfile.parse(text, "sample")),
+    "changes": lambda text: parse_changes(yamlfile.parse(text, "sample"), RuleSettings()),
     "receivers": lambda text: parse_receivers(yamlfile.parse(text, "sample")),
 }
 # How a value is read, and what its type is called.
@@ -51,6 +54,8 @@ _TYPES: Final = {
     "seconds": "time",
     "string": "text",
     "text": "text",
+    "known": "mapping",
+    "one_of": "word",
 }
 _HEAD: Final = ("key", "type", "default", "allowed", "what it is")
 # What is allowed here depends on other values of the file: the sentence says it.
@@ -121,6 +126,8 @@ class Asked:
 
 def _allowed(method: str, given: Mapping[str, Any]) -> str:
     allowed = given.get("allowed", "")
+    if method == "one_of":
+        return str(given["what"])
     if method == "choice":
         return ", ".join(map(str, allowed))
     if _TYPES[method] in ("mapping", "list") or allowed in ("a word or number", "text"):

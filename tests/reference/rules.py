@@ -1,5 +1,6 @@
 """Every recorded series and every alert, from the rules that operators load."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,12 @@ from typing import Any, Final
 import yaml
 from tests.reference.tables import code, page, table
 
+from cephqos_alerts.alerts.logs import LOGS
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.changes import THRESHOLDS
+from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import runbook_page
+from cephqos_alerts.rules.settings import Thresholds
 
 _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
 
@@ -49,8 +55,35 @@ def alerts() -> str:
         if rows:
             parts.append(f"## {file}\n" + table(("alert", "severity", "for", "summary"), rows))
     return page(
-        "Alerts", "\nEach alert links to its [runbook](../operate/runbooks/index.md).\n", *parts
+        "Alerts",
+        "\nEach alert links to its [runbook](../operate/runbooks/index.md).\n",
+        *parts,
+        _duplicates(),
+        _thresholds(),
     )
+
+
+def _duplicates() -> str:
+    groups = [*(group for groups in FILES.values() for group in groups), LOGS]
+    found = [rule for group in groups for rule in group.rules if isinstance(rule, Alert)]
+    rows = [
+        (code(alert.name), alert.severity, ", ".join(map(code, alert.duplicates)))
+        for alert in found
+        if alert.duplicates
+    ]
+    return (
+        "## In Ceph's own rules, too\n\n`duplicates: no` of the"
+        " [configuration](files.md#changes-of-the-rules) leaves these out.\n"
+        + table(("alert", "severity", "Ceph's"), rows)
+    )
+
+
+def _thresholds() -> str:
+    """As their source has them, with its comments."""
+    lines = inspect.getsource(Thresholds).splitlines()
+    found = [re.fullmatch(r"    (\w+): float = (\S+)(?:  # (.+))?", line) for line in lines]
+    rows = [(code(it[1]), it[2], it[3] or "") for it in found if it and it[1] in THRESHOLDS]
+    return "## Thresholds\n" + table(("name", "default", "what it is"), rows)
 
 
 def recorded() -> str:

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_alerts.alerts.of_osds import EVERY_FINDING
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 
@@ -15,20 +17,28 @@ from .series import STEP, Series
 
 RULES_OF_CHECKOUT: Final = Path("alerts/rules")
 # What each file of tests loads (more rules make every step slower), and how often it evaluates.
-_ALL: Final = ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml")
+_ALL: Final = ("recording.yml", "qos.yml", "osds.yml", "state.yml", "coverage.yml", "blind.yml")
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "judged": ("recording.yml",),
-    "state": ("state.yml", "coverage.yml"),
+    "state": ("state.yml", "coverage.yml", "helpers.yml"),
+    "every": (*_ALL, "helpers.yml"),
+    "found": ("osds.yml",),
+    "osds": ("osds.yml",),
     "overdue": ("state.yml",),
     "slo": ("recording.yml", "slo.yml"),
     "budget": ("recording.yml", "slo.yml"),
 }
-_EVERY: Final[Mapping[str, int]] = {"overdue": 300, "budget": 300}
+_EVERY: Final[Mapping[str, int]] = {"overdue": 300, "budget": 300, "osds": 60}
+# The default ones send no alerts.
+ALERTING_SLOS: Final = [replace(slo, alerts=True) for slo in load_slos(DEFAULT_SLOS)]
+# What is true of single OSDs is a series for each, from which one alert of the cluster follows:
+# cases of these alerts say when the series is there. tests/rules/osds.py has those of the alerts.
+_FINDINGS: Final = {finding.name: finding for finding in EVERY_FINDING}
 # Their alerts need not name a cluster or a host: each case has a Prometheus of its own.
-_ALONE: Final = ("state", "overdue")
+_ALONE: Final = ("state", "overdue", "found", "osds", "every")
 # Where a series or an alert belongs.
 _PLACE: Final = re.compile(r'\b(cluster|instance)="([^":]*)(:[0-9]+)?"')
-_ALERTS: Final = re.compile(r"ALERTS\{([^}]*)\}")
+_ALERTS: Final = re.compile(r"(ALERTS|osd:cephqos_finding:value)\{([^}]*)\}")
 # So that nothing else is wrong with the made-up cluster.
 _UP: Final = 'up{job="cephqos",instance="host1:10130"}'
 _CLUSTER_EXPORTER: Final = 'cephqos_cluster_up{cluster="c1",instance="host0",reason=""}'
@@ -86,6 +96,28 @@ def firing(minute: float, *labels: Mapping[str, str]) -> CaseMoment:
     return CaseMoment(minute, labels)
 
 
+def _check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
+    finding = _FINDINGS.get(case.alert)
+    if finding and case.group not in ("osds", "state"):
+        return _finding_check(finding, moment)
+    return _alert_check(case, moment)
+
+
+def _finding_check(finding: OsdFinding, moment: CaseMoment) -> dict[str, Any]:
+    name = finding.name.removeprefix("CephQos")
+    by = ("cluster", "ceph_daemon", *finding.by, *finding.labels)
+    check: dict[str, Any] = {
+        "expr": f'count by ({", ".join(by)}) (osd:cephqos_finding:value{{finding="{name}"}})',
+        "eval_time": _time(moment.minute),
+    }
+    if moment.firing:
+        check["exp_samples"] = [
+            {"labels": _braced({key: it for key, it in of.items() if key in by}), "value": 1}
+            for of in moment.firing
+        ]
+    return check
+
+
 def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     # ALERTS and not an alert_rule_test, which would repeat every annotation word for word.
     check: dict[str, Any] = {
@@ -104,8 +136,12 @@ def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
 
 
 def _selector(labels: Mapping[str, str]) -> str:
+    return f"ALERTS{_braced(labels)}"
+
+
+def _braced(labels: Mapping[str, str]) -> str:
     inner = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-    return f"ALERTS{{{inner}}}"
+    return f"{{{inner}}}"
 
 
 def _time(minutes: float) -> str:
@@ -113,7 +149,7 @@ def _time(minutes: float) -> str:
 
 
 def _test(case: RuleCase) -> dict[str, Any]:
-    checks = [_alert_check(case, moment) for moment in case.moments]
+    checks = [_check(case, moment) for moment in case.moments]
     checks += [
         {
             "expr": expr,
@@ -161,7 +197,7 @@ def _beside(number: int, test: Mapping[str, Any]) -> dict[str, Any]:
 
     def check(of: Mapping[str, Any]) -> dict[str, Any]:
         own = f'=~".*-{number}(:.*)?"'
-        its = rf"(ALERTS{{\1, cluster{own}}} or ALERTS{{\1, instance{own}}})"
+        its = rf"(\1{{\2, cluster{own}}} or \1{{\2, instance{own}}})"
         samples = [{**one, "labels": moved(one["labels"])} for one in of.get("exp_samples", ())]
         return {**of, "expr": _ALERTS.sub(its, moved(of["expr"])), "exp_samples": samples}
 
@@ -175,7 +211,7 @@ def _beside(number: int, test: Mapping[str, Any]) -> dict[str, Any]:
 
 def _groups_of(file: str) -> list[str]:
     if file == "slo.yml":
-        return [group.name for group in slo_groups(load_slos(DEFAULT_SLOS), RuleSettings())]
+        return [group.name for group in slo_groups(ALERTING_SLOS, RuleSettings())]
     return [group.name for group in FILES[file]]
 
 

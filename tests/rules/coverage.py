@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .cases import firing, silent
+from .cases import RuleCase, firing, silent
 from .series import CLUSTER, Series, flat, merged
 from .state import AT, TICKET, case
 
@@ -18,6 +18,7 @@ def _daemon_up(values: str, reason: str, instance: str = "host1") -> Series:
     )
 
 
+_CAN_WAIT = 'count(osd:cephqos_finding:value{finding="DaemonNotAnswering"})'
 _COLLECTOR = {**AT, "collector": "mclock"}
 _NOT_UNDERSTOOD = "cephqos_collector_not_understood_total"
 _ODD = {"collector": "mclock", "what": "class"}
@@ -65,6 +66,37 @@ CASES = [
     ),
     case(
         "CephQosDaemonNotAnswering",
+        "a daemon that hangs until it is down in the map, from where Ceph heals it",
+        merged(
+            _daemon_up("0x200", "timeout"),
+            flat("cephqos_cluster_osd_up", "1x39 0x100", **AT, **_TARGET),
+        ),
+        silent(1.5),
+        firing(3, {**AT, "instance": "host1", "severity": "critical"}),
+        silent(10.5),
+    ),
+    case(
+        "CephQosDaemonNotAnswering",
+        "a daemon that the exporter may not ask",
+        _daemon_up("0x200", "permission"),
+        silent(3),
+        silent(40),
+    ),
+    RuleCase(
+        name="daemons that are down in the map, or are not asked, can wait",
+        alert="CephQosDaemonNotAnswering",
+        series=merged(
+            _daemon_up("0x100 1x100", "permission"),
+            flat("cephqos_daemon_up", 0, reason="refused", cluster=CLUSTER, ceph_daemon="osd.1"),
+            flat("cephqos_cluster_osd_up", 0, cluster=CLUSTER, ceph_daemon="osd.1"),
+            flat("cephqos_daemon_up", 0, reason="refused", cluster=CLUSTER, ceph_daemon="osd.2"),
+        ),
+        moments=(),
+        values=((5, _CAN_WAIT, 2), (30, _CAN_WAIT, 1)),
+        group="found",
+    ),
+    case(
+        "CephQosDaemonNotAnswering",
         "a daemon that another exporter can reach",
         merged(_daemon_up("0x200", "refused"), _daemon_up("1x200", "", "host2")),
         silent(8),
@@ -94,11 +126,12 @@ CASES = [
         merged(
             _CLUSTER_UP,
             flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET),
-            _daemon_up("_x60 1x100", ""),
+            _daemon_up("1x8 stale _x51 1x100", ""),
         ),
-        silent(9),
-        firing(11, {**AT, **TICKET}),
+        silent(2),
+        firing(3, {**AT, **TICKET}),
         silent(16),
+        group="found",
     ),
     case(
         "CephQosOsdNotScraped",
@@ -110,7 +143,7 @@ CASES = [
         ),
         silent(11),
         silent(59),
-        only=True,
+        group="found",
     ),
     case(
         "CephQosClusterExporterAbsent",
@@ -174,17 +207,22 @@ CASES = [
     case(
         "CephQosCollectorFailing",
         "a collector that cannot make its metrics",
-        flat("cephqos_collector_success", "0x80 1x40", **_COLLECTOR),
-        silent(9),
-        firing(11, {**_COLLECTOR, **TICKET}),
+        flat("cephqos_collector_success", "1x8 0x80 1x40", **_COLLECTOR),
+        silent(2),
+        firing(3, {**_COLLECTOR, **TICKET}),
         silent(25),
+        group="found",
     ),
     case(
         "CephQosCollectorFailing",
-        "a collector that failed once",
-        flat("cephqos_collector_success", "1x20 0 1x100", **_COLLECTOR),
+        "a collector of an OSD that is down in the map",
+        merged(
+            flat("cephqos_collector_success", 0, **_COLLECTOR),
+            flat("cephqos_cluster_osd_up", 0, **AT, **_TARGET),
+        ),
         silent(11),
         silent(25),
+        group="found",
     ),
     case(
         "CephQosReplyNotUnderstood",
@@ -250,7 +288,7 @@ CASES = [
     ),
     case("CephQosTestRun", "no run", _DAEMON, silent(5), silent(59)),
     case(
-        "Watchdog",
+        "CephQosWatchdog",
         "always",
         {},
         firing(0, {"severity": "none"}),

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import yaml
 
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
+
 from . import (
     across,
     blind,
@@ -15,6 +18,7 @@ from . import (
     flaps,
     mixed,
     nights,
+    osds,
     qos,
     recovering,
     reservations,
@@ -22,7 +26,7 @@ from . import (
     state,
     understated,
 )
-from .cases import RuleCase, promtool_document
+from .cases import ALERTING_SLOS, RULES, RULES_OF_CHECKOUT, RuleCase, promtool_document
 
 # Few enough that two processes end at about the same time.
 _CASES_PER_FILE = 24
@@ -51,6 +55,7 @@ CASES: list[RuleCase] = [
     *state.CASES,
     *coverage.CASES,
     *slo.CASES,
+    *osds.CASES,
 ]
 
 
@@ -59,7 +64,12 @@ GROUPS = sorted({case.group for case in CASES})
 
 def write(group: str, folder: Path) -> Path:
     """The cases of a group as a file in a folder."""
-    document = promtool_document(group, [case for case in CASES if case.group == group])
+    rules = RULES_OF_CHECKOUT
+    if "slo.yml" in RULES.get(group, ()):
+        rules = folder
+        for name, text in build_rules(RuleSettings(), ALERTING_SLOS).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    document = promtool_document(group, [case for case in CASES if case.group == group], rules)
     path = folder / f"{group}.yml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, width=200), encoding="utf-8")
     return path

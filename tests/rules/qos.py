@@ -8,7 +8,7 @@ from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, State, merged, os
 CLIENT = {"class": "client", "cluster": CLUSTER}
 OSD0 = {**CLIENT, "ceph_daemon": "osd.0"}
 VIOLATED = "CephQosReservationViolated"
-WIDE = "CephQosReservationViolatedClusterWide"
+WIDE = "CephQosReservationViolatedWidely"
 
 # A size-3 pool on an OSD at its end: two thirds of what it does is for others.
 SIZE3 = replace(BUSY, client=700, immediate=1400)
@@ -345,7 +345,7 @@ _MANY = {"class": "client", "cluster": CLUSTER, "severity": "critical", "cause":
 
 CLUSTER_WIDE = [
     RuleCase(
-        name="half of the OSDs with the same cause are one alert for the cluster",
+        name="four OSDs with the same cause are one alert for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((8, PROVEN), (12, SLOW), (8, PROVEN)))),
         moments=(silent(13), firing(14, _MANY), firing(18, _MANY), silent(33)),

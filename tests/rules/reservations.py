@@ -285,7 +285,6 @@ CAPACITY = [
         alert=UNMEASURED,
         series=_set_anew(osd((40, IDLE), origin="default", media="hdd"), 25, origin="mon"),
         moments=(
-            silent(14),
             firing(
                 16,
                 {
@@ -401,7 +400,6 @@ SETTINGS = [
             profile="balanced",
         ),
         moments=(
-            silent(4),
             firing(6, {"ceph_daemon": "osd.0", "cluster": CLUSTER, "severity": "warning"}),
             silent(16),
         ),

@@ -81,6 +81,25 @@ SCRUB = [
     ),
     case(
         "CephQosScrubsOverdueGrowing",
+        "one more among 300 of 1,024 is no growth",
+        merged(
+            flat(
+                "cephqos_scrub_pool_schedule_pgs",
+                f"300x{24 * _HOURLY} 301x{4 * _HOURLY}",
+                **_OVERDUE,
+            ),
+            flat(
+                "cephqos_scrub_pool_schedule_pgs",
+                f"723x{28 * _HOURLY}",
+                **{**_OVERDUE, "state": "ok"},
+            ),
+        ),
+        silent(25 * 60),
+        silent(27 * 60),
+        group="overdue",
+    ),
+    case(
+        "CephQosScrubsOverdueGrowing",
         "a backlog that shrinks",
         flat(
             "cephqos_scrub_pool_schedule_pgs",
@@ -180,9 +199,10 @@ SATURATION = [
         "CephQosThreadAtCeiling",
         "a thread that has no more to give",
         merged(SimulatedOsd(((25, replace(IDLE, thread=0.99)), (15, IDLE)))),
-        silent(15.5),
-        firing(16, {**AT, **TICKET, "group": "bstore_kv_sync"}),
+        silent(0),
+        firing(2, {**AT, **TICKET, "group": "bstore_kv_sync"}),
         silent(27),
+        group="found",
     ),
     case(
         "CephQosThreadAtCeiling",
@@ -192,9 +212,9 @@ SATURATION = [
             flat(_UTILISATION, 0.2, shard="0", **AT),
             flat(_UTILISATION, "0.99x100 0.3x140", shard="1", **AT),
         ),
-        silent(14.5),
-        firing(15.5, {**AT, **TICKET, "group": "reactor"}),
+        firing(1, {**AT, **TICKET, "group": "reactor"}),
         silent(30),
+        group="found",
     ),
     case(
         "CephQosThreadAtCeiling",
@@ -202,6 +222,7 @@ SATURATION = [
         merged(_thread(1.0, "reactor"), flat(_UTILISATION, 0.2, shard="0", **AT)),
         silent(17),
         silent(59),
+        group="found",
     ),
     case(
         "CephQosThreadAtCeiling",
@@ -209,14 +230,14 @@ SATURATION = [
         merged(_thread(0.8, "bstore_kv_sync"), _thread(1.0, "other")),
         silent(17),
         silent(59),
+        group="found",
     ),
     case(
         "CephQosDeviceSaturated",
         "a device that answers far later than it used to, until it does not",
         merged(SimulatedOsd(((40, _WELL), (20, _LATE), (10, _WELL)))),
-        silent(39),
-        silent(55),
-        firing(55.5, {**AT, **TICKET}),
+        silent(40),
+        firing(42, {**AT, **TICKET}),
         silent(66),
         group="saturation",
     ),
@@ -255,10 +276,11 @@ SATURATION = [
     case(
         "CephQosReactorShared",
         "reactors with company on their CPU",
-        flat(_SHARED, "2x60 0x100", by="thread", **AT),
-        silent(4),
-        firing(6, {**AT, **TICKET, "by": "thread"}),
+        flat(_SHARED, "0x5 2x60 0x100", by="thread", **AT),
+        silent(1),
+        firing(2, {**AT, **TICKET, "by": "thread"}),
         silent(20),
+        group="found",
     ),
     case(
         "CephQosReactorShared",
@@ -266,6 +288,7 @@ SATURATION = [
         flat(_SHARED, 0, by="thread", **AT),
         silent(6),
         silent(59),
+        group="found",
     ),
 ]
 

@@ -94,12 +94,12 @@ class Webhook:
                 )
 
     def since(self, moment: float) -> list[Received]:
-        """All that came after a moment, the Watchdog aside."""
+        """All that came after a moment, the CephQosWatchdog aside."""
         with self._lock:
             return [
                 alert
                 for alert in self._alerts
-                if alert.time >= moment and alert.labels["alertname"] != "Watchdog"
+                if alert.time >= moment and alert.labels["alertname"] != "CephQosWatchdog"
             ]
 
     def firing_since(self, moment: float) -> list[Received]:
@@ -107,7 +107,7 @@ class Webhook:
 
     def watchdogs(self) -> int:
         with self._lock:
-            return sum(alert.labels["alertname"] == "Watchdog" for alert in self._alerts)
+            return sum(alert.labels["alertname"] == "CephQosWatchdog" for alert in self._alerts)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -153,11 +153,11 @@ class Watched:
         return float(found[0]["value"][1]) if found else None
 
     async def firing(self) -> list[dict[str, str]]:
-        """Labels of what Prometheus says is firing, the Watchdog aside."""
+        """Labels of what Prometheus says is firing, the CephQosWatchdog aside."""
         return [
             alert["labels"]
             for alert in await self.stack.alerts()
-            if alert["state"] == "firing" and alert["labels"]["alertname"] != "Watchdog"
+            if alert["state"] == "firing" and alert["labels"]["alertname"] != "CephQosWatchdog"
         ]
 
     async def quiet(self, within: float = 60) -> float:

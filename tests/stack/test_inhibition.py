@@ -28,7 +28,7 @@ VIOLATED = {
 }
 WIDE = {
     **{key: value for key, value in VIOLATED.items() if key != "ceph_daemon"},
-    "alertname": "CephQosReservationViolatedClusterWide",
+    "alertname": "CephQosReservationViolatedWidely",
 }
 SILENT = {**BASE, "ceph_daemon": "osd.1", "alertname": "CephQosDaemonNotAnswering"}
 BURN = {**BASE, "alertname": "CephQosLatencySloBurn", "slo": "s"}

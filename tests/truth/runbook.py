@@ -122,7 +122,8 @@ async def _of_violated(on: Watched, labels: Mapping[str, str]) -> dict[str, str]
 
 async def _of_limit(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
     async def show(name: str) -> str:
-        argv = ["ceph", "config", "show", labels["ceph_daemon"], f"osd_mclock_{name}"]
+        # The alert is of the cluster, and every OSD has the setting.
+        argv = ["ceph", "config", "show", "osd.0", f"osd_mclock_{name}"]
         return (await on.lab.exec(argv)).stdout.strip()
 
     profile, limit = await show("profile"), await show(f"scheduler_{labels['class']}_lim")

@@ -110,7 +110,7 @@ def _example() -> TopSamples:
             "violated_seconds": {(*osd["osd.3"], CLIENT): 615.0},
         },
         alerts=(
-            {"alertname": "Watchdog", "severity": "none"},
+            {"alertname": "CephQosWatchdog", "severity": "none"},
             _alert("CephQosMaintenance", "info", flag="noout"),
             _alert("CephQosReservationViolated", "critical", "osd.3", cause="device"),
             _alert(

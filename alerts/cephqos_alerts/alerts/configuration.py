@@ -2,64 +2,62 @@
 
 from typing import Final
 
+from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 
-CAPACITY: Final = (
-    Alert(
-        name="CephQosCapacityOverstated",
-        about=("osd", "load"),
-        expr=f"""
-        {PerOsd.OVERSTATED}
-          and on ({OSD}) (
-            count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
-          )
-          and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="{causes.CAPACITY}"}})
-        """,
-        urgency=MORNING,
-        likely="the benchmark at boot measured a cache",
-        first=FirstCommand(line="ceph config dump"),
-        held="hold",
-        labels={"cause": causes.CAPACITY.name},
-        summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
-        " the most it delivered in the last @day@",
-        description="""
-        {{ $labels.ceph_daemon }} is saturated. Its configured capacity
-        (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most that it
-        delivered under saturation in the last @day@. Every reservation and limit derived from it is
-        too large by that factor.
-        """,
-    ),
+OVERSTATED: Final = OsdFinding(
+    name="CephQosCapacityOverstated",
+    about=("load",),
+    expr=f"""
+    {PerOsd.OVERSTATED}
+      and on ({OSD}) (
+        count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
+      )
+      and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="{causes.CAPACITY}"}})
+    """,
+    urgency=MORNING,
+    likely="the benchmark at boot measured a cache",
+    first=FirstCommand(line="ceph config dump"),
+    held="hold",
+    labels={"cause": causes.CAPACITY.name},
+    figure='VALUE | printf "%.1f times"',
+    summary="capacity is configured too high",
+    description="""
+    These OSDs are saturated. The figure is how many times the configured capacity
+    (osd_mclock_max_capacity_iops_*) is the most that the OSD delivered under saturation in the last
+    @day@. Every reservation and limit derived from it is too large by that factor.
+    """,
 )
 
-_TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than this device"
+_TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than these devices"
 _CONFIGURED: Final = FirstCommand(
     line="ceph config show-with-defaults {{ $labels.ceph_daemon }} | grep capacity_iops"
 )
 
 UNDERSTATED: Final = (
-    Alert(
+    OsdFinding(
         name="CephQosCapacityUnderstated",
-        about=("osd", "load"),
+        about=("load",),
         expr=PerOsd.UNDERSTATED,
         urgency=MORNING,
         likely=_TOO_LOW,
         first=_CONFIGURED,
         within="@day@",
         labels={"seen": "delivered"},
-        summary="{{ $labels.ceph_daemon }} delivered"
-        ' {{ $value | printf "%.1f" }} times its configured capacity for @hold@',
+        figure='VALUE | printf "%.1f times"',
+        summary="capacity is configured far below what was delivered for @hold@",
         description="""
-        {{ $labels.ceph_daemon }} delivered {{ $value | printf "%.1f" }} times its configured
-        capacity (osd_mclock_max_capacity_iops_*) for @hold@ of the last @day@. All its reservations
-        and limits are too small by that factor or more: recovery, backfill and scrub may be slow.
+        The figure is how many times its configured capacity (osd_mclock_max_capacity_iops_*) the
+        OSD delivered for @hold@ of the last @day@. All its reservations and limits are too small by
+        that factor or more: recovery, backfill and scrub may be slow.
         """,
     ),
-    Alert(
+    OsdFinding(
         name="CephQosCapacityUnderstated",
-        about=("osd", "load"),
+        about=("load",),
         expr=f"""
         min_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@])
           and on ({OSD}) (
@@ -72,42 +70,42 @@ UNDERSTATED: Final = (
         first=_CONFIGURED,
         held="hold",
         labels={"seen": "limit"},
-        summary="{{ $labels.ceph_daemon }} holds a class at its limit while its device and its CPU"
-        " have room",
+        figure='VALUE | printf "%.1f times"',
+        summary="a class is at its limit while device and CPU have room",
         description="""
-        A class on {{ $labels.ceph_daemon }} has been at its limit for @hold@. The limit is
-        {{ $value | printf "%.1f" }} times the share of the time for which the device and the
-        busiest thread work. So the capacity (osd_mclock_max_capacity_iops_*), of which
-        the limit is a share, is too low by about that factor.
+        A class has been at its limit for @hold@. The figure is how many times the limit is the
+        share of the time for which the device and the busiest thread work. So the capacity
+        (osd_mclock_max_capacity_iops_*), of which the limit is a share, is too low by about that
+        factor.
         """,
     ),
+)
+
+NEVER_MEASURED: Final = OsdFinding(
+    name="CephQosCapacityNeverMeasured",
+    expr=f"""
+    max by ({OSD}, media) (
+      {QosSeries.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
+    )
+    unless on ({OSD}) (
+      max by ({OSD}) ({DisksSeries.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
+    )
+    """,
+    by=("media",),
+    urgency=MORNING,
+    likely="the benchmark at boot was skipped, or its result was rejected",
+    first=FirstCommand(line="ceph log last 1000 warn cluster"),
+    window="long_hold",
+    summary="{{ $labels.media }} capacity is a default that was never measured",
+    description="""
+    These OSDs use Ceph's default capacity for {{ $labels.media }}, so their reservations and limits
+    are guesses. Only the cluster log says why there is no measured capacity.
+    """,
 )
 
 _NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
 
 SETTINGS: Final = (
-    Alert(
-        name="CephQosCapacityNeverMeasured",
-        about=(),
-        expr=f"""
-        max by ({OSD}, media) (
-          {QosSeries.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
-        )
-        unless on ({OSD}) (
-          max by ({OSD}) ({DisksSeries.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
-        )
-        """,
-        urgency=MORNING,
-        likely="the benchmark at boot was skipped, or its result was rejected",
-        first=FirstCommand(line="ceph log last 1000 warn cluster"),
-        hold=900,
-        summary="{{ $labels.ceph_daemon }} uses a default capacity that was never measured",
-        description="""
-        {{ $labels.ceph_daemon }} uses Ceph's default capacity for
-        {{ $labels.media }}, so its reservations and limits are guesses. Only the cluster log says
-        why there is no measured capacity.
-        """,
-    ),
     Alert(
         name="CephQosSettingsDiffer",
         about=("load",),
@@ -152,27 +150,28 @@ SETTINGS: Final = (
         nothing, so a client whose data is on both has no reservation.
         """,
     ),
-    Alert(
-        name="CephQosReservationsExceedWhole",
-        about=("load",),
-        expr=f"""
-        sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})) > @oversubscribed@
-          and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{profile="custom"}}
-        """,
-        urgency=MORNING,
-        likely="the values of the custom profile",
-        first=FirstCommand(
-            line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_scheduler_client_res"
-        ),
-        hold=300,
-        summary="{{ $labels.ceph_daemon }}: the custom profile reserves"
-        " {{ $value | humanizePercentage }} of the OSD",
-        description="""
-        The reservations of {{ $labels.ceph_daemon }} add up to
-        {{ $value | humanizePercentage }} of its capacity. Under load at least one class cannot get
-        its reservation. (The built-in profiles of 20.2 exceed 100 % by design.)
-        """,
+)
+
+EXCEED_WHOLE: Final = OsdFinding(
+    name="CephQosReservationsExceedWhole",
+    about=("load",),
+    expr=f"""
+    sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})) > @oversubscribed@
+      and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{profile="custom"}}
+    """,
+    urgency=MORNING,
+    likely="the values of the custom profile",
+    first=FirstCommand(
+        line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_scheduler_client_res"
     ),
+    window="hold",
+    figure="VALUE | humanizePercentage",
+    summary="the custom profile reserves more than the whole OSD",
+    description="""
+    The reservations of these OSDs add up to more than their capacity: the figure is the sum. Under
+    load at least one class cannot get its reservation. (The built-in profiles of 20.2 exceed 100 %
+    by design.)
+    """,
 )
 
 RESTARTS: Final = RecordedSeries(

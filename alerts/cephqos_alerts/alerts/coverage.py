@@ -2,14 +2,15 @@
 
 from typing import Final
 
+from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import (
     MORNING,
     NOT_SENT,
+    NOW,
     SOME_DAY,
     Alert,
     FirstCommand,
     RuleGroup,
-    Urgency,
 )
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries, RunSeries
 
@@ -19,6 +20,9 @@ _REASONS: Final = (
     'instance=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.instance | query }}'
     "{{ with . | first }}{{ with .Labels.reason }}: {{ . }}{{ end }}{{ end }}{{ end }}"
 )
+
+# Reasons for which an OSD is not asked: its clients do not wait.
+_NO_FAULT: Final = "permission|costly"
 
 COVERAGE: Final = RuleGroup(
     name="cephqos-coverage-alerts",
@@ -65,14 +69,11 @@ COVERAGE: Final = RuleGroup(
             name="CephQosDaemonNotAnswering",
             about=("absence",),
             expr=f"""
-            max by ({OSD}, instance) ({DaemonSeries.UP}) == 0
+            max by ({OSD}, instance) ({DaemonSeries.UP}{{reason!~"{_NO_FAULT}"}}) == 0
               unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP}) == 1
+              unless on ({OSD}) max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0
             """,
-            urgency=Urgency(
-                clients_suffer=True,
-                ends_tonight=True,
-                but="unless the reason is permission or costly",
-            ),
+            urgency=NOW,
             likely="the OSD hangs, or its device does",
             first=FirstCommand(line="ceph osd tree"),
             hold=120,
@@ -81,18 +82,6 @@ COVERAGE: Final = RuleGroup(
             {{{{ $labels.ceph_daemon }}}} does not answer on
             its admin socket at {{{{ $labels.instance }}}}{_REASONS}. Its clients are probably
             waiting too.
-            """,
-        ),
-        # Ceph's own alerts tell of it; this one is there to silence.
-        Alert(
-            name="CephQosOsdDown",
-            about=(),
-            expr=f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0",
-            urgency=NOT_SENT,
-            summary="{{ $labels.ceph_daemon }} is down in the map",
-            description="""
-            {{ $labels.ceph_daemon }} is down in the map. This
-            alert is not sent. It silences the alerts about that OSD.
             """,
         ),
         Alert(
@@ -109,6 +98,26 @@ COVERAGE: Final = RuleGroup(
             description="""
             A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}. After 10 s
             it fails and all its samples are lost.
+            """,
+        ),
+    ),
+)
+
+# None is sent to a person: they inhibit others, or prove that alerting works. They have a file of
+# their own, which an Alertmanager without our routes and inhibitions must not get.
+HELPERS: Final = RuleGroup(
+    name="cephqos-helpers",
+    rules=(
+        # Ceph's own alerts tell of it; this one is there to silence.
+        Alert(
+            name="CephQosOsdDown",
+            about=(),
+            expr=f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0",
+            urgency=NOT_SENT,
+            summary="{{ $labels.ceph_daemon }} is down in the map",
+            description="""
+            {{ $labels.ceph_daemon }} is down in the map. This
+            alert is not sent. It silences the alerts about that OSD.
             """,
         ),
         Alert(
@@ -138,7 +147,7 @@ COVERAGE: Final = RuleGroup(
             """,
         ),
         Alert(
-            name="Watchdog",
+            name="CephQosWatchdog",
             about=(),
             expr="vector(1)",
             urgency=NOT_SENT,
@@ -159,24 +168,6 @@ SLOW_COVERAGE: Final = RuleGroup(
     name="cephqos-slow-coverage-alerts",
     slow=True,
     rules=(
-        Alert(
-            name="CephQosOsdNotScraped",
-            about=("absence",),
-            expr=f"""
-            max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1
-              unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP})
-            """,
-            urgency=MORNING,
-            likely="its host has no exporter, or is no target of Prometheus",
-            first=FirstCommand(line="ceph osd find {{ $labels.ceph_daemon }}"),
-            hold=600,
-            dashboard="cluster",
-            summary="{{ $labels.ceph_daemon }} is up, but no exporter reports it",
-            description="""
-            {{ $labels.ceph_daemon }} is up in the map, but no
-            scraped exporter reports it. Its QoS is not monitored.
-            """,
-        ),
         Alert(
             name="CephQosClusterExporterAbsent",
             about=(),
@@ -212,24 +203,6 @@ SLOW_COVERAGE: Final = RuleGroup(
             description="""
             {{ $value }} exporters report cluster {{ $labels.cluster }} as a whole. Each of them
             loads the manager, and sums over both count twice.
-            """,
-        ),
-        Alert(
-            name="CephQosCollectorFailing",
-            about=("osd",),
-            expr=f"""
-            max by (cluster, ceph_daemon, collector) ({ExporterSeries.COLLECTOR_SUCCESS}) == 0
-            """,
-            urgency=MORNING,
-            likely="a permission, or a reply of this Ceph release",
-            first=FirstCommand(line="journalctl -u '*cephqos-exporter*' -n 50", on="host"),
-            hold=600,
-            dashboard="exporter",
-            summary="{{ $labels.ceph_daemon }}: the collector {{ $labels.collector }} fails",
-            description="""
-            The collector {{ $labels.collector }} cannot produce its metrics for
-            {{ $labels.ceph_daemon }}. Alerts that need them cannot
-            fire.
             """,
         ),
         Alert(
@@ -283,4 +256,60 @@ SLOW_COVERAGE: Final = RuleGroup(
             """,
         ),
     ),
+)
+
+_DOWN: Final = f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0"
+# Ceph heals the one, and clients of the other do not wait.
+DOWN: Final = OsdFinding(
+    name="CephQosDaemonNotAnswering",
+    about=("absence",),
+    expr=f"""
+    (max by ({OSD}) ({DaemonSeries.UP}) == 0)
+      and on ({OSD}) (
+        {_DOWN} or max by ({OSD}) ({DaemonSeries.UP}{{reason=~"{_NO_FAULT}"}}) == 0
+      )
+    """,
+    urgency=MORNING,
+    likely="these OSDs are down in the map, or the exporter may not ask them",
+    first=FirstCommand(line="ceph osd tree"),
+    window="long_hold",
+    summary="no answer from the admin socket, which can wait,",
+    description="""
+    These OSDs do not answer on their admin sockets. They are down in the map, so that Ceph recovers
+    without them; or the reason is permission or costly, and their clients do not wait.
+    """,
+    duplicates=("CephOSDDown",),
+)
+NOT_SCRAPED: Final = OsdFinding(
+    name="CephQosOsdNotScraped",
+    about=("absence",),
+    expr=f"""
+    max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1
+      unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP})
+    """,
+    urgency=MORNING,
+    likely="a host has no exporter, or is no target of Prometheus",
+    first=FirstCommand(line="ceph osd find {{ $labels.ceph_daemon }}"),
+    window="long_hold",
+    summary="the OSD is up, but no exporter reports it,",
+    description="""
+    These OSDs are up in the map, but no scraped exporter reports them. Their QoS is not monitored.
+    """,
+)
+COLLECTOR_FAILING: Final = OsdFinding(
+    name="CephQosCollectorFailing",
+    expr=f"""
+    (max by (cluster, ceph_daemon, collector) ({ExporterSeries.COLLECTOR_SUCCESS}) == 0) + 1
+      unless on ({OSD}) ({_DOWN} or max by ({OSD}) ({DaemonSeries.UP}) == 0)
+    """,
+    by=("collector",),
+    urgency=MORNING,
+    likely="a permission, or a reply of this Ceph release",
+    first=FirstCommand(line="journalctl -u '*cephqos-exporter*' -n 50", on="host"),
+    window="long_hold",
+    summary="the collector {{ $labels.collector }} fails",
+    description="""
+    The collector {{ $labels.collector }} cannot produce its metrics for these OSDs. Alerts that
+    need them cannot fire.
+    """,
 )

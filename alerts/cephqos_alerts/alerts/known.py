@@ -31,12 +31,6 @@ def known(series: str, text: str, *, of_class: bool = True) -> str:
     return if_found(f"{series}SELECTOR", labels, text.replace("FIGURE", ". | first | value"))
 
 
-MAIN_CAUSE: Final = (
-    f'{{{{ with printf "{PerClass.MAIN_CAUSE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
-    'class=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.class | query }}'
-    '{{ with (. | first).Labels }}{{ if ne .cause "unknown" }} Likely cause: {{ .cause }}'
-    "{{ with .by }} by {{ . }}{{ end }}.{{ end }}{{ end }}{{ end }}"
-)
 # Other causes that have lasted as well.
 ALSO: Final = (
     f'{{{{ range printf "{PerClass.LASTING_EVIDENCE}{{cluster=\\"%s\\",'

@@ -81,6 +81,7 @@ LOGS = RuleGroup(
         Alert(
             name="CephQosSlowRequestBurst",
             about=("load", "osd"),
+            duplicates=("CephSlowOps", "CephDaemonSlowOps"),
             expr=f"""
                 max by (cluster, ceph_daemon, host) (
                   max_over_time(
@@ -131,6 +132,7 @@ LOGS = RuleGroup(
         Alert(
             name="CephQosScrubErrors",
             about=(),
+            duplicates=("CephPGsDamaged",),
             expr=f"""
                 max by (cluster, ceph_daemon, pg, host) (
                   max_over_time(
@@ -153,6 +155,7 @@ LOGS = RuleGroup(
         Alert(
             name="CephQosDaemonCrashed",
             about=(),
+            duplicates=("CephDaemonCrash",),
             expr="""
                 sum by (cluster, ceph_daemon, log, host) (
                   count_over_time({log=~"osd|mon|mgr|mds", severity="fatal"} [15m])

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
-from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MAIN_CAUSE, MOSTLY, if_seen, known
+from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MOSTLY, if_seen, known
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
+from cephqos_alerts.rules.findings import KEPT, OsdFinding
 from cephqos_alerts.rules.rule import (
     MORNING,
     NOT_TONIGHT,
@@ -18,7 +18,7 @@ from cephqos_alerts.rules.rule import (
     Urgency,
     previously,
 )
-from cephqos_alerts.rules.text import counted
+from cephqos_alerts.rules.text import ON_SO_MANY, counted, worst_first, worst_is, worst_of
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
@@ -191,9 +191,9 @@ and on (cluster, by) label_replace(
 )
 """
 
-_REPEATED: Final = Alert(
+REPEATED: Final = OsdFinding(
     name="CephQosReservationViolatedRepeatedly",
-    about=("osd", "load"),
+    about=("load",),
     expr=f"""
     {PerClass.VIOLATED_SECONDS} > @repeated@
       and on ({OSD_CLASS})
@@ -206,16 +206,16 @@ _REPEATED: Final = Alert(
       unless on ({OSD_CLASS}) ({_REPEATED_ELSEWHERE.strip()})
       unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     """,
+    by=("class",),
     urgency=MORNING,
-    likely=MAIN_CAUSE,
+    likely="short bursts of other work, such as scrub",
     first=FirstCommand(line="ceph pg ls scrubbing"),
     within="@hour@",
-    summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is violated again"
-    " and again",
+    figure="VALUE | humanizeDuration",
+    summary="the reservation of {{ $labels.class }} is violated again and again",
     description="""
-    The reservation of {{ $labels.class }} on {{ $labels.ceph_daemon }} was violated for
-    {{ $value | humanizeDuration }} of the last @hour@, in several violations shorter than
-    @hold@.
+    The reservation of {{ $labels.class }} was violated in several violations shorter than @hold@.
+    The figure is the time in the last @hour@.
     """,
 )
 
@@ -226,7 +226,10 @@ _OSD_TARGET_VIOLATED: Final = _lasting(
 _CLUSTER_TARGET_VIOLATED: Final = _lasting(
     PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
 )
-_HELD: Final = _lasting(PerClass.AT_LIMIT_WHILE_IDLE, _firing("CephQosAtLimitWhileIdle", OSD_CLASS))
+_HELD: Final = _lasting(
+    PerClass.AT_LIMIT_WHILE_IDLE,
+    f'{previously(PerOsd.FINDING)}{{finding="AtLimitWhileIdle"}} and on ({OSD_CLASS})',
+)
 
 # Causes that say no more than that an OSD does all it can for its own clients, replicas included.
 _OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
@@ -336,19 +339,27 @@ _TARGETS: Final = (
 
 def _wide(*selectors: str) -> str:
     chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
+    # Where `by` is an OSD, it is another one for each.
     return f"""
     count by (cluster, class, cause, by) (
-      ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
+      label_replace(
+        ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING},
+        "by", "", "by", "osd[.].+"
+      )
     )
-    >= on (cluster) group_left () (
-      clamp_min(@cluster_share@ * {PerCluster.OSDS}, @cluster_osds@)
-    )
+    >= @many_osds@
     """
 
 
-def _cluster_wide(urgency: Urgency, *selectors: str) -> Alert:
+_WORST: Final = worst_of(
+    f"{PerClass.SHORTFALL_OPS}{{SELECTOR}} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}",
+    ("cluster", "class"),
+)
+
+
+def _widely(urgency: Urgency, *selectors: str) -> Alert:
     return Alert(
-        name="CephQosReservationViolatedClusterWide",
+        name="CephQosReservationViolatedWidely",
         about=("load",),
         expr=_wide(*selectors),
         urgency=urgency,
@@ -356,55 +367,54 @@ def _cluster_wide(urgency: Urgency, *selectors: str) -> Alert:
         likely=LIKELY,
         first=FirstCommand(line="ceph -s"),
         held="hold",
+        # Load that comes and goes is one warning. A critical one ends when clients get theirs.
+        keep=0 if urgency is NOW else KEPT,
         dashboard="cluster",
-        summary="cluster {{ $labels.cluster }}: {{ $labels.class }} does not get its reservation"
-        f" on {{{{ $value }}}} OSDs{CAUSE}",
-        description="""
-        On {{ $value }} OSDs, half of the cluster or more, {{ $labels.class }} has had less than its
-        reservation for @hold@. This alert silences those of the single OSDs.
+        summary=f"{{{{ $labels.class }}}} does not get its reservation {ON_SO_MANY}"
+        f"{worst_is(_WORST)}{CAUSE}",
+        description=f"""
+        {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
+        figure is what the OSD is short of. This alert silences those of the single OSDs.
+        Worst first: {worst_first(_WORST, 'VALUE | printf "%.0f normalised ops/s"')}.
         """,
     )
 
 
-_OF_OPS: Final = known(PerClass.LIMIT_OPS, ' of {{ FIGURE | printf "%.0f" }} normalised ops/s')
-
-_LIMIT: Final = (
-    RecordedSeries(
-        # Best effort is meant to be slow: removing a pool stays at its limit until it is done.
-        record=PerClass.AT_LIMIT_WHILE_IDLE,
-        expr=f"""
-        {PerClass.CAUSE}{{cause="{causes.LIMIT}", class!="background_best_effort"}}
-        * on ({OSD}) group_left () (
-          (
-            {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS})
-            {COUNTED.strip()}
-          )
-          * on ({OSD}) (
-            ({PerOsd.DEVICE_DEPTH} < bool 1) or {PerOsd.DELIVERED_OPS} * 0 + 1
-          )
-        )
-        """,
-    ),
-    Alert(
-        name="CephQosAtLimitWhileIdle",
-        about=("osd", "load"),
-        expr=f"""
-        {PerClass.ATTAINED_OPS}
-          and on ({OSD_CLASS}) ({_HELD})
-        """,
-        urgency=MORNING,
-        likely="the limit of this class is low: a custom profile, or the built-in ones of 16.2",
-        first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_profile"),
-        held="hold",
-        labels={"cause": causes.LIMIT.name},
-        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} waits for its limit while the OSD"
-        " is idle",
-        description=f"""
-        {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has waited for its limit{_OF_OPS}
-        for @hold@. It gets {{{{ $value | printf "%.0f" }}}} normalised ops/s. The OSD delivers less
-        than half of its capacity and its device has no queue.
-        """,
-    ),
+_LIMIT: Final = RecordedSeries(
+    # Best effort is meant to be slow: removing a pool stays at its limit until it is done.
+    record=PerClass.AT_LIMIT_WHILE_IDLE,
+    expr=f"""
+    {PerClass.CAUSE}{{cause="{causes.LIMIT}", class!="background_best_effort"}}
+    * on ({OSD}) group_left () (
+      (
+        {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS})
+        {COUNTED.strip()}
+      )
+      * on ({OSD}) (
+        ({PerOsd.DEVICE_DEPTH} < bool 1) or {PerOsd.DELIVERED_OPS} * 0 + 1
+      )
+    )
+    """,
+)
+AT_LIMIT: Final = OsdFinding(
+    name="CephQosAtLimitWhileIdle",
+    about=("load",),
+    expr=f"""
+    {PerClass.ATTAINED_OPS}
+      and on ({OSD_CLASS}) ({_HELD})
+    """,
+    by=("class",),
+    urgency=MORNING,
+    likely="the limit of this class is low: a custom profile, or the built-in ones of 16.2",
+    first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_profile"),
+    held="hold",
+    labels={"cause": causes.LIMIT.name},
+    figure='VALUE | printf "%.0f normalised ops/s"',
+    summary="{{ $labels.class }} waits for its limit while the OSD is idle",
+    description="""
+    {{ $labels.class }} has waited for its limit for @hold@, and gets what the figure says. The OSD
+    delivers less than half of its capacity and its device has no queue.
+    """,
 )
 
 QOS: Final = RuleGroup(
@@ -421,12 +431,9 @@ QOS: Final = RuleGroup(
         ),
         HOST_CPU_TAKEN,
         _REPLICA_SLOW,
-        _REPEATED,
-        _cluster_wide(NOW, *_CRITICAL),
-        _cluster_wide(NOT_TONIGHT, *_WARNING),
+        _widely(NOW, *_CRITICAL),
+        _widely(NOT_TONIGHT, *_WARNING),
         *_TARGETS,
-        *_LIMIT,
-        *CAPACITY,
-        *UNDERSTATED,
+        _LIMIT,
     ),
 )

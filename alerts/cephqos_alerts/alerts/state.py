@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import MORNING, NOW, Alert, FirstCommand, RuleGroup
 from cephqos_alerts.rules.text import COUNT, counted
 from cephqos_base.recorded import PerOsd
@@ -63,11 +64,14 @@ SCRUB: Final = RuleGroup(
         Alert(
             name="CephQosScrubsOverdueGrowing",
             about=("load", "scrub"),
+            duplicates=("CephPGNotScrubbed", "CephPGNotDeepScrubbed"),
             expr=f"""
             max by (cluster, pool, level) ({ScrubSeries.POOL_SCHEDULE_PGS}{{state="overdue"}})
             - max by (cluster, pool, level)
               ({ScrubSeries.POOL_SCHEDULE_PGS}{{state="overdue"}} offset @day@)
-            >= @scrub_growth@
+            > @scrub_growth@ * sum by (cluster, pool, level) (
+              max by (cluster, pool, level, state) ({ScrubSeries.POOL_SCHEDULE_PGS})
+            )
             """,
             urgency=MORNING,
             where="pool",
@@ -139,6 +143,7 @@ RECOVERY: Final = RuleGroup(
         Alert(
             name="CephQosObjectsUnfound",
             about=(),
+            duplicates=("CephObjectMissing",),
             expr=f"max by (cluster, pool) ({RecoverySeries.POOL_UNFOUND_OBJECTS}) > 0",
             urgency=NOW,
             where="pool",
@@ -155,68 +160,63 @@ RECOVERY: Final = RuleGroup(
     ),
 )
 
-SATURATION: Final = RuleGroup(
-    name="cephqos-saturation-alerts",
-    slow=True,
-    rules=(
-        Alert(
-            name="CephQosThreadAtCeiling",
-            about=("osd", "load"),
-            expr=f"""
-            max by ({OSD}, group) (
-              rate({ThreadsSeries.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
-              > @thread_ceiling@
-              or label_replace(
-                avg_over_time({CrimsonSeries.REACTOR_UTILIZATION_RATIO}[@rate@]) > @thread_ceiling@,
-                "group", "reactor", "", ""
-              )
-            )
-            """,
-            urgency=MORNING,
-            likely="more operations than one thread can do",
-            first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_historic_ops"),
-            hold=900,
-            summary="{{ $labels.ceph_daemon }}: a {{ $labels.group }} thread uses a whole CPU",
-            description="""
-            The busiest {{ $labels.group }} thread of {{ $labels.ceph_daemon }} is busy
-            {{ $value | humanizePercentage }} of the time. One thread cannot do more, so the OSD
-            gets no faster even if its device could.
-            """,
-        ),
-        Alert(
-            name="CephQosDeviceSaturated",
-            about=("osd", "load"),
-            expr=f"""
-            ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
-              > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
-              and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
-            """,
-            urgency=MORNING,
-            likely="the device fails, or other work uses it",
-            first=FirstCommand(line="dmesg | tail -50", on="host"),
-            hold=900,
-            summary="{{ $labels.ceph_daemon }}: its device is much slower than usual",
-            description="""
-            A request to the device of {{ $labels.ceph_daemon }}
-            takes {{ $value | humanizeDuration }}, @device_history@ times its median of the last
-            @day@, with requests queued.
-            """,
-        ),
-        Alert(
-            name="CephQosReactorShared",
-            about=(),
-            expr=f"max by ({OSD}, by) ({PlacementSeries.REACTORS_SHARED}) > 0",
-            urgency=MORNING,
-            likely="cores that were given twice, or other programs on them",
-            first=FirstCommand(line="ps -eLo psr,pid,comm --sort psr", on="host"),
-            hold=300,
-            summary=f"{{{{ $labels.ceph_daemon }}}}: the CPU of {counted('reactor')} is shared"
-            "{{ with $labels.by }} ({{ . }}){{ end }}",
-            description=f"""
-            Something else uses the CPU of {counted("reactor")} of {{{{ $labels.ceph_daemon }}}} as
-            well{{{{ with $labels.by }}}} ({{{{ . }}}}){{{{ end }}}}. A reactor polls all the time,
-            so whatever shares its CPU slows down every operation.
-            """,
-        ),
-    ),
+THREAD_AT_CEILING: Final = OsdFinding(
+    name="CephQosThreadAtCeiling",
+    about=("load",),
+    expr=f"""
+    max by ({OSD}, group) (
+      rate({ThreadsSeries.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
+      > @thread_ceiling@
+      or label_replace(
+        avg_over_time({CrimsonSeries.REACTOR_UTILIZATION_RATIO}[@rate@]) > @thread_ceiling@,
+        "group", "reactor", "", ""
+      )
+    )
+    """,
+    by=("group",),
+    urgency=MORNING,
+    likely="more operations than one thread can do",
+    first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_historic_ops"),
+    window="long_hold",
+    figure="VALUE | humanizePercentage",
+    summary="a {{ $labels.group }} thread uses a whole CPU",
+    description="""
+    The figure is how much of the time the busiest {{ $labels.group }} thread of the OSD is busy.
+    One thread cannot do more, so the OSD gets no faster even if its device could.
+    """,
+)
+DEVICE_SATURATED: Final = OsdFinding(
+    name="CephQosDeviceSaturated",
+    about=("load",),
+    expr=f"""
+    ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
+      > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
+      and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
+    """,
+    urgency=MORNING,
+    likely="the device fails, or other work uses it",
+    first=FirstCommand(line="dmesg | tail -50", on="host"),
+    window="long_hold",
+    figure="VALUE | humanizeDuration",
+    summary="the device is much slower than usual",
+    description="""
+    The figure is the time of a request to the device. It is @device_history@ times its median of
+    the last @day@ or more, with requests queued.
+    """,
+)
+REACTOR_SHARED: Final = OsdFinding(
+    name="CephQosReactorShared",
+    expr=f"max by ({OSD}, by) ({PlacementSeries.REACTORS_SHARED}) > 0",
+    by=("by",),
+    urgency=MORNING,
+    likely="cores that were given twice, or other programs on them",
+    first=FirstCommand(line="ps -eLo psr,pid,comm --sort psr", on="host"),
+    window="hold",
+    figure='VALUE | printf "%.0f"',
+    summary="the CPU of reactors is shared{{ with $labels.by }} ({{ . }}){{ end }}",
+    description="""
+    Something else uses the CPU of reactors as well{{ with $labels.by }} ({{ . }}){{ end }}: the
+    figure is of how many. A reactor polls all the time, so whatever shares its CPU slows down every
+    operation.
+    """,
 )

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
-from cephqos_alerts.rules.rule import Subject
+from cephqos_alerts.rules.rule import Severity, Subject
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.causes import OTHER_OSD
 from cephqos_base.units import duration
@@ -36,7 +36,7 @@ def alertmanager_config(
         receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
-        "inhibit_rules": [*_inhibitions(), *(_OF_RUNS if runs_silence else ())],
+        "inhibit_rules": [*_inhibitions(settings), *(_OF_RUNS if runs_silence else ())],
         "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
@@ -67,17 +67,32 @@ def _route(settings: RuleSettings) -> dict[str, Any]:
             "repeat_interval": duration(max(60.0, repeat * settings.time_scale)),
         }
 
+    def to(severity: Severity, **times: str) -> dict[str, Any]:
+        matchers = [f'severity="{settings.changes.severity(severity)}"']
+        return {"matchers": matchers, "receiver": severity, **times}
+
     return {
         "receiver": "warning",
-        "group_by": ["cluster", "cause", "severity"],
-        **times(120, 300, 86400),
+        "group_by": ["cluster", "alertname", "severity"],
+        # Longer than a weekend: what waits in a queue need not be sent again. Alertmanager forgets
+        # what it has sent after 120 hours.
+        **times(120, 300, 4 * 86400),
         "routes": [
-            {"matchers": ['alertname="Watchdog"'], "receiver": "watchdog", **times(0, 60, 300)},
-            {"matchers": ['severity="none"'], "receiver": "nobody"},
-            {"matchers": ['severity="critical"'], "receiver": "critical", **times(30, 120, 3600)},
-            {"matchers": ['severity="info"'], "receiver": "info", **times(300, 600, 604800)},
+            {
+                "matchers": ['alertname="CephQosWatchdog"'],
+                "receiver": "watchdog",
+                **times(0, 60, 300),
+            },
+            {"matchers": to("none")["matchers"], "receiver": "nobody"},
+            {**to("critical", **times(30, 120, 3600)), "routes": [_BY_CAUSE]},
+            {**to("info", **times(300, 600, 604800)), "routes": [_BY_CAUSE]},
+            _BY_CAUSE,
         ],
     }
+
+
+# Alerts with one cause are one notification. Those without a cause have nothing in common.
+_BY_CAUSE: Final = {"matchers": ['cause=~".+"'], "group_by": ["cluster", "cause", "severity"]}
 
 
 def _receiver(name: str, webhook: str) -> dict[str, Any]:
@@ -87,15 +102,18 @@ def _receiver(name: str, webhook: str) -> dict[str, Any]:
     }
 
 
-def _inhibitions() -> list[dict[str, Any]]:
+def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
     """While a source fires, its targets of the same labels are silent."""
     burn = _named("CephQosLatencySloBurn")
+    critical, warning = (
+        f'severity="{settings.changes.severity(name)}"' for name in ("critical", "warning")
+    )
     return [
         _rule(_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), _about("osd"), "ceph_daemon"),
         # If the reservation of the slow OSD is violated too, it has that alert. It also names the
         # OSDs that wait, so CephQosReplicaSlow is not sent.
         _rule(
-            [*_named("CephQosReservationViolated"), 'severity="critical"'],
+            [*_named("CephQosReservationViolated"), critical],
             _named("CephQosReplicaSlow"),
             "ceph_daemon",
         ),
@@ -108,16 +126,11 @@ def _inhibitions() -> list[dict[str, Any]]:
             "by",
         ),
         _rule(
+            _named("CephQosReservationViolatedWidely"),
             _named("CephQosReservationViolated"),
-            _named("CephQosReservationViolatedRepeatedly"),
-            *("ceph_daemon", "class"),
+            *("class", "cause", "severity"),
         ),
-        _rule(
-            _named("CephQosReservationViolatedClusterWide"),
-            _named("CephQosReservationViolated"),
-            *("class", "cause", "by", "severity"),
-        ),
-        _rule([*burn, 'severity="critical"'], [*burn, 'severity="warning"'], "slo"),
+        _rule([*burn, critical], [*burn, warning], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
         _rule(_flags("noout|nodown|noup"), _about("absence")),
         _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from cephqos_alerts.alerts.blind import BLIND
 from cephqos_alerts.alerts.configuration import RESTARTS, SETTINGS
-from cephqos_alerts.alerts.coverage import COVERAGE, SLOW_COVERAGE
+from cephqos_alerts.alerts.coverage import COVERAGE, HELPERS, SLOW_COVERAGE
 from cephqos_alerts.alerts.logs import LOGS
+from cephqos_alerts.alerts.of_osds import OF_OSDS
 from cephqos_alerts.alerts.qos import QOS
-from cephqos_alerts.alerts.state import RECOVERY, SATURATION, SCRUB
+from cephqos_alerts.alerts.state import RECOVERY, SCRUB
 from cephqos_alerts.causes.leading import CAUSE
 from cephqos_alerts.recording.across import ACROSS, KINDS
 from cephqos_alerts.recording.capacity import UNDERSTATED
@@ -16,6 +17,7 @@ from cephqos_alerts.recording.failing import FINDINGS
 from cephqos_alerts.recording.limited import LIMITED
 from cephqos_alerts.recording.reservations import HISTORY, RESERVATIONS, VIOLATION, WORK
 from cephqos_alerts.recording.rollups import ROLLUPS
+from cephqos_alerts.rules.changes import changed
 from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
 from cephqos_alerts.rules.settings import RuleSettings
@@ -43,15 +45,21 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         _RESTARTS,
     ),
     "qos.yml": (QOS, _SETTINGS),
-    "state.yml": (SCRUB, RECOVERY, SATURATION),
+    "osds.yml": OF_OSDS,
+    "state.yml": (SCRUB, RECOVERY),
     "coverage.yml": (COVERAGE, SLOW_COVERAGE),
     "blind.yml": (BLIND,),
+    "helpers.yml": (HELPERS,),
 }
 
 
 def build_rules(settings: RuleSettings, slos: Sequence[Slo]) -> dict[str, str]:
     """File name to content. The same settings and SLOs give the same bytes."""
-    built = {name: to_text(groups, settings) for name, groups in FILES.items()}
+    built = {
+        name: to_text(groups, settings)
+        for name, groups in FILES.items()
+        if changed(groups, settings.changes)
+    }
     if slos:
         built["slo.yml"] = to_text(slo_groups(slos, settings), settings)
     return built

@@ -2,12 +2,13 @@
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import yaml
 
+from cephqos_alerts.rules.changes import changed
 from cephqos_alerts.rules.rule import (
     Alert,
     RecordedSeries,
@@ -69,7 +70,7 @@ _URL: Final = "URL"
 _NO_LINK: Final = re.compile(rf"^( +)((?:runbook|dashboard)_url: {_URL}/)", re.MULTILINE)
 
 
-def to_text(groups: Iterable[RuleGroup], settings: RuleSettings, *, for_loki: bool = False) -> str:
+def to_text(groups: Sequence[RuleGroup], settings: RuleSettings, *, for_loki: bool = False) -> str:
     """The groups as committed. A link whose URL was not given is a comment: the chart of Helm
     makes an annotation of it, where its values give the URL."""
     linked = replace(
@@ -81,11 +82,12 @@ def to_text(groups: Iterable[RuleGroup], settings: RuleSettings, *, for_loki: bo
 
 
 def render(
-    groups: Iterable[RuleGroup], settings: RuleSettings, *, for_loki: bool = False
+    groups: Sequence[RuleGroup], settings: RuleSettings, *, for_loki: bool = False
 ) -> dict[str, Any]:
     """The groups as Prometheus or Loki's ruler reads them."""
     between = _LAST_HOUR if for_loki else _around(settings)
-    return {"groups": [_render_group(group, settings, between) for group in groups]}
+    kept = changed(groups, settings.changes)
+    return {"groups": [_render_group(group, settings, between) for group in kept]}
 
 
 # Loki's templates cannot tell the time.
@@ -138,11 +140,16 @@ def _render_rule(rule: Rule, settings: RuleSettings, between: str) -> dict[str, 
     rendered = {"alert": rule.name, "expr": expr}
     if rule.hold:
         rendered["for"] = duration(settings.scaled(rule.hold))
-    rendered["labels"] = {"severity": rule.severity, **rule.labels}
+    if rule.keep and settings.time_scale == 1:  # tests and demos see at once that it has ended
+        rendered["keep_firing_for"] = duration(rule.keep)
+    changes = settings.changes
+    severity = changes.severity(rule.severity)
+    rendered["labels"] = {"severity": severity, **rule.labels, **changes.labels}
     rendered["annotations"] = {
         "summary": settings.expand(rule.summary),
         "description": settings.expand(described(rule, settings, for_loki=between == _LAST_HOUR)),
         **_links(rule, settings, between),
+        **changes.annotations,
     }
     return rendered
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 Severity = Literal["critical", "warning", "info", "none"]
 
 # What an alert can be about. alertmanager.py uses it to know when an alert says nothing new.
-# osd: what one OSD reserves or does. Pointless while that OSD does not answer.
+# osd: what one OSD reserves or does. Pointless while that OSD does not answer. None of findings.
 # absence: an OSD that is not there or not seen. Expected during its maintenance.
 # load: what a test run causes on purpose.
 # scrub, recovery: work that flags of the cluster can stop.
@@ -72,7 +72,7 @@ SOME_DAY: Final = Urgency(to_do=False)
 NOT_SENT: Final = Urgency(sent=False)
 
 # What an alert is about, as the label that says where: text.py has the words.
-Place = Literal["osd", "pool", "cluster", "exporter", "prometheus"]
+Place = Literal["osd", "osds", "pool", "cluster", "exporter", "prometheus"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,10 +107,13 @@ class Alert:
     likely: str = ""  # the likely cause, without a full stop, or a template of the sentence
     first: FirstCommand | None = None
     hold: float = 0.0  # `for`, in seconds before scaling
+    keep: float = 0.0  # `keep_firing_for`, in seconds
     held: str = ""  # the window of settings.py for which the expression itself waits
     within: str = ""  # the time in which the expression looks for events
     dashboard: str = "osd"
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    duplicates: Sequence[str] = ()  # alerts that Ceph ships, of which this one says nothing new
 
     @property
     def severity(self) -> Severity:

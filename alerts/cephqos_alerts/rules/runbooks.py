@@ -12,7 +12,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosReservationViolatedRepeatedly",
         "CephQosReplicaSlow",
         "CephQosHostCpuTaken",
-        "CephQosReservationViolatedClusterWide",
+        "CephQosReservationViolatedWidely",
         "CephQosPolicyTargetViolated",
     ),
     "latency": (
@@ -62,7 +62,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosOsdDown",
         "CephQosMaintenance",
         "CephQosTestRun",
-        "Watchdog",
+        "CephQosWatchdog",
     ),
 }
 

@@ -6,8 +6,8 @@ properties of clusters and do not scale.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from cephqos_base.judge import Bounds
@@ -101,7 +101,7 @@ class Thresholds(Bounds):
     lasting: float = 0.5  # samples of a hold in which it is so; from here on, it goes on
     repeated: float = 900  # seconds of an hour with a reservation violated; above, an alert
     cluster_share: float = 0.5  # OSDs concerned / all; from here on, it is the whole cluster
-    cluster_osds: float = 4  # OSDs, at least, for that
+    many_osds: float = 4  # OSDs with one violation and cause; from here on, they are one alert
     held_up: float = 0.5  # client ops on OSDs with demand / all; above, the cluster has demand
 
     # The observer.
@@ -113,7 +113,24 @@ class Thresholds(Bounds):
 
     # Background work.
     recovery_eta: float = 86400  # seconds that recovery still takes; above, an alert
-    scrub_growth: float = 1  # PGs overdue, more than a day ago; from here on, an alert
+    # A third of what a day scrubs, where each is scrubbed once a week.
+    scrub_growth: float = 0.05  # PGs overdue, more than a day ago / all; above, an alert
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What an operator's file changes besides thresholds; changes.py reads it."""
+
+    severities: Mapping[str, str] = field(default_factory=dict)
+    leave_out: Sequence[str] = ()  # alerts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    helpers: bool = True
+    duplicates: bool = True
+
+    def severity(self, ours: str) -> str:
+        """What a severity is called."""
+        return self.severities.get(ours, ours)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +145,7 @@ class RuleSettings:
     dashboard_url: str = ""  # the same
     dashboard_prefix: str = ""  # of the uids
     thresholds: Thresholds = Thresholds()
+    changes: Changes = Changes()
 
     @property
     def shortest(self) -> float:
@@ -149,6 +167,11 @@ class RuleSettings:
     def _value(self, name: str) -> str:
         if name in WINDOWS:
             return duration(self.window(WINDOWS[name]))
+        if name.endswith("_minutes"):
+            # The same, of a window that is looked at once in a slow interval.
+            seconds = self.window(WINDOWS[name.removesuffix("_minutes")])
+            slow = self.window(WINDOWS["slow_interval"])
+            return f"{self.thresholds.coverage * seconds / slow:g}"
         if name.endswith("_samples"):
             # The minimum of evaluations of a window that must have found something.
             seconds = self.window(WINDOWS[name.removesuffix("_samples")])
@@ -158,8 +181,8 @@ class RuleSettings:
             return f"{seconds / self.scrape_interval:g}"
         if name == "interval_seconds":
             return f"{self.scrape_interval:g}"
-        if name in {field.name for field in fields(Thresholds)}:
+        if name in {it.name for it in fields(Thresholds)}:
             return f"{getattr(self.thresholds, name):g}"
-        if name in {field.name for field in fields(self)}:
+        if name in {it.name for it in fields(self)}:
             return str(getattr(self, name))
         raise KeyError(f"no setting is called {name}")

@@ -6,20 +6,20 @@ from queries of the template: as labels they would make another alert of the sam
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, Place
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
-from cephqos_base.recorded import PerOsd
+from cephqos_base.recorded import PerCluster, PerOsd
 from cephqos_base.units import duration
 
 
-def host_of(label: str, otherwise: str = "") -> str:
+def host_of(label: str, otherwise: str = "", of: str = "$labels") -> str:
     """The host of the OSD in this label: what Prometheus scrapes it at, without the port."""
     return (
         f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
-        f" $labels.cluster $labels.{label} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
+        f" {of}.cluster {of}.{label} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
         ' on host {{ . | reReplaceAll ":[0-9]+$" "" }}{{ end }}'
         f"{f'{{{{ else }}}}{otherwise}' if otherwise else ''}{{{{ end }}}}"
     )
@@ -33,12 +33,45 @@ def counted(noun: str) -> str:
     return f"{COUNT} {noun}{{{{ if ne $value 1.0 }}}}s{{{{ end }}}}"
 
 
+# As rendered: on 214 of 3000 OSDs. Without the number of all: on 214 OSDs.
+ON_SO_MANY: Final = (
+    f'on {COUNT} {{{{ with printf "{PerCluster.OSDS}{{cluster=\\"%s\\"}}"'
+    " $labels.cluster | query }}of {{ . | first | value }} OSDs"
+    "{{ else }}OSD{{ if ne $value 1.0 }}s{{ end }}{{ end }}"
+)
+_NAMED: Final = 5  # OSDs that a text names
+
+
+def worst_of(expr: str, labels: Sequence[str]) -> str:
+    """A query of a template: the OSDs with the largest values. `SELECTOR` in the expression stands
+    for those labels of the alert."""
+    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
+    values = "".join(f" $labels.{label}" for label in labels)
+    chosen = expr.replace("SELECTOR", selector)
+    return f'printf "sort_desc(topk({_NAMED}, {chosen}))"{values} | query'
+
+
+def worst_is(worst: str) -> str:
+    return f"{{{{ with {worst} }}}}, worst {{{{ (. | first).Labels.ceph_daemon }}}}{{{{ end }}}}"
+
+
+def worst_first(worst: str, figure: str) -> str:
+    """As rendered: osd.7 on host ceph3 (1.2s), osd.9 on host ceph4 (0.8s)."""
+    shown = f" ({{{{ {figure.replace('VALUE', '.Value')} }}}})" if figure else ""
+    return (
+        f"{{{{ range $i, $osd := {worst} }}}}{{{{ if $i }}}}, {{{{ end }}}}"
+        f"{{{{ with $osd }}}}{{{{ .Labels.ceph_daemon }}}}{host_of('ceph_daemon', of='.Labels')}"
+        f"{shown}{{{{ end }}}}{{{{ else }}}}not known{{{{ end }}}}"
+    )
+
+
 # Of the collector, where lines of logs are the source: Loki's ruler has no series to ask.
 _HOST_OF_LOG: Final = "{{ with $labels.host }} on host {{ . }}{{ end }}"
 _CLUSTER: Final = "{{ with $labels.cluster }}, cluster {{ . }}{{ end }}"
 _WHERE: Final[Mapping[Place, str]] = {
     "osd": f"{{{{ $labels.ceph_daemon }}}}HOST{_CLUSTER}",
     "pool": f"pool {{{{ $labels.pool }}}}{_CLUSTER}",
+    "osds": "cluster {{ $labels.cluster }}",
     "cluster": "cluster {{ $labels.cluster }}",
     "exporter": f"the exporter at {{{{ $labels.instance }}}}{_CLUSTER}",
     "prometheus": "this Prometheus",
@@ -73,6 +106,8 @@ def _to_do(alert: Alert) -> str:
     if on == "host" and alert.where == "osd":
         found = "`ceph osd find {{ $labels.ceph_daemon }}` names it"
         place = host_of("ceph_daemon", otherwise=f" on its host ({found})")
+    elif on == "host" and alert.where == "osds":
+        place = " on the host of the worst"
     return f"{wait} Look at this first{place}: `{alert.first.line}`{_CEPH if on == 'ceph' else ''}."
 
 

@@ -106,7 +106,8 @@ def _rules(slo: Slo, settings: RuleSettings) -> list[Rule]:
         )
         for burn in BURNS
     ]
-    return [*rules, objective, *bounds, *(_alert(slo, burn, settings) for burn in BURNS)]
+    alerts = [_alert(slo, burn, settings) for burn in BURNS if slo.alerts]
+    return [*rules, objective, *bounds, *alerts]
 
 
 def _rate(slo: Slo, *, good: bool) -> str:

@@ -10,6 +10,7 @@ slos:
     window: 30d
     media: ssd                  # optional, osd only: OSDs of this kind
     labels: {team: storage}     # optional: put on its alerts
+    alerts: no                  # optional: only recorded
 """
 
 import re
@@ -24,7 +25,10 @@ from cephqos_base.yamlfile import Value
 
 Source = Literal["osd", "fio", "probe"]
 
-_KEYS: Final = ("name", "source", "op", "threshold", "objective", "window", "media", "labels")
+_KEYS: Final = (
+    *("name", "source", "op", "threshold", "objective", "window", "media", "labels"),
+    "alerts",
+)
 _NEEDED: Final = ("name", "source", "op", "threshold", "objective")
 _NAME: Final = "[a-z0-9][a-z0-9-]{0,62}"
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -50,6 +54,7 @@ class Slo:
     window: float = 30 * DAY
     media: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    alerts: bool = True
 
     @property
     def budget(self) -> float:
@@ -89,6 +94,7 @@ def _parse(entry: Value) -> Slo:
         window=_window(keys["window"]) if "window" in keys else 30 * DAY,
         media=_media(keys["media"], source) if "media" in keys else None,
         labels=_labels(keys["labels"]) if "labels" in keys else {},
+        alerts=keys["alerts"].boolean() if "alerts" in keys else True,
     )
 
 

@@ -57,7 +57,7 @@ _NOW = (
     figure(
         About(
             title="Alerting",
-            reads="yes: the Watchdog alert fires, as it always should. no: no alert can fire.",
+            reads="yes: CephQosWatchdog fires, as it always should. no: no alert can.",
             empty="no rules",
             width=3,
         ),

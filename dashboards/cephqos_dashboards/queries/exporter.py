@@ -26,7 +26,7 @@ CLUSTER: Final = PanelQuery(f"min by (cluster) ({ClusterSeries.UP})", "{{cluster
 SERIES: Final = PanelQuery(f"sum(scrape_samples_post_metric_relabeling{{{JOB}}})", "series")
 VERSIONS: Final = PanelQuery(f"count by (version) ({ExporterSeries.BUILD_INFO})", "{{version}}")
 WATCHDOG: Final = PanelQuery(
-    'count(ALERTS{alertname="Watchdog", alertstate="firing"}) or vector(0)', "watchdog"
+    'count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"}) or vector(0)', "watchdog"
 )
 
 STATE: Final = PanelQuery(

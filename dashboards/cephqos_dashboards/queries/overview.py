@@ -82,7 +82,7 @@ CULPRIT: Final = PanelQuery(
 )
 _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}'
 # It fires wherever our rules are loaded: without them nothing is said of alerts.
-_WATCHDOG: Final = 'count(ALERTS{alertname="Watchdog", alertstate="firing"})'
+_WATCHDOG: Final = 'count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"})'
 FIRING: Final = tuple(
     PanelQuery(f"count({_FIRING.replace('SEVERITY', severity)}) or 0 * {_WATCHDOG}", name)
     for severity, name in (("critical", "critical"), ("warning", "warnings"))

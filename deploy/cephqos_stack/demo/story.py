@@ -67,7 +67,7 @@ class NotifiedAlert:
 
 
 def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
-    """Alerts that fire, by fingerprint, without those that are not sent, such as Watchdog."""
+    """Alerts that fire, by fingerprint, without those that are not sent to anyone."""
     return {
         alert["fingerprint"]: NotifiedAlert(
             alert["labels"], alert["annotations"], alert["status"]["state"] == "active"

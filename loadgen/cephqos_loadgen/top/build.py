@@ -334,7 +334,7 @@ def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
     groups: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for alert in samples.alerts:
         name, severity = alert.get("alertname", ""), alert.get("severity", "")
-        if name == "Watchdog" or severity == "none":
+        if severity == "none":
             continue
         if alert.get(CLUSTER, cluster) != cluster:
             continue

@@ -16,6 +16,11 @@ slos:
   - {name: mine, source: osd, op: write, threshold: 0.0512, objective: 0.99}
 """
 
+NAMES = (
+    *("recording.yml", "qos.yml", "osds.yml", "state.yml"),
+    *("coverage.yml", "blind.yml", "helpers.yml", "slo.yml"),
+)
+
 
 @pytest.fixture
 def slos(tmp_path: Path) -> Path:
@@ -36,7 +41,16 @@ def test_rules_are_written_wherever_one_is(
     out = tmp_path / "some/where"
     assert rules("build", "--slo", slos, "--out", out) == 0
     assert {file.name for file in out.iterdir()} == {
-        *("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml", "slo.yml")
+        *(
+            "recording.yml",
+            "qos.yml",
+            "osds.yml",
+            "state.yml",
+            "coverage.yml",
+            "blind.yml",
+            "helpers.yml",
+            "slo.yml",
+        )
     }
     groups = yaml.safe_load((out / "slo.yml").read_text())["groups"]
     assert [group["name"] for group in groups] == ["cephqos-slo-mine"]
@@ -45,7 +59,16 @@ def test_rules_are_written_wherever_one_is(
 
 def test_without_slos_of_ones_own_those_that_come_with_it_are_taken(tmp_path: Path) -> None:
     assert rules("build", "--out", tmp_path) == 0
-    for name in ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml", "slo.yml"):
+    for name in (
+        "recording.yml",
+        "qos.yml",
+        "osds.yml",
+        "state.yml",
+        "coverage.yml",
+        "blind.yml",
+        "helpers.yml",
+        "slo.yml",
+    ):
         assert (tmp_path / name).read_text() == (ROOT / "alerts/rules" / name).read_text()
 
 
