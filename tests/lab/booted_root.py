@@ -53,6 +53,8 @@ done
 cd {root}
 pivot_root . mnt
 umount -l /mnt
+# As systemd does it on a host: what LoadCredential= hands to a unit is a mount that it has to see.
+mount --make-rshared /
 exec env -i container=test PATH=/usr/sbin:/usr/bin /lib/systemd/systemd \
     --unit=booted.target --log-target=journal
 """
