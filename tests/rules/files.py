@@ -66,9 +66,10 @@ def write(group: str, folder: Path) -> Path:
     """The cases of a group as a file in a folder."""
     rules = RULES_OF_CHECKOUT
     if "slo.yml" in RULES.get(group, ()):
-        rules = folder
+        rules = folder / "rules"
+        rules.mkdir()
         for name, text in build_rules(RuleSettings(), ALERTING_SLOS).items():
-            (folder / name).write_text(text, encoding="utf-8")
+            (rules / name).write_text(text, encoding="utf-8")
     document = promtool_document(group, [case for case in CASES if case.group == group], rules)
     path = folder / f"{group}.yml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, width=200), encoding="utf-8")
