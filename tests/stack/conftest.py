@@ -19,6 +19,7 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_stack.stack import Stack, StackSpec
+from cephqos_stack.staged.stage import StagedLab
 
 MEDIA = "ssd"
 CAPACITY = f"osd_mclock_max_capacity_iops_{MEDIA}"
@@ -115,19 +116,13 @@ class Webhook:
         self._thread.join()
 
 
-class Watched:
+class Watched(StagedLab):
     """A lab with all that watches it, and what the cases do with it."""
 
     def __init__(self, lab: RunningLab, stack: Stack, webhook: Webhook) -> None:
-        self.lab = lab
+        super().__init__(lab)
         self.stack = stack
         self.webhook = webhook
-
-    async def config(self, option: str, value: object, who: str = "osd") -> None:
-        await self.lab.exec(["ceph", "config", "set", who, option, str(value)])
-
-    async def unset(self, option: str, who: str = "osd") -> None:
-        await self.lab.exec(["ceph", "config", "rm", who, option])
 
     async def pool(self, name: str, size: int, pgs: int = 32) -> str:
         ceph = ["ceph", "osd", "pool"]

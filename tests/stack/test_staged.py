@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.lab.conftest import LabPool
-from tests.truth.judge import Heard, judge
-from tests.truth.run import delivered_at_its_end, play, prepare, unset, watching
+from tests.truth import HERE
+from tests.truth.run import delivered_at_its_end, play, watching
 from tests.truth.runbook import not_as_said, shown
-from tests.truth.situation import HERE, Situation, load
-from tests.truth.stage import Stage, clean
 from tests.waiting import until
 
 from cephqos_base.units import GIB
+from cephqos_stack.staged.faults import prepare, unset
+from cephqos_stack.staged.judge import Heard, judge
+from cephqos_stack.staged.situation import Situation, load_all
+from cephqos_stack.staged.stage import Stage, clean
 
 from .conftest import Watched, lab_spec
 
@@ -55,7 +57,9 @@ class Theatre:
     async def open(self) -> None:
         for size in (1, 2, 3):
             self.pools[size] = await self.on.pool(f"size{size}", size)
-        self.delivered = await delivered_at_its_end(self.stage(_situation("calm-writes-deep")))
+        self.delivered = await delivered_at_its_end(
+            self.stage(_situation("calm-writes-deep")), self.on
+        )
 
     def stage(self, situation: Situation) -> Stage:
         return Stage(self.on, situation, 0, self.pools[situation.size])
@@ -67,7 +71,7 @@ class Theatre:
         await self.on.quiet()
         try:
             await prepare(stage, self.delivered)
-            heard = await play(stage, random.Random(0))  # noqa: S311 - a jitter, no secret
+            heard = await play(stage, self.on, random.Random(0))  # noqa: S311 - a jitter, no secret
             # Commands would show operations of the situation before, too.
             return heard, await shown(self.on, heard, commands=False)
         finally:
@@ -77,7 +81,7 @@ class Theatre:
 
 def _situation(name: str) -> Situation:
     """Its seconds cut to what shows a false alert; how fast is for `make truth` to say."""
-    situation = load(HERE / f"{name}.yaml")
+    (situation,) = load_all(f"^{name}$", HERE)
     if situation.healthy:
         return replace(situation, seconds=situation.fault_at + CALM_SECONDS)
     patient = tuple(replace(finding, within=60.0) for finding in situation.expect)

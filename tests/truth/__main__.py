@@ -14,10 +14,11 @@ from tests.by_signal import clean_up_when_ended
 
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import Lab
+from cephqos_stack.staged.situation import Situation, load_all
 
+from . import HERE
 from .run import run
 from .runbook import not_as_said
-from .situation import Situation, load_all
 from .table import table
 
 _DEFAULT: Final = Path("build/truth.jsonl")
@@ -99,7 +100,7 @@ def _latest(rows: list[dict[str, Any]], known: set[tuple[str, str]]) -> list[dic
 def main() -> int:
     parser = _parser()
     args = parser.parse_args()
-    situations = [replace(it, stay=args.stay) for it in load_all(args.only)]
+    situations = [replace(it, stay=args.stay) for it in load_all(args.only, HERE)]
     if args.list:
         print("\n".join(f"{it.name}: {it.about}" for it in situations))
         return 0

@@ -18,19 +18,18 @@ from cephqos_base.errors import CephqosError
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.stack import Stack, StackSpec
+from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, capacity_option, prepare, unset
+from cephqos_stack.staged.judge import SETTLED, Heard, Judgement, judge, named, unseen
+from cephqos_stack.staged.situation import FASTER, Situation
+from cephqos_stack.staged.stage import Stage, StagedLab, clean
 
-from .judge import Heard, Judgement, judge, named, unseen
 from .runbook import not_as_said, shown
-from .situation import FASTER, Situation
-from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
 
-_LOW: Final = 300  # operations per second that any OSD of any machine delivers
 _SATURATED: Final = 11.0  # seconds of load that show what an OSD can do
 # More of it at most, where the load stays: a device's first seconds are its best.
 _SUSTAINED: Final = 60.0
 _FORGOTTEN: Final = 5.0  # seconds: longer than a rate looks back
 _TOLD: Final = 6.0  # seconds in which Alertmanager tells of what fires at the end
-_SETTLED: Final = 8.0  # seconds to look on after all that was expected has come
 _STEP: Final = 2  # seconds between the figures that are kept
 _WATCHES: Final = -10  # niceness of exporter, Prometheus and Alertmanager
 # What the rules saw, for those who look into a verdict.
@@ -133,14 +132,14 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
         stage = Stage(on, situation, turn, pool)
         try:
             if situation.history:
-                await prepare(stage, await delivered_at_its_end(stage))
+                await prepare(stage, await delivered_at_its_end(stage, on))
             else:
                 await prepare(stage)
             await asyncio.sleep(_FORGOTTEN)
             begun = time.monotonic()
-            heard = await play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
+            heard = await play(stage, on, random.Random(seed))  # noqa: S311 - a jitter, no secret
             watched = time.monotonic() - begun
-            stayed = await _stayed(stage, heard)
+            stayed = await _stayed(stage, on, heard)
             showed = await shown(on, heard)
             seen = await _courses(on, round(time.monotonic() - begun))
         finally:
@@ -169,7 +168,7 @@ def _judged(situation: Situation, seed: int, heard: list[Heard]) -> Judgement:
     )
 
 
-async def _stayed(stage: Stage, heard: list[Heard]) -> float | None:
+async def _stayed(stage: Stage, on: Watched, heard: list[Heard]) -> float | None:
     """How much of the time that the fault stayed the expected alerts fired; the worst of them."""
     situation = stage.situation
     if not situation.stay or situation.healthy or judge(situation, heard, stage.turn)[1] is None:
@@ -180,7 +179,7 @@ async def _stayed(stage: Stage, heard: list[Heard]) -> float | None:
         if finding.osd is not None:
             which += f',ceph_daemon="{named(finding.osd, stage.turn, situation.cluster.osds)}"'
         fires = f"max(ALERTS{{{which}}}) or vector(0)"
-        share = await stage.on.number(f"avg_over_time(({fires})[{situation.stay:.0f}s:1s])")
+        share = await on.number(f"avg_over_time(({fires})[{situation.stay:.0f}s:1s])")
         shares.append(share or 0.0)
     return min(shares)
 
@@ -214,12 +213,7 @@ async def _course(on: Watched, name: str, seconds: int) -> dict[str, str]:
 
 
 async def _quiet_cluster(lab: RunningLab) -> None:
-    watched = Watched(lab, None, None)  # type: ignore[arg-type]
-    await until(lambda: clean(watched), "all placement groups clean", 90)
-
-
-def _capacity(situation: Situation) -> str:
-    return f"osd_mclock_max_capacity_iops_{situation.cluster.media}"
+    await until(lambda: clean(StagedLab(lab)), "all placement groups clean", 90)
 
 
 async def _pool(lab: RunningLab, situation: Situation) -> str:
@@ -249,10 +243,9 @@ async def _policy(lab: RunningLab, situation: Situation, pool: str) -> Path | No
     return path
 
 
-async def delivered_at_its_end(stage: Stage) -> float:
+async def delivered_at_its_end(stage: Stage, on: Watched) -> float:
     """What an OSD delivers when it has all that it can do."""
-    on = stage.on
-    await on.config(_capacity(stage.situation), _LOW)
+    await on.config(capacity_option(stage.situation), LOW)
     seconds = _SATURATED + min(stage.situation.stay, _SUSTAINED)
     at_its_end = on.write(stage.pool, seconds + 1)
     await asyncio.sleep(seconds)
@@ -262,33 +255,9 @@ async def delivered_at_its_end(stage: Stage) -> float:
     return found
 
 
-async def prepare(stage: Stage, delivered: float = _LOW) -> None:
-    """The capacity, a share of what the OSDs deliver; objects to read or to remove."""
-    on, situation = stage.on, stage.situation
-    capacity, option = situation.capacity, _capacity(situation)
-    for name, value in situation.config.items():
-        await on.config(name, value)
-    if capacity is None:
-        await on.unset(option)
-    else:
-        await on.config(option, round(capacity * delivered if capacity <= 10 else capacity))
-    kinds = {it.kind for it in (*situation.loads, *situation.faults)}
-    if kinds & {"read", "trim", "delete", "scrub"}:
-        reads = [it for it in situation.loads if it.kind == "read"]
-        await prefill(stage, int(reads[0].options.get("bytes", 65536)) if reads else 4096)
-    for fault in situation.faults:
-        if fault.kind == "recover":
-            await degrade(stage, fault)
-
-
-async def unset(stage: Stage) -> None:
-    for option in {*stage.situation.config, _capacity(stage.situation)}:
-        await stage.on.unset(option)
-
-
-async def play(stage: Stage, chance: random.Random) -> list[Heard]:
+async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
     """Loads and faults; what reached the receiver, by the clock of the last fault."""
-    on, situation = stage.on, stage.situation
+    situation = stage.situation
     await asyncio.sleep(chance.uniform(0, 1))  # scrapes come at another moment of it
     before = [dict(labels) for labels in await on.firing()]
     faults = sorted(situation.faults, key=lambda it: it.after)
@@ -313,23 +282,23 @@ async def play(stage: Stage, chance: random.Random) -> list[Heard]:
     while time.monotonic() < end:
         await asyncio.sleep(1)
         if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":
-            await asyncio.sleep(min(_SETTLED, max(0.0, end - time.monotonic())))
+            await asyncio.sleep(min(SETTLED, max(0.0, end - time.monotonic())))
             await asyncio.sleep(situation.stay)
             return heard()
     await asyncio.sleep(_TOLD)
     if situation.healthy:
-        await _took_place(stage, time.monotonic() - begin)
+        await _took_place(stage, on, time.monotonic() - begin)
     return heard()
 
 
-async def _took_place(stage: Stage, seconds: float) -> None:
+async def _took_place(stage: Stage, on: Watched, seconds: float) -> None:
     """Silence proves something only if the loads ran and what is staged took place."""
     of_clients = f'{QosSeries.OPS}{{class="client"}}'
     at_least = {of_clients: seconds} if stage.situation.loads else {}
     if stage.situation.happened:
         at_least[stage.situation.happened] = 1
     for counter, least in at_least.items():
-        found = await stage.on.number(f"sum(increase({counter}[{seconds:.0f}s]))") or 0.0
+        found = await on.number(f"sum(increase({counter}[{seconds:.0f}s]))") or 0.0
         assert found >= least, f"{counter} grew by {found:.0f} in {seconds:.0f} s"
 
 

@@ -12,7 +12,7 @@ import psutil
 from tests.runbooks import ENTRIES
 from tests.stack.conftest import Watched
 
-from .judge import Heard
+from cephqos_stack.staged.judge import Heard
 
 _BLOCK: Final = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 # - **cpu** by `cpu_limit` or `memory_limit`: what a cause has to say, and of which `by`.

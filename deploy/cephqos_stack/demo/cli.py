@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
@@ -17,6 +18,8 @@ from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo.beside import Beside, grafana_beside, log_pipeline, logs_beside
 from cephqos_stack.demo.load import running_load
+from cephqos_stack.demo.provoke import PROVOCATIONS, find
+from cephqos_stack.demo.remote import ask
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_stack.grafana.find import find_grafana
 from cephqos_stack.grafana.place import Grafana, Sources
@@ -59,11 +62,17 @@ def add_options(parser: Parser) -> None:
         help="seconds between refreshes (default: %(default)g)",
     )
     parser.add_argument(
-        "--calm", action="store_true", help="provoke no fault; only show the cluster"
+        "--calm", action="store_true", help="tell no story; only show the cluster"
     )
     parser.add_argument("--once", action="store_true", help="exit when the story is over")
     parser.add_argument(
         "--duration", metavar="SECONDS", type=float, help="exit after this many seconds"
+    )
+    parser.add_argument(
+        "--provoke",
+        metavar="NAME",
+        help="provoke a fault in the demo that runs in another terminal, or end it: "
+        + ", ".join(each.name for each in PROVOCATIONS),
     )
     parser.set_defaults(run=_demo)
 
@@ -71,6 +80,10 @@ def add_options(parser: Parser) -> None:
 async def _demo(arguments: argparse.Namespace) -> int:
     from cephqos_stack.demo.screen import Screen  # needs Textual, which few commands do
 
+    if arguments.provoke is not None:
+        name = find(arguments.provoke).name
+        say(f"asking the demo for {name}: its screen shows the steps", await ask(name))
+        return 0
     _check(arguments)
     progress = Progress()
     grafana = await find_grafana(os.environ)

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from psutil import Process
 
@@ -21,7 +22,9 @@ from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
 from cephqos_stack.demo.beside import Beside
 from cephqos_stack.demo.load import DemoLoad
-from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
+from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker
+from cephqos_stack.demo.remote import listening
+from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, calibrate, tell_story
 from cephqos_stack.stack import Stack
 
 # The rules' rate window, at the demo's pace.
@@ -30,6 +33,7 @@ _WINDOW = 10.0
 _FIRST_SCRAPE = 30.0
 _COLUMNS = 100
 _EVENTS = 3
+_LISTEN_SECONDS = 0.5
 
 
 class Screen:
@@ -54,6 +58,9 @@ class Screen:
         self._told: list[str] = []
         self._health = ""
         self._live = can_draw()
+        self._provoker = Provoker(lab, self._measure, self._tell)
+        self._alerts = AlertWatch(stack, self._tell)
+        self._pressed: set[asyncio.Task[str]] = set()
 
     async def run(self) -> None:
         """Run until --duration has passed, the story is over (with --once), `q` or Ctrl-C."""
@@ -65,9 +72,14 @@ class Screen:
         async with HttpServer(address) as connection:
             source = Prometheus(connection, _WINDOW)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
-            await self._together(watch)
-        if self._live:  # the screen is gone: what happened stays
-            say(*where, *self._told)
+            try:
+                async with listening(self._lab.paths.sockets, self._provoker.toggle):
+                    await self._together(watch)
+            finally:
+                if self._live:  # the screen is gone: what happened stays
+                    say(*where, *self._told)
+                if card := self._provoker.card:
+                    say("", "What you provoked, and what the alerts said:", *card)
 
     async def _together(self, watch: Watch) -> None:
         """Show, tell and watch the load, until the first of them that ends the demo."""
@@ -77,9 +89,10 @@ class Screen:
                 tasks = [shown, group.create_task(self._watch_cluster())]
                 tasks.append(group.create_task(self._first_data(watch)))
                 last = {shown}
-                if not self._arguments.calm:
-                    tasks.append(group.create_task(self._story()))
-                    last |= {tasks[-1]} if self._arguments.once else set()
+                story = group.create_task(self._story())
+                tasks.append(story)
+                last |= {story} if self._arguments.once else set()
+                tasks.append(group.create_task(self._listen(story)))
                 await asyncio.wait(
                     last,
                     timeout=self._arguments.duration,
@@ -97,8 +110,30 @@ class Screen:
             say_text(folded(printable(told), _COLUMNS))
 
     async def _story(self) -> None:
-        watch = AlertWatch(self._stack, self._tell)
-        await tell_story(self._lab, self._stack, watch, STORY_POOL, self._tell, self._load.phase)
+        if not self._arguments.calm:
+            self._provoker.delivered = await self._measure()
+            await tell_story(self._lab, self._alerts, STORY_POOL, self._tell, self._load.phase)
+        self._provoker.open = True
+
+    async def _measure(self) -> int:
+        with self._load.phase("measure capacity"):
+            return await calibrate(self._lab, self._stack, self._alerts, STORY_POOL, self._tell)
+
+    async def _listen(self, story: asyncio.Task[None]) -> None:
+        """To the alerts, after the story, which listens itself."""
+        await asyncio.wait([story])
+        try:
+            while True:
+                if (alerts := await self._alerts.try_look()) is not None:
+                    self._provoker.hear(alerts)
+                await asyncio.sleep(_LISTEN_SECONDS)
+        finally:
+            await self._provoker.end()
+
+    def _press(self, name: str) -> None:
+        task = asyncio.create_task(self._provoker.toggle(name))
+        self._pressed.add(task)
+        task.add_done_callback(self._pressed.discard)
 
     async def _first_data(self, watch: Watch) -> None:
         """Tell when the clients' work is on the screen for the first time, and what follows."""
@@ -130,7 +165,8 @@ class Screen:
 
     async def _show(self, watch: Watch) -> None:
         if self._live:
-            await Top(watch, View(), above=self._headline).run_async(mouse=False)
+            keys = {each.key: partial(self._press, each.name) for each in PROVOCATIONS}
+            await Top(watch, View(), above=self._headline, also=keys).run_async(mouse=False)
             return
         while True:
             await watch.refresh()
@@ -158,4 +194,14 @@ class Screen:
         lines = [line(Span(printable(event), "dim")) for event in events[:-1]]
         lines += [line(Span(printable(event), "warn")) for event in events[-1:]]
         lines += [()] * (_EVENTS - len(lines))
-        return [self._title(), *self._aside(), *lines, ()]
+        return [self._title(), *self._aside(), *lines, self._keys(), ()]
+
+    def _keys(self) -> Line:
+        """What can be provoked."""
+        if not self._provoker.open:
+            return ()
+        going_on = self._provoker.going_on
+        spans = [Span("provoke: ", "dim")]
+        for each in PROVOCATIONS:
+            spans.append(Span(f"{each.key} {each.name}  ", "warn" if each.name == going_on else ""))
+        return line(*spans)

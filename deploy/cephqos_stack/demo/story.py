@@ -102,13 +102,18 @@ class AlertWatch:
             self._tell(f"RESOLVED after {now - since:.0f} s: {alert.title}")
         return list(notified.values())
 
+    async def try_look(self) -> list[NotifiedAlert] | None:
+        """None where the request failed, as it may on a busy machine: the next follows soon."""
+        try:
+            return await self.look()
+        except OSError:
+            return None
+
 
 async def tell_story(
-    lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell, phase: InPhase
+    lab: RunningLab, watch: AlertWatch, pool: str, tell: Tell, phase: InPhase
 ) -> None:
     """Violate the reservation, wait for the alert, end the fault, wait until it is resolved."""
-    with phase("measure capacity"):
-        await _calibrate(lab, stack, watch, pool, tell)
     await _watch_for(watch, CALM_SECONDS)
     tell(
         f"PROVOKED: the device of osd.{VICTIM} is limited to {WRITES_PER_SECOND} writes/s,"
@@ -134,9 +139,7 @@ def _full_load(lab: RunningLab, pool: str) -> AbstractAsyncContextManager[Proces
     return in_background(load, lab.paths.logs / "story.out")
 
 
-async def _calibrate(
-    lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell
-) -> None:
+async def calibrate(lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell) -> int:
     """Measure what the OSDs deliver under full load, and set it as their mClock capacity."""
     tell(f"MEASURING: full load for {FULL_LOAD_SECONDS:.0f} s, to measure the OSDs' capacity")
     async with _full_load(lab, pool):
@@ -145,6 +148,7 @@ async def _calibrate(
         # Under load still: a reservation that grows while work ends looks violated for a moment.
         await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
     tell(f"MEASURED: {delivered} normalised ops/s per OSD, now set as their capacity")
+    return delivered
 
 
 async def _delivered(stack: Stack, watch: AlertWatch) -> int:
@@ -172,7 +176,7 @@ async def _until(watch: AlertWatch, firing: bool, within: float) -> None:
     try:
         async with asyncio.timeout(within):
             while True:
-                alerts = await _look(watch)
+                alerts = await watch.try_look()
                 if alerts is not None and any(map(_is_the_storys, alerts)) == firing:
                     return
                 await asyncio.sleep(0.5)
@@ -185,16 +189,8 @@ async def _watch_for(watch: AlertWatch, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while True:
-                await _look(watch)
+                await watch.try_look()
                 await asyncio.sleep(0.5)
-
-
-async def _look(watch: AlertWatch) -> list[NotifiedAlert] | None:
-    """None where the request failed, as it may on a busy machine: the next follows soon."""
-    try:
-        return await watch.look()
-    except OSError:
-        return None
 
 
 def addresses(stack: Stack) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The live screen. Textual brings lines to the terminal and keys to the view, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from rich.segment import Segment
@@ -66,13 +67,15 @@ class Top(App[None]):
         *,
         ascii_only: bool = False,
         above: Callable[[], list[Line]] = list,
+        also: Mapping[str, Callable[[], object]] = MappingProxyType({}),
     ) -> None:
-        """`above`: lines to show above those of the cluster."""
+        """`above`: lines to show above those of the cluster; `also`: more keys."""
         super().__init__(ansi_color=True)
         self.feed = watch
         self.view = view
         self._ascii_only = ascii_only
         self._above = above
+        self._also = also
         self._fetching = False
 
     @property
@@ -92,6 +95,8 @@ class Top(App[None]):
 
     def on_key(self, event: events.Key) -> None:
         before = self.view
+        if not before.typing and event.character and event.character in self._also:
+            self._also[event.character]()
         self.view = pressed(before, event.key, event.character, self.feed.model)
         if self.view.over:
             self.exit()

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from cephqos_alerts.rules.settings import WINDOWS
-
-from .situation import FASTER, ExpectedFinding, Situation
+from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
 # The watching failed. A scrape has one second here and ten in production, and ten minutes of
@@ -15,6 +14,7 @@ BLIND = ("CephQosCollectorFailing", "CephQosTooFewSamples", "CephQosFiguresMissi
 # Nothing is found sooner after a fault. What says before that the watching failed, saw it fail
 # without the fault.
 SOONEST = WINDOWS["hold"] / FASTER
+SETTLED = 8.0  # seconds to look on after all that was expected has come
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
 # What ReplicaSlow says of the OSD is in its description, as it may change while it fires.
 SEEN_OF_IT = {
@@ -100,7 +100,7 @@ def judge(
 ) -> tuple[Verdict, float | None, list[Heard]]:
     """The verdict, how long the first expected alert took, and what should not have come.
 
-    Silence proves nothing while nobody looks: a healthy run without figures is not run. A fault
+    Silence proves nothing while the watching fails: a healthy run without figures is not run. A fault
     that was not found is missed all the same, unless the watching had failed before it.
     """
     osds = situation.cluster.osds

@@ -104,9 +104,14 @@ class Situation:
         return max((fault.after for fault in self.faults), default=0.0)
 
 
-def load_all(only: str = "") -> list[Situation]:
-    """Those whose name has a match."""
-    return [load(path) for path in sorted(HERE.glob("*.yaml")) if re.search(only, path.stem)]
+def load_all(only: str = "", *more: Path) -> list[Situation]:
+    """Those whose name has a match: the demo's, and those in more folders."""
+    paths = sorted((path for folder in (HERE, *more) for path in folder.glob("*.yaml")), key=_name)
+    return [load(path) for path in paths if re.search(only, path.stem)]
+
+
+def _name(path: Path) -> str:
+    return path.stem
 
 
 def load(path: Path) -> Situation:

@@ -1,0 +1,236 @@
+"""Loads and faults, as the files of situations name them; what is prepared for them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from cephqos_stack.staged import host, link
+from cephqos_stack.staged.situation import Situation, StagedAction
+from cephqos_stack.staged.stage import FRESH, GRACE, Stage, wait_until_clean
+
+LOW: Final = 300  # operations per second that any OSD of any machine delivers
+
+
+# -- loads: seconds is how long they last --------------------------------------------------------
+
+
+async def _write(stage: Stage, do: StagedAction, seconds: float) -> None:
+    size, depth = str(do.options.get("bytes", 4096)), str(do.options.get("depth", 128))
+    what = ["write", "-b", size, "-t", depth, *(["--write-omap"] if "omap" in do.options else [])]
+    await stage.bench(seconds, *what, pool=str(do.options.get("pool", "")))
+
+
+async def _read(stage: Stage, do: StagedAction, seconds: float) -> None:
+    """Random reads of what `prefill` wrote."""
+    await stage.bench(seconds, "rand", "-t", str(do.options.get("depth", 32)), name="prefill")
+
+
+async def prefill(stage: Stage, size: int, seconds: float = 8) -> None:
+    await stage.bench(seconds, "write", "-b", str(size), "-t", "64", name="prefill")
+
+
+async def _rbd(stage: Stage, do: StagedAction, seconds: float) -> None:
+    """fio on an image: `mib: 4` is one single object. However long it writes, no OSD is filled."""
+    image = f"i{next(FRESH)}"
+    mib = do.options.get("mib", 512)
+    await stage.on.lab.exec(["rbd", "create", f"{stage.pool}/{image}", "--size", f"{mib}M"])
+    fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", f"--pool={stage.pool}"]
+    fio += [f"--rbdname={image}", f"--rw={do.options.get('rw', 'randwrite')}"]
+    fio += [f"--bs={do.options.get('bytes', 4096)}"]
+    fio += [f"--iodepth={do.options.get('depth', 4)}", "--time_based", f"--runtime={seconds:g}"]
+    if "iops" in do.options:
+        fio += [f"--rate_iops={do.options['iops']}"]
+    await stage.on.lab.exec(fio, within=seconds + GRACE, check=False)
+
+
+async def _bursts(stage: Stage, do: StagedAction, seconds: float) -> None:
+    """A second of load in every five."""
+    end = asyncio.get_running_loop().time() + seconds
+    while asyncio.get_running_loop().time() < end:
+        await stage.bench(1, "write", "-b", "4096", "-t", str(do.options.get("depth", 64)))
+        await asyncio.sleep(4)
+
+
+LOADS = {"write": _write, "read": _read, "rbd": _rbd, "bursts": _bursts}
+
+# -- faults, and what is none --------------------------------------------------------------------
+
+
+async def _throttle(stage: Stage, do: StagedAction) -> None:
+    osd = stage.osd(do)
+    limits = {key: int(value) for key, value in do.options.items() if key != "osd"}
+    stage.undo.append(lambda: stage.on.lab.faults.throttle(osd))
+    await stage.on.lab.faults.throttle(osd, **limits)
+
+
+async def _stop(stage: Stage, do: StagedAction) -> None:
+    osd = stage.osd(do)
+    stage.undo.append(lambda: stage.on.lab.faults.resume(osd))
+    await stage.on.lab.faults.stop(osd)
+
+
+async def _more(stage: Stage, do: StagedAction) -> None:
+    """Load that begins later."""
+    stage.run(_write(stage, do, stage.load_seconds))
+
+
+async def _config(stage: Stage, do: StagedAction) -> None:
+    """Options of all OSDs, or of one."""
+    who = f"osd.{stage.osd(do)}" if "osd" in do.options else "osd"
+    for option, value in do.options.items():
+        if option != "osd":
+            await stage.on.config(option, value, who)
+            stage.undo.append(_unset(stage, option, who))
+
+
+def _unset(stage: Stage, option: str, who: str) -> Callable[[], Awaitable[None]]:
+    return lambda: stage.on.unset(option, who)
+
+
+async def _slow_messages(stage: Stage, do: StagedAction) -> None:
+    """Messages that come to the OSD from other OSDs are held back, heartbeats too."""
+    osd = stage.osd(do)
+    wanted = {
+        "ms_inject_delay_type": "osd",
+        "ms_inject_delay_max": str(do.options.get("seconds", 0.4)),
+        "ms_inject_delay_probability": "1",
+    }
+    for option, value in wanted.items():
+        await stage.on.config(option, value, f"osd.{osd}")
+
+    async def end() -> None:
+        for option in wanted:
+            await stage.on.unset(option, f"osd.{osd}")
+        await stage.on.lab.faults.restart(osd)
+
+    stage.undo.append(end)
+    # A connection asks for its delay when it is made.
+    await stage.on.lab.faults.restart(osd)
+
+
+async def _slow_link(stage: Stage, do: StagedAction) -> None:
+    """What other OSDs send to this one passes a slow link."""
+    stage.undo.append(link.restore)
+    await link.slow_down(stage.on.lab, stage.osd(do), int(do.options["kbit"]))
+
+
+async def _affinity(stage: Stage, do: StagedAction) -> None:
+    """The OSD holds replicas only."""
+    name = f"osd.{stage.osd(do)}"
+
+    async def to(value: str) -> None:
+        await stage.on.lab.exec(["ceph", "osd", "primary-affinity", name, value])
+
+    stage.undo.append(lambda: to("1"))
+    await to("0")
+    await asyncio.sleep(4)
+
+
+async def _scrub(stage: Stage, do: StagedAction) -> None:
+    await stage.on.lab.exec(["ceph", "osd", "pool", "deep-scrub", stage.pool])
+
+
+async def _trim(stage: Stage, do: StagedAction) -> None:
+    """A snapshot of the pool, work on top of it, and its removal."""
+    pool = ["ceph", "osd", "pool"]
+    name = f"s{next(FRESH)}"
+    await stage.on.lab.exec([*pool, "mksnap", stage.pool, name])
+    await stage.bench(6, "write", "-b", "4096", "-t", "64", name="prefill")
+    await stage.on.lab.exec([*pool, "rmsnap", stage.pool, name])
+
+
+async def _delete(stage: Stage, do: StagedAction) -> None:
+    argv = ["rados", "-p", stage.pool, "cleanup", "--run-name", "prefill"]
+    await stage.on.lab.exec(argv, within=60, check=False)
+
+
+async def _ceph(stage: Stage, do: StagedAction) -> None:
+    """Commands of an operator; `POOL` is the pool, and `OSD` the OSD."""
+
+    async def give(commands: Sequence[str]) -> None:
+        for command in commands:
+            words = {"POOL": stage.pool, "OSD": str(stage.osd(do))}
+            argv = [words.get(word, word) for word in command.split()]
+            await stage.on.lab.exec(["ceph", *argv])
+
+    stage.undo.append(lambda: give(do.options.get("undo", ())))
+    await give(do.options["run"])
+
+
+async def _kill(stage: Stage, do: StagedAction) -> None:
+    osd = stage.osd(do)
+    stage.undo.append(lambda: stage.on.lab.faults.restart(osd))
+    await stage.on.lab.faults.kill(osd)
+
+
+async def _restart_all(stage: Stage, do: StagedAction) -> None:
+    """One OSD after the other, as an upgrade does it."""
+    await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
+    stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
+    for osd in range(stage.situation.cluster.osds):
+        await stage.on.lab.faults.restart(osd)
+        await wait_until_clean(stage)
+
+
+async def _recover(stage: Stage, do: StagedAction) -> None:
+    """The OSD that `degrade` ended comes back, and has a lot to take over."""
+    await stage.on.lab.faults.restart(stage.osd(do))
+
+
+async def degrade(stage: Stage, do: StagedAction) -> None:
+    osd = stage.osd(do)
+    await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
+    stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
+    await stage.on.lab.faults.kill(osd)
+    await stage.on.lab.exec(["ceph", "osd", "down", str(osd)])
+    await stage.bench(float(do.options.get("fill", 8)), "write", "-b", "65536", "-t", "64")
+
+
+FAULTS = {
+    "throttle": _throttle,
+    "stop": _stop,
+    "busy-cpu": host.busy_cpu,
+    "busy-host": host.busy_host,
+    "cpu-limit": host.cpu_limit,
+    "memory-limit": host.memory_limit,
+    "more": _more,
+    "config": _config,
+    "slow-messages": _slow_messages,
+    "slow-link": _slow_link,
+    "affinity": _affinity,
+    "scrub": _scrub,
+    "trim": _trim,
+    "delete": _delete,
+    "restart-all": _restart_all,
+    "recover": _recover,
+    "ceph": _ceph,
+    "kill": _kill,
+}
+
+
+def capacity_option(situation: Situation) -> str:
+    return f"osd_mclock_max_capacity_iops_{situation.cluster.media}"
+
+
+async def prepare(stage: Stage, delivered: float = LOW) -> None:
+    """The capacity, a share of what the OSDs deliver; objects to read or to remove."""
+    on, situation = stage.on, stage.situation
+    capacity, option = situation.capacity, capacity_option(situation)
+    for name, value in situation.config.items():
+        await on.config(name, value)
+    if capacity is None:
+        await on.unset(option)
+    else:
+        await on.config(option, round(capacity * delivered if capacity <= 10 else capacity))
+    kinds = {it.kind for it in (*situation.loads, *situation.faults)}
+    if kinds & {"read", "trim", "delete", "scrub"}:
+        reads = [it for it in situation.loads if it.kind == "read"]
+        await prefill(stage, int(reads[0].options.get("bytes", 65536)) if reads else 4096)
+    for fault in situation.faults:
+        if fault.kind == "recover":
+            await degrade(stage, fault)
+
+
+async def unset(stage: Stage) -> None:
+    for option in {*stage.situation.config, capacity_option(stage.situation)}:
+        await stage.on.unset(option)

@@ -1,0 +1,87 @@
+"""A stage: one lab during one situation, and how what happened there is undone."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_stack.staged.situation import Situation, StagedAction
+
+FRESH: Final = count()
+GRACE: Final = 40.0  # a bench ends its last operations on a device that hardly moves any more
+_LONGER = 90.0
+_CLEAN_WITHIN = 300.0
+
+
+class StagedLab:
+    """A lab, and its options."""
+
+    def __init__(self, lab: RunningLab) -> None:
+        self.lab = lab
+
+    async def config(self, option: str, value: object, who: str = "osd") -> None:
+        await self.lab.exec(["ceph", "config", "set", who, option, str(value)])
+
+    async def unset(self, option: str, who: str = "osd") -> None:
+        await self.lab.exec(["ceph", "config", "rm", who, option])
+
+
+@dataclass
+class Stage:
+    """What happens to one lab during one situation, and how it is undone."""
+
+    on: StagedLab
+    situation: Situation
+    turn: int
+    pool: str
+    undo: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+
+    @property
+    def load_seconds(self) -> float:
+        """Loads last until they are ended: one that ends while a fault is staged proves nothing."""
+        return self.situation.seconds + self.situation.stay + _LONGER
+
+    def osd(self, action: StagedAction) -> int:
+        return int((int(action.options.get("osd", 1)) + self.turn) % self.situation.cluster.osds)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.tasks.append(asyncio.create_task(work))
+
+    async def bench(self, seconds: float, *what: str, pool: str = "", name: str = "") -> None:
+        """rados bench; what a fault breaks off is no failure of the situation."""
+        argv = ["rados", "-p", pool or self.pool, "bench", f"{seconds:g}", *what]
+        argv += ["--run-name", name or f"r{next(FRESH)}-{os.getpid()}"]
+        if what[0] == "write":
+            argv += ["--no-cleanup"]
+        await self.on.lab.exec(argv, within=seconds + GRACE, check=False)
+
+    async def close(self) -> None:
+        """End faults first, then loads."""
+        for step in reversed(self.undo):
+            await step()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def clean(on: StagedLab) -> bool:
+    try:
+        done = await on.lab.exec(["ceph", "status", "--format", "json"])
+    except LabError:
+        return False
+    status = json.loads(done.stdout)
+    states = {entry["state_name"] for entry in status["pgmap"].get("pgs_by_state", ())}
+    up = status["osdmap"]["num_up_osds"] == on.lab.spec.osds
+    return bool(up) and all(state.startswith("active+clean") for state in states)
+
+
+async def wait_until_clean(stage: Stage) -> None:
+    async with asyncio.timeout(_CLEAN_WITHIN):
+        while not await clean(stage.on):  # noqa: ASYNC110 - only Ceph knows when
+            await asyncio.sleep(0.2)

@@ -1,0 +1,143 @@
+"""Faults provoked in the demo: what is said, the score card, and how another terminal asks."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cephqos_base.errors import UsageError
+from cephqos_stack.demo import remote
+from cephqos_stack.demo.provoke import PROVOCATIONS, Attempt, Provoker, find
+from cephqos_stack.demo.story import NotifiedAlert
+from cephqos_stack.staged.faults import FAULTS, LOADS
+
+DEVICE = {"alertname": "CephQosReservationViolated", "ceph_daemon": "osd.1", "class": "client"}
+DEVICE |= {"cause": "device", "severity": "critical"}
+
+
+def alert(**labels: str) -> NotifiedAlert:
+    return NotifiedAlert({**DEVICE, **labels}, {})
+
+
+def attempt(name: str, *before: NotifiedAlert) -> Attempt:
+    fired = frozenset(str(sorted(it.labels.items())) for it in before)
+    return Attempt(name, find(name).load(3), fired, began=100.0)
+
+
+def test_every_key_has_a_situation_that_can_be_staged_on_the_demos_lab() -> None:
+    assert len({it.key for it in PROVOCATIONS}) == len(PROVOCATIONS)
+    for each in PROVOCATIONS:
+        situation = each.load(3)
+        assert {it.kind for it in situation.faults} <= FAULTS.keys(), each.name
+        assert {it.kind for it in situation.loads} <= LOADS.keys(), each.name
+        assert situation.cluster.media == "ssd" and situation.size in (1, 2, 3), each.name
+        assert situation.cluster.op_queue == "mclock_scheduler", each.name
+
+
+def test_a_name_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    assert find("1") == find("slow-device")
+    with pytest.raises(UsageError, match="'slow-devic': expected one of slow-device, stopped-osd"):
+        find("slow-devic")
+
+
+def test_what_was_expected_is_right_and_what_follows_does_not_speak_against_it() -> None:
+    slow = attempt("slow-device")
+    assert not slow.hear([], 105.0)
+    assert slow.hear([alert()], 114.0)
+    assert not slow.hear([alert(), alert(alertname="CephQosLatencySloBurn")], 116.0)
+    assert not slow.hear([alert(), alert(ceph_daemon="osd.2")], 130.0), "a consequence"
+    assert slow.line(200.0) == "slow-device: right after 14 s"
+
+
+def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
+    wrong = attempt("slow-device")
+    wrong.hear([alert(), alert(ceph_daemon="osd.2")], 110.0)
+    assert wrong.line(120.0).startswith("slow-device: wrong OSD after 10 s; beside it critical")
+    missed = attempt("slow-device", alert())
+    missed.hear([alert()], 110.0)
+    assert missed.line(160.0) == "slow-device: missed, in 60 s"
+    calm = attempt("scrub-flood")
+    assert not calm.hear([], 110.0)
+    assert calm.line(140.0) == "scrub-flood: right: no alert in 40 s, and none was due"
+    calm.hear([alert()], 141.0)
+    assert calm.line(150.0).startswith("scrub-flood: false; beside it critical")
+
+
+class _Lab:
+    """Takes commands, and remembers them."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.spec = SimpleNamespace(osds=3)
+        self.faults = SimpleNamespace(throttle=self._throttle)
+
+    async def exec(self, argv: list[str], **_: Any) -> None:
+        self.said.append(" ".join(argv))
+        if "bench" in argv:
+            await asyncio.sleep(600)
+
+    async def _throttle(self, osd: int, **limits: int) -> None:
+        self.said.append(f"throttle {osd} {limits}")
+
+
+async def test_the_same_name_ends_it_and_all_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, told = _Lab(), list[str]()
+
+    async def measure() -> int:
+        return 800
+
+    provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
+    assert "wait until it is over" in await provoker.toggle("slow-device")
+    provoker.open = True
+    monkeypatch.setattr(asyncio, "sleep", _at_once)
+    assert (await provoker.toggle("1")).startswith("PROVOKED: slow-device; an alert is due")
+    assert "throttle 1 {'wiops': 100}" in lab.said
+    assert "end it first" in await provoker.toggle("stopped-osd")
+    provoker.hear([alert()])
+    assert told[-1].startswith("FOUND: slow-device: right after")
+    assert (await provoker.toggle("1")).startswith("ENDED: slow-device: right after")
+    assert "throttle 1 {}" in lab.said
+    assert lab.said[-1] == "ceph config set osd osd_mclock_max_capacity_iops_ssd 800"
+    assert len(provoker.card) == 1 and provoker.going_on == ""
+
+
+async def test_what_cannot_be_staged_is_said_and_nothing_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab, told = _Lab(), list[str]()
+
+    async def measure() -> int:
+        raise OSError("no OSD was saturated")
+
+    provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
+    provoker.open = True
+    assert await provoker.toggle("1") == "NOT PROVOKED: slow-device: no OSD was saturated"
+    assert not provoker.going_on and not provoker.card and not lab.said
+
+
+_sleep = asyncio.sleep
+
+
+async def _at_once(_: float) -> None:
+    await _sleep(0)
+
+
+async def test_another_terminal_asks_the_demo_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "demo-1/run"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(remote, "labs_dir", lambda: tmp_path)
+
+    async def answer(name: str) -> str:
+        return f"PROVOKED: {name}"
+
+    with pytest.raises(UsageError, match="no demo runs on this host"):
+        await remote.ask("limit")
+    async with remote.listening(folder, answer):
+        assert await remote.ask("slow-device") == "PROVOKED: slow-device"
+        assert (folder / "provoke.sock").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(UsageError, match="no demo runs"):
+        await remote.ask("slow-device")
