@@ -100,8 +100,8 @@ def judge(
 ) -> tuple[Verdict, float | None, list[Heard]]:
     """The verdict, how long the first expected alert took, and what should not have come.
 
-    Silence proves nothing while the watching fails: a healthy run without figures is not run. A fault
-    that was not found is missed all the same, unless the watching had failed before it.
+    Silence proves nothing while the watching fails: a healthy run without figures is not run.
+    A fault that was not found is missed all the same, unless the watching had failed before it.
     """
     osds = situation.cluster.osds
     blind = unseen(heard)
