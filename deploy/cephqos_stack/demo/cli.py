@@ -61,9 +61,7 @@ def add_options(parser: Parser) -> None:
         default=2.0,
         help="seconds between refreshes (default: %(default)g)",
     )
-    parser.add_argument(
-        "--calm", action="store_true", help="tell no story; only show the cluster"
-    )
+    parser.add_argument("--calm", action="store_true", help="tell no story; only show the cluster")
     parser.add_argument("--once", action="store_true", help="exit when the story is over")
     parser.add_argument(
         "--duration", metavar="SECONDS", type=float, help="exit after this many seconds"
