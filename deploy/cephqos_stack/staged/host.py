@@ -47,7 +47,7 @@ async def _strangers(stage: Stage, processes: int, cpus: set[int]) -> None:
 
     stage.undo.append(kill_all)
     for _ in range(processes):
-        others.append(await start([*ENDS_WITH_PARENT, sys.executable, "-c", spin]))
+        others.append(await start([*ENDS_WITH_PARENT, sys.executable, "-I", "-c", spin]))
 
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
