@@ -106,7 +106,7 @@ def python_distributions(sources: Sources, out: Path) -> None:
 
 
 def chart(sources: Sources, out: Path) -> None:
-    sources.run(sys.executable, "deploy/helm/package.py", out)
+    sources.run(sys.executable, "-P", "deploy/helm/package.py", out)
     made = out / f"cephqos-{sources.version}.tgz"
     made.rename(out / f"{_named('chart', sources)}.tgz")
 
