@@ -190,7 +190,9 @@ class LabSpec:
     def from_json(cls, data: dict[str, Any]) -> "LabSpec":
         settings = tuple(CephOption(**setting) for setting in data["settings"])
         cpus = tuple((osd, tuple(cpus)) for osd, cpus in data["cpus"])
-        return cls(**{**data, "settings": settings, "cpus": cpus})
+        known = {field.name for field in dataclasses.fields(cls)}  # another version may have more
+        kept = {name: value for name, value in data.items() if name in known}
+        return cls(**{**kept, "settings": settings, "cpus": cpus})
 
 
 def within(asked: dict[str, Any]) -> dict[str, Any]:

@@ -130,6 +130,7 @@ _PAGE_OF: Final = {
     "doctor": "docs/operate/doctor.md",
     "capacity": "docs/operate/capacity.md",
     "who": "docs/operate/who.md",
+    "blame": "docs/operate/blame.md",
 }
 _MORE_PAGES_OF: Final = {
     "run": (Path("docs/measure/scenarios.md"), Path("docs/measure/recording.md"))

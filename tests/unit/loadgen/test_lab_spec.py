@@ -284,6 +284,11 @@ def test_too_little_disk_is_refused_with_the_need(
         checks.check_disk(LabSpec(), tmp_path)
 
 
+def test_a_lab_of_a_later_version_can_be_listed_and_ended() -> None:
+    later = LabSpec(osds=2).to_json() | {"not_known_here": 1}
+    assert LabSpec.from_json(later) == LabSpec(osds=2)
+
+
 def test_a_regime_decides_what_is_not_given() -> None:
     own = (CephOption("osd", "osd_op_num_shards", "2"),)
     spec = LabSpec(**within({"regime": "scheduler", "device_iops": 500, "settings": own}))
