@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.lab.conftest import LabPool
-from tests.truth import HERE
+from tests.truth import fault_at, load_all
 from tests.truth.run import delivered_at_its_end, play, watching
 from tests.truth.runbook import not_as_said, shown
 from tests.waiting import until
@@ -18,7 +18,7 @@ from tests.waiting import until
 from cephqos_base.units import GIB
 from cephqos_stack.staged.faults import prepare, unset
 from cephqos_stack.staged.judge import Heard, judge
-from cephqos_stack.staged.situation import Situation, load_all
+from cephqos_stack.staged.situation import Situation
 from cephqos_stack.staged.stage import Stage, clean
 
 from .conftest import Watched, lab_spec
@@ -81,9 +81,9 @@ class Theatre:
 
 def _situation(name: str) -> Situation:
     """Its seconds cut to what shows a false alert; how fast is for `make truth` to say."""
-    (situation,) = load_all(f"^{name}$", HERE)
+    (situation,) = load_all(f"^{name}$")
     if situation.healthy:
-        return replace(situation, seconds=situation.fault_at + CALM_SECONDS)
+        return replace(situation, seconds=fault_at(situation) + CALM_SECONDS)
     patient = tuple(replace(finding, within=60.0) for finding in situation.expect)
     return replace(situation, expect=patient)
 

@@ -14,9 +14,9 @@ from tests.by_signal import clean_up_when_ended
 
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import Lab
-from cephqos_stack.staged.situation import Situation, load_all
+from cephqos_stack.staged.situation import Situation
 
-from . import HERE
+from . import load_all
 from .run import run
 from .runbook import not_as_said
 from .table import table
@@ -100,7 +100,7 @@ def _latest(rows: list[dict[str, Any]], known: set[tuple[str, str]]) -> list[dic
 def main() -> int:
     parser = _parser()
     args = parser.parse_args()
-    situations = [replace(it, stay=args.stay) for it in load_all(args.only, HERE)]
+    situations = [replace(it, stay=args.stay) for it in load_all(args.only)]
     if args.list:
         print("\n".join(f"{it.name}: {it.about}" for it in situations))
         return 0

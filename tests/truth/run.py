@@ -6,9 +6,9 @@ import random
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 from tests.stack.conftest import Received, Watched, Webhook
@@ -19,10 +19,11 @@ from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.stack import Stack, StackSpec
 from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, capacity_option, prepare, unset
-from cephqos_stack.staged.judge import SETTLED, Heard, Judgement, judge, named, unseen
+from cephqos_stack.staged.judge import SETTLED, Heard, Verdict, judge, named, unseen
 from cephqos_stack.staged.situation import FASTER, Situation
 from cephqos_stack.staged.stage import Stage, StagedLab, clean
 
+from . import fault_at
 from .runbook import not_as_said, shown
 
 _SATURATED: Final = 11.0  # seconds of load that show what an OSD can do
@@ -72,6 +73,29 @@ SEEN: Final = (
     "cluster_class:cephqos_target_violated:bool",
     "scrape_samples_post_metric_relabeling",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """One run of one situation."""
+
+    name: str
+    seed: int
+    digest: str
+    healthy: bool
+    verdict: Verdict
+    seconds: float | None = None  # until the first alert that was expected
+    stayed: float | None = None  # share of the time with the fault that it fired, once it had come
+    watched: float = 0.0  # seconds in which whatever came was judged
+    critical: bool = False  # a critical alert that should not have fired
+    others: list[str] = field(default_factory=list)  # what should not have come
+    heard: list[str] = field(default_factory=list)  # all that came
+    note: str = ""
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
+    runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
+
+    def row(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @contextlib.asynccontextmanager
@@ -278,7 +302,7 @@ async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
         return [_heard(it, staged) for it in fresh if dict(it.labels) not in before]
 
     # However long staging took, what is staged is looked at for as long.
-    end = staged + situation.seconds - situation.fault_at + situation.stay * situation.healthy
+    end = staged + situation.seconds - fault_at(situation) + situation.stay * situation.healthy
     while time.monotonic() < end:
         await asyncio.sleep(1)
         if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":

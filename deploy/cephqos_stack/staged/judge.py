@@ -1,8 +1,8 @@
 """What came to the receiver, against what was expected."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
@@ -44,29 +44,6 @@ class Heard:
     def __str__(self) -> str:
         words = [self.labels[name] for name in _LABELS if self.labels.get(name)]
         return f"{' '.join(words).replace('CephQos', '')} @{self.after:.0f}s"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """One run of one situation."""
-
-    name: str
-    seed: int
-    digest: str
-    healthy: bool
-    verdict: Verdict
-    seconds: float | None = None  # until the first alert that was expected
-    stayed: float | None = None  # share of the time with the fault that it fired, once it had come
-    watched: float = 0.0  # seconds in which whatever came was judged
-    critical: bool = False  # a critical alert that should not have fired
-    others: list[str] = field(default_factory=list)  # what should not have come
-    heard: list[str] = field(default_factory=list)  # all that came
-    note: str = ""
-    seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
-    runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
-
-    def row(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> bool:

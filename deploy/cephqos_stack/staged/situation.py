@@ -1,7 +1,6 @@
 """A situation: a cluster, a load, a fault, and what has to be said of it. One small file each."""
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,20 +97,6 @@ class Situation:
     @property
     def healthy(self) -> bool:
         return not self.expect
-
-    @property
-    def fault_at(self) -> float:
-        return max((fault.after for fault in self.faults), default=0.0)
-
-
-def load_all(only: str = "", *more: Path) -> list[Situation]:
-    """Those whose name has a match: the demo's, and those in more folders."""
-    paths = sorted((path for folder in (HERE, *more) for path in folder.glob("*.yaml")), key=_name)
-    return [load(path) for path in paths if re.search(only, path.stem)]
-
-
-def _name(path: Path) -> str:
-    return path.stem
 
 
 def load(path: Path) -> Situation:

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.truth import HERE
+from tests.truth import load_all
 from tests.truth.runbook import queries, waited_at
 from tests.truth.table import table
 
 from cephqos_base.errors import UsageError
 from cephqos_stack.staged.faults import FAULTS, LOADS
 from cephqos_stack.staged.judge import SEEN_OF_IT, Heard, judge
-from cephqos_stack.staged.situation import ExpectedFinding, Situation, StagedCluster, load, load_all
+from cephqos_stack.staged.situation import ExpectedFinding, Situation, StagedCluster, load
 
 VIOLATED = "CephQosReservationViolated"
 DEVICE = ExpectedFinding(alert=(VIOLATED,), osd=1, cause="device", severity="critical")
@@ -128,7 +128,7 @@ def test_a_seed_turns_the_osds() -> None:
 
 
 def test_every_file_is_a_situation_of_known_loads_and_faults_half_of_them_healthy() -> None:
-    found = load_all("", HERE)
+    found = load_all()
     assert len(found) >= 40
     assert 0.4 <= sum(it.healthy for it in found) / len(found) <= 0.6
     assert {load.kind for it in found for load in it.loads} <= LOADS.keys()
