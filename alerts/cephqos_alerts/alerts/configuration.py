@@ -26,9 +26,9 @@ OVERSTATED: Final = OsdFinding(
     figure='VALUE | printf "%.1f times"',
     summary="capacity is configured too high",
     description="""
-    These OSDs are saturated. The figure is how many times the configured capacity
-    (osd_mclock_max_capacity_iops_*) is the most that the OSD delivered under saturation in the last
-    @day@. Every reservation and limit derived from it is too large by that factor.
+    These OSDs are saturated. The figure is the configured capacity
+    (osd_mclock_max_capacity_iops_*), divided by the most that the OSD delivered under saturation in
+    the last @day@. Every reservation and limit derived from it is too large by that factor.
     """,
 )
 
@@ -50,8 +50,8 @@ UNDERSTATED: Final = (
         figure='VALUE | printf "%.1f times"',
         summary="capacity is configured far below what was delivered for @hold@",
         description="""
-        The figure is how many times its configured capacity (osd_mclock_max_capacity_iops_*) the
-        OSD delivered for @hold@ of the last @day@. All its reservations and limits are too small by
+        The figure is what the OSD delivered for @hold@ of the last @day@, divided by its configured
+        capacity (osd_mclock_max_capacity_iops_*). All its reservations and limits are too small by
         that factor or more: recovery, backfill and scrub may be slow.
         """,
     ),
@@ -73,10 +73,10 @@ UNDERSTATED: Final = (
         figure='VALUE | printf "%.1f times"',
         summary="a class is at its limit while device and CPU have room",
         description="""
-        A class has been at its limit for @hold@. The figure is how many times the limit is the
-        share of the time for which the device and the busiest thread work. So the capacity
-        (osd_mclock_max_capacity_iops_*), of which the limit is a share, is too low by about that
-        factor.
+        A class has been at its limit for @hold@, although the device and the busiest thread are
+        idle for much of the time. The limit is a share of the capacity
+        (osd_mclock_max_capacity_iops_*), so the capacity is too low: by about the factor that the
+        figure says.
         """,
     ),
 )

@@ -273,10 +273,10 @@ DOWN: Final = OsdFinding(
     likely="these OSDs are down in the map, or the exporter may not ask them",
     first=FirstCommand(line="ceph osd tree"),
     window="long_hold",
-    summary="no answer from the admin socket, which can wait,",
+    summary="no answer from the admin socket",
     description="""
-    These OSDs do not answer on their admin sockets. They are down in the map, so that Ceph recovers
-    without them; or the reason is permission or costly, and their clients do not wait.
+    These OSDs do not answer on their admin sockets. Either they are down in the map, and Ceph
+    recovers without them. Or the reason is permission or costly, and their clients do not wait.
     """,
     duplicates=("CephOSDDown",),
 )

@@ -61,8 +61,8 @@ _REPLICA_SECONDS: Final = (
 )
 _EXCESS: Final = (
     AccountSeries.EXCESS_SECONDS,
-    "Time by which parts of the account exceeded what they are parts of, and that was cut off: "
-    "how much the OSD's counters disagree.",
+    "Time that was cut off from the account, because parts added up to more than their whole: how "
+    "much the OSD's counters disagree.",
 )
 
 
