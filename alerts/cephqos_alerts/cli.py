@@ -171,7 +171,7 @@ def _add_pace(parser: argparse.ArgumentParser, default: RuleSettings) -> None:
         metavar="FACTOR",
         type=float,
         default=default.time_scale,
-        help="multiply every window and hold by this, above 0 to 1, for tests and demos"
+        help="multiply every window and `for` by this, above 0 to 1, for tests and demos"
         " (default: %(default)s)",
     )
 

@@ -125,7 +125,7 @@ def add_options(parser: Parser) -> None:
         "--since", default="5m", metavar="TIME", help="look back this far (default: 5m)"
     )
     parser.add_argument("--all", action="store_true", help=f"all places, not the worst {_ROWS}")
-    parser.add_argument("--json", action="store_true", help="write all edges as JSON")
+    parser.add_argument("--json", action="store_true", help="write JSON")
     parser.set_defaults(run=_run)
 
 

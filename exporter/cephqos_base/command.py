@@ -42,7 +42,7 @@ class CommandEntry:
 _REQUIRED: Final = "the following arguments are required: "
 _ONE_REQUIRED: Final = re.compile(r"one of the arguments (.*) is required")
 COMMANDS: Final = (
-    CommandEntry("demo", "show a real cluster under load, and one violated reservation",
+    CommandEntry("demo", "show a real cluster under load; keys provoke faults in it",
             "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
     CommandEntry("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
@@ -72,7 +72,7 @@ COMMANDS: Final = (
             "cephqos_doctor.capacity.cli:add_options"),
     CommandEntry("who", "show which images, buckets and clients an OSD works for, and which wait",
             "cephqos_doctor.who:add_options"),
-    CommandEntry("blame", "list for what and for which OSDs client operations wait",
+    CommandEntry("blame", "list what client operations wait for, and on which OSDs",
             "cephqos_doctor.blame:add_options"),
 )  # fmt: skip
 

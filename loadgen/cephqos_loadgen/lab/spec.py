@@ -44,7 +44,7 @@ class Regime:
 
 REGIMES: Final = {
     "scheduler": Regime(
-        about="the scheduler decides: slow devices, one shard, narrow throttles",
+        about="slow devices, one shard and narrow throttles, so that the scheduler decides",
         lab={"backing": "loop", "rotational": False, "device_iops": 300},
         options={
             # One queue, so that all that waits is in it; several threads, so that one operation
