@@ -56,8 +56,8 @@ def alerts() -> str:
             parts.append(f"## {file}\n" + table(("alert", "severity", "for", "summary"), rows))
     return page(
         "Alerts",
-        "\nEach alert links to its [runbook](../operate/runbooks/index.md). *At once*: without a `for`.\n"
-        "The expression itself may look back over minutes: the description says so.\n",
+        "\nEach alert links to its [runbook](../operate/runbooks/index.md).\n\n"
+        "*At once*: without a `for`. The expression may look back over minutes: the description says so.\n",
         *parts,
         _duplicates(),
         _thresholds(),
