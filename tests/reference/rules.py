@@ -57,7 +57,8 @@ def alerts() -> str:
     return page(
         "Alerts",
         "\nEach alert links to its [runbook](../operate/runbooks/index.md).\n\n"
-        "*At once*: without a `for`. The expression may look back over minutes: the description says so.\n",
+        "*At once*: without a `for`. The expression may look back over minutes: the description "
+        "says so.\n",
         *parts,
         _duplicates(),
         _thresholds(),
