@@ -113,7 +113,7 @@ class OperationSamples:
         if osd is None:
             osd = self._osds[view.daemon] = _Osd(ReadInterval(self._interval))
         if osd.time != view.time:
-            osd.time = view.time
+            osd.time, osd.found = view.time, None
             osd.found = self._read(view, osd)
         return osd.found
 
@@ -122,14 +122,16 @@ class OperationSamples:
         self._counters.forget(daemon)
 
     def _read(self, view: DaemonView, osd: _Osd) -> OperationSample | None:
+        if not self._at_most:
+            return None
         found, now = None, view.time
+        osd.busy = self._busy(view, osd)
         listed, record = view.replies.get(LIST), view.replies.get(RECORD)
         if osd.interval.due and listed is not None:
             found = OperationSample(True, self._in_progress(listed["ops"], view, osd))
         elif osd.interval.due and record is not None:
             found = OperationSample(False, _new(record["ops"], osd, view.not_understood))
         osd.interval.scraped(now, read=found is not None)
-        osd.busy = self._busy(view, osd)
         osd.interval.seconds = max(
             self._interval, min(osd.busy, self._at_most) * _LISTED_SECONDS / _SHARE
         )

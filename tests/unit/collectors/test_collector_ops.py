@@ -165,6 +165,33 @@ def test_a_time_without_samples_is_counted_for_a_minute_at_most() -> None:
     assert [op.seconds for op in sampled(osd, samples, -3600).operations] == [0.0] * 8
 
 
+def test_a_sample_counts_once_although_the_next_scrape_has_no_counters() -> None:
+    osd, samples = idle(), OperationSamples()
+    osd.counters("osd")["op_wip"] = 8
+    osd.replies["ops"] = recorded_ops("reef", "slow_replica", 0)
+    sampled(osd, samples, 0)
+    assert sampled(osd, samples, 5) is not None
+    for dump in ("perf dump", "counter dump"):
+        osd.replies.pop(dump, None)
+        osd.errors[dump] = "timeout"
+    osd.time = 10
+    view = osd.view(samples.commands(osd.daemon))
+    with pytest.raises(ReplyMissing):
+        samples.of(view)
+    assert samples.of(view) is None, "for the collector that asks next"
+
+
+def test_who_wants_no_samples_gets_none_from_the_list_that_tells_the_oldest() -> None:
+    osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=0)
+    osd.counters("osd")["op_wip"] = 8
+    osd.replies["ops"] = recorded_ops("reef", "slow_replica", 0)
+    for _ in range(4):
+        families = osd.scrape(collector)
+        osd.time += 15
+    assert value(families, OLDEST) > 0
+    assert "cephqos_ops_sampled_total" not in by_name(families)
+
+
 def test_the_list_costs_an_osd_the_same_share_however_many_are_in_progress() -> None:
     """16 us of CPU for each operation: 0.25 ms per second at most, and 20 of them above 512."""
     for in_progress, seconds in ((1, 10), (156, 10), (300, 20), (512, 33), (513, 33), (5000, 33)):
