@@ -22,7 +22,7 @@ MOST_PIECES: Final = 50
 # Of the places and of the bytes: rules of the exporter itself leave the rest for alerts.
 LOCAL_SHARE: Final = 0.5
 LOCAL: Final = "local:"  # how their fingerprints begin
-# A piece may grow to so many times the minutes: then the next one begins.
+# A piece takes in what happens in so many times the minutes. What happens later begins the next.
 LONGEST: Final = 6
 _MOST_REASONS: Final = 100  # that a piece names
 _NEW: Final = ".new"
@@ -54,7 +54,7 @@ class KeptPiece:
     until: float
     reasons: list[Reason]
     grows_until: float = 0.0
-    ends_at: float = 0.0  # of the monotonic clock: it grows no further
+    ends_at: float = 0.0  # of the monotonic clock: what happens later is not of it
     bytes: int = 0
     segments: dict[str, int] = field(default_factory=dict)
 
@@ -116,16 +116,18 @@ class Pieces:
 
     def listing(self) -> list[dict[str, Any]]:
         """As JSON, the newest last. Pieces that the user has removed are forgotten."""
-        for name, piece in list(self._pieces.items()):
-            if not (piece.folder / ABOUT).exists():
-                del self._pieces[name]
-                continue
-            if self._grows(piece):
-                piece.measure()
+        self._look()
         return [
             {**piece.about(), "grows": self._grows(piece), "segments": piece.segments}
             for piece in self._pieces.values()
         ]
+
+    def _look(self) -> None:
+        for name, piece in list(self._pieces.items()):
+            if not (piece.folder / ABOUT).exists():
+                del self._pieces[name]
+            elif self._grows(piece):
+                piece.measure()
 
     def segment(self, piece: str, name: str) -> Path | None:
         """A segment's file: only of names that are known, so no path leads out."""
@@ -137,23 +139,24 @@ class Pieces:
 
     def follow(self, segment: Path) -> None:
         """A new segment of the ring: it belongs to the pieces that grow."""
+        with contextlib.suppress(OSError):  # as when the user removes one right now
+            self._look()
         for piece in self._pieces.values():
             if self._grows(piece):
-                with contextlib.suppress(OSError):  # as when the user has removed it
-                    piece.measure()
+                with contextlib.suppress(OSError):
                     if self.size < self._most_bytes:
                         os.link(segment, piece.folder / segment.name)
 
     def keep(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> KeptPiece:
         """Keep these segments, which are on the disk. The same reasons again keep nothing more."""
-        self.listing()
+        self._look()
         known = {reason: piece for piece in self._pieces.values() for reason in piece.reasons}
         new = [reason for reason in dict.fromkeys(reasons) if reason not in known]
         if not new:
             return known[reasons[0]]
-        open_one = next((p for p in self._pieces.values() if self._grows(p)), None)
-        if open_one is not None and self._clock() < open_one.ends_at:
-            return self._extend(open_one, new)
+        for piece in self._pieces.values():
+            if self._grows(piece) and self._clock() < piece.ends_at:
+                return self._extend(piece, new)
         return self._begin(new, segments)
 
     def _grows(self, piece: KeptPiece) -> bool:
@@ -164,8 +167,7 @@ class Pieces:
         if len(more) > _MOST_REASONS:
             return piece
         now = self._clock()
-        until = min(now + self._after, piece.ends_at)
-        grows_until = max(piece.grows_until, until)
+        grows_until = max(piece.grows_until, now + self._after)
         seconds = time.time() + grows_until - now
         changed = KeptPiece(piece.folder, piece.began, seconds, more, grows_until, piece.ends_at)
         _write(piece.folder, changed)
@@ -175,11 +177,12 @@ class Pieces:
 
     def _begin(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> KeptPiece:
         share = LOCAL_SHARE if all(reason.local for reason in reasons) else 1.0
-        if len(self) >= share * MOST_PIECES or self.size >= share * self._most_bytes:
+        new = sum(segment.stat().st_size for segment in segments)
+        if len(self) >= share * MOST_PIECES or self.size + new > share * self._most_bytes:
             raise NoRoom(
-                f"{len(self)} pieces of {self.size / 1e6:.0f} MB are kept in {self._folder};"
-                f" expected fewer than {share * MOST_PIECES:.0f}, and"
-                f" {share * self._most_bytes / 1e6:.0f} MB: remove the folders of some"
+                f"{len(self)} pieces of {self.size / 1e6:.0f} MB are kept in {self._folder}, and"
+                f" this one has {new / 1e6:.0f} MB; expected at most {share * MOST_PIECES:.0f} in"
+                f" all, and {share * self._most_bytes / 1e6:.0f} MB: remove the folders of some"
             )
         now, wall = self._clock(), time.time()
         milliseconds = round(wall * 1000) % 1000

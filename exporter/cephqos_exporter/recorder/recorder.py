@@ -59,6 +59,8 @@ class Recorder:
 
     async def close(self) -> None:
         """Write what waits. A disk that hangs is not waited for."""
+        if self._thread.ident is None:  # the exporter did not come so far
+            return
         try:
             self._jobs.put_nowait(None)
         except queue.Full:

@@ -139,7 +139,10 @@ class Ring:
         return path
 
     def sync(self) -> None:
-        """Return when what was written is on the disk."""
+        """Return when what was written is on the disk. What the user has removed is forgotten."""
+        there = deque(segment for segment in self._segments if segment.path.exists())
+        self._goes_on = self._goes_on and bool(there) and there[-1] is self._segments[-1]
+        self._segments = there
         for segment in self._segments:
             with segment.path.open("rb") as file:
                 os.fsync(file.fileno())

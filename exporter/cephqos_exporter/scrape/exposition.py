@@ -61,7 +61,7 @@ class Page:
     def lines(self, name: str) -> Iterator[str]:
         """The samples of one family."""
         for part in self._blocks[name].lines if name in self._blocks else ():
-            yield from part.splitlines()
+            yield from part.removesuffix("\n").split("\n")  # labels may have other line ends
 
     def metrics(self) -> Iterator[Metric]:
         """The page for prometheus_client, which names and types metrics as OpenMetrics does."""

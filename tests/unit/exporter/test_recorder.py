@@ -3,6 +3,7 @@
 import errno
 import gzip
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -116,6 +117,15 @@ def test_a_clock_that_is_set_removes_nothing_and_overwrites_nothing(tmp_path: Pa
     assert held == [5_000, 5_000, 1, 9 * 10**12, 5_000]
 
 
+def test_a_ring_that_the_user_has_removed_holds_up_nothing(tmp_path: Path) -> None:
+    clock = Clock()
+    kept = filled(tmp_path / "ring", clock, 8)
+    shutil.rmtree(tmp_path / "ring")
+    kept.add(Stamp(1_800_000_000_000, 9), packed(b""))
+    kept.sync()
+    assert kept.paths == list((tmp_path / "ring").iterdir())
+
+
 # -- pieces --------------------------------------------------------------------------------------
 
 
@@ -165,6 +175,50 @@ def test_alerts_of_one_incident_are_one_piece_of_bounded_length(tmp_path: Path) 
     assert ids.index(ids[-1]) == 60, "six times the ten minutes"
 
 
+def test_an_event_at_the_end_of_a_piece_still_has_the_minutes_after_it(tmp_path: Path) -> None:
+    clock = Clock()
+    shelf = Pieces(tmp_path, 10, 10**9, clock)
+    for number in range(60):
+        last = shelf.keep([Reason("a", f"f{number}", "1")], [])
+        clock.now += 60
+    clock.now += 180
+    shelf.listing()
+    assert len(shelf) == 1
+    assert shelf.listing()[0]["grows"], "four minutes after the last event of its hour"
+    again = Pieces(tmp_path, 10, 10**9, clock)
+    again.load()
+    clock.now += 200
+    assert again.keep([Reason("b", "b", "1")], []).id == last.id
+    clock.now += 299
+    assert again.listing()[0]["grows"], "as well after a restart"
+
+
+def test_what_is_kept_stays_below_its_bound_with_the_minutes_that_a_piece_takes(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    running = filled(tmp_path / "ring", clock, 40)
+    shelf = Pieces(tmp_path / "kept", 10, round(running.size * 1.5), clock)
+    shelf.keep([ALERT], running.paths)
+    clock.now += 86_400
+    with pytest.raises(NoRoom, match="remove the folders of some"):
+        shelf.keep([Reason("b", "b", "1")], running.paths)
+    assert shelf.size <= running.size * 1.5
+
+
+def test_pieces_that_the_user_has_removed_make_room_at_once(tmp_path: Path) -> None:
+    clock = Clock()
+    running = filled(tmp_path / "ring", clock, 8)
+    shelf = Pieces(tmp_path / "kept", 10, running.size * 2, clock)
+    old = shelf.keep([ALERT], running.paths)
+    clock.now += 3600
+    shutil.rmtree(old.folder)
+    began = running.add(Stamp(1_800_000_000_000, 9), packed(b""))
+    assert began is not None
+    shelf.follow(began)
+    assert (len(shelf), shelf.size) == (0, 0)
+
+
 def test_when_there_is_no_room_it_says_so_and_removes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,8 +259,8 @@ def test_no_name_leads_out_of_a_piece(tmp_path: Path) -> None:
 # -- triggers ------------------------------------------------------------------------------------
 
 
-def page(up: str, slow: float, reason: str = "") -> Page:
-    labels = {"ceph_daemon": "osd.3", "cluster": "c"}
+def page(up: str, slow: float, reason: str = "", cluster: str = "c") -> Page:
+    labels = {"ceph_daemon": "osd.3", "cluster": cluster}
     daemon = Family("cephqos_daemon_up", "gauge", "Up.")
     daemon.add(render_labels({**labels, "reason": reason}), float(up))
     ops = Family("cephqos_ops_slow_total", "counter", "Slow.")
@@ -223,6 +277,11 @@ def test_a_daemon_that_stops_answering_is_one_reason_each_time() -> None:
     found = [triggers.look(page(up, 0, why), at) for at, (up, why) in enumerate(looks)]
     names = [(at, it.name) for at, reasons in enumerate(found) for it in reasons]
     assert names == [(at, "a daemon does not answer: osd.3") for at in (3, 8)]
+
+
+def test_a_name_with_an_odd_line_end_costs_no_scrape() -> None:
+    triggers = Triggers()
+    assert not triggers.look(page("1", 0, cluster="one\x85two\u2028"), 1.0)
 
 
 def test_slow_operations_that_jump_are_a_reason_and_those_that_drip_are_not() -> None:
@@ -283,6 +342,11 @@ async def test_what_the_exporter_sees_itself_is_kept(tmp_path: Path) -> None:
     (piece,) = (await recorder.listing())["pieces"]
     assert [it["name"] for it in piece["reasons"]] == ["a daemon does not answer: osd.3"]
     await recorder.close()
+
+
+async def test_one_that_never_started_is_closed_without_an_error(tmp_path: Path) -> None:
+    """As when the exporter's address is taken: that is what its user has to read."""
+    await Recorder(settings(tmp_path)).close()
 
 
 async def test_a_folder_that_cannot_be_written_costs_the_recording_only(tmp_path: Path) -> None:
