@@ -35,7 +35,12 @@ class NothingFetched(CephqosError):
 def add_options(record: Parser) -> None:
     verbs = record.add_subparsers(dest="verb", required=True, metavar="VERB")
     keep = verbs.add_parser("keep", help="keep the last minutes that exporters have recorded")
-    keep.add_argument("--reason", default="by hand", help="what happened (default: %(default)s)")
+    keep.add_argument(
+        "--reason",
+        metavar="TEXT",
+        default="by hand",
+        help="what happened (default: %(default)s)",
+    )
     keep.set_defaults(run=_keep)
     listing = verbs.add_parser("ls", help="list the pieces that exporters keep")
     listing.add_argument("--json", action="store_true", help="print JSON")

@@ -56,9 +56,13 @@ def start_of(script: str) -> str:
 
 
 def packaged(script: str) -> str:
-    text = (ROOT / "deploy" / "packages" / script).read_text()
+    """As the package's shell script starts it: with the command as first argument."""
+    packages = ROOT / "deploy" / "packages"
+    assert f'start.py {script} "$@"' in (packages / script).read_text()
+    text = (packages / "start.py").read_text()
     assert "/usr/lib/cephqos" in text
-    return text.replace("/usr/lib/cephqos", str(ROOT / "exporter"))
+    text = text.replace("/usr/lib/cephqos", str(ROOT / "exporter"))
+    return f"import sys\nsys.argv.insert(1, {script!r})\n{text}"
 
 
 @pytest.mark.parametrize("script", ["cephqos", "cephqos-exporter"])

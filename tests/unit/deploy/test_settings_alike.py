@@ -86,8 +86,8 @@ def test_every_setting_that_scrapes_beside_cephs_exporter_drops_the_same_series(
     jobs += yaml.safe_load("jobs:\n" + (DEPLOY / "cephadm" / "scrape.yml").read_text())["jobs"]
     osds = [job for job in jobs if job["job_name"] == "cephqos"]
     assert [job["metric_relabel_configs"] for job in osds] == [[drop], [drop]]
-    chart = (DEPLOY / "helm" / "cephqos" / "templates" / "_helpers.tpl").read_text()
-    assert '{sourceLabels: [__name__], regex: "ceph_.*", action: drop}' in chart
+    chart = (DEPLOY / "helm" / "cephqos" / "templates" / "osd.yaml").read_text()
+    assert '(dict "sourceLabels" (list "__name__") "regex" "ceph_.*" "action" "drop")' in chart
 
 
 def test_no_rule_and_no_dashboard_needs_what_is_dropped() -> None:
