@@ -53,7 +53,11 @@ def _of_finding(finding: OsdFinding) -> dict[str, str]:
 _LOOKED_UP: Final = (
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="ceph3:10130"}}',
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.4",instance="ceph4:10130"}}',
-    f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="cpu"}}',
+    f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="device"}}',
+    # As short and violated, for another cause.
+    f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.9",class="client",cause="cpu"}}',
+    f'{PerClass.SHORTFALL_OPS}{{cluster="c1",ceph_daemon="osd.9",class="client"}}',
+    f'{PerClass.VIOLATED_LASTING}{{cluster="c1",ceph_daemon="osd.9",class="client"}}',
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}',
     f'{PerClass.SHORTFALL_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}',
     f'{PerClass.VIOLATED_LASTING}{{cluster="c1",ceph_daemon="osd.3",class="client"}}',
@@ -182,3 +186,4 @@ def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:
     blamed = "Likely cause: device by osd.4 on host ceph4."
     assert blamed in of["CephQosReservationViolated"]
     assert blamed in of["CephQosReservationViolatedWidely"]
+    assert "osd.9" not in of["CephQosReservationViolatedWidely"]

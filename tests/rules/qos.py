@@ -345,6 +345,21 @@ _MANY = {"class": "client", "cluster": CLUSTER, "severity": "critical", "cause":
 
 CLUSTER_WIDE = [
     RuleCase(
+        name="a policy target that four OSDs miss under WPQ is no violated reservation",
+        alert=WIDE,
+        series=merged(
+            *osds(
+                4,
+                ((8, PROVEN), (20, SHORT)),
+                in_force="wpq",
+                capacity=None,
+                reserved={"client": 1000},
+                target={"client": 1000},
+            )
+        ),
+        moments=(silent(18), silent(26)),
+    ),
+    RuleCase(
         name="four OSDs with the same cause are one alert for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((8, PROVEN), (12, SLOW), (8, PROVEN)))),

@@ -133,7 +133,9 @@ async def _of_limit(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
 
 async def _of_silent(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
     """Whether the process is there, and stopped, as the reason in the figures says."""
-    osd = labels["ceph_daemon"]
+    osd = labels.get("ceph_daemon")
+    if not osd:  # the warning is of the cluster
+        return {}
     up = await on.stack.query(f'cephqos_daemon_up{{ceph_daemon="{osd}"}} == 0')
     reason = up[0]["metric"]["reason"] if up else "none"
     pid = (await on.lab.pids()).get(osd)

@@ -278,7 +278,6 @@ DOWN: Final = OsdFinding(
     These OSDs do not answer on their admin sockets. Either they are down in the map, and Ceph
     recovers without them. Or the reason is permission or costly, and their clients do not wait.
     """,
-    duplicates=("CephOSDDown",),
 )
 NOT_SCRAPED: Final = OsdFinding(
     name="CephQosOsdNotScraped",
@@ -291,6 +290,7 @@ NOT_SCRAPED: Final = OsdFinding(
     likely="a host has no exporter, or is no target of Prometheus",
     first=FirstCommand(line="ceph osd find {{ $labels.ceph_daemon }}"),
     window="long_hold",
+    counted=False,
     summary="the OSD is up, but no exporter reports it,",
     description="""
     These OSDs are up in the map, but no scraped exporter reports them. Their QoS is not monitored.

@@ -100,8 +100,7 @@ _VIOLATED_FOR: Final = known(
 )
 _SHORT_DESCRIPTION: Final = f"""
 {LIMITED_BY}{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not
-get its
-reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
+get its reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
 """
 
 
@@ -343,7 +342,8 @@ def _wide(*selectors: str) -> str:
     return f"""
     count by (cluster, class, cause, by) (
       label_replace(
-        ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING},
+        ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
+          unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}},
         "by", "", "by", "osd[.].+"
       )
     )
@@ -352,8 +352,9 @@ def _wide(*selectors: str) -> str:
 
 
 _WORST: Final = worst_of(
-    f"{PerClass.SHORTFALL_OPS}{{SELECTOR}} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}",
-    ("cluster", "class"),
+    f"{PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"
+    f" and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{SELECTOR}}",
+    ("cluster", "class", "cause"),
 )
 
 

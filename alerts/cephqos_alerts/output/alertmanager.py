@@ -7,7 +7,7 @@ from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Severity, Subject
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_base.causes import OTHER_OSD
+from cephqos_base.causes import NETWORK, OTHER_OSD
 from cephqos_base.units import duration
 from cephqos_base.yamlfile import Value
 
@@ -109,7 +109,12 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
         f'severity="{settings.changes.severity(name)}"' for name in ("critical", "warning")
     )
     return [
-        _rule(_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), _about("osd"), "ceph_daemon"),
+        # An alert that counts OSDs names none, so it is equal to every other one without an OSD.
+        _rule(
+            [*_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), 'ceph_daemon=~".+"'],
+            _about("osd"),
+            "ceph_daemon",
+        ),
         # If the reservation of the slow OSD is violated too, it has that alert. It also names the
         # OSDs that wait, so CephQosReplicaSlow is not sent.
         _rule(
@@ -125,11 +130,7 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
             ],
             "by",
         ),
-        _rule(
-            _named("CephQosReservationViolatedWidely"),
-            _named("CephQosReservationViolated"),
-            *("class", "cause", "severity"),
-        ),
+        *_OF_MANY,
         _rule([*burn, critical], [*burn, warning], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
         _rule(_flags("noout|nodown|noup"), _about("absence")),
@@ -159,4 +160,11 @@ def _flags(flags: str) -> list[str]:
     return [*_named("CephQosMaintenance"), f'flag=~"{flags}"']
 
 
+_WIDELY: Final = _named("CephQosReservationViolatedWidely")
+_OF_ONE: Final = _named("CephQosReservationViolated")
+_OF_MANY: Final = (
+    _rule(_WIDELY, _OF_ONE, "class", "cause", "by", "severity"),
+    # Here `by` is another OSD for each.
+    _rule([*_WIDELY, f'cause="{NETWORK}"'], _OF_ONE, "class", "cause", "severity"),
+)
 _OF_RUNS: Final = (_rule(_named("CephQosTestRun"), _about("load")),)

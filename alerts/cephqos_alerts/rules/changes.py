@@ -37,6 +37,7 @@ _LABELS: Final = frozenset((
     "alertname", "severity", "cluster", "ceph_daemon", "instance", "class", "cause", "by", "pool",
     "finding", "seen", "scope", "media", "group", "collector", "what", "level", "flag", "run",
     "scenario", "slo", "op", "window", "job", "option", "pg", "host",
+    "log", "peer",
 ))  # fmt: skip
 _ANNOTATIONS: Final = frozenset(("summary", "description", "runbook_url", "dashboard_url"))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, FirstCommand, RecordedSeries, Rule, Subject, Urgency
-from cephqos_alerts.rules.text import ON_SO_MANY, worst_first, worst_is, worst_of
+from cephqos_alerts.rules.text import ON_OSDS, ON_SO_MANY, worst_first, worst_is, worst_of
 from cephqos_base.recorded import PerOsd
 
 # It goes on for so long after the last OSD: load that comes and goes over a day is one alert.
@@ -35,7 +35,7 @@ class OsdFinding:
     held: str = ""  # the same, where the expression says
     within: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    duplicates: Sequence[str] = ()
+    counted: bool = True  # among the OSDs that exporters report
 
 
 def findings(*found: OsdFinding) -> tuple[Rule, ...]:
@@ -77,9 +77,8 @@ def _alert(finding: OsdFinding) -> Alert:
         keep=KEPT,
         dashboard="cluster",
         labels=finding.labels,
-        summary=f"{finding.summary} {ON_SO_MANY}{worst_is(worst)}",
+        summary=f"{finding.summary} {ON_SO_MANY if finding.counted else ON_OSDS}{worst_is(worst)}",
         description=f"{finding.description} Worst first: {worst_first(worst, finding.figure)}.",
-        duplicates=finding.duplicates,
     )
 
 

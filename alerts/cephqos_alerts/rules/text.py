@@ -39,6 +39,7 @@ ON_SO_MANY: Final = (
     " $labels.cluster | query }}of {{ . | first | value }} OSDs"
     "{{ else }}OSD{{ if ne $value 1.0 }}s{{ end }}{{ end }}"
 )
+ON_OSDS: Final = f"on {counted('OSD')}"
 _NAMED: Final = 5  # OSDs that a text names
 
 

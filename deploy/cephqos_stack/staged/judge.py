@@ -115,8 +115,9 @@ def _of_fault(
     culprits = {
         named(it.osd, turn, situation.cluster.osds) for it in situation.expect if it.osd is not None
     }
-    elsewhere = [it for it in others if culprits and it.labels.get("ceph_daemon") not in culprits]
-    if elsewhere:
+    # What is of the whole cluster accuses no OSD.
+    accused = {it.labels["ceph_daemon"] for it in others if it.labels.get("ceph_daemon")}
+    if culprits and accused - culprits:
         return "wrong OSD"
     if others:
         return "wrong cause"

@@ -1,11 +1,12 @@
 """How the staged-fault suite judges what came to the receiver."""
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.truth import load_all
-from tests.truth.runbook import queries, waited_at
+from tests.truth.runbook import queries, shown, waited_at
 from tests.truth.table import table
 
 from cephqos_base.errors import UsageError
@@ -37,6 +38,7 @@ def _heard(osd: int, cause: str, after: float = 10, severity: str = "critical") 
         ([_heard(1, "capacity")], "wrong cause"),
         ([_heard(1, "device", severity="warning")], "wrong cause"),
         ([_heard(1, "device"), _heard(0, "unknown")], "wrong OSD"),
+        ([_heard(1, "device"), Heard(10, {"alertname": "CephQosThreadAtCeiling"})], "wrong cause"),
     ],
 )
 def test_a_fault_is_right_only_with_its_osd_and_cause_and_nothing_else(
@@ -120,6 +122,11 @@ def test_where_an_operation_waited_is_its_longest_gap_between_two_events() -> No
     assert waited_at(op(*begun, (1, "reached_pg"), (1, "waiting for peered"), done)) is None
     assert waited_at(op(*begun, *own[:3])) == "for its own device or CPU", "it waits now"
     assert waited_at(op(*begun, *peer[:3])) == "for another OSD"
+
+
+def test_a_runbook_for_one_osd_is_not_tried_for_an_alert_that_counts_osds() -> None:
+    labels = {"alertname": "CephQosDaemonNotAnswering", "severity": "warning", "cluster": "c1"}
+    assert asyncio.run(shown(cast(Any, None), [Heard(40, labels)])) == {}
 
 
 def test_a_seed_turns_the_osds() -> None:
