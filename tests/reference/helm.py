@@ -73,13 +73,13 @@ def _default(value: Any) -> str:
 
 
 _SAID: Final = """
-Other keys are refused. A value without a sentence is what Kubernetes or the Prometheus operator
-calls so.
+Other keys are refused. If a value has no text here, Kubernetes or the Prometheus operator has one
+of that name and explains it.
 """
 
 
 _HOW: Final = r"""
-Those of `pods` hold for all roles.
+Values below `pods` are for the pods of all roles.
 
 - **Alerts.** `rules.config`: names of severities, labels, alerts to leave out. First commands of
     alerts are for Rook's toolbox.
