@@ -16,9 +16,9 @@ _SECONDS: Final = 3600
 
 
 def _docker(*words: str | Path) -> str:
-    done = subprocess.run(
-        ["docker", *words], capture_output=True, text=True, check=True, timeout=_SECONDS
-    )
+    """What it prints. What it says of a failure is shown as it comes."""
+    argv = ["docker", *words]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=_SECONDS)
     return done.stdout
 
 

@@ -1,7 +1,8 @@
 """All that a release consists of, from what is committed, into dist/release: `make release`.
 
 The same commit gives the same bytes: `--again` builds twice and compares. Nothing is fetched if
-the tools, the environment and the wheels are there already. Nothing is published.
+the tools, the environment and the wheels are there already, but what a Docker engine needs for
+images. Nothing is published.
 """
 
 import argparse
@@ -198,7 +199,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         release(given.out, given.tag, given.cyclonedx.absolute(), again=given.again)
-    except NotReleased as error:
+    except (NotReleased, subprocess.CalledProcessError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
     return 0

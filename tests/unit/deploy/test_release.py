@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -159,3 +160,18 @@ def test_images_are_left_out_where_no_docker_answers(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert list(everything.docker_images.archives(ROOT, tmp_path, "1.2.3")) == []
     assert "no Docker engine answers" in capsys.readouterr().err
+
+
+def test_what_docker_says_of_a_build_that_failed_is_shown(
+    everything: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1" = version ] && exit 0\necho no space >&2\nexit 1\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(subprocess.CalledProcessError):
+        list(everything.docker_images.archives(ROOT, tmp_path, "1.2.3"))
+    assert capfd.readouterr().err == "no space\n"

@@ -46,3 +46,15 @@ def test_what_publishes_waits_for_an_owner_and_for_the_tests() -> None:
 def test_ci_and_the_night_run_the_scripts_that_people_run() -> None:
     assert ".ci/run" in str(jobs("ci.yml")["test"]["steps"])
     assert ".ci/nightly" in str(jobs("nightly.yml")["test"]["steps"])
+
+
+def test_a_pipe_fails_where_any_command_of_it_fails() -> None:
+    """Without `shell: bash` it is the last one that counts."""
+    steps = [
+        step
+        for file in WORKFLOWS
+        for job in jobs(file.name).values()
+        for step in job.get("steps", ())
+    ]
+    for step in steps:
+        assert " | " not in step.get("run", "") or step.get("shell") == "bash", step
