@@ -1,4 +1,4 @@
-"""`cephqos rules build|check`: files in, files out."""
+"""`cephqos rules build|check|series`: files in, files out."""
 
 import argparse
 import re
@@ -12,6 +12,7 @@ from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.changes import parse_changes
 from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.series import keep, series
 from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
 from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser
@@ -58,10 +59,19 @@ def add_options(parser: Parser) -> None:
         _add_files(action, writes=run is _build)
         _add_settings(action)
         action.set_defaults(run=run)
+    listed = actions.add_parser(
+        "series", help="list the metrics that rules, dashboards and commands read"
+    )
+    _add_slo(listed)
+    listed.add_argument(
+        "--keep",
+        action="store_true",
+        help="print metric_relabel_configs for a scrape job that keeps only these metrics",
+    )
+    listed.set_defaults(run=_series)
 
 
-def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
-    """What is read and what is written."""
+def _add_slo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slo",
         metavar="FILE|DIR",
@@ -69,6 +79,11 @@ def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
         default=DEFAULT_SLOS,
         help="SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
     )
+
+
+def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
+    """What is read and what is written."""
+    _add_slo(parser)
     parser.add_argument("--no-slo", action="store_true", help="write no SLOs")
     _add_places(parser, writes=writes)
     parser.add_argument(
@@ -301,4 +316,10 @@ async def _check(arguments: argparse.Namespace) -> int:
             f" (`{build} writes or removes them)"
         )
     say("up to date", *(f"  {file}" for file in built))
+    return 0
+
+
+async def _series(arguments: argparse.Namespace) -> int:
+    names = series(load_slos(arguments.slo))
+    say(*(keep(names) if arguments.keep else names))
     return 0

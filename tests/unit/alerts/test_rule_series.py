@@ -9,10 +9,12 @@ from typing import Final
 import pytest
 import yaml
 
+from cephqos_alerts import series
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
+from cephqos_base.command import main
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
@@ -125,3 +127,33 @@ def test_rules_read_no_series_that_bears_a_name_of_cephs_own() -> None:
 @pytest.mark.parametrize("name", sorted(set(_read()) - PROMETHEUS))
 def test_the_documentation_says_who_shows_a_series_that_rules_read(name: str) -> None:
     assert re.search(rf"`{name}`", README), f"docs/operate/alerts.md does not say who shows {name}"
+
+
+def test_the_list_of_series_to_keep_has_what_rules_dashboards_and_commands_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["rules", "series"]) == 0
+    names = capsys.readouterr().out.split()
+    every = set(series.series([*load_slos(Path("alerts/slo")), FIO]))
+    assert set(_read()) - PROMETHEUS <= every >= set(names)
+    assert names == sorted(set(names))
+    assert {"process_cpu_seconds_total", "cephqos_tenants_sampled_total"} <= set(names)
+    assert all(re.fullmatch(r"(cephqos|process)_[a-z0-9_]+", name) for name in names)
+    assert {f"cephqos_probe_latency_seconds_{it}" for it in ("bucket", "count", "sum")} <= {*names}
+
+
+def test_names_are_found_in_expressions_but_not_in_their_texts_labels_and_recorded_series() -> None:
+    expr = (
+        'sum by (cluster) (rate(cephqos_a_total{x="cephqos_b"}[5m])) / cephqos_osd:c:d # cephqos_e'
+    )
+    assert series.read_by([expr]) == {"cephqos_a_total"}
+
+
+def test_what_is_kept_is_what_one_relabelling_lets_through(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["rules", "series", "--keep"]) == 0
+    [rule] = yaml.safe_load(capsys.readouterr().out)["metric_relabel_configs"]
+    assert (rule["source_labels"], rule["action"]) == (["__name__"], "keep")
+    assert re.fullmatch(rule["regex"], "cephqos_daemon_up")
+    assert not re.fullmatch(rule["regex"], "ceph_osd_op")
