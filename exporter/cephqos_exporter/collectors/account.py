@@ -70,6 +70,7 @@ _EXCESS: Final = (
 class _AccountOsd:
     labels: Labels
     account: Account = field(default_factory=Account)
+    work: Mapping[str, float] = field(default_factory=dict)  # as last known
     form: Form | None = None
     places: tuple[Place, ...] = ()  # that the form is of
 
@@ -120,7 +121,7 @@ class AccountCollector(
         sample = self._operations.of(view)
         if sample is not None:
             account.sample(sample.operations)
-        read = self._read(view)
+        read = self._read(view, state)
         if read is not None:
             account.advance(*read)
         if not account.begun:
@@ -132,7 +133,7 @@ class AccountCollector(
             [*account.client.values(), *account.replica.values(), account.excess]
         )
 
-    def _read(self, view: DaemonView) -> tuple[Sums, float, Evidence] | None:
+    def _read(self, view: DaemonView, state: _AccountOsd) -> tuple[Sums, float, Evidence] | None:
         """The sums of this scrape; None if one that every release has is missing."""
         odd = view.not_understood
         loggers = self.counters.loggers(view)
@@ -145,11 +146,12 @@ class AccountCollector(
         threads = self._thread_times(view)
         sums |= threads or {}
         clues = self._clues.of(view.daemon)
+        state.work = work = clues.work or state.work
         sums |= {
-            "client": clues.work.get(CLIENT, 0.0),
-            "recovery": clues.work.get(RECOVERY, 0.0),
-            "best_effort": clues.work.get(BEST_EFFORT, 0.0),
-            "immediate": clues.work.get(IMMEDIATE, 0.0),
+            "client": work.get(CLIENT, 0.0),
+            "recovery": work.get(RECOVERY, 0.0),
+            "best_effort": work.get(BEST_EFFORT, 0.0),
+            "immediate": work.get(IMMEDIATE, 0.0),
         }
         evidence = Evidence(
             store=store is not None,

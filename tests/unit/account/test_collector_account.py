@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.recorded import RELEASES
 
-from cephqos_base.series import CLIENT
+from cephqos_base.series import CLIENT, RECOVERY
 from cephqos_exporter.collectors.account import AccountCollector
 from cephqos_exporter.collectors.base import Clues
 from cephqos_exporter.collectors.mclock.queues import limited_share
@@ -109,3 +109,18 @@ def test_an_osd_that_is_forgotten_begins_anew() -> None:
     collector.forget(OSD)
     write(osd, "reef")
     assert not osd.scrape(collector)
+
+
+def test_clues_that_another_collector_drops_are_no_work_of_one_scrape() -> None:
+    osd, clues = RecordedOsd("reef"), Clues()
+    collector = AccountCollector(clues=clues)
+    for at in range(4):
+        if at == 2:
+            clues.forget(OSD)
+        else:
+            clues.of(OSD).work = {CLIENT: 100.0 * at, RECOVERY: 1e6}
+        families = osd.scrape(collector)
+        write(osd, "reef")
+    queue = values(families, SECONDS, {"state": "queue"})
+    assert [name for name in queue if f'by="{CLIENT}"' in name]
+    assert not [name for name in queue if f'by="{RECOVERY}"' in name]
