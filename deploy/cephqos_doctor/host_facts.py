@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from cephqos_doctor.finding import Finding
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
@@ -21,7 +22,7 @@ from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import UnknownCommand
-from cephqos_exporter.lookup import Lookup
+from cephqos_exporter.lookup import PATIENCE_SECONDS, Lookup
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.profiles import release_of
@@ -38,7 +39,10 @@ from cephqos_exporter.sysfs import (
 
 _ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
+_PATIENCE_SECONDS: Final = PATIENCE_SECONDS
 _TIME_ERROR: Final = 5  # of adjtimex: the kernel's clock is not synchronised
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,12 +177,23 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
     # In a thread of its own: if the disk of the data directory died, a look at it never ends.
     look = partial(osd_devices, host, daemon, osd.config.text("osd_data"), DATA_DIRECTORIES)
     try:
-        devices = Lookup(look).answer()
+        devices = answer_of(Lookup(look))
     except DataDirectoryMissing:
         return osd
     except TimeoutError:
         return replace(osd, directory_hangs=True)
     return replace(osd, rotational=is_rotational(host, devices), model=models(host, devices))
+
+
+def answer_of(lookup: Lookup[T]) -> T:
+    """While one directory hangs, a lookup has a moment only: the exporter asks again. Wait here."""
+    try:
+        return lookup.answer()
+    except TimeoutError:
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while lookup.under_way and time.monotonic() < end:
+            time.sleep(0.01)
+        return lookup.answer()
 
 
 def models(host: Host, devices: Iterable[OsdDevice]) -> str:

@@ -89,7 +89,7 @@ def _capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         yield Finding(
             osd.osd,
             f"its capacity of {iops:g} IOPS is not plausible for an {media.upper()}"
-            f" ({low:g} to {high:g})",
+            f" ({low:g} {'or more' if high == math.inf else f'to {high:g}'})",
             mend,
         )
 

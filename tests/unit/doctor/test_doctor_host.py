@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_base.series import SCHEDULED
-from cephqos_doctor import scheduler, sockets
+from cephqos_doctor import host_facts, scheduler, sockets
 from cephqos_doctor.cli import HOST_CHECKS
 from cephqos_doctor.host_facts import (
     ClosedDirectory,
@@ -19,6 +21,7 @@ from cephqos_doctor.host_facts import (
     read_osd,
 )
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, roles_of
+from cephqos_exporter import lookup
 from cephqos_exporter.qos.tags import QueueDump
 
 from .doctor_facts import answering, found, host, mends, recorded
@@ -131,6 +134,28 @@ def test_what_is_wrong_on_a_host_is_found_by_one_check_with_its_mend(
     assert said in f"{finding.subject} {finding.problem}"
     assert mend in finding.mend
     assert mends(finding)
+
+
+def test_a_capacity_without_an_upper_bound_is_told_without_one() -> None:
+    osd = recorded(osd_mclock_max_capacity_iops_ssd="3")
+    osd = dataclasses.replace(osd, rotational=False)
+    [finding] = found(scheduler.CHECKS, host(osds=(osd,)))["capacity-plausible"]
+    assert finding.problem.endswith("not plausible for an SSD (1000 or more)")
+
+
+def test_a_directory_that_answers_late_is_waited_for_while_another_one_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Less than a moment is what the exporter waits then: it asks again at the next scrape."""
+    monkeypatch.setattr(lookup, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(host_facts, "_PATIENCE_SECONDS", 60.0)
+    late = partial(threading.Event().wait, 0.05)
+    assert host_facts.answer_of(lookup.Lookup(late)) is False
+    monkeypatch.setattr(host_facts, "_PATIENCE_SECONDS", 0.0)
+    ended = threading.Event()
+    with pytest.raises(TimeoutError):
+        host_facts.answer_of(lookup.Lookup(ended.wait))
+    ended.set()
 
 
 def test_a_capacity_that_nobody_measured_is_found() -> None:
