@@ -213,8 +213,8 @@ REPEATED: Final = OsdFinding(
     figure="VALUE | humanizeDuration",
     summary="the reservation of {{ $labels.class }} is violated again and again",
     description="""
-    The reservation of {{ $labels.class }} was violated in several violations shorter than @hold@.
-    The figure is the time in the last @hour@.
+    The reservation of {{ $labels.class }} was violated several times, each for less than @hold@.
+    The figure is the sum of these times in the last @hour@.
     """,
 )
 
@@ -375,7 +375,7 @@ def _widely(urgency: Urgency, *selectors: str) -> Alert:
         f"{worst_is(_WORST)}{CAUSE}",
         description=f"""
         {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
-        figure is what the OSD is short of. This alert silences those of the single OSDs.
+        figure is the shortfall of the OSD. This alert silences those of the single OSDs.
         Worst first: {worst_first(_WORST, 'VALUE | printf "%.0f normalised ops/s"')}.
         """,
     )
@@ -413,7 +413,7 @@ AT_LIMIT: Final = OsdFinding(
     figure='VALUE | printf "%.0f normalised ops/s"',
     summary="{{ $labels.class }} waits for its limit while the OSD is idle",
     description="""
-    {{ $labels.class }} has waited for its limit for @hold@, and gets what the figure says. The OSD
+    {{ $labels.class }} has waited for its limit for @hold@. The figure is what it gets. The OSD
     delivers less than half of its capacity and its device has no queue.
     """,
 )
