@@ -37,7 +37,7 @@ phases:
     fio: {engine: rbd, pool: beside, rw: randwrite, bs: 4K, depth: 1, rate_iops: 20}
     until: {duration: 45s}
 """
-STORY = r"FIRING \(page\): CephQosReservationViolated osd\.1 client, cause device"
+STORY = r"FIRING \(critical\): CephQosReservationViolated osd\.1 client, cause device"
 
 
 class Told:
@@ -119,7 +119,7 @@ async def test_a_violated_reservation_is_seen_in_alert_log_run_and_dashboards(
     course = f"MEASURED: .*PROVOKED: .*{STORY}.*MENDED: .*{ended}.*story is over"
     assert re.search(course, story), story
     assert "runbooks/reservations.md#cephqosreservationviolated" in story
-    assert not re.search(r"FIRING \(page\): \S+ osd\.[02]", story), story
+    assert not re.search(r"FIRING \(critical\): \S+ osd\.[02]", story), story
     with capsys.disabled():
         print("\nthe story:", *(f"{step} {at:.0f} s" for step, at in told.times.items()), sep="  ")
 

@@ -81,10 +81,15 @@ CULPRIT: Final = PanelQuery(
     "{{says}}",
 )
 _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}'
-# It fires wherever our rules are loaded: without them nothing is said of alerts.
-_WATCHDOG: Final = 'count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"})'
+# The watchdog fires wherever our rules are loaded: without them nothing is said of alerts. Nor is
+# anything while one fires whose severity an operator's file calls by another word.
+_NONE: Final = (
+    '0 * count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"})'
+    f' unless on () ALERTS{{{CLUSTER}, alertstate="firing", alertname=~"CephQos.*",'
+    ' severity!~"critical|warning|info|none"}'
+)
 FIRING: Final = tuple(
-    PanelQuery(f"count({_FIRING.replace('SEVERITY', severity)}) or 0 * {_WATCHDOG}", name)
+    PanelQuery(f"count({_FIRING.replace('SEVERITY', severity)}) or {_NONE}", name)
     for severity, name in (("critical", "critical"), ("warning", "warnings"))
 )
 ALERTS: Final = PanelQuery(
