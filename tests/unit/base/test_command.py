@@ -43,7 +43,7 @@ def test_an_unknown_option_names_the_help_of_its_own_command(
     ("line", "said"),
     [
         ("", "cephqos: expected one of: demo, lab, top, run,"),
-        ("rules", "cephqos rules: expected one of: build, check (see"),
+        ("rules", "cephqos rules: expected one of: build, check, series (see"),
         ("archive", "cephqos archive: expected one of: ls, verify, show, export (see"),
         ("doctor", "cephqos doctor: expected one of: host, cluster, prometheus, dump (see"),
         ("dashboards", "cephqos dashboards: expected one of: build, check, install (see"),
