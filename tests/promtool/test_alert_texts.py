@@ -24,6 +24,7 @@ _ALERTS: Final[list[dict[str, Any]]] = [
     if "alert" in rule
 ]
 _SENT: Final = [rule for rule in _ALERTS if rule["labels"]["severity"] != "none"]
+_NO_ANSWER: Final = "CephQosDaemonNotAnswering"
 # All that any alert is labelled with. The OSD is scraped at a host whose name is no label.
 _LABELS: Final = {
     "cluster": "c1",
@@ -75,16 +76,24 @@ _HOLES: Final = re.compile(
 )
 
 
+def _told(labels: Mapping[str, str], rule: Mapping[str, Any]) -> str:
+    """The labels of what the alert finds: an alert that counts OSDs names none."""
+    own = {key: value for key, value in labels.items() if key not in rule["labels"]}
+    if "cephqos_finding" in rule["expr"]:
+        own.pop("ceph_daemon")
+    return ",".join(f'{key}="{value}"' for key, value in own.items())
+
+
 def _shown(
     labels: Mapping[str, str], others: tuple[str, ...], when: str, at: Path, value: int = 3
 ) -> list[str]:
     """The texts of all alerts, in their order, by one run of promtool."""
     rules: list[dict[str, Any]] = []
     series = dict.fromkeys(others, 1)
+    # That of a single OSD, since two hours before.
+    series[f'ALERTS_FOR_STATE{{alertname="{_NO_ANSWER}",cluster="c1",ceph_daemon="osd.9"}}'] = -7200
     for number, rule in enumerate(_SENT):
-        own = {**labels, "n": str(number)}
-        own = {key: value for key, value in own.items() if key not in rule["labels"]}
-        matched = ",".join(f'{key}="{value}"' for key, value in own.items())
+        matched = _told({**labels, "n": str(number)}, rule)
         series[f"told{{{matched}}}"] = value
         texts = {"text": "SUMMARY {summary} TEXT {description}".format(**rule["annotations"])}
         rules.append(
@@ -179,6 +188,7 @@ def test_the_time_is_when_it_began_and_not_when_it_was_sent(known: list[str]) ->
     of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
     assert "Since: 00:00 UTC, 1 January." in of["CephQosExporterDown"]
     assert "Since: 23:55 UTC, 31 December." in of["CephQosReplicaSlow"]
+    assert "Since: 23:45 UTC, 31 December." in of[_NO_ANSWER], "the one that counts OSDs"
 
 
 def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:

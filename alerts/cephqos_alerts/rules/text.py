@@ -127,6 +127,8 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     selector = ",".join(
         [f'{key}=\\"{value}\\"' for key, value in fixed.items() if value]
         + [f'{name}=\\"%s\\"' for name in names]
+        # That of a single OSD may have the same name.
+        + ['ceph_daemon=\\"\\"'] * (alert.where == "osds")
     )
     arguments = "".join(f" $labels.{name}" for name in names)
     expr = f"min(ALERTS_FOR_STATE{{{selector}}}){f' - {held:.0f}' if held else ''}"
