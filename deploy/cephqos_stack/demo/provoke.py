@@ -183,7 +183,10 @@ class Provoker:
         stage, self._stage, self._attempt = self._stage, None, None
         if stage is None:
             return
-        await stage.close()
+        try:
+            await stage.close()
+        except (CephqosError, OSError, TimeoutError) as error:
+            self._tell(f"NOT ALL ENDED: {error}")
         await unset(stage)
         await stage.on.config(CAPACITY_OPTION, self.delivered)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
+from cephqos_base.errors import CephqosError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.staged.situation import Situation, StagedAction
@@ -62,12 +63,18 @@ class Stage:
         await self.on.lab.exec(argv, within=seconds + GRACE, check=False)
 
     async def close(self) -> None:
-        """End faults first, then loads."""
+        """End faults first, then loads. What cannot be undone keeps nothing else from being so."""
+        failed: Exception | None = None
         for step in reversed(self.undo):
-            await step()
+            try:
+                await step()
+            except (CephqosError, OSError, TimeoutError) as error:
+                failed = failed or error
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        if failed is not None:
+            raise failed
 
 
 async def clean(on: StagedLab) -> bool:

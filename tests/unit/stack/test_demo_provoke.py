@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_stack.demo import remote
 from cephqos_stack.demo.provoke import PROVOCATIONS, Attempt, Provoker, find
 from cephqos_stack.demo.story import NotifiedAlert
 from cephqos_stack.staged.faults import FAULTS, LOADS
+from cephqos_stack.staged.stage import Stage, StagedLab
 
 DEVICE = {"alertname": "CephQosReservationViolated", "ceph_daemon": "osd.1", "class": "client"}
 DEVICE |= {"cause": "device", "severity": "critical"}
@@ -115,6 +117,22 @@ async def test_what_cannot_be_staged_is_said_and_nothing_stays(
     provoker.open = True
     assert await provoker.toggle("1") == "NOT PROVOKED: slow-device: no OSD was saturated"
     assert not provoker.going_on and not provoker.card and not lab.said
+
+
+async def test_what_cannot_be_undone_keeps_nothing_else_from_being_so() -> None:
+    done: list[str] = []
+    stage = Stage(StagedLab(_Lab()), find("1").load(3), 0, "pool")  # type: ignore[arg-type]
+
+    async def first() -> None:
+        done.append("first")
+
+    async def second() -> None:
+        raise LabError("the OSD does not start")
+
+    stage.undo += [first, second]
+    with pytest.raises(LabError, match="does not start"):
+        await stage.close()
+    assert done == ["first"]
 
 
 _sleep = asyncio.sleep
