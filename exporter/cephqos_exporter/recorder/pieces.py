@@ -163,9 +163,7 @@ class Pieces:
         return self._clock() < piece.grows_until
 
     def _extend(self, piece: KeptPiece, new: Sequence[Reason]) -> KeptPiece:
-        more = [*piece.reasons, *new]
-        if len(more) > _MOST_REASONS:
-            return piece
+        more = [*piece.reasons, *new][:_MOST_REASONS]
         now = self._clock()
         grows_until = max(piece.grows_until, now + self._after)
         seconds = time.time() + grows_until - now

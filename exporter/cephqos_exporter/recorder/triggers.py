@@ -46,7 +46,8 @@ class Triggers:
             since, count = self._slow.get(daemon, (now, value))
             if value - count >= SLOW_OPERATIONS:
                 yield _reason("many slow operations", daemon, now)
-            if value < count or value - count >= SLOW_OPERATIONS or now - since >= _SLOW_SECONDS:
+            over = not 0 <= now - since < _SLOW_SECONDS  # or the clock was set back
+            if value < count or value - count >= SLOW_OPERATIONS or over:
                 since, count = now, value
             self._slow[daemon] = since, count
 

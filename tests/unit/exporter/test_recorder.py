@@ -1,5 +1,6 @@
 """The recorder: a bounded ring of pages on disk, pieces kept of it, and what triggers that."""
 
+import asyncio
 import errno
 import gzip
 import json
@@ -193,6 +194,17 @@ def test_an_event_at_the_end_of_a_piece_still_has_the_minutes_after_it(tmp_path:
     assert again.listing()[0]["grows"], "as well after a restart"
 
 
+def test_more_events_than_a_piece_names_still_have_the_minutes_after_them(tmp_path: Path) -> None:
+    clock = Clock()
+    shelf = Pieces(tmp_path, 10, 10**9, clock)
+    shelf.keep([Reason("a", f"f{number}", "1") for number in range(90)], [])
+    clock.now += 200
+    shelf.keep([Reason("b", f"f{number}", "1") for number in range(20)], [])
+    clock.now += 299
+    (piece,) = shelf.listing()
+    assert piece["grows"] and len(piece["reasons"]) == 100
+
+
 def test_what_is_kept_stays_below_its_bound_with_the_minutes_that_a_piece_takes(
     tmp_path: Path,
 ) -> None:
@@ -294,6 +306,12 @@ def test_slow_operations_that_jump_are_a_reason_and_those_that_drip_are_not() ->
     assert not triggers.look(page("1", 0), 603.0), "the OSD was restarted"
 
 
+def test_a_clock_that_is_set_back_makes_no_jump_of_what_drips() -> None:
+    triggers = Triggers()
+    looks = [triggers.look(page("1", n), 1e6 if n == 0 else n * 61.0) for n in range(30)]
+    assert not any(looks)
+
+
 # -- all of it -----------------------------------------------------------------------------------
 
 
@@ -363,11 +381,18 @@ async def test_a_folder_that_cannot_be_written_costs_the_recording_only(tmp_path
 async def test_a_disk_that_hangs_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = threading.Event()
-    monkeypatch.setattr(Ring, "add", lambda *_: held.wait(60) and None)
+    hangs, held = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        hangs.set()
+        held.wait(60)
+
+    monkeypatch.setattr(Ring, "add", hang)
     recorder = Recorder(settings(tmp_path))
     recorder.start()
-    for at in range(50):
+    recorder.take(Stamp(1, 1000), page("1", 0), b"", compressed=False)
+    assert await asyncio.to_thread(hangs.wait, 60)  # nothing more leaves the queue
+    for at in range(2, 52):
         recorder.take(Stamp(at * 1000, at * 1000), page("1", 0), b"", compressed=False)
     lost = next(it for it in recorder.families() if it.name == "cephqos_recorder_lost_total")
     assert lost.samples[0][1] == 'reason="busy"' and lost.samples[0][2] >= 40
