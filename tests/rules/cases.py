@@ -98,9 +98,14 @@ def firing(minute: float, *labels: Mapping[str, str]) -> CaseMoment:
 
 def _check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     finding = _FINDINGS.get(case.alert)
-    if finding and case.group not in ("osds", "state"):
-        return _finding_check(finding, moment)
-    return _alert_check(case, moment)
+    if finding is None or case.group in ("osds", "state") or _of_one_osd(case):
+        return _alert_check(case, moment)
+    return _finding_check(finding, moment)
+
+
+def _of_one_osd(case: RuleCase) -> bool:
+    """A daemon that does not answer has both: a finding, and the critical alert of its OSD."""
+    return any(it.get("severity") == "critical" for each in case.moments for it in each.firing)
 
 
 def _finding_check(finding: OsdFinding, moment: CaseMoment) -> dict[str, Any]:

@@ -65,7 +65,6 @@ _AFTER: Final[Mapping[str, str]] = {
 }
 
 # Bounds of what is read of a record: a real one has 20 operations with about 15 events each.
-_MOST_COMPLETED: Final = 512
 _MOST_EVENTS: Final = 100
 _SENT: Final = "waiting for subops from "
 _PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
