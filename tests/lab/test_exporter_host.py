@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.waiting import until
 
 from cephqos_exporter.ceph.cluster import tied
 from cephqos_exporter.sampler import OSD_GROUPS, group_of
@@ -121,9 +122,17 @@ def diskstats() -> dict[str, list[int]]:
 async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: RunningLab) -> None:
     pids = await shared_lab.pids()
     pid = pids["osd.0"]
+    busy = {"ceph_daemon": "osd.0", "group": "tp_osd_tp"}
+    name = "cephqos_threads_busiest_cpu_seconds_total"
     with exporter(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
+
+        async def looked_at() -> HostPage | None:
+            page = await asyncio.to_thread(scrape)
+            return page if page.rows(name, **busy) else None
+
         async with fio(shared_lab):
-            first = await asyncio.to_thread(scrape)
+            # On a busy machine the first scrapes may end before they have looked at all threads.
+            first = await until(looked_at, "the threads of osd.0 on the page", 60)
             started = time.monotonic()
             await asyncio.sleep(1.5)
             ps_before, before = ps(pid), group_times(pid)
@@ -152,8 +161,6 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
     assert sum(v for _, v in page.rows("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
 
     # The load is on the op threads, and no thread has more than one CPU.
-    busy = {"ceph_daemon": "osd.0", "group": "tp_osd_tp"}
-    name = "cephqos_threads_busiest_cpu_seconds_total"
     busiest = page.one(name, **busy) - first.one(name, **busy)
     group_used = sum(v for _, v in page.rows("cephqos_threads_cpu_seconds_total", **busy)) - sum(
         v for _, v in first.rows("cephqos_threads_cpu_seconds_total", **busy)

@@ -57,16 +57,21 @@ def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_run_needs_to_be_told_which_cluster_it_may_load(
     lab: RunningLab, options: RunOptions
 ) -> None:
-    """Before it connects where the conf file says which it is, and for certain after that."""
+    """Before it connects: the conf file says which cluster it is, or is refused."""
     known = f"add --i-know-this-cluster {lab.state.fsid}"
+    unsaid = "expected a line `fsid = FSID`"
     lines = lab.paths.conf.read_text().splitlines()
     silent = options.work / "silent.conf"
     silent.write_text("\n".join(line for line in lines if not line.startswith("fsid")))
     other = "11111111-2222-3333-4444-555555555555"
     try:
-        for change in ({"known_fsid": None}, {"conf": silent, "known_fsid": other}):
+        for change, words in (
+            ({"known_fsid": None}, known),
+            ({"known_fsid": other}, known),
+            ({"conf": silent, "known_fsid": lab.state.fsid}, unsaid),
+        ):
             wrong = replace(options, **change)
-            with pytest.raises(UsageError, match=known):
+            with pytest.raises(UsageError, match=words):
                 await Runner(parse(seconds(2), "mini.yaml"), wrong, Silent()).run()
             assert not options.out.exists()
     finally:
