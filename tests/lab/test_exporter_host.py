@@ -119,20 +119,25 @@ def diskstats() -> dict[str, list[int]]:
     return {row[2]: [int(field) for field in row[3:]] for row in rows}
 
 
+BUSY = {"ceph_daemon": "osd.0", "group": "tp_osd_tp"}
+
+
+async def with_threads(scrape: Callable[[], HostPage]) -> HostPage:
+    """On a busy machine the first scrapes may end before they have looked at all threads."""
+
+    async def looked_at() -> HostPage | None:
+        page = await asyncio.to_thread(scrape)
+        return page if page.rows("cephqos_threads", **BUSY) else None
+
+    return await until(looked_at, "the threads of osd.0 on the page", 60)
+
+
 async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: RunningLab) -> None:
     pids = await shared_lab.pids()
     pid = pids["osd.0"]
-    busy = {"ceph_daemon": "osd.0", "group": "tp_osd_tp"}
-    name = "cephqos_threads_busiest_cpu_seconds_total"
     with exporter(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
-
-        async def looked_at() -> HostPage | None:
-            page = await asyncio.to_thread(scrape)
-            return page if page.rows(name, **busy) else None
-
         async with fio(shared_lab):
-            # On a busy machine the first scrapes may end before they have looked at all threads.
-            first = await until(looked_at, "the threads of osd.0 on the page", 60)
+            first = await with_threads(scrape)
             started = time.monotonic()
             await asyncio.sleep(1.5)
             ps_before, before = ps(pid), group_times(pid)
@@ -161,12 +166,13 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
     assert sum(v for _, v in page.rows("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
 
     # The load is on the op threads, and no thread has more than one CPU.
-    busiest = page.one(name, **busy) - first.one(name, **busy)
-    group_used = sum(v for _, v in page.rows("cephqos_threads_cpu_seconds_total", **busy)) - sum(
-        v for _, v in first.rows("cephqos_threads_cpu_seconds_total", **busy)
+    name = "cephqos_threads_busiest_cpu_seconds_total"
+    busiest = page.one(name, **BUSY) - first.one(name, **BUSY)
+    group_used = sum(v for _, v in page.rows("cephqos_threads_cpu_seconds_total", **BUSY)) - sum(
+        v for _, v in first.rows("cephqos_threads_cpu_seconds_total", **BUSY)
     )
     assert group_used > 0.05
-    workers = page.one("cephqos_threads", **busy)
+    workers = page.one("cephqos_threads", **BUSY)
     assert group_used / workers - TICK * workers <= busiest <= elapsed + 0.1
 
 
