@@ -12,11 +12,20 @@ from tests.release_tools import tool
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
+def of_the_page(holds: str) -> str:
+    """The one example of the page that has this."""
+    page = Path("docs/install/prometheus.md").read_text()
+    [block] = [it for it in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if holds in it]
+    return str(block)
+
+
 def of_a_pair() -> str:
     """What the page says for two servers that scrape the same."""
-    page = Path("docs/install/prometheus.md").read_text()
-    [block] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    return str(block)
+    return of_the_page("external_labels")
+
+
+def with_passwords() -> str:
+    return of_the_page("password_file")
 
 
 def in_a_template() -> str:
@@ -30,6 +39,7 @@ CONFIGS = {
     "compose": (DEPLOY / "compose" / "prometheus.yml").read_text,
     "agent": (DEPLOY / "scale" / "agent.yml").read_text,
     "pair": of_a_pair,
+    "passwords": with_passwords,
     "cephadm": in_a_template,
 }
 
