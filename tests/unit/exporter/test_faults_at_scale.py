@@ -1,6 +1,7 @@
 """Sixty OSDs of which four hang: the other 56 keep their pace, and nothing piles up."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -44,7 +45,9 @@ def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_pat
     assert median(took) < DEADLINE / 8, f"{median(took):.3f} s"
     assert max(descriptors[10:]) <= max(descriptors[:10]) + 1
     assert max(threads[10:]) <= max(threads[:10]) + 1
-    assert max(resident) - resident[10] < 4e6
+    # One scrape may need more than any before it, once. What leaks grows again and again.
+    grew = [after - before for before, after in pairwise(resident[10:]) if after > before]
+    assert len(grew) <= 5 and sum(grew) < 16e6, grew
 
 
 def _timed(running: ExporterProcess) -> tuple[float, str]:
