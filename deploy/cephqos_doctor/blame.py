@@ -8,7 +8,6 @@ account of the writes that it carries out. Where it has none, the edge ends at t
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -18,7 +17,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.series import AccountSeries
 from cephqos_base.terminal import say_json, say_text
 from cephqos_base.units import parse_seconds
-from cephqos_doctor.cli import check_url, headers_of
+from cephqos_doctor.cli import add_prometheus, check_url, headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 
 _WITHIN: Final = 60.0  # seconds for an answer about thousands of OSDs
@@ -112,18 +111,7 @@ def add_options(parser: Parser) -> None:
         "List where the time of client operations is spent, the worst places first, and the OSDs"
         " whose clients wait there."
     )
-    parser.add_argument(
-        "--prometheus", metavar="URL", required=True, help="such as http://localhost:9090"
-    )
-    parser.add_argument(
-        "--header",
-        type=Path,
-        metavar="FILE",
-        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
-    )
-    parser.add_argument(
-        "--since", default="5m", metavar="TIME", help="look back this far (default: 5m)"
-    )
+    add_prometheus(parser, since="5m", required=True)
     parser.add_argument("--all", action="store_true", help=f"all places, not the worst {_ROWS}")
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.set_defaults(run=_run)

@@ -218,6 +218,25 @@ def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings
     return read_settings({name: given.get(name) for name in names}, os.environ)
 
 
+def add_prometheus(parser: argparse.ArgumentParser, *, since: str, required: bool = False) -> None:
+    """The options of commands that ask a Prometheus about the past."""
+    parser.add_argument(
+        "--prometheus", metavar="URL", required=required, help="such as http://localhost:9090"
+    )
+    parser.add_argument(
+        "--header",
+        type=Path,
+        metavar="FILE",
+        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
+    )
+    parser.add_argument(
+        "--since",
+        default=since,
+        metavar="TIME",
+        help="look back this far (default: %(default)s)",
+    )
+
+
 def check_url(url: str) -> None:
     """Refuses what is no URL, and one with a password, which every user of the host could see."""
     if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):

@@ -5,7 +5,6 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -17,7 +16,7 @@ from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSerie
 from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, parse_seconds, time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.cli import check_url, headers_of
+from cephqos_doctor.cli import add_prometheus, check_url, headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_doctor.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
 
@@ -42,16 +41,7 @@ def add_options(parser: Parser) -> None:
         "Each share has its 95 % interval. Status 0: tenants were found. 1: none. For a past run,"
         " give the Prometheus of `cephqos replay`."
     )
-    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
-    parser.add_argument(
-        "--header",
-        type=Path,
-        metavar="FILE",
-        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
-    )
-    parser.add_argument(
-        "--since", default="10m", metavar="TIME", help="look back this far (default: 10m)"
-    )
+    add_prometheus(parser, since="10m")
     parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
     parser.add_argument("--all", action="store_true", help=f"all OSDs, not {_ROWS} only")
     parser.add_argument("--json", action="store_true", help="write JSON")

@@ -15,7 +15,7 @@ from cephqos_base.terminal import say, say_json, say_text
 from cephqos_base.units import parse_seconds
 from cephqos_doctor.capacity import measure, series, text
 from cephqos_doctor.capacity.estimate import judge
-from cephqos_doctor.cli import check_url, headers_of
+from cephqos_doctor.cli import add_prometheus, check_url, headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_exporter.ceph.monclient import (
     ClusterAccess,
@@ -43,16 +43,7 @@ def add_options(parser: Parser) -> None:
         " BlueStore without network, replication and mClock, so it often measures caches. Clients"
         " of the OSD wait while it runs. Status 0: no capacity is known to be wrong. 1: some are."
     )
-    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
-    parser.add_argument(
-        "--header",
-        type=Path,
-        metavar="FILE",
-        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
-    )
-    parser.add_argument(
-        "--since", default="7d", metavar="TIME", help="look back this far (default: 7d)"
-    )
+    add_prometheus(parser, since="7d")
     parser.add_argument(
         "--piece",
         metavar="TIME",
