@@ -82,7 +82,7 @@ def _add_slo(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
-    """What is read and what is written."""
+    """Options for the files that the command reads, and those that it writes."""
     _add_slo(parser)
     parser.add_argument("--no-slo", action="store_true", help="write no SLOs")
     _add_places(parser, writes=writes)

@@ -108,7 +108,7 @@ COVERAGE: Final = RuleGroup(
 HELPERS: Final = RuleGroup(
     name="cephqos-helpers",
     rules=(
-        # Ceph's own alerts tell of it; this one is there to silence.
+        # Ceph's own alerts report it. This one only keeps others quiet.
         Alert(
             name="CephQosOsdDown",
             about=(),

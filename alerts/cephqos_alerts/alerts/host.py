@@ -70,7 +70,7 @@ _SUFFERING: Final = f"""(
         )
       )"""
 _HOST_OF_OSD: Final = f"max by ({OSD}, host) ({of_host(PerOsd.INSTANCE)})"
-# Of several exporters on a host, the one that sees the most OSDs tells.
+# If a host has several exporters, only the one with the most OSDs raises the alert.
 _UP: Final = f'({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}} == 1)'
 _ONE_EXPORTER: Final = (
     f"(topk by (cluster, host) (1, count by (cluster, host, instance) ({of_host(_UP)})) * 0 + 1)"
