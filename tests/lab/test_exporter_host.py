@@ -82,7 +82,6 @@ async def fio(lab: RunningLab) -> AsyncIterator[None]:
     argv += ["--size=64M", "--time_based", f"--runtime={LOAD_SECONDS}"]
     running = asyncio.create_task(lab.exec(argv))
     try:
-        await asyncio.sleep(1)
         yield
         await running
     finally:
@@ -120,6 +119,14 @@ def diskstats() -> dict[str, list[int]]:
 
 
 BUSY = {"ceph_daemon": "osd.0", "group": "tp_osd_tp"}
+USED = 0.1  # CPU seconds of the op threads by which a load shows
+WRITTEN = 100_000  # bytes of a device by which a load shows
+
+
+def of_group(page: HostPage, group: str) -> float:
+    """CPU seconds of a group of osd.0's threads."""
+    name = "cephqos_threads_cpu_seconds_total"
+    return sum(value for _, value in page.rows(name, ceph_daemon="osd.0", group=group))
 
 
 async def with_threads(scrape: Callable[[], HostPage]) -> HostPage:
@@ -136,10 +143,15 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
     pids = await shared_lab.pids()
     pid = pids["osd.0"]
     with exporter(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
+        started = time.monotonic()
+        first = await with_threads(scrape)
+        idle = of_group(first, BUSY["group"])
         async with fio(shared_lab):
-            first = await with_threads(scrape)
-            started = time.monotonic()
-            await asyncio.sleep(1.5)
+
+            async def loaded() -> bool:
+                return group_times(pid)[BUSY["group"]] > idle + USED
+
+            await until(loaded, "the load on the op threads of osd.0", 60)
             ps_before, before = ps(pid), group_times(pid)
             page = await asyncio.to_thread(scrape)
             elapsed = time.monotonic() - started
@@ -155,12 +167,7 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
         assert ps_before[tid] - TICK <= threads[tid] <= ps_after[tid] + 1
 
     for group in before:
-        own = sum(
-            v
-            for _, v in page.rows(
-                "cephqos_threads_cpu_seconds_total", ceph_daemon="osd.0", group=group
-            )
-        )
+        own = of_group(page, group)
         number = page.one("cephqos_threads", ceph_daemon="osd.0", group=group)
         assert before[group] - TICK * number <= own <= after[group] + TICK * number
     assert sum(v for _, v in page.rows("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
@@ -168,10 +175,8 @@ async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: Runni
     # The load is on the op threads, and no thread has more than one CPU.
     name = "cephqos_threads_busiest_cpu_seconds_total"
     busiest = page.one(name, **BUSY) - first.one(name, **BUSY)
-    group_used = sum(v for _, v in page.rows("cephqos_threads_cpu_seconds_total", **BUSY)) - sum(
-        v for _, v in first.rows("cephqos_threads_cpu_seconds_total", **BUSY)
-    )
-    assert group_used > 0.05
+    group_used = of_group(page, BUSY["group"]) - of_group(first, BUSY["group"])
+    assert group_used > USED / 2
     workers = page.one("cephqos_threads", **BUSY)
     assert group_used / workers - TICK * workers <= busiest <= elapsed + 0.1
 
@@ -194,10 +199,17 @@ async def test_diskstats_lie_between_two_readings_of_proc_under_load(
     shared_lab: RunningLab,
 ) -> None:
     status = await shared_lab.status()
+    devices = [Path(osd["device"]).name for osd in status["osds"]]
     with exporter(shared_lab.paths.sockets) as scrape:
+        first = await asyncio.to_thread(scrape)
+        idle = diskstats()
         async with fio(shared_lab):
-            first = await asyncio.to_thread(scrape)
-            await asyncio.sleep(1)
+
+            async def loaded() -> bool:
+                now = diskstats()
+                return all(now[name][6] > idle[name][6] + WRITTEN / 512 for name in devices)
+
+            await until(loaded, "the load on the devices of all OSDs", 60)
             before = diskstats()
             page = await asyncio.to_thread(scrape)
             after = diskstats()
@@ -220,7 +232,7 @@ async def test_diskstats_lie_between_two_readings_of_proc_under_load(
             assert low - 1e-6 <= value <= high + 1e-6, (name, op)
         writes = {**own, "role": "block", "op": "write"}
         name = "cephqos_disks_bytes_total"
-        assert page.one(name, **writes) - first.one(name, **writes) > 100_000
+        assert page.one(name, **writes) - first.one(name, **writes) > WRITTEN
         ((below, _),) = page.rows(
             "cephqos_disks_in_progress", ceph_daemon=own["ceph_daemon"], layer="disk", role="block"
         )
