@@ -13,12 +13,12 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSeries
+from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
 from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, parse_seconds, time_span
 from cephqos_base.version import __version__
 from cephqos_doctor.cli import add_prometheus, check_url, headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
-from cephqos_doctor.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
 
 _WITHIN: Final = 60.0
 _ROWS: Final = 20

@@ -13,8 +13,8 @@ from tests.unit.doctor.test_doctor_http import serving
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.tenant_shares import OsdSums, TenantKey, interval
 from cephqos_doctor import who
-from cephqos_doctor.tenant_shares import OsdSums, TenantKey, interval
 
 Samples = Sequence[tuple[Mapping[str, str], float]]
 
