@@ -195,6 +195,19 @@ async def test_a_daemons_own_figures_agree_with_psutil(shared_lab: RunningLab) -
         assert page.rows("cephqos_daemon_mempool_bytes", ceph_daemon=osd, pool="osdmap")
 
 
+# Fields of /proc/diskstats, and their units.
+DISK_FIELDS = {
+    ("cephqos_disks_ops_total", "read"): (0, 1.0),
+    ("cephqos_disks_ops_total", "write"): (4, 1.0),
+    ("cephqos_disks_ops_total", "flush"): (15, 1.0),
+    ("cephqos_disks_bytes_total", "read"): (2, 512.0),
+    ("cephqos_disks_bytes_total", "write"): (6, 512.0),
+    ("cephqos_disks_time_seconds_total", "write"): (7, 0.001),
+    ("cephqos_disks_busy_seconds_total", ""): (9, 0.001),
+    ("cephqos_disks_weighted_seconds_total", ""): (10, 0.001),
+}
+
+
 async def test_diskstats_lie_between_two_readings_of_proc_under_load(
     shared_lab: RunningLab,
 ) -> None:
@@ -213,20 +226,10 @@ async def test_diskstats_lie_between_two_readings_of_proc_under_load(
             before = diskstats()
             page = await asyncio.to_thread(scrape)
             after = diskstats()
-    fields = {
-        ("cephqos_disks_ops_total", "read"): (0, 1.0),
-        ("cephqos_disks_ops_total", "write"): (4, 1.0),
-        ("cephqos_disks_ops_total", "flush"): (15, 1.0),
-        ("cephqos_disks_bytes_total", "read"): (2, 512.0),
-        ("cephqos_disks_bytes_total", "write"): (6, 512.0),
-        ("cephqos_disks_time_seconds_total", "write"): (7, 0.001),
-        ("cephqos_disks_busy_seconds_total", ""): (9, 0.001),
-        ("cephqos_disks_weighted_seconds_total", ""): (10, 0.001),
-    }
     for osd in status["osds"]:
         device = Path(osd["device"]).name
         own = {"ceph_daemon": f"osd.{osd['id']}", "layer": "osd", "device": device}
-        for (name, op), (field, unit) in fields.items():
+        for (name, op), (field, unit) in DISK_FIELDS.items():
             value = page.one(name, **own, role="block", **({"op": op} if op else {}))
             low, high = before[device][field] * unit, after[device][field] * unit
             assert low - 1e-6 <= value <= high + 1e-6, (name, op)
