@@ -16,7 +16,10 @@ from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
 from cephqos_stack.grafana.place import Grafana, Sources, installation
 
-IMAGE: Final = "grafana/grafana:10.4.3"
+# That of deploy/compose.
+IMAGE: Final = (
+    "grafana/grafana:13.2.3@sha256:b28bae15e219c998fb0e0424ed724930cc61b1f61fb404d47c862f9a23f9e572"
+)
 _START_SECONDS: Final = 120.0
 _PULL_SECONDS: Final = 900.0
 _SHOW_SECONDS: Final = 20.0  # it answers before it has read all that it is given
@@ -142,6 +145,8 @@ def _settings(port: int, folder: Path) -> Mapping[str, str]:
         "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
         "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
         "GF_NEWS_NEWS_FEED_ENABLED": "false",
+        # From 13.2 on, it would replace its own data sources by newer ones from the internet.
+        "GF_PLUGINS_PREINSTALL_DISABLED": "true",
         "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(home),
     }
 

@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 from tests.reference.helm import values
 
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.rule import Alert
 from cephqos_base.version import __version__
 
 from .programs import DEPLOY
@@ -89,3 +91,11 @@ def test_the_package_has_real_files_and_is_the_same_each_time() -> None:
     assert {"cephqos/LICENSE", "cephqos/README.md", "cephqos/files/alertmanager.yml"} <= set(
         entries
     )
+
+
+def test_the_chart_leaves_out_the_alerts_that_duplicates_no_leaves_out() -> None:
+    template = (CHART / "templates" / "prometheusrule.yaml").read_text()
+    [listed] = re.findall(r"\$duplicates := ternary \(list ([^)]+)\)", template)
+    rules = (rule for groups in FILES.values() for group in groups for rule in group.rules)
+    found = {rule.name for rule in rules if isinstance(rule, Alert) and rule.duplicates}
+    assert set(listed.replace('"', "").split()) == found

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from cephqos_stack.grafana.own import IMAGE
+
 from .programs import DEPLOY, program
 
 STACK = DEPLOY / "compose"
@@ -96,6 +98,17 @@ def test_the_health_of_grafana_is_asked_where_it_listens(tmp_path: Path) -> None
         assert said.stdout.strip() == f"http://{expected}:3000/api/health"
 
 
+def test_an_image_that_is_named_twice_is_the_same() -> None:
+    dockerfile = (DEPLOY / "images" / "Dockerfile").read_text()
+    bases = re.findall(r"(COLLECTOR|LOKI)_IMAGE: \$\{\w+:-(.+)\}", TEXT)
+    assert len(bases) == 2
+    for name, image in bases:
+        assert f"ARG {name}_IMAGE={image}\n" in dockerfile
+    assert services("monitoring.yml")["grafana"]["image"] == f"${{GRAFANA_IMAGE:-{IMAGE}}}"
+    commented = re.findall(r"^#\w+=(.+)$", (STACK / ".env").read_text(), re.MULTILINE)
+    assert [image for image in commented if f":-{image}}}" not in TEXT] == []
+
+
 def resolved(name: str, service: str) -> dict[str, Any]:
     """A service with what it takes from another one: its user and its volumes."""
     found = services(name)[service]
@@ -158,7 +171,7 @@ def test_public_images_are_pinned_and_replaceable() -> None:
     images = re.findall(r"(?:image|IMAGE): (.+)$", TEXT, re.MULTILINE)
     assert len(images) >= 10
     for image in images:
-        assert re.fullmatch(r"\$\{\w+:-[\w./-]+:[\w.-]+\}", image), image
+        assert re.fullmatch(r"\$\{\w+:-[\w./-]+:[\w.-]+(@sha256:[0-9a-f]{64})?\}", image), image
         assert ":latest" not in image
 
 
