@@ -8,28 +8,35 @@ from typing import TypeVar
 
 T = TypeVar("T")
 What = str | Callable[[], str]
+# A long limit costs nothing where what is waited for comes; a busy machine may take a minute.
+PATIENCE = 90.0
 
 
-def wait_until(condition: Callable[[], T | None], what: What, within: float = 10.0) -> T:
+def wait_until(condition: Callable[[], T | None], what: What, within: float = PATIENCE) -> T:
     """The first true answer of a condition; AssertionError that says what did not happen."""
     deadline = time.monotonic() + within
-    while not (found := condition()):
-        _assert_in_time(deadline, what, within)
+    while True:
+        late = time.monotonic() >= deadline  # whoever had no CPU until then looks once more
+        if found := condition():
+            return found
+        _assert_in_time(late, what, within)
         time.sleep(0.02)
-    return found
 
 
-async def until(condition: Callable[[], Awaitable[T | None]], what: What, within: float) -> T:
+async def until(
+    condition: Callable[[], Awaitable[T | None]], what: What, within: float = PATIENCE
+) -> T:
     """The same of a condition that asks servers."""
     deadline = time.monotonic() + within
-    while not (found := await condition()):
-        _assert_in_time(deadline, what, within)
+    while True:
+        late = time.monotonic() >= deadline
+        if found := await condition():
+            return found
+        _assert_in_time(late, what, within)
         await asyncio.sleep(0.2)
-    return found
 
 
-def _assert_in_time(deadline: float, what: What, within: float) -> None:
-    late = time.monotonic() >= deadline
+def _assert_in_time(late: bool, what: What, within: float) -> None:
     assert not late, f"not within {within:g} s: {what if isinstance(what, str) else what()}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
-import pytest
+from tests.waiting import until
 
 from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.lab.lab import RunningLab
@@ -35,17 +35,14 @@ class ClusterExporter:
         self.seconds = time.monotonic() - started
         return LivePage(text)
 
-    async def until(
-        self, condition: Callable[[LivePage], bool], what: str, within: float = 60.0
-    ) -> LivePage:
+    async def until(self, condition: Callable[[LivePage], bool], what: str) -> LivePage:
         """The first page on which it is so."""
-        deadline = time.monotonic() + within
-        while time.monotonic() < deadline:
+
+        async def found() -> LivePage | None:
             page = await self.scrape()
-            if condition(page):
-                return page
-            await asyncio.sleep(0.3)
-        pytest.fail(f"not within {within:g} s: {what}")
+            return page if condition(page) else None
+
+        return await until(found, what)
 
     @property
     def children(self) -> list[int]:
@@ -74,7 +71,7 @@ async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[ClusterExpor
     )
     assert process.stderr
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             line = (await process.stderr.readline()).decode()
         found = re.search(r"listening on (http://[\d.:]+)", line)
         assert found, line

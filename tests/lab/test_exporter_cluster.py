@@ -8,6 +8,7 @@ import contextlib
 import os
 import shlex
 import signal
+import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -40,9 +41,9 @@ async def make_pool(lab: RunningLab) -> None:
         for key, value in (("size", "2"), ("pg_autoscale_mode", "off")):
             await client.command("osd pool set", pool=POOL, var=key, val=value)
         await client.command("osd pool application enable", pool=POOL, app="test")
-        bench = ["rados", "--conf", str(lab.paths.conf), "-p", POOL, "bench", "60", "write"]
+        bench = ["rados", "--conf", str(lab.paths.conf), "-p", POOL, "bench", "90", "write"]
         bench += ["-b", "4096", "--max-objects", str(OBJECTS), "--no-cleanup"]
-        await lab.exec(["timeout", "--signal=INT", "4", *bench], check=False)
+        await lab.exec(bench, within=150)
         await settled(client)
 
 
@@ -104,7 +105,7 @@ async def settled(client: MonClient) -> None:
         await asyncio.sleep(1.0)
         return clean and last == before and last["num_objects"] > 0
 
-    await until(still, "all is clean and still", 60)
+    await until(still, "all is clean and still")
 
 
 async def test_scrub_totals_are_those_of_pg_dump(
@@ -123,6 +124,7 @@ async def test_scrub_totals_are_those_of_pg_dump(
         )
         assert before.sum(name, **deep) == 0
         read_before = before.values("cephqos_scrub_reads_total")
+        asked = time.monotonic()
         await client.command("osd pool deep-scrub", who=[POOL])
         page = await exporter.until(
             lambda page: page.sum("cephqos_scrub_pool_pgs_total", **deep) == PGS,
@@ -131,7 +133,9 @@ async def test_scrub_totals_are_those_of_pg_dump(
         assert page.sum(name, **deep) == objects
         assert page.sum(name, pool=POOL, level="shallow") == 0
         assert page.sum("cephqos_scrub_pool_running_pgs", **deep) == 0
-        assert page.sum("cephqos_scrub_pool_oldest_seconds", **deep) < 90
+        # Stamps are cut to seconds, and the page is some polls old.
+        since = time.monotonic() - asked
+        assert page.sum("cephqos_scrub_pool_oldest_seconds", **deep) < since + 30
         await check_scrub_of(release, page, client)
         if release == "tentacle":
             # Each of two copies of each object is read once, and by whom is counted.
@@ -174,7 +178,6 @@ async def test_recovery_totals_are_those_of_pg_dump(lab: RunningLab, client: Mon
             page = await exporter.until(
                 lambda page: page.sum(counter, pool=POOL) - first == recovered,
                 f"{recovered} objects recovered",
-                within=10,
             )
         finally:
             await client.command("osd in", ids=["1"])
@@ -204,10 +207,13 @@ async def what_there_is_to_recover(client: MonClient, exporter: ClusterExporter)
             ),
             "something to recover, and the flag that holds it back",
         )
-        await asyncio.sleep(3.0)  # every primary has reported
-        dump, page = await totals(client), await exporter.scrape()
-        assert page.sum(degraded, pool=POOL) == dump["num_objects_degraded"]
-        assert page.sum(misplaced, pool=POOL) == dump["num_objects_misplaced"]
+        dump = await once_all_primaries_reported(client)
+
+        def as_dumped(page: LivePage) -> bool:
+            found = [page.sum(name, pool=POOL) for name in (degraded, misplaced)]
+            return found == [dump["num_objects_degraded"], dump["num_objects_misplaced"]]
+
+        page = await exporter.until(as_dumped, f"what is to be recovered: {dump}")
         assert page.values("cephqos_cluster_osd_up") == [1, 1, 1]
         # Whether a PG without its third OSD is undersized or remapped is the release's choice.
         states = [
@@ -222,6 +228,22 @@ async def what_there_is_to_recover(client: MonClient, exporter: ClusterExporter)
     finally:
         for flag in ("norecover", "nobackfill"):
             await client.command("osd unset", key=flag)
+
+
+async def once_all_primaries_reported(client: MonClient) -> dict[str, int]:
+    """The totals when they stand still and no placement group counts on the OSD that is out."""
+    number, last = await pool_id(client), None
+
+    async def reported() -> dict[str, int] | None:
+        nonlocal last
+        rows = (await client.command("pg dump", target="mgr"))["pg_map"]["pg_stats"]
+        own = [row for row in rows if row["pgid"].startswith(f"{number}.")]
+        known = all(1 not in row["up"] and "active" in row["state"] for row in own)
+        before, last = last, await totals(client)
+        await asyncio.sleep(1.0)  # as often as the manager gets statistics
+        return last if known and last == before else None
+
+    return await until(reported, "every primary has reported")
 
 
 # What makes every placement group of the pool overdue and lets none be scrubbed.
@@ -248,16 +270,14 @@ async def test_overdue_placement_groups_are_those_that_ceph_warns_of(
 
 
 async def check_overdue(client: MonClient, exporter: ClusterExporter) -> None:
+    counts = [PGS, PGS]
+
     async def warned() -> bool:
         checks = (await client.command("health"))["checks"]
-        return bool({"PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED"} <= checks.keys())
+        both = ("PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED")
+        return [checks[it]["summary"]["count"] for it in both if it in checks] == counts
 
-    await until(warned, "the warning", 60)
-    checks = (await client.command("health"))["checks"]
-    counts = [
-        checks[check]["summary"]["count"] for check in ("PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED")
-    ]
-    assert counts == [PGS, PGS]
+    await until(warned, "the warning of every placement group")
     name = "cephqos_scrub_pool_schedule_pgs"
 
     def overdue(page: LivePage) -> list[float]:
@@ -266,7 +286,6 @@ async def check_overdue(client: MonClient, exporter: ClusterExporter) -> None:
     page = await exporter.until(
         lambda page: bool(page.values(name)) and overdue(page) == counts,
         f"{counts} overdue",
-        within=10,
     )
     deep = {"pool": POOL, "level": "deep"}
     assert page.sum(name, **deep, state="on_time") == 0
@@ -293,21 +312,23 @@ async def test_monitors_that_stop_cost_the_cluster_figures_and_nothing_else(
         try:
             times, ups = [], [1.0]
             began = time.monotonic()
-            while (passed := time.monotonic() - began) < 6 or (ups[-1] and passed < 30):
+            while (passed := time.monotonic() - began) < 6 or (ups[-1] and passed < 90):
                 page = await exporter.scrape()
                 times.append(exporter.seconds)
                 ups.append(page.sum(up))
                 assert page.values("cephqos_daemon_up") == [1.0] * osd_series
                 assert len(exporter.children) <= 1
                 await asyncio.sleep(0.1)
-            assert max(times) < 1.0, "the cluster's timeout is 2 s"
+            # One that waited for monitors would take the cluster's timeout of 2 s. A single one may
+            # be slow because the machine is.
+            assert statistics.median(times) < 1.0
             assert ups[-1] == 0
             assert page.labels(up)[0]["reason"] == "timeout"
             assert page.sum("cephqos_collector_host_success", collector="cluster") == 0
             assert not page.values("cephqos_recovery_pool_misplaced_objects")
         finally:
             os.kill(monitor, signal.SIGCONT)
-        await exporter.until(lambda page: page.values(up) == [1], "it is up again", within=20)
+        await exporter.until(lambda page: page.values(up) == [1], "it is up again")
 
 
 async def test_a_killed_exporter_leaves_no_child_that_waits_for_monitors(
@@ -327,7 +348,7 @@ async def test_a_killed_exporter_leaves_no_child_that_waits_for_monitors(
             async def all_gone() -> bool:
                 return not any(Path(f"/proc/{pid}").exists() for pid in before[1:])
 
-            await until(all_gone, "all children gone", 5)
+            await until(all_gone, "all children gone")
         finally:
             os.kill(monitor, signal.SIGCONT)
 
@@ -351,7 +372,7 @@ async def test_where_no_python_has_the_bindings_the_ceph_command_serves(
     }
     async with exporting(lone_lab, **flags) as exporter:
         page = await exporter.until(
-            lambda page: page.values("cephqos_cluster_up") == [1], "up by the command", within=30
+            lambda page: page.values("cephqos_cluster_up") == [1], "up by the command"
         )
         assert page.sum("cephqos_cluster_pgs") >= 1
         assert page.sum("cephqos_cluster_schedule_pgs") == page.sum("cephqos_cluster_pgs")
