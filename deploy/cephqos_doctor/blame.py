@@ -1,13 +1,14 @@
 """`cephqos blame`: for whom and what an OSD's clients wait, in seconds per second.
 
-An edge goes from the primary whose clients wait to the place where the time is spent: a state of
+A wait goes from the primary whose clients wait to the place where the time is spent: a state of
 the account, on that OSD or on the replica that it waits for. A replica's part is divided as the
-account of the writes that it carries out. Where it has none, the edge ends at the OSD.
+account of the writes that it carries out. Where it has none, the wait ends at the OSD. The seconds
+of a primary are its tenants' by their shares of the waiting in samples of its operations.
 """
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import aiohttp
@@ -15,16 +16,20 @@ import aiohttp
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.series import AccountSeries
-from cephqos_base.terminal import say_json, say_text
+from cephqos_base.tenant_shares import TenantShare
+from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import parse_seconds
 from cephqos_doctor.cli import add_prometheus, check_url, headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_doctor.who import names_of, samples_of, shares_of
+from cephqos_doctor.who import queries as tenant_queries
 
 _WITHIN: Final = 60.0  # seconds for an answer about thousands of OSDs
 _ROWS: Final = 20
 _WAITERS: Final = 3  # in a row of the table
 _LEAST: Final = 0.001  # seconds per second: less is no evidence
 _ON_REPLICAS: Final = "replica"
+OTHER: Final = "other"
 
 # Labels of a series, and its rate.
 Sample = tuple[Mapping[str, str], float]
@@ -35,7 +40,7 @@ class BlameFailed(CephqosError):
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class PrimaryWait:
     """Clients of `waiter` wait for `state` on `osd`; `by` as in the account."""
 
     cluster: str
@@ -46,8 +51,8 @@ class Edge:
     seconds: float  # per second
 
 
-def edges(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[Edge]:
-    """All edges with evidence, the largest first."""
+def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[PrimaryWait]:
+    """All waits with evidence, the largest first."""
     there: dict[tuple[str, str], dict[str, float]] = {}
     for labels, rate in replicas:
         states = there.setdefault((labels.get("cluster", ""), labels["ceph_daemon"]), {})
@@ -56,60 +61,129 @@ def edges(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[Edg
     for labels, rate in account:
         cluster, osd, by = labels.get("cluster", ""), labels["ceph_daemon"], labels.get("by", "")
         if labels["state"] != _ON_REPLICAS:
-            found.append(Edge(cluster, osd, osd, labels["state"], by, rate))
+            found.append(PrimaryWait(cluster, osd, osd, labels["state"], by, rate))
             continue
         states = there.get((cluster, by), {})
         whole = sum(states.values())
         if not whole:
-            found.append(Edge(cluster, osd, by or "unknown", "unknown", "", rate))
+            found.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
         for state, seconds in states.items() if whole else ():
-            found.append(Edge(cluster, osd, by, state, "", rate * seconds / whole))
-    known = [edge for edge in found if edge.seconds >= _LEAST]
-    return sorted(known, key=lambda edge: -edge.seconds)
+            found.append(PrimaryWait(cluster, osd, by, state, "", rate * seconds / whole))
+    known = [wait for wait in found if wait.seconds >= _LEAST]
+    return sorted(known, key=lambda wait: -wait.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A place where time is spent, and the edges that end there."""
+    """A place where time is spent, and the waits that end there."""
 
     osd: str
     state: str
     by: str
     seconds: float
-    edges: Sequence[Edge]
+    waits: Sequence[PrimaryWait]
+
+    @property
+    def name(self) -> str:
+        return f"{self.osd} {self.state} {self.by}".rstrip()
 
 
-def roots(found: Iterable[Edge]) -> Sequence[Root]:
-    """The edges by where they end, the worst first."""
-    ends: dict[tuple[str, str, str, str], list[Edge]] = {}
-    for edge in found:
-        ends.setdefault((edge.cluster, edge.osd, edge.state, edge.by), []).append(edge)
-    made = [Root(*end[1:], sum(e.seconds for e in own), own) for end, own in ends.items()]
+def roots(found: Iterable[PrimaryWait]) -> Sequence[Root]:
+    """The waits by where they end, the worst first."""
+    ends: dict[tuple[str, str, str, str], list[PrimaryWait]] = {}
+    for wait in found:
+        ends.setdefault((wait.cluster, wait.osd, wait.state, wait.by), []).append(wait)
+    made = [Root(*end[1:], sum(w.seconds for w in own), own) for end, own in ends.items()]
     return sorted(made, key=lambda root: -root.seconds)
 
 
-def table(worst: Sequence[Root], rows: int) -> str:
+# By cluster and primary: each tenant's name, and its share of the waiting there.
+Tenants = Mapping[tuple[str, str], Mapping[str, TenantShare]]
+
+
+def tenants_of(answers: Mapping[str, Any]) -> Tenants:
+    """The tenants that wait on each OSD; operations without a known one are `other`."""
+    name, found = names_of(answers["pools"]), {}
+    for it in shares_of(answers):
+        parts = [(name(it.cluster, one.key), one.waiting) for one in it.tenants]
+        parts.append((OTHER, it.other.waiting))
+        found[it.cluster, it.osd] = {who: share for who, share in parts if share.seconds > 0}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`waiter` waits for `waits_for`, a part of its clients' seconds per second.
+
+    `root`: time is spent there, and nothing further is waited for. `low`, `high`: the bounds of the
+    seconds of a tenant, by the 95 % interval of its share.
+    """
+
+    cluster: str
+    waiter: str
+    waits_for: str
+    seconds: float
+    root: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+def edges(worst: Iterable[Root], tenants: Tenants) -> Sequence[Edge]:
+    """The graph behind these roots: tenant, primary, replica, root. The largest edges first."""
+    sums: dict[tuple[str, str, str, bool], float] = {}
+    primaries: dict[tuple[str, str], float] = {}
+
+    def add(*edge: Any, seconds: float) -> None:
+        sums[edge] = sums.get(edge, 0.0) + seconds
+
+    for root in worst:
+        for it in root.waits:
+            at = it.cluster, it.waiter
+            primaries[at] = primaries.get(at, 0.0) + it.seconds
+            if it.osd != it.waiter:
+                add(it.cluster, it.waiter, it.osd, False, seconds=it.seconds)
+            add(it.cluster, it.osd, root.name, True, seconds=it.seconds)
+    found = [Edge(*edge[:3], seconds, edge[3]) for edge, seconds in sums.items()]
+    for (cluster, osd), seconds in primaries.items():
+        for who, share in tenants.get((cluster, osd), {}).items():
+            part, low, high = (seconds * it for it in (share.share, share.low, share.high))
+            if part >= _LEAST:
+                found.append(Edge(cluster, who, osd, part, low=low, high=high))
+    return sorted(found, key=lambda edge: -edge.seconds)
+
+
+def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
     """The worst few as text."""
     whole = sum(root.seconds for root in worst)
     if not whole:
         return "No client operation was completed."
     lines = [f"Clients wait {whole:.2f} seconds per second.", ""]
     for root in worst[:rows]:
-        waiters = [f"{e.waiter} {e.seconds:.2f}" for e in root.edges[:_WAITERS]]
-        waiters += ["…"] if len(root.edges) > _WAITERS else []
-        where = f"{root.osd} {root.state} {root.by}".rstrip()
-        share = 100 * root.seconds / whole
-        lines.append(f"{root.seconds:8.2f}  {share:3.0f} %  {where:36} {', '.join(waiters)}")
+        osds = {w.waiter: w.seconds for w in root.waits}
+        whose: dict[str, float] = {}
+        for wait in root.waits:
+            for who, share in tenants.get((wait.cluster, wait.waiter), {}).items():
+                whose[who] = whose.get(who, 0.0) + wait.seconds * share.share
+        percent = 100 * root.seconds / whole
+        row = f"{root.seconds:8.2f}  {percent:3.0f} %  {root.name:36} {_largest(osds)}"
+        lines.append(printable(f"{row:80}  for {_largest(whose)}" if whose else row))
     if len(worst) > rows:
         rest = sum(root.seconds for root in worst[rows:])
         lines.append(f"{rest:8.2f}  {100 * rest / whole:3.0f} %  {len(worst) - rows} other places")
     return "\n".join(lines)
 
 
+def _largest(parts: Mapping[str, float]) -> str:
+    """The largest few, and that there are more."""
+    largest = sorted(parts.items(), key=lambda it: -it[1])
+    shown = [f"{name} {seconds:.2f}" for name, seconds in largest[:_WAITERS]]
+    return ", ".join([*shown, "…"] if len(largest) > _WAITERS else shown)
+
+
 def add_options(parser: Parser) -> None:
     parser.description = (
         "List where the time of client operations is spent, the worst places first, and the OSDs"
-        " whose clients wait there."
+        " and tenants whose operations wait there."
     )
     add_prometheus(parser, since="5m", required=True)
     parser.add_argument("--all", action="store_true", help=f"all places, not the worst {_ROWS}")
@@ -122,42 +196,47 @@ async def _run(arguments: argparse.Namespace) -> int:
     since = parse_seconds(arguments.since)
     if since < 60:
         raise UsageError(f"--since {arguments.since}: expected at least a minute")
-    found = await _ask(arguments, int(since))
+    found, tenants = await _ask(arguments, since)
+    worst = roots(found)
+    rows = len(worst) if arguments.all else _ROWS
     if arguments.json:
-        say_json([{f: getattr(edge, f) for f in Edge.__slots__} for edge in found])
+        say_json([asdict(edge) for edge in edges(worst[:rows], tenants)])
     else:
-        worst = roots(found)
-        say_text(table(worst, len(worst) if arguments.all else _ROWS))
+        say_text(table(worst, tenants, rows))
     return 0
 
 
-async def _ask(arguments: argparse.Namespace, seconds: int) -> Sequence[Edge]:
+async def _ask(
+    arguments: argparse.Namespace, since: float
+) -> tuple[Sequence[PrimaryWait], Tenants]:
+    asked = dict(queries(since))
     timeout = aiohttp.ClientTimeout(total=_WITHIN)
-    names = AccountSeries.SECONDS, AccountSeries.REPLICA_SECONDS
     async with aiohttp.ClientSession(timeout=timeout) as session:
         api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
         try:
-            account, replicas = [
-                _samples(await api.post("/api/v1/query", query=_query(name, seconds)))
-                for name in names
-            ]
+            answers = {
+                name: samples_of(await api.post("/api/v1/query", query=query))
+                for name, query in asked.items()
+            }
         except ApiFailed as exc:
             raise BlameFailed(f"{arguments.prometheus}: {exc}") from exc
-    if not account:
+    if not answers["account"]:
         raise BlameFailed(
-            f"{arguments.prometheus}: found no {names[0]}; expected the collector account of"
-            " exporters, scraped twice. See `cephqos doctor prometheus`"
+            f"{arguments.prometheus}: found no {AccountSeries.SECONDS}; expected the collector"
+            " account of exporters, scraped twice. See `cephqos doctor prometheus`"
         )
-    return edges(account, replicas)
+    return waits(answers["account"], answers["replicas"]), tenants_of(answers)
 
 
-def _query(name: str, seconds: int) -> str:
-    """Once for each OSD, however many servers scrape it."""
-    return f"max by (cluster, ceph_daemon, state, by) (rate({name}[{seconds}s]))"
+def queries(since: float) -> Mapping[str, str]:
+    """What is asked, by its name: of each OSD once, however many servers scrape it."""
 
+    def rate(name: str) -> str:
+        return f"max by (cluster, ceph_daemon, state, by) (rate({name}[{since:.0f}s]))"
 
-def _samples(reply: Any) -> Sequence[Sample]:
-    try:
-        return [(one["metric"], float(one["value"][1])) for one in reply["data"]["result"]]
-    except (LookupError, TypeError, ValueError) as exc:
-        raise ApiFailed(f"an answer of another shape: {exc!r}") from exc
+    tenants = tenant_queries(since)
+    return {
+        "account": rate(AccountSeries.SECONDS),
+        "replicas": rate(AccountSeries.REPLICA_SECONDS),
+        **{name: tenants[name] for name in ("seconds", "samples", "pools")},
+    }

@@ -70,7 +70,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         if not re.fullmatch(r"osd\.\d+", osd):
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
     answers = await _ask(arguments, since)
-    found, name = _shares(answers), _names(answers["pools"])
+    found, name = shares_of(answers), names_of(answers["pools"])
     osds = [it for it in found if it.osd and (not arguments.osd or it.osd in arguments.osd)]
     clusters = [] if arguments.osd else [it for it in found if not it.osd]
     if arguments.json:
@@ -96,19 +96,20 @@ async def _ask(arguments: argparse.Namespace, since: float) -> Mapping[str, Any]
             replies = await asyncio.gather(
                 *(api.post("/api/v1/query", query=query) for query in asked.values())
             )
-            return {name: _samples(it) for name, it in zip(asked, replies, strict=True)}
+            return {name: samples_of(it) for name, it in zip(asked, replies, strict=True)}
         except ApiFailed as exc:
             raise WhoFailed(f"{arguments.prometheus}: {exc}") from exc
 
 
-def _samples(reply: Any) -> Sequence[tuple[Mapping[str, str], float]]:
+def samples_of(reply: Any) -> Sequence[tuple[Mapping[str, str], float]]:
+    """Labels and values of an answer of Prometheus."""
     try:
         return [(it["metric"], float(it["value"][1])) for it in reply["data"]["result"]]
     except (KeyError, TypeError, ValueError, IndexError) as exc:
         raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
 
 
-def _shares(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
+def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
     """Clusters, and their OSDs: those with most waiting first."""
     sums: dict[tuple[str, str], OsdSums] = {}
 
@@ -123,7 +124,7 @@ def _shares(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
         of(labels).samples[labels.get("state", "")] = value
     short = {
         (labels.get("cluster", ""), labels.get("ceph_daemon", "")): value
-        for labels, value in answers["shortfall"]
+        for labels, value in answers.get("shortfall", ())
     }
     osds = [its.shares(*osd, short.get(osd)) for osd, its in sums.items() if _any(its)]
     osds.sort(key=lambda it: -sum(one.waiting.seconds for one in (*it.tenants, it.other)))
@@ -142,7 +143,7 @@ def _any(sums: OsdSums) -> bool:
 Namer = Callable[[str, TenantKey], str]
 
 
-def _names(pools: Iterable[tuple[Mapping[str, str], float]]) -> Namer:
+def names_of(pools: Iterable[tuple[Mapping[str, str], float]]) -> Namer:
     """How a tenant of a cluster is called, with the name of its pool where that is known."""
     by_id = {
         (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("pool", "")

@@ -1,7 +1,7 @@
 """Who waits for whom, from the rates of the account."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 from aiohttp import web
@@ -9,7 +9,19 @@ from tests.unit.doctor.test_doctor_http import serving
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
-from cephqos_doctor.blame import BlameFailed, Sample, add_options, edges, roots, table
+from cephqos_doctor.blame import (
+    BlameFailed,
+    Edge,
+    Sample,
+    Tenants,
+    add_options,
+    edges,
+    queries,
+    roots,
+    table,
+    tenants_of,
+    waits,
+)
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -28,8 +40,28 @@ ACCOUNT = [
 REPLICAS = [sample("osd.1", "store_device", 6.0), sample("osd.1", "queue", 2.0)]
 
 
+def tenant(osd: str, name: str, state: str, seconds: float) -> Sample:
+    who = {"kind": "image", "pool_id": "3", "tenant": name} if name else {"kind": "other"}
+    return {"cluster": "c", "ceph_daemon": osd, "state": state, **who}, seconds
+
+
+ANSWERS: Mapping[str, Sequence[Sample]] = {
+    "account": ACCOUNT,
+    "replicas": REPLICAS,
+    "seconds": [
+        tenant("osd.0", "17af", "waiting", 30.0),
+        tenant("osd.0", "02bc", "waiting", 8.0),
+        tenant("osd.0", "", "waiting", 2.0),
+        tenant("osd.0", "02bc", "working", 50.0),
+    ],
+    "samples": [({"cluster": "c", "ceph_daemon": "osd.0", "state": "waiting"}, 40.0)],
+    "pools": [({"cluster": "c", "pool_id": "3", "pool": "rbd"}, 1.0)],
+}
+TENANTS = tenants_of(ANSWERS)
+
+
 def test_time_on_a_replica_is_followed_to_what_the_replica_waits_for() -> None:
-    found = {(e.waiter, e.osd, e.state, e.by): e.seconds for e in edges(ACCOUNT, REPLICAS)}
+    found = {(e.waiter, e.osd, e.state, e.by): e.seconds for e in waits(ACCOUNT, REPLICAS)}
     assert found == {
         ("osd.0", "osd.1", "store_device", ""): 3.0,
         ("osd.1", "osd.1", "store_device", ""): 2.0,
@@ -41,27 +73,60 @@ def test_time_on_a_replica_is_followed_to_what_the_replica_waits_for() -> None:
 
 def test_no_second_is_lost_on_the_way_and_none_is_made_up() -> None:
     for replicas in (REPLICAS, []):
-        assert sum(e.seconds for e in edges(ACCOUNT, replicas)) == sum(r for _, r in ACCOUNT)
+        assert sum(e.seconds for e in waits(ACCOUNT, replicas)) == sum(r for _, r in ACCOUNT)
 
 
 def test_a_replica_without_an_account_of_its_own_is_where_the_evidence_ends() -> None:
-    found = {(e.waiter, e.osd, e.state): e.seconds for e in edges(ACCOUNT, [])}
+    found = {(e.waiter, e.osd, e.state): e.seconds for e in waits(ACCOUNT, [])}
     assert found["osd.0", "osd.1", "unknown"] == 4.0
 
 
 def test_the_table_names_the_worst_place_first_and_its_waiters() -> None:
-    worst = roots(edges(ACCOUNT, REPLICAS))
-    lines = table(worst, 2).splitlines()
+    worst = roots(waits(ACCOUNT, REPLICAS))
+    lines = table(worst, {}, 2).splitlines()
     assert lines[0] == "Clients wait 7.50 seconds per second."
     first = " ".join(lines[2].split())
     assert first == "5.00 67 % osd.1 store_device osd.0 3.00, osd.1 2.00"
     assert " ".join(lines[-1].split()) == "1.50 20 % 2 other places"
-    assert table([], 5) == "No client operation was completed."
+    assert table([], {}, 5) == "No client operation was completed."
+    first = " ".join(table(worst, TENANTS, 2).splitlines()[2].split())
+    assert first.endswith("osd.1 2.00 for image rbd/17af 2.25, image rbd/02bc 0.60, other 0.15")
+
+
+def test_the_graph_goes_from_a_tenant_to_the_root_and_no_second_is_lost() -> None:
+    worst = roots(waits(ACCOUNT, REPLICAS))
+    found = {(e.waiter, e.waits_for): e for e in edges(worst, TENANTS)}
+    assert found["image rbd/17af", "osd.0"].seconds == pytest.approx(5.5 * 30 / 40)
+    assert found["osd.0", "osd.1"] == Edge("c", "osd.0", "osd.1", 4.0)
+    assert found["osd.1", "osd.1 store_device"] == Edge(
+        "c", "osd.1", "osd.1 store_device", 5.0, True
+    )
+    assert sum(e.seconds for e in found.values() if e.root) == pytest.approx(7.5)
+    assert sum(e.seconds for e in found.values() if e.low is not None) == pytest.approx(5.5)
+    victim = found["image rbd/02bc", "osd.0"]
+    assert victim.low is not None and victim.high is not None
+    assert 0 < victim.low < victim.seconds < victim.high
+    # Work is no waiting; an OSD without samples has no tenants.
+    assert ("image rbd/02bc", "osd.1") not in found
+    assert all(e.low is None for e in edges(worst, {}))
+
+
+def test_of_a_thousand_osds_only_the_worst_few_are_listed() -> None:
+    account = [sample(f"osd.{osd}", "store_device", 0.1) for osd in range(1000)]
+    account += [sample(f"osd.{osd}", "replica", 0.2, f"osd.{osd % 7}") for osd in range(1000)]
+    replicas = [sample(f"osd.{osd}", "store_device", 5.0) for osd in range(1000)]
+    tenants: Tenants = {("c", f"osd.{osd}"): TENANTS["c", "osd.0"] for osd in range(1000)}
+    worst = roots(waits(account, replicas))
+    lines = table(worst, tenants, 20).splitlines()
+    assert len(lines) == 2 + 20 + 1
+    assert max(map(len, lines)) < 200
+    assert "980 other places" in lines[-1]
+    assert {line.split()[3] for line in lines[2:9]} == {f"osd.{osd}" for osd in range(7)}
 
 
 def test_osds_of_two_clusters_are_two() -> None:
     other = [({**labels, "cluster": "d"}, rate) for labels, rate in ACCOUNT]
-    worst = roots(edges([*ACCOUNT, *other], REPLICAS))
+    worst = roots(waits([*ACCOUNT, *other], REPLICAS))
     assert [root.seconds for root in worst[:2]] == [5.0, 4.0]
 
 
@@ -76,8 +141,7 @@ async def run(answer: Handler, *options: str) -> int:
 
 async def prometheus(request: web.Request) -> web.Response:
     query = str((await request.post())["query"])
-    assert "[300s]" in query
-    samples = REPLICAS if "account_replica_seconds" in query else ACCOUNT
+    samples = ANSWERS[{text: name for name, text in queries(300).items()}[query]]
     result = [{"metric": labels, "value": [1.0, str(rate)]} for labels, rate in samples]
     return web.json_response({"status": "success", "data": {"result": result}})
 
@@ -88,7 +152,8 @@ async def test_the_command_asks_prometheus_once_for_each_account(
     assert await run(prometheus) == 0
     assert "osd.1 store_device" in capsys.readouterr().out
     assert await run(prometheus, "--json") == 0
-    assert [edge["seconds"] for edge in json.loads(capsys.readouterr().out)][:2] == [3.0, 2.0]
+    first, *_ = json.loads(capsys.readouterr().out)
+    assert first["waits_for"] == "osd.1 store_device" and first["root"] and first["low"] is None
 
 
 @pytest.mark.parametrize("body", [{"data": {"result": []}}, {"data": {}}, [], {"data": 1}])
