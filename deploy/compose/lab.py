@@ -1,18 +1,27 @@
 """The lab of the compose stack, until a signal ends it.
 
+LAB_BUTTONS: where to serve a page with buttons that provoke faults.
 `lab.py --healthy`: whether all its daemons are there.
 """
 
 import asyncio
+import contextlib
+import json
 import os
 import signal
 import sys
+import time
+from functools import partial
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Progress
+from cephqos_stack.demo.buttons import buttons
+from cephqos_stack.demo.provoke import Provoker, listen
+from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch
+from cephqos_stack.stack import query
 
 # docs/install/security.md says why these capabilities and no others.
 MAPS = "allow service mon r, allow service osd r"
@@ -41,13 +50,47 @@ async def prepare(lab: Lab) -> None:
     (lab.paths.work / "prepared").touch()
 
 
+PROMETHEUS, ALERTMANAGER = "http://127.0.0.1:9090", "http://127.0.0.1:9093"
+PACE = 30.0  # the rules have their usual windows here, 30 times those of the demo
+BENCH = ("write", "-b", "4096", "-t", "128", "--format", "json", "--no-cleanup")
+
+
+async def measure(lab: RunningLab) -> int:
+    """What an OSD delivers under full load, replica writes included; set as its capacity."""
+    copies = min(3, lab.spec.osds)
+    pool = ["measured", "32", "32", f"--size={copies}"]
+    await lab.exec(["ceph", "osd", "pool", "create", *pool])
+    said = await lab.exec(["rados", "-p", "measured", "bench", "12", *BENCH], within=60)
+    delivered = round(float(json.loads(said.stdout)["average_iops"]) * copies / lab.spec.osds)
+    await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
+    return delivered
+
+
+async def serve_buttons(lab: RunningLab, address: str) -> None:
+    told: list[str] = []
+
+    def tell(words: str) -> None:
+        told.append(f"{time.strftime('%H:%M:%S')}  {words}")
+        print(words, flush=True)
+
+    provoker = Provoker(lab, partial(measure, lab), tell, PACE)
+    provoker.closed = ""
+    tell("End the load first, or its alerts are taken for a test run's: docker compose stop load")
+    async with buttons(address, provoker, lambda: told):
+        await listen(provoker, AlertWatch(ALERTMANAGER, tell), partial(query, PROMETHEUS))
+
+
 async def keep() -> int:
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
+    address = os.environ.get("LAB_BUTTONS", "")
     spec = LabSpec(
         osds=int(os.environ["LAB_OSDS"]),
         osd_size=8 * GIB,
+        # A fault of one device needs a device for each OSD.
+        backing="loop" if address else "file",
+        rotational=False if address else None,
         auth="cephx",
         setuser="ceph",
         fsid=os.environ["LAB_FSID"],
@@ -57,7 +100,12 @@ async def keep() -> int:
         await prepare(lab)
         print(f"the cluster is up: {lab.state.fsid}", flush=True)
         waits = [asyncio.create_task(lab.ended()), asyncio.create_task(end.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        page = asyncio.create_task(serve_buttons(lab, address)) if address else None
+        await asyncio.wait([*waits, *([page] if page else [])], return_when=asyncio.FIRST_COMPLETED)
+        if page is not None:
+            page.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await page
         return 0 if end.is_set() else 1
 
 

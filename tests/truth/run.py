@@ -5,12 +5,11 @@ import contextlib
 import random
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
 from tests.stack.conftest import Received, Watched, Webhook
 from tests.waiting import until
 
@@ -22,6 +21,7 @@ from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, capacity_option, pre
 from cephqos_stack.staged.judge import SETTLED, Heard, Verdict, judge, named, unseen
 from cephqos_stack.staged.situation import FASTER, Situation
 from cephqos_stack.staged.stage import Stage, StagedLab, clean
+from cephqos_stack.staged.tenant import named as tenant_named
 
 from . import fault_at
 from .runbook import not_as_said, shown
@@ -32,7 +32,6 @@ _SUSTAINED: Final = 60.0
 _FORGOTTEN: Final = 5.0  # seconds: longer than a rate looks back
 _TOLD: Final = 6.0  # seconds in which Alertmanager tells of what fires at the end
 _STEP: Final = 2  # seconds between the figures that are kept
-_WATCHES: Final = -10  # niceness of exporter, Prometheus and Alertmanager
 # What the rules saw, for those who look into a verdict.
 SEEN: Final = (
     "osd_class:cephqos_evidence:rank",
@@ -106,24 +105,17 @@ async def watching(
     webhook = Webhook()
     options = (f"--qos.policy={policy}",) if policy else ()
     spec = StackSpec(
-        name=name, webhook=webhook.url, exporter_options=options, time_scale=1 / FASTER
+        name=name,
+        webhook=webhook.url,
+        exporter_options=options,
+        time_scale=1 / FASTER,
+        goes_first=True,
     )
-    before = set(psutil.Process().children(recursive=True))
     try:
         async with Stack(lab, spec) as stack:
-            _go_first(set(psutil.Process().children(recursive=True)) - before)
             yield Watched(lab, stack, webhook)
     finally:
         await asyncio.to_thread(webhook.close)
-
-
-def _go_first(servers: Iterable[psutil.Process]) -> None:
-    """What watches goes before what is staged: a scrape has ten seconds in production, one here."""
-    for server in servers:
-        with contextlib.suppress(OSError, psutil.Error):
-            server.nice(_WATCHES)
-            # Where each session has a share of its own, only this counts between sessions.
-            Path(f"/proc/{server.pid}/autogroup").write_text(str(_WATCHES))
 
 
 async def run(
@@ -296,15 +288,20 @@ async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
         await FAULTS[fault.kind](stage, fault)
         staged = time.monotonic()
 
+    tenant: list[Heard] = []
+
     def heard() -> list[Heard]:
         told = on.webhook.firing_since(begin)
         fresh = {str(sorted(it.labels.items())): it for it in reversed(told)}.values()
-        return [_heard(it, staged) for it in fresh if dict(it.labels) not in before]
+        return [*(_heard(it, staged) for it in fresh if dict(it.labels) not in before), *tenant]
 
     # However long staging took, what is staged is looked at for as long.
     end = staged + situation.seconds - fault_at(situation) + situation.stay * situation.healthy
     while time.monotonic() < end:
         await asyncio.sleep(1)
+        since = time.monotonic() - staged
+        if not tenant and (seen := await tenant_named(on.stack.query, stage.noisy, since)):
+            tenant.append(seen)
         if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":
             await asyncio.sleep(min(SETTLED, max(0.0, end - time.monotonic())))
             await asyncio.sleep(situation.stay)

@@ -61,6 +61,9 @@ def add_options(parser: Parser) -> None:
         default=2.0,
         help="seconds between refreshes (default: %(default)g)",
     )
+    parser.add_argument(
+        "--tour", action="store_true", help="a guided quarter of an hour instead of the story"
+    )
     parser.add_argument("--calm", action="store_true", help="tell no story; only show the cluster")
     parser.add_argument("--once", action="store_true", help="exit when the story is over")
     parser.add_argument(
@@ -71,6 +74,12 @@ def add_options(parser: Parser) -> None:
         metavar="NAME",
         help="provoke a fault in the demo that runs in another terminal, or end it: "
         + ", ".join(each.name for each in PROVOCATIONS),
+    )
+    parser.add_argument(
+        "--buttons",
+        metavar="ADDRESS",
+        help="serve a page with a button for each fault there, for a browser on this host:"
+        " 127.0.0.1:10134",
     )
     parser.set_defaults(run=_demo)
 
@@ -116,6 +125,8 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    if arguments.tour and (arguments.calm or arguments.osds < 3):
+        raise UsageError("--tour: it needs 3 OSDs, and tells what --calm leaves out")
     if arguments.osds < 2:
         raise UsageError(
             f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"
@@ -131,6 +142,7 @@ def _stack_spec(grafana: Grafana | None, load: str) -> StackSpec:
     return StackSpec(
         name="demo",
         slos=_SLOS,
+        goes_first=True,
         runs_silence=False,  # the demo shows itself as a run, and its alerts are what it shows
         runbook_url="docs/operate/runbooks/{page}.md",
         dashboard_url=f"{grafana.url}/d" if grafana else "",

@@ -4,6 +4,7 @@ Each is a staged situation, which `make truth` judges too. One is provoked at a 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,11 +13,14 @@ from typing import Final
 from cephqos_alerts.slo.groups import SLO_ALERT
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_stack.demo.story import CAPACITY_OPTION, NotifiedAlert, Tell
+from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch, NotifiedAlert, Tell
 from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, prepare, unset
 from cephqos_stack.staged.judge import SETTLED, Heard, judge
 from cephqos_stack.staged.situation import HERE, Situation, load
 from cephqos_stack.staged.stage import Stage, StagedLab
+from cephqos_stack.staged.tenant import NAMED, Query, named
+
+_LISTEN_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,13 @@ class Provocation:
     name: str
     situation: str
 
-    def load(self, osds: int) -> Situation:
-        """The situation on a lab with so many OSDs."""
+    def load(self, osds: int, pace: float = 1.0) -> Situation:
+        """The situation on a lab with so many OSDs, whose rules take `pace` times as long."""
         found = load(HERE / f"{self.situation}.yaml")
-        return replace(found, cluster=replace(found.cluster, osds=osds), size=min(found.size, osds))
+        cluster = replace(found.cluster, osds=osds)
+        return replace(
+            found, cluster=cluster, size=min(found.size, osds), seconds=found.seconds * pace
+        )
 
 
 PROVOCATIONS: Final = (
@@ -44,6 +51,7 @@ PROVOCATIONS: Final = (
     Provocation("8", "capacity-too-high", "capacity-all"),
     Provocation("9", "low-limit", "limit-small"),
     Provocation("0", "capacity-too-low", "capacity-too-low"),
+    Provocation("w", "noisy-neighbour", "noisy-neighbour"),
 )
 
 
@@ -64,22 +72,25 @@ class Attempt:
     situation: Situation
     before: frozenset[str]  # alerts that fired already
     began: float
+    pace: float = 1.0  # that of the rules: 1 in the demo, where all is fast
     heard: dict[str, Heard] = field(default_factory=dict)
     found: float | None = None  # when what was expected had come
 
     def hear(self, alerts: Sequence[NotifiedAlert], now: float) -> bool:
         """Whether what was expected came just now. A fault that goes on has consequences, and an
         SLO is of the clients: neither speaks against what was found."""
-        if self.found is not None and now > self.found + SETTLED:
+        if self.found is not None and now > self.found + SETTLED * self.pace:
             return False
         for alert in alerts:
             which = _which(alert)
             known = which in self.before or which in self.heard
             if not known and alert.labels["alertname"] != SLO_ALERT:
                 description = alert.annotations.get("description", "")
-                self.heard[which] = Heard.of(now - self.began, alert.labels, description)
+                after = (now - self.began) / self.pace
+                self.heard[which] = Heard.of(after, alert.labels, description)
         verdict, *_ = judge(self.situation, list(self.heard.values()), 0)
-        if self.found is None and not self.situation.healthy and verdict != "missed":
+        nothing = verdict in ("missed", "not run")
+        if self.found is None and not self.situation.healthy and not nothing:
             self.found = now
             return True
         return False
@@ -88,8 +99,12 @@ class Attempt:
         """A line of the score card."""
         verdict, first, others = judge(self.situation, list(self.heard.values()), 0)
         words = f"{self.name}: {verdict}"
+        if verdict == "not run":
+            return f"{self.name}: not judged, because scrapes failed. The machine is too busy"
         if first is not None:
-            words += f" after {first:.0f} s"
+            words += f" after {first * self.pace:.0f} s"
+            if NAMED in self.heard:
+                words += f", image {self.heard[NAMED].labels['by']}"
         elif verdict == "missed":
             words += f", in {now - self.began:.0f} s"
         if self.situation.healthy and verdict == "right":
@@ -105,9 +120,17 @@ def _which(alert: NotifiedAlert) -> str:
 class Provoker:
     """Provokes, listens to what the alerts say, and ends it again."""
 
-    def __init__(self, lab: RunningLab, measure: Callable[[], Awaitable[int]], tell: Tell) -> None:
-        """`measure`: what an OSD delivers at its end."""
+    def __init__(
+        self,
+        lab: RunningLab,
+        measure: Callable[[], Awaitable[int]],
+        tell: Tell,
+        pace: float = 1.0,
+    ) -> None:
+        """`measure`: what an OSD delivers at its end. `pace`: how many times as long as in the
+        demo the rules take."""
         self._lab = lab
+        self._pace = pace
         self._measure = measure
         self._tell = tell
         self._turn = asyncio.Lock()
@@ -115,7 +138,7 @@ class Provoker:
         self._pools: set[str] = set()
         self._stage: Stage | None = None
         self._attempt: Attempt | None = None
-        self.open = False  # the story is not over
+        self.closed = "the story goes on: wait until it is over, or start with --calm"
         self.delivered: int | None = None  # None until it was measured
         self.card: list[str] = []
 
@@ -129,11 +152,21 @@ class Provoker:
         if attempt.hear(alerts, now):
             self._tell(f"FOUND: {attempt.line(now)}. The same key ends it")
 
+    async def look(self, query: Query) -> None:
+        """Whether the noisy image, if there is one, is seen by now."""
+        attempt, stage = self._attempt, self._stage
+        if attempt is None or stage is None or attempt.found is not None:
+            return
+        seconds = asyncio.get_running_loop().time() - attempt.began
+        if (seen := await named(query, stage.noisy, seconds, self._pace)) is not None:
+            attempt.heard[NAMED] = seen
+            self.hear(self._alerts)
+
     async def toggle(self, name: str) -> str:
         """Provoke it, or end it if it is the one that goes on; the answer to who asked."""
         wanted = find(name)
-        if not self.open:
-            return self._say("the story goes on: wait until it is over, or start with --calm")
+        if self.closed:
+            return self._say(self.closed)
         if self._turn.locked():
             return self._say("the step before is not done yet: try again in a moment")
         async with self._turn:
@@ -142,17 +175,20 @@ class Provoker:
                 if going_on != wanted.name:
                     return self._say(f"{going_on} goes on: end it first, with its key or name")
                 return await self.end()
-            try:
-                if self.delivered is None:
-                    self.delivered = await self._measure()
-                return await self._begin(wanted)
-            except (CephqosError, OSError, TimeoutError) as error:
-                await self._clean_up()
-                return self._say(f"NOT PROVOKED: {wanted.name}: {error}")
+            return await self.begin(wanted.name, wanted.load(self._lab.spec.osds, self._pace))
 
-    async def _begin(self, wanted: Provocation) -> str:
-        situation = wanted.load(self._lab.spec.osds)
-        self._say(f"STAGING: {wanted.name}: {situation.about}")
+    async def begin(self, name: str, situation: Situation) -> str:
+        """Provoke it; what cannot be provoked is said, and is undone."""
+        try:
+            if self.delivered is None:
+                self.delivered = await self._measure()
+            return await self._begin(name, situation)
+        except (CephqosError, OSError, TimeoutError) as error:
+            await self._clean_up()
+            return self._say(f"NOT PROVOKED: {name}: {error}")
+
+    async def _begin(self, name: str, situation: Situation) -> str:
+        self._say(f"STAGING: {name}: {situation.about}")
         pool = await self._pool(situation.size)
         self._stage = stage = Stage(StagedLab(self._lab), situation, 0, pool)
         await self._fit(stage)
@@ -161,21 +197,34 @@ class Provoker:
         for load_ in situation.loads:
             stage.run(LOADS[load_.kind](stage, load_, stage.load_seconds))
         before = frozenset(map(_which, self._alerts))
-        self._attempt = Attempt(wanted.name, situation, before, loop.time())
+        self._attempt = Attempt(name, situation, before, loop.time(), self._pace)
         for fault in sorted(situation.faults, key=lambda it: it.after):
             await asyncio.sleep(max(0.0, self._attempt.began + fault.after - loop.time()))
             await FAULTS[fault.kind](stage, fault)
         self._attempt.began = loop.time()
         due = "no alert is due" if situation.healthy else "an alert is due"
-        return self._say(f"PROVOKED: {wanted.name}; {due}. The same key ends it")
+        if any(NAMED in it.alert for it in situation.expect):
+            due = "no alert is due, but `cephqos who` has to name the image"
+        return self._say(f"PROVOKED: {name}; {due}. The same key ends it")
 
-    async def end(self) -> str:
-        """End what goes on; its line of the score card."""
+    async def found(self) -> None:
+        """Wait until what is expected has come, or is late by as much again."""
+        while self._attempt and self._attempt.found is None:
+            last = max((it.within for it in self._attempt.situation.expect), default=0.0)
+            if asyncio.get_running_loop().time() > self._attempt.began + 2 * last * self._pace:
+                return
+            await asyncio.sleep(0.5)
+
+    async def end(self, *, counts: bool = True) -> str:
+        """End what goes on; its line of the score card, where it counts."""
         if self._attempt is None:
             return "nothing is provoked"
         words = self._attempt.line(asyncio.get_running_loop().time())
+        if counts:
+            self.card.append(words)
+        else:
+            words = self._attempt.name
         self._attempt = None
-        self.card.append(words)
         await self._clean_up()
         return self._say(f"ENDED: {words}")
 
@@ -220,3 +269,15 @@ class Provoker:
     def going_on(self) -> str:
         """The name of what is provoked now, or nothing."""
         return self._attempt.name if self._attempt else ""
+
+
+async def listen(provoker: Provoker, watch: AlertWatch, query: Query) -> None:
+    """To the alerts, until this is cancelled; what goes on then is ended."""
+    try:
+        while True:
+            with contextlib.suppress(OSError):
+                provoker.hear(await watch.look())
+                await provoker.look(query)
+            await asyncio.sleep(_LISTEN_SECONDS)
+    finally:
+        await provoker.end()

@@ -2,8 +2,9 @@
 
 import argparse
 import asyncio
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from psutil import Process
@@ -21,10 +22,12 @@ from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
 from cephqos_stack.demo.beside import Beside
+from cephqos_stack.demo.buttons import buttons
 from cephqos_stack.demo.load import DemoLoad
-from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker
+from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker, listen
 from cephqos_stack.demo.remote import listening
 from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, calibrate, tell_story
+from cephqos_stack.demo.tour import Tour
 from cephqos_stack.stack import Stack
 
 # The rules' rate window, at the demo's pace.
@@ -33,7 +36,6 @@ _WINDOW = 10.0
 _FIRST_SCRAPE = 30.0
 _COLUMNS = 100
 _EVENTS = 3
-_LISTEN_SECONDS = 0.5
 
 
 class Screen:
@@ -59,7 +61,7 @@ class Screen:
         self._health = ""
         self._live = can_draw()
         self._provoker = Provoker(lab, self._measure, self._tell)
-        self._alerts = AlertWatch(stack, self._tell)
+        self._alerts = AlertWatch(stack.alertmanager_url, self._tell)
         self._pressed: set[asyncio.Task[str]] = set()
 
     async def run(self) -> None:
@@ -73,13 +75,26 @@ class Screen:
             source = Prometheus(connection, _WINDOW)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
             try:
-                async with listening(self._lab.paths.sockets, self._provoker.toggle):
+                async with (
+                    listening(self._lab.paths.sockets, self._provoker.toggle),
+                    self._page(),
+                ):
                     await self._together(watch)
             finally:
                 if self._live:  # the screen is gone: what happened stays
                     say(*where, *self._told)
                 if card := self._provoker.card:
                     say("", "What you provoked, and what the alerts said:", *card)
+
+    @contextlib.asynccontextmanager
+    async def _page(self) -> AsyncIterator[None]:
+        """The page of buttons, where it is wanted."""
+        if self._arguments.buttons is None:
+            yield
+            return
+        async with buttons(self._arguments.buttons, self._provoker, lambda: self._told) as url:
+            self._tell(f"Buttons: {url}")
+            yield
 
     async def _together(self, watch: Watch) -> None:
         """Show, tell and watch the load, until the first of them that ends the demo."""
@@ -112,8 +127,23 @@ class Screen:
     async def _story(self) -> None:
         if not self._arguments.calm:
             self._provoker.delivered = await self._measure()
+        if self._arguments.tour:
+            self._provoker.closed = "the tour goes on: wait until it is over"
+            await self._tour()
+        elif not self._arguments.calm:
             await tell_story(self._lab, self._alerts, STORY_POOL, self._tell, self._load.phase)
-        self._provoker.open = True
+        self._provoker.closed = ""
+
+    async def _tour(self) -> None:
+        tour = Tour(
+            self._lab,
+            self._provoker,
+            self._stack.query,
+            self._tell,
+            self._load.phase,
+            self._stack.prometheus_url,
+        )
+        await tour.walk()
 
     async def _measure(self) -> int:
         with self._load.phase("measure capacity"):
@@ -121,14 +151,9 @@ class Screen:
 
     async def _listen(self, story: asyncio.Task[None]) -> None:
         """To the alerts, after the story, which listens itself."""
-        await asyncio.wait([story])
-        try:
-            while True:
-                if (alerts := await self._alerts.try_look()) is not None:
-                    self._provoker.hear(alerts)
-                await asyncio.sleep(_LISTEN_SECONDS)
-        finally:
-            await self._provoker.end()
+        if not self._arguments.tour:
+            await asyncio.wait([story])
+        await listen(self._provoker, self._alerts, self._stack.query)
 
     def _press(self, name: str) -> None:
         task = asyncio.create_task(self._provoker.toggle(name))
@@ -198,7 +223,7 @@ class Screen:
 
     def _keys(self) -> Line:
         """What can be provoked."""
-        if not self._provoker.open:
+        if self._provoker.closed:
             return ()
         going_on = self._provoker.going_on
         spans = [Span("provoke: ", "dim")]

@@ -80,8 +80,8 @@ def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
 class AlertWatch:
     """Reports each alert when it is notified of, and when it no longer fires."""
 
-    def __init__(self, stack: Stack, tell: Tell) -> None:
-        self._url = f"{stack.alertmanager_url}/api/v2/alerts"
+    def __init__(self, alertmanager_url: str, tell: Tell) -> None:
+        self._url = f"{alertmanager_url}/api/v2/alerts"
         self._tell = tell
         self._active: dict[str, tuple[NotifiedAlert, float]] = {}
 

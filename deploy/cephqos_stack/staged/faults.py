@@ -1,6 +1,7 @@
 """Loads and faults, as the files of situations name them; what is prepared for them."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -34,6 +35,9 @@ async def _rbd(stage: Stage, do: StagedAction, seconds: float) -> None:
     image = f"i{next(FRESH)}"
     mib = do.options.get("mib", 512)
     await stage.on.lab.exec(["rbd", "create", f"{stage.pool}/{image}", "--size", f"{mib}M"])
+    if do.options.get("noisy"):
+        said = await stage.on.lab.exec(["rbd", "info", f"{stage.pool}/{image}", "--format", "json"])
+        stage.noisy = json.loads(said.stdout)["id"]
     fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", f"--pool={stage.pool}"]
     fio += [f"--rbdname={image}", f"--rw={do.options.get('rw', 'randwrite')}"]
     fio += [f"--bs={do.options.get('bytes', 4096)}"]
@@ -71,7 +75,7 @@ async def _stop(stage: Stage, do: StagedAction) -> None:
 
 async def _more(stage: Stage, do: StagedAction) -> None:
     """Load that begins later."""
-    stage.run(_write(stage, do, stage.load_seconds))
+    stage.run(LOADS[do.options.get("load", "write")](stage, do, stage.load_seconds))
 
 
 async def _config(stage: Stage, do: StagedAction) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +13,8 @@ from cephqos_stack.demo.provoke import PROVOCATIONS, Attempt, Provoker, find
 from cephqos_stack.demo.story import NotifiedAlert
 from cephqos_stack.staged.faults import FAULTS, LOADS
 from cephqos_stack.staged.stage import Stage, StagedLab
+
+from .demo_lab import DemoLab, at_once
 
 DEVICE = {"alertname": "CephQosReservationViolated", "ceph_daemon": "osd.1", "class": "client"}
 DEVICE |= {"cause": "device", "severity": "critical"}
@@ -60,6 +61,10 @@ def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
     missed = attempt("slow-device", alert())
     missed.hear([alert()], 110.0)
     assert missed.line(160.0) == "slow-device: missed, in 60 s"
+    blind = attempt("slow-device")
+    assert not blind.hear([alert(alertname="CephQosTooFewSamples")], 105.0)
+    assert blind.line(110.0).startswith("slow-device: not judged, because scrapes failed")
+    assert blind.hear([alert()], 114.0), "it is judged as soon as it can be"
     calm = attempt("scrub-flood")
     assert not calm.hear([], 110.0)
     assert calm.line(140.0) == "scrub-flood: right: no alert in 40 s, and none was due"
@@ -67,33 +72,16 @@ def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
     assert calm.line(150.0).startswith("scrub-flood: false; beside it critical")
 
 
-class _Lab:
-    """Takes commands, and remembers them."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.spec = SimpleNamespace(osds=3)
-        self.faults = SimpleNamespace(throttle=self._throttle)
-
-    async def exec(self, argv: list[str], **_: Any) -> None:
-        self.said.append(" ".join(argv))
-        if "bench" in argv:
-            await asyncio.sleep(600)
-
-    async def _throttle(self, osd: int, **limits: int) -> None:
-        self.said.append(f"throttle {osd} {limits}")
-
-
 async def test_the_same_name_ends_it_and_all_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab, told = _Lab(), list[str]()
+    lab, told = DemoLab(), list[str]()
 
     async def measure() -> int:
         return 800
 
     provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
     assert "wait until it is over" in await provoker.toggle("slow-device")
-    provoker.open = True
-    monkeypatch.setattr(asyncio, "sleep", _at_once)
+    provoker.closed = ""
+    monkeypatch.setattr(asyncio, "sleep", at_once)
     assert (await provoker.toggle("1")).startswith("PROVOKED: slow-device; an alert is due")
     assert "throttle 1 {'wiops': 100}" in lab.said
     assert "end it first" in await provoker.toggle("stopped-osd")
@@ -105,23 +93,51 @@ async def test_the_same_name_ends_it_and_all_is_given_back(monkeypatch: pytest.M
     assert len(provoker.card) == 1 and provoker.going_on == ""
 
 
+async def test_who_has_most_of_the_work_is_found_and_needs_no_alert(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab, told, asked = DemoLab(), list[str](), list[str]()
+
+    async def measure() -> int:
+        return 800
+
+    async def query(expr: str) -> list[dict[str, Any]]:
+        asked.append(expr)
+        return [{"metric": {"tenant": "12ab"}}]
+
+    provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
+    provoker.closed = ""
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    due = "no alert is due, but `cephqos who` has to name the image"
+    assert due in await provoker.toggle("w")
+    async with asyncio.timeout(30):
+        while not provoker._stage.noisy:  # type: ignore[union-attr]
+            await asyncio.sleep(0)
+    await provoker.look(query)
+    assert not asked, "too early: two scrapes are needed"
+    provoker._attempt.began -= 10  # type: ignore[union-attr]
+    await provoker.look(query)
+    assert "[10s]" in asked[0] and told[-1].startswith("FOUND: noisy-neighbour: right after 10 s")
+    assert "right after 10 s, image 12ab" in await provoker.toggle("w")
+
+
 async def test_what_cannot_be_staged_is_said_and_nothing_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lab, told = _Lab(), list[str]()
+    lab, told = DemoLab(), list[str]()
 
     async def measure() -> int:
         raise OSError("no OSD was saturated")
 
     provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
-    provoker.open = True
+    provoker.closed = ""
     assert await provoker.toggle("1") == "NOT PROVOKED: slow-device: no OSD was saturated"
     assert not provoker.going_on and not provoker.card and not lab.said
 
 
 async def test_what_cannot_be_undone_keeps_nothing_else_from_being_so() -> None:
     done: list[str] = []
-    stage = Stage(StagedLab(_Lab()), find("1").load(3), 0, "pool")  # type: ignore[arg-type]
+    stage = Stage(StagedLab(DemoLab()), find("1").load(3), 0, "pool")  # type: ignore[arg-type]
 
     async def first() -> None:
         done.append("first")
@@ -133,13 +149,6 @@ async def test_what_cannot_be_undone_keeps_nothing_else_from_being_so() -> None:
     with pytest.raises(LabError, match="does not start"):
         await stage.close()
     assert done == ["first"]
-
-
-_sleep = asyncio.sleep
-
-
-async def _at_once(_: float) -> None:
-    await _sleep(0)
 
 
 async def test_another_terminal_asks_the_demo_that_runs(

@@ -52,7 +52,7 @@ async def test_an_alert_that_another_one_inhibits_is_not_told_as_resolved(
         ).encode()
 
     monkeypatch.setattr(story, "fetch", fetch)
-    watch = AlertWatch(SimpleNamespace(alertmanager_url="http://a"), told.append)  # type: ignore[arg-type]
+    watch = AlertWatch("http://a", told.append)
     assert [it.labels["alertname"] for it in await watch.look()] == ["slow"]
     states.update(slow="suppressed", violated="active")
     assert [it.labels["alertname"] for it in await watch.look()] == ["violated"]

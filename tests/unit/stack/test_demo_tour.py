@@ -1,0 +1,88 @@
+"""The tour: every step shows what there is, and the whole is walked on a lab that only listens."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.board_panels import boards, panels
+
+from cephqos_base.command import build_parser
+from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker
+from cephqos_stack.demo.tour import FIGURES, STEPS, Tour
+
+from .demo_lab import DemoLab, at_once
+
+PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
+
+
+def test_every_step_names_a_panel_a_fault_and_a_command_that_there_are() -> None:
+    shown = {(board["title"], it["title"]) for board in boards().values() for it in panels(board)}
+    assert [(it.board, it.panel) for it in STEPS if (it.board, it.panel) not in shown] == []
+    assert {it.provoke for it in STEPS} - {""} <= {it.name for it in PROVOCATIONS}
+    for step in STEPS:
+        if step.command:
+            argv = [*step.command.split(), "--prometheus", "http://127.0.0.1:9090"]
+            assert build_parser().parse_args(argv).prometheus, step.title
+    assert tuple(it.policy for it in STEPS if it.policy) == ("wpq", *PROFILES)
+
+
+def test_the_tour_takes_a_quarter_of_an_hour() -> None:
+    looking = sum(it.seconds for it in STEPS)
+    assert 5 * 60 < looking < 10 * 60, "and a minute more to stage each recovery, half for others"
+
+
+class _Provoker(Provoker):
+    async def found(self) -> None:
+        """No alert ever comes here."""
+
+
+async def test_the_whole_tour_is_walked_and_the_cluster_is_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab, told, phases = DemoLab(tmp_path), list[str](), list[str]()
+    before = "[osd]\nosd_op_queue = mclock_scheduler\n"
+    lab.paths.conf.write_text(before)
+
+    async def measure() -> int:
+        return 800
+
+    async def query(expr: str) -> list[dict[str, Any]]:
+        return [{"value": [0, "42"]}]
+
+    @contextlib.contextmanager
+    def phase(name: str) -> Iterator[None]:
+        phases.append(name)
+        yield
+
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    provoker: Any = _Provoker(lab, measure, told.append)  # type: ignore[arg-type]
+    tour = Tour(lab, provoker, query, told.append, phase, "http://p")  # type: ignore[arg-type]
+    await tour.walk()
+
+    assert len(phases) == len(STEPS) == sum(" of 9  " in it for it in told)
+    assert sum(it.startswith("LOOK: ") for it in told) == len(STEPS)
+    assert not [it for it in told if "NOT " in it]
+    assert [it.split(":")[0] for it in provoker.card] == ["slow-device", "noisy-neighbour"]
+    assert not provoker.going_on
+    # WPQ first, then mClock with each profile, then as it was.
+    assert sum(it.startswith("restart ") for it in lab.said) == 3 * 3 + len(PROFILES) + 1
+    set_ = [it for it in lab.said if "osd_mclock_profile" in it and " set " in it]
+    assert [it.split()[-1] for it in set_] == list(PROFILES)
+    assert lab.paths.conf.read_text() == before
+    for name in ("osd_op_num_shards", "osd_mclock_profile"):
+        assert [it for it in lab.said if name in it][-1] == f"ceph config rm osd {name}"
+    last = told[-len(PROFILES) - 1 :]
+    assert last[0] == "  wpq: clients 42 operations/s, 42 ms each, recovery 42 objects/s"
+    assert len(FIGURES) == 3
+
+
+async def test_where_nothing_was_recovered_the_tour_says_so() -> None:
+    async def query(_: str) -> list[dict[str, Any]]:
+        return []
+
+    nothing: Any = None
+    tour = Tour(nothing, nothing, query, nothing, nothing, "")
+    assert "nothing was recovered" in await tour._figures(60)
