@@ -37,6 +37,7 @@ class LogSpec:
     archives: Path = _NO_ARCHIVES  # of the load generator
     rules: str = ""  # for Loki's ruler, YAML
     alertmanager_url: str = "http://127.0.0.1:9093"
+    loki_port: int = 0  # 0: a free one
 
 
 class LogPipeline:
@@ -44,7 +45,8 @@ class LogPipeline:
 
     def __init__(self, spec: LogSpec) -> None:
         self.spec = spec
-        self._loki_port, self._grpc_port, self._health_port = free_ports(3)
+        free, self._grpc_port, self._health_port = free_ports(3)
+        self._loki_port = spec.loki_port or free
         self._loki = contextlib.AsyncExitStack()
         self._collector = contextlib.AsyncExitStack()
         self._collector_process: Process | None = None

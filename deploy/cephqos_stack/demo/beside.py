@@ -13,6 +13,7 @@ from cephqos_base import textfile
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import Say, Silent
+from cephqos_stack.demo.load import archives
 from cephqos_stack.grafana.find import HOW_TO_GET
 from cephqos_stack.grafana.place import Grafana, Sources
 from cephqos_stack.logs import LogPipeline, LogSpec
@@ -98,7 +99,7 @@ async def grafana_beside(
         yield beside
 
 
-def log_pipeline(lab: RunningLab, stack: Stack) -> LogPipeline:
+def log_pipeline(lab: RunningLab, stack: Stack, loki_port: int) -> LogPipeline:
     """Loki and the collector for the lab's logs; its address is known before it runs."""
     return LogPipeline(
         LogSpec(
@@ -106,6 +107,8 @@ def log_pipeline(lab: RunningLab, stack: Stack) -> LogPipeline:
             logs=lab.paths.logs,
             cluster=lab.state.fsid,
             alertmanager_url=stack.alertmanager_url,
+            archives=archives(lab),
+            loki_port=loki_port,
         )
     )
 

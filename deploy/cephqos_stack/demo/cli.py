@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from cephqos_base.command import Parser
@@ -23,6 +24,7 @@ from cephqos_stack.demo.remote import ask
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_stack.grafana.find import find_grafana
 from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_stack.logs import LogPipeline
 from cephqos_stack.stack import Stack, StackSpec
 
 POOL = IMAGE = "demo"
@@ -94,7 +96,9 @@ async def _demo(arguments: argparse.Namespace) -> int:
     _check(arguments)
     progress = Progress()
     grafana = await find_grafana(os.environ)
-    listen = f"127.0.0.1:{free_ports(1)[0]}"  # of the load's metrics
+    load_port, loki_port = free_ports(2)
+    listen = f"127.0.0.1:{load_port}"  # of the load's metrics
+    targets = {"run": DEFAULT_LISTEN, "demo": listen, "loki": f"127.0.0.1:{loki_port}"}
     spec = LabSpec(
         name=f"demo-{os.getpid()}",
         release=find_release(arguments.release).name,
@@ -106,8 +110,8 @@ async def _demo(arguments: argparse.Namespace) -> int:
     )
     async with Lab(spec, progress) as lab, contextlib.AsyncExitStack() as running:
         with progress.step("starting the exporter, Prometheus and Alertmanager"):
-            stack = await running.enter_async_context(Stack(lab, _stack_spec(grafana, listen)))
-        beside = await _start_beside(running, lab, stack, grafana)
+            stack = await running.enter_async_context(Stack(lab, _stack_spec(grafana, targets)))
+        beside = await _start_beside(running, log_pipeline(lab, stack, loki_port), stack, grafana)
         with progress.step(f"creating an RBD image of {IMAGE_SIZE} and starting fio on it"):
             await _make_image(lab)
             load = await running.enter_async_context(running_load(lab, _LOAD, listen))
@@ -137,7 +141,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--duration {arguments.duration:g}: expected a number of seconds above 0")
 
 
-def _stack_spec(grafana: Grafana | None, load: str) -> StackSpec:
+def _stack_spec(grafana: Grafana | None, targets: Mapping[str, str]) -> StackSpec:
     """Alerts link to the dashboards; a `cephqos run` on the demo's cluster is watched too."""
     return StackSpec(
         name="demo",
@@ -147,21 +151,23 @@ def _stack_spec(grafana: Grafana | None, load: str) -> StackSpec:
         runbook_url="docs/operate/runbooks/{page}.md",
         dashboard_url=f"{grafana.url}/d" if grafana else "",
         dashboard_prefix=grafana.prefix if grafana else "",
-        targets={"run": DEFAULT_LISTEN, "demo": load},
+        targets=targets,
     )
 
 
 async def _start_beside(
-    running: contextlib.AsyncExitStack, lab: RunningLab, stack: Stack, grafana: Grafana | None
+    running: contextlib.AsyncExitStack,
+    pipeline: LogPipeline,
+    stack: Stack,
+    grafana: Grafana | None,
 ) -> tuple[Beside, Beside]:
     """Grafana and logs, while the demo goes on."""
-    pipeline = log_pipeline(lab, stack)
     sources = Sources(
         prometheus=stack.prometheus_url,
         loki=pipeline.loki_url,
         scrape_interval=stack.spec.scrape_interval,
     )
-    folder = lab.paths.work / "grafana"
+    folder = stack.lab.paths.work / "grafana"
     shown = await running.enter_async_context(grafana_beside(grafana, sources, folder))
     return shown, await running.enter_async_context(logs_beside(pipeline, stack))
 

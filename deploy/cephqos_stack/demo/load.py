@@ -5,9 +5,11 @@ Its phases are the steps of the story.
 
 import asyncio
 import contextlib
+import time
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.errors import LabError
@@ -16,11 +18,18 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, end, start
+from cephqos_loadgen.record.files import JsonLines
+from cephqos_loadgen.record.layout import EVENTS_FILE
 
 _CLIENTS = "clients"
 _CLIENT = "fio"
 _READ_BYTES = 1 << 16
 _KEPT_BYTES = 500  # of what fio wrote last
+
+
+def archives(lab: RunningLab) -> Path:
+    """Where the collector looks for events of runs."""
+    return lab.paths.work / "archives"
 
 
 @dataclass
@@ -29,6 +38,7 @@ class DemoLoad:
 
     process: Process
     live: Live
+    events: JsonLines
     said: bytes = b""
 
     @contextlib.contextmanager
@@ -36,10 +46,15 @@ class DemoLoad:
         """A step of the story, for as long as the block runs."""
         where = self.live.where
         where.phases = (*where.phases, name)
+        self._event("phase_started", name)
         try:
             yield
         finally:
+            self._event("phase_ended", name)
             where.phases = tuple(each for each in where.phases if each != name)
+
+    def _event(self, event: str, phase: str) -> None:
+        self.events.write({"time": time.time(), "event": event, "phase": phase})
 
     async def read(self, output: asyncio.StreamReader) -> None:
         documents = JsonStream()
@@ -54,8 +69,9 @@ async def running_load(
     lab: RunningLab, options: Sequence[str], listen: str
 ) -> AsyncIterator[DemoLoad]:
     """fio with these options; its metrics are served at this address."""
+    run = time.strftime("%Y%m%dT%H%M%SZ-demo", time.gmtime())  # as the collector knows runs
     where = RunPlace(
-        run=lab.paths.name,
+        run=run,
         scenario="demo",
         cluster=lab.state.fsid,
         point="one slow device",
@@ -72,7 +88,9 @@ async def running_load(
         )
         if process.stdout is None:
             raise LabError("fio has no output")
-        load = DemoLoad(process, live)
+        folder = archives(lab) / run
+        folder.mkdir(parents=True)
+        load = DemoLoad(process, live, JsonLines(folder / EVENTS_FILE))
         reading = asyncio.create_task(load.read(process.stdout))
         try:
             yield load
@@ -80,5 +98,6 @@ async def running_load(
             await end(process)
             reading.cancel()
             await asyncio.wait([reading])
+            load.events.close()
         if not reading.cancelled():
             reading.result()

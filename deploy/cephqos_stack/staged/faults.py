@@ -173,7 +173,7 @@ async def _restart_all(stage: Stage, do: StagedAction) -> None:
     stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
     for osd in range(stage.situation.cluster.osds):
         await stage.on.lab.faults.restart(osd)
-        await wait_until_clean(stage)
+        await wait_until_clean(stage.on)
 
 
 async def _recover(stage: Stage, do: StagedAction) -> None:

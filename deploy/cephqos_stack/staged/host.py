@@ -130,7 +130,7 @@ async def memory_limit(stage: Stage, do: StagedAction) -> None:
     finally:
         for home in homes.values():
             _move(init, home)
-    await wait_until_clean(stage)
+    await wait_until_clean(stage.on)
 
 
 async def _run(*argv: str) -> None:

@@ -89,7 +89,7 @@ async def clean(on: StagedLab) -> bool:
     return bool(up) and all(state.startswith("active+clean") for state in states)
 
 
-async def wait_until_clean(stage: Stage) -> None:
+async def wait_until_clean(on: StagedLab) -> None:
     async with asyncio.timeout(_CLEAN_WITHIN):
-        while not await clean(stage.on):  # noqa: ASYNC110 - only Ceph knows when
+        while not await clean(on):  # noqa: ASYNC110 - only Ceph knows when
             await asyncio.sleep(0.2)

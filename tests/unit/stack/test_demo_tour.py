@@ -11,7 +11,7 @@ from tests.board_panels import boards, panels
 
 from cephqos_base.command import build_parser
 from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker
-from cephqos_stack.demo.tour import FIGURES, STEPS, Tour
+from cephqos_stack.demo.tour import FIGURES, STEPS, Tour, TourStep
 
 from .demo_lab import DemoLab, at_once
 
@@ -69,6 +69,7 @@ async def test_the_whole_tour_is_walked_and_the_cluster_is_as_before(
     assert not provoker.going_on
     # WPQ first, then mClock with each profile, then as it was.
     assert sum(it.startswith("restart ") for it in lab.said) == 3 * 3 + len(PROFILES) + 1
+    assert lab.said.index("kill 2") < lab.said.index("restart 0"), "all at once"
     set_ = [it for it in lab.said if "osd_mclock_profile" in it and " set " in it]
     assert [it.split()[-1] for it in set_] == list(PROFILES)
     assert lab.paths.conf.read_text() == before
@@ -77,6 +78,20 @@ async def test_the_whole_tour_is_walked_and_the_cluster_is_as_before(
     last = told[-len(PROFILES) - 1 :]
     assert last[0] == "  wpq: clients 42 operations/s, 42 ms each, recovery 42 objects/s"
     assert len(FIGURES) == 3
+
+
+async def test_a_step_that_cannot_be_staged_does_not_end_the_tour(tmp_path: Path) -> None:
+    told = list[str]()
+    provoker: Any = Provoker(DemoLab(), None, told.append)  # type: ignore[arg-type]
+    tour: Any = Tour(provoker._lab, provoker, None, told.append, contextlib.nullcontext, "")  # type: ignore[arg-type]
+
+    async def fails(step: TourStep) -> None:
+        raise TimeoutError
+
+    tour._stage = fails
+    await tour.walk()
+    assert sum(it.startswith("SKIPPED: ") for it in told) == len(STEPS)
+    assert told[-1].startswith("The tour is over")
 
 
 async def test_where_nothing_was_recovered_the_tour_says_so() -> None:
