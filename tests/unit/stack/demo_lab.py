@@ -31,7 +31,7 @@ class DemoLab:
         self.said.append(" ".join(argv))
         if argv[0] == "fio" or ("bench" in argv and "600" in argv):
             await asyncio.Event().wait()
-        known = {"info": {"id": "12ab"}, "status": CLEAN}
+        known = {"info": {"id": "12ab"}, "status": CLEAN, "-p": {"average_iops": 400.4}}
         return SimpleNamespace(stdout=json.dumps(known.get(argv[1], {})))
 
     async def _throttle(self, osd: int, **limits: int) -> None:

@@ -5,9 +5,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.unit.deploy.programs import program
 
 from cephqos_base.errors import UsageError
 from cephqos_stack.demo.buttons import buttons
+
+from .demo_lab import DemoLab
 
 
 class _Provoker:
@@ -65,3 +68,9 @@ async def test_the_page_is_served_on_loopback_only(address: str) -> None:
     with pytest.raises(UsageError, match="expected a free port of loopback"):
         async with buttons(address, provoker, list):
             pass
+
+
+async def test_the_lab_of_the_compose_stack_sets_what_was_measured_as_capacity() -> None:
+    lab: Any = DemoLab()
+    assert await program("compose/lab.py").measure(lab) == 400
+    assert lab.said[-1] == "ceph config set osd osd_mclock_max_capacity_iops_ssd 400"
