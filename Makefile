@@ -22,7 +22,7 @@ venv: $(STAMP) ## make the Python environment in .venv, with the commands cephqo
 tools: $(STAMP) ## build Loki, the log collector, nfpm, helm, kubeconform from Go modules (6 minutes, once)
 	@$(BIN)/python -m cephqos_stack.tools
 
-packages: $(STAMP) ## build Debian packages and RPMs of exporter and log collector, in dist/ (needs Go)
+packages: $(STAMP) ## build Debian packages and RPMs of exporter, top and log collector, in dist/ (needs Go)
 	@$(BIN)/python deploy/packages/build.py
 
 chart: $(STAMP) ## write the Helm chart as one file, with rules and dashboards, in dist/
@@ -114,7 +114,9 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 	echo 'setuptools>=77' | $(compile) -c build/every.txt - -o $(images)-build.txt
 	$(compile) -c build/every.txt --extra loadgen pyproject.toml -o build/lab.txt
 	(echo '-r requirements-exporter.txt'; $(beyond) $(images)-exporter.txt build/lab.txt) >$(images)-lab.txt
-	(printf -- '-r $(images)-%s.txt\n' lab build; $(beyond) <(cat $(images)-*.txt) build/every.txt) >requirements-dev.txt
+	$(compile) -c build/every.txt --extra loadgen --extra top pyproject.toml -o build/top.txt
+	(echo '-r requirements-lab.txt'; $(beyond) <(cat $(images)-exporter.txt $(images)-lab.txt) build/top.txt) >$(images)-top.txt
+	(printf -- '-r $(images)-%s.txt\n' top build; $(beyond) <(cat $(images)-*.txt) build/every.txt) >requirements-dev.txt
 	echo uv | $(compile) - -o deploy/requirements-lock.txt
 	echo 'zensical==0.0.73' | $(compile) -c build/every.txt - -o deploy/requirements-docs.txt
 	@# Without what checks a bill against its schema: 18 packages more.

@@ -1,4 +1,4 @@
-"""Makes Debian packages and RPMs of the exporter and of the log collector: `make packages`.
+"""Makes packages (Debian, RPM) of the exporter, of `top`, of the log collector: `make packages`.
 
 The exporter's have all libraries in them, for each Python from 3.11 on: they need of a distribution
 only one of these, so that one package is for all. Both architectures are made on any machine.
@@ -48,19 +48,24 @@ def stage(directory: Path, architecture: str) -> None:
     """Lay out what the description takes from a staging directory."""
     wheels.unpack(directory / "libraries", architecture)
     for package in PACKAGES:
-        # Links are followed: the default SLOs are one in a checkout.
-        shutil.copytree(
-            ROOT / package,
-            directory / "libraries" / "lib" / Path(package).name,
-            ignore=shutil.ignore_patterns("__pycache__", "*.pyc"),
-        )
+        _copy(package, directory / "libraries" / "lib")
     shutil.copytree(ROOT / "alerts" / "rules", directory / "rules")
     shutil.copytree(ROOT / "docs" / "operate" / "runbooks", directory / "runbooks")
     for file in manual.write(directory):
         if file.suffix == ".1":
             # No time in it: the same sources give the same bytes.
             (directory / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes(), mtime=0))
-    # As installed, whatever umask this runs with.
+    _as_installed(directory)
+
+
+def _copy(package: str, target: Path) -> None:
+    """Links are followed: the default SLOs are one in a checkout."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(ROOT / package, target / Path(package).name, ignore=ignored)
+
+
+def _as_installed(directory: Path) -> None:
+    """Whatever umask this runs with."""
     for path in directory.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -74,6 +79,16 @@ def build(
         filled = {"STAGE": name, "VERSION": version, "ARCH": architecture}
         _package(nfpm, "nfpm.yaml", filled, out)
     return sorted(path for path in out.glob("cephqos-exporter*") if version in path.name)
+
+
+def build_top(nfpm: Path, out: Path, version: str = __version__) -> list[Path]:
+    """What goes with the exporter's package where a person looks: one for all machines."""
+    with tempfile.TemporaryDirectory() as name:
+        wheels.unpack_for_all(Path(name) / "top")
+        _copy("loadgen/cephqos_loadgen", Path(name) / "top")
+        _as_installed(Path(name))
+        _package(nfpm, "nfpm-top.yaml", {"STAGE": name, "VERSION": version}, out)
+    return sorted(path for path in out.glob("cephqos-top*") if version in path.name)
 
 
 def build_collector(
@@ -143,7 +158,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"packages: {error}", file=sys.stderr)
         return error.exit_status
     out = Path(arguments[0]) if arguments else ROOT / "dist"
-    made: set[Path] = set()
+    made = {*build_top(nfpm, out)}
     for architecture, collector in zip(every, collectors, strict=True):
         made |= {*build(nfpm, out, architecture=architecture)}
         made |= {*build_collector(nfpm, collector, out, architecture=architecture)}

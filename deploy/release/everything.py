@@ -31,6 +31,7 @@ _SECONDS: Final = 1800
 _SUMS: Final = "SHA256SUMS"
 _BACKEND: Final = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv[1])"
 _EXPORTER: Final = ROOT / "deploy/images/requirements-exporter.txt"
+_TOP: Final = tuple(_EXPORTER.with_name(f"requirements-{name}.txt") for name in ("lab", "top"))
 
 
 class NotReleased(Exception):
@@ -125,15 +126,22 @@ def bills(sources: Sources, out: Path, cyclonedx: Path) -> None:
         python = sbom.python_bill(cyclonedx, Path(name) / "python")
         collector = sbom.go_bill("collector", Path(name) / "collector")
     exporter = sbom.among(python, sbom.locked(_EXPORTER))
+    top = sbom.among(python, sbom.locked(*_TOP))
     for file in sorted(out.iterdir()):
         if file.name.startswith("cephqos-collector"):
             components = list(collector["components"])
+        elif file.name.startswith("cephqos-top"):
+            components = top
         elif file.suffix in (".whl", ".deb", ".rpm") or file.name == f"cephqos-{version()}.tar.gz":
             components = exporter
         else:
             components = []
         write_bill(file, sources.version, components)
-    every = {"exporter": {"components": exporter}, "collector": collector}
+    every = {
+        "exporter": {"components": exporter},
+        "top": {"components": top},
+        "collector": collector,
+    }
     (out / "licences.md").write_text(sbom.licences(every), encoding="utf-8")
 
 

@@ -153,7 +153,7 @@ def load(command: CommandEntry) -> Callable[[Parser], None]:
     if missing:
         raise UsageError(
             f"{command.name} needs {', '.join(missing)}, not installed here;"
-            f" {how_to_install(command.extra)}"
+            f" {how_to_install(command.extra, missing[0])}"
         )
     found: Callable[[Parser], None] = getattr(importlib.import_module(module), function)
     return found

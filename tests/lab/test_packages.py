@@ -60,7 +60,9 @@ ELSEWHERE = ("unshare", "--uts", "sh", "-c", 'echo x >/proc/sys/kernel/hostname;
 def make(nfpm: Path, out: Path, *versions: str, where: Sequence[str] = ()) -> None:
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-        "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
+        "nfpm, out = map(Path, sys.argv[2:4])\n"
+        "for version in sys.argv[4:]:\n"
+        "    build.build(nfpm, out, version), build.build_top(nfpm, out, version)"
     )
     argv = [*where, sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
     subprocess.run([*argv, *versions], check=True, timeout=280)
@@ -131,7 +133,7 @@ def test_0_the_same_sources_give_the_same_bytes(packages: Path, tmp_path: Path) 
     assert nfpm
     make(nfpm, tmp_path, VERSION, where=ELSEWHERE)
     made = sorted(tmp_path.iterdir())
-    assert [path.suffix for path in made] == [".rpm", ".deb"]
+    assert [path.suffix for path in made] == [".rpm", ".deb"] * 2
     for path in made:
         assert path.read_bytes() == (packages / path.name).read_bytes()
 
@@ -148,7 +150,7 @@ async def test_1_it_installs_with_what_it_needs_and_its_commands_work(
     assert "doctor" in said
     status, said = await root.run("cephqos", "lab", "list", check=False)
     assert (status, said.count("\n")) == (2, 1)
-    assert "cephqos_loadgen, not installed here" in said
+    assert "cephqos_loadgen, not installed here; install the package cephqos-top" in said
     _, said = await root.run("cephqos", "rules", "check", "--out", "/usr/share/cephqos/rules")
     assert "up to date" in said
     _, said = await root.run("getent", "passwd", "cephqos")
@@ -162,7 +164,7 @@ async def test_1_it_installs_with_what_it_needs_and_its_commands_work(
 
 
 async def test_2_the_exporter_runs_as_its_user_in_what_its_unit_leaves_it(
-    root: FreshRoot, lab: RunningLab
+    root: FreshRoot, lab: RunningLab, packages: Path
 ) -> None:
     port = free_port()
     sockets = f"--discovery.sockets={lab.paths.sockets}/*.asok"
@@ -177,6 +179,21 @@ async def test_2_the_exporter_runs_as_its_user_in_what_its_unit_leaves_it(
         assert re.search(r"^CapBnd:\s+0+$", status, re.MULTILINE)
         assert re.search(r"^NoNewPrivs:\s+1$", status, re.MULTILINE)
         assert not re.search(r"^Uid:\s+0\s", status, re.MULTILINE)
+        await root.run(
+            "apt-get", "install", "--yes", str(packages / f"cephqos-top_{VERSION}_all.deb")
+        )
+        _, said = await root.run(
+            "cephqos", "top", "--once", "--exporter", f"http://127.0.0.1:{port}"
+        )
+        assert "osd.0" in said and "osd.1" in said
+    # The live screen's library finds all that it needs.
+    start = "import sys; sys.path[:0] = ['/usr/lib/cephqos/lib', '/usr/lib/cephqos/top']"
+    await root.run(
+        "/usr/lib/cephqos/python", "-c", f"{start}; import cephqos_loadgen.top.screen.app"
+    )
+    await root.run("apt-get", "purge", "--yes", "cephqos-top")
+    gone, _ = await root.run("test", "-e", "/usr/lib/cephqos/top", check=False)
+    assert gone == 1
 
 
 async def test_3_the_role_cluster_needs_the_conf_and_the_documented_key_only(

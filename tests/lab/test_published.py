@@ -24,7 +24,7 @@ version: 0.1.0
 maintainer: cephqos <cephqos@localhost>
 description: nothing
 """
-PROGRAMS: Final = ("apt-utils", "createrepo-c", "gpg", "gpg-agent")
+PROGRAMS: Final = ("apt-utils", "createrepo-c", "gpg", "gpg-agent", "rpm")
 KEY: Final = ("gpg", "--batch", "--passphrase", "", "--quick-generate-key", "cephqos test")
 SOURCE: Final = "deb [signed-by=/site/cephqos.asc] file:/site/apt ./"
 
@@ -68,6 +68,9 @@ async def test_apt_installs_from_the_signed_repository(root: FreshRoot) -> None:
     assert said.split() == ["cephqos-nothing", "0.1.0"]
     signature = ("/site/rpm/repodata/repomd.xml.asc", "/site/rpm/repodata/repomd.xml")
     await root.run("gpg", "--batch", "--verify", *signature)
+    await root.run("rpm", "--import", "/site/cephqos.asc")
+    _, said = await root.run("sh", "-c", "rpm --checksig /site/rpm/*.rpm")
+    assert said.strip().endswith("digests signatures OK")
     # One that was changed on the way is refused.
     await root.run("sh", "-c", "echo 'Label: other' >>/site/apt/InRelease")
     status, said = await root.run("apt-get", "update", check=False)

@@ -207,7 +207,7 @@ def test_what_makes_the_user_comes_with_the_package() -> None:
     assert ["systemd" in kinds[kind]["depends"] for kind in ("deb", "rpm")] == [True, True]
 
 
-@pytest.mark.parametrize("name", ["nfpm.yaml", "nfpm-collector.yaml"])
+@pytest.mark.parametrize("name", ["nfpm.yaml", "nfpm-top.yaml", "nfpm-collector.yaml"])
 def test_each_folder_of_ours_belongs_to_a_package_and_no_machine_is_named(name: str) -> None:
     description = yaml.safe_load((DEPLOY / "packages" / name).read_text())
     assert description["rpm"]["buildhost"] == "localhost"
