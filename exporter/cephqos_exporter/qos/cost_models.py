@@ -194,7 +194,7 @@ def _built_in_classes(
     if shares is None:
         odd.add("profile", f"{profile} of release {release or 'unknown'}")
         return {}
-    return {cls: _class_settings(share, capacity) for cls, share in shares.items()}
+    return {cls: settings_of(share, capacity) for cls, share in shares.items()}
 
 
 def _required(config: EffectiveConfig, key: str) -> float:
@@ -234,10 +234,10 @@ def _bandwidth_class(
 ) -> ClassSettings:
     option = f"osd_mclock_scheduler_{cls}"
     reservation, weight, limit = (_required(config, f"{option}_{x}") for x in ("res", "wgt", "lim"))
-    return _class_settings(Share(reservation, weight, limit), capacity)
+    return settings_of(Share(reservation, weight, limit), capacity)
 
 
-def _class_settings(share: Share, capacity: float) -> ClassSettings:
+def settings_of(share: Share, capacity: float) -> ClassSettings:
     return ClassSettings(
         reservation_ratio=share.reservation,
         reservation=None if share.reservation is None else share.reservation * capacity,

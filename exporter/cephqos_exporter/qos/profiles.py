@@ -1,7 +1,8 @@
-"""What the built-in profiles of mClock reserve where the OSD's options do not say it.
+"""What the built-in profiles of mClock reserve.
 
-Up to 20.2 a built-in profile writes its values into the options. From 21.x on it sets the
-scheduler alone: the options stay 0, or what a custom profile left there, and have no effect.
+Up to 20.2 the built-in profile in force writes its values into the options: they are needed here
+only to say what another profile would give. From 21.x on it sets the scheduler alone: the options
+stay 0, or what a custom profile left there, and have no effect.
 """
 
 from collections.abc import Mapping
@@ -20,26 +21,30 @@ class Share(NamedTuple):
     limit: float
 
 
-# By the first number of the release, then by profile. A release that is not here is not guessed.
-# The sources of 21.x reserve nothing for best effort, a later discussion of them says 5 %: its
-# reservation and weight are not known.
-_BUILT_IN: Final[Mapping[int, Mapping[str, Mapping[str, Share]]]] = {
+# What clients and recovery have is the same in each release of the bandwidth model.
+_CLIENTS_AND_RECOVERY: Final[Mapping[str, tuple[Share, Share]]] = {
+    "balanced": (Share(0.5, 1, 0), Share(0.5, 1, 0)),
+    "high_client_ops": (Share(0.6, 2, 0), Share(0.4, 1, 0)),
+    "high_recovery_ops": (Share(0.3, 1, 0), Share(0.7, 2, 0)),
+}
+# What best effort has, by the first number of the release. A release that is not here is not
+# guessed. The sources of 21.x reserve nothing for best effort, a later discussion of them says 5 %:
+# its reservation and weight are not known.
+_BEST_EFFORT: Final[Mapping[int, Mapping[str, Share]]] = {
+    18: {
+        "balanced": Share(0, 1, 0.9),
+        "high_client_ops": Share(0, 1, 0.7),
+        "high_recovery_ops": Share(0, 1, 0),
+    },
+    20: {
+        "balanced": Share(0.05, 2, 0.9),
+        "high_client_ops": Share(0.05, 4, 0.7),
+        "high_recovery_ops": Share(0.05, 2, 0),
+    },
     21: {
-        "balanced": {
-            CLIENT: Share(0.5, 1, 0),
-            RECOVERY: Share(0.5, 1, 0),
-            BEST_EFFORT: Share(None, None, 0.9),
-        },
-        "high_client_ops": {
-            CLIENT: Share(0.6, 2, 0),
-            RECOVERY: Share(0.4, 1, 0),
-            BEST_EFFORT: Share(None, None, 0.7),
-        },
-        "high_recovery_ops": {
-            CLIENT: Share(0.3, 1, 0),
-            RECOVERY: Share(0.7, 2, 0),
-            BEST_EFFORT: Share(None, None, 0),
-        },
+        "balanced": Share(None, None, 0.9),
+        "high_client_ops": Share(None, None, 0.7),
+        "high_recovery_ops": Share(None, None, 0),
     },
 }
 
@@ -57,4 +62,8 @@ def release_of(version: Any) -> int | None:
 
 def shares_of(release: int | None, profile: str) -> Mapping[str, Share] | None:
     """What a built-in profile gives each class in that release; None if that is not known."""
-    return _BUILT_IN.get(release, {}).get(profile) if release is not None else None
+    best_effort = _BEST_EFFORT.get(release, {}).get(profile) if release is not None else None
+    if best_effort is None:
+        return None
+    client, recovery = _CLIENTS_AND_RECOVERY[profile]
+    return {CLIENT: client, RECOVERY: recovery, BEST_EFFORT: best_effort}

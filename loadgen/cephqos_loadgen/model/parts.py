@@ -1,0 +1,90 @@
+"""What a prediction is made for: the store, the cluster, its clients and its background work."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_base.series import BEST_EFFORT
+from cephqos_exporter.qos.cost_models import QosState
+
+# Priorities that WPQ goes by (defaults of osd_client_op_priority, osd_recovery_priority,
+# osd_recovery_op_priority, osd_scrub_priority), and what it takes recovery and scrub to cost.
+CLIENT_PRIORITY: Final = 63
+RECOVERY_PRIORITY: Final = 5
+PUSH_PRIORITY: Final = 3
+SCRUB_PRIORITY: Final = 5
+WPQ_RECOVERY_COST: Final = 20 << 20
+WPQ_SCRUB_COST: Final = 50 << 20
+# A push carries this much beside its data; a message of a scrub costs this much.
+PUSH_BYTES: Final = 1000
+SCRUB_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Store:
+    """The service curve of a device with its store, as measured; seconds are of the device.
+
+    A device serves `slots` requests at once: at depth d it does min(d, slots) / seconds. Reads hold
+    a thread of the shard. A write holds it only until BlueStore's throttle lets it pass: below the
+    throttle BlueStore takes whatever comes.
+    """
+
+    read_seconds: float
+    write_seconds: float
+    read_byte_seconds: float = 0.0
+    write_byte_seconds: float = 0.0
+    slots: int = 1
+    spread: float = 0.3  # standard deviation of a request's seconds, as a share of their mean
+    throttle_bytes: float | None = None
+    throttle_bytes_per_write: float = 4000.0  # charged beside the data
+    apart: bool = False  # reads and writes do not take one another's slots
+
+    def seconds(self, size: float, requests: int = 1, *, write: bool) -> float:
+        if write:
+            return requests * self.write_seconds + size * self.write_byte_seconds
+        return requests * self.read_seconds + size * self.read_byte_seconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clients:
+    """What clients ask of the cluster: closed with a depth, or open with a rate."""
+
+    size: int = 4096
+    reads: float = 0.0  # their share
+    depth: int = 0
+    rate: float = 0.0  # operations per second
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backlog:
+    """Objects to recover onto one OSD, from all others; `slots` at once from each."""
+
+    objects: int
+    size: int
+    slots: int
+    target: int = 0
+    work: str = BEST_EFFORT  # the class: background_recovery where redundancy is lacking
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScrubWork:
+    """Objects of each OSD to scrub as a primary, `slots` placement groups at once."""
+
+    objects: int  # of one OSD
+    size: int
+    deep: bool = True
+    slots: int = 1
+    chunk: int = 15
+    priority: int = SCRUB_PRIORITY
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A cluster of equal OSDs. `qos` is None under WPQ."""
+
+    osds: int
+    copies: int
+    store: Store
+    qos: QosState | None
+    shards: int = 1
+    threads: int = 4  # of a shard
+    hop_seconds: float = 0.0002  # a message from one daemon to another, with its handling
