@@ -55,7 +55,7 @@ class Clients:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Backlog:
+class RecoveryWork:
     """Objects to recover onto one OSD, from all others; `slots` at once from each."""
 
     objects: int

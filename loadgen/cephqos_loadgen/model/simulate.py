@@ -19,9 +19,9 @@ from .parts import (
     SCRUB_BYTES,
     WPQ_RECOVERY_COST,
     WPQ_SCRUB_COST,
-    Backlog,
     Clients,
     Place,
+    RecoveryWork,
     ScrubWork,
 )
 from .shard import Work
@@ -57,7 +57,7 @@ class Trial:
 
     place: Place
     clients: Clients | None = None
-    backlog: Backlog | None = None
+    backlog: RecoveryWork | None = None
     scrub: ScrubWork | None = None
     seconds: float = 60.0
     warm_up: float = 5.0
@@ -183,7 +183,7 @@ class _Run:
 
     # -- recovery ----------------------------------------------------------------------------------
 
-    def _start_recovery(self, backlog: Backlog) -> None:
+    def _start_recovery(self, backlog: RecoveryWork) -> None:
         sources = [osd for osd in range(len(self.osds)) if osd != backlog.target]
         self.left = [0] * len(self.osds)
         for turn in range(backlog.objects):
@@ -193,7 +193,7 @@ class _Run:
             for _ in range(backlog.slots):
                 self._recover(source, backlog)
 
-    def _recover(self, source: int, backlog: Backlog) -> None:
+    def _recover(self, source: int, backlog: RecoveryWork) -> None:
         if not self.left[source]:
             return
         self.left[source] -= 1
@@ -219,7 +219,7 @@ class _Run:
         )
         self.osds[source].take(read, group)
 
-    def _pushed(self, source: int, backlog: Backlog) -> None:
+    def _pushed(self, source: int, backlog: RecoveryWork) -> None:
         self.recovered += 1
         self.recovering -= 1
         if not self.recovering:

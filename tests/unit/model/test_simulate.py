@@ -8,7 +8,7 @@ import pytest
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
 from cephqos_exporter.qos.cost_models import BandwidthModel, QosState, settings_of
 from cephqos_exporter.qos.profiles import Share, shares_of
-from cephqos_loadgen.model.parts import Backlog, Clients, Place, ScrubWork, Store
+from cephqos_loadgen.model.parts import Clients, Place, RecoveryWork, ScrubWork, Store
 from cephqos_loadgen.model.simulate import Trial, simulate
 from cephqos_loadgen.model.wpq import Wpq
 
@@ -54,7 +54,7 @@ def test_a_seed_gives_the_same_again() -> None:
     trial = Trial(
         place=Place(osds=3, copies=2, store=STORE, qos=qos()),
         clients=Clients(depth=8, reads=0.5),
-        backlog=Backlog(objects=50, size=65536, slots=4),
+        backlog=RecoveryWork(objects=50, size=65536, slots=4),
         scrub=ScrubWork(objects=30, size=4096),
         seconds=30,
     )
@@ -67,7 +67,7 @@ def test_a_seed_gives_the_same_again() -> None:
 def test_recovery_takes_as_long_as_its_reservation_says(profile: str, seconds: float) -> None:
     """1,000 objects at 40 and 70 of 100 operations per second, with clients that want all."""
     place = Place(osds=2, copies=1, store=STORE, qos=qos(profile))
-    backlog = Backlog(objects=1000, size=4096, slots=50, work=RECOVERY)
+    backlog = RecoveryWork(objects=1000, size=4096, slots=50, work=RECOVERY)
     trial = Trial(
         place=place, clients=Clients(depth=64), backlog=backlog, seconds=90, until_done=True
     )
