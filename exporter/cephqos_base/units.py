@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
 from cephqos_base.errors import UsageError
@@ -17,6 +18,7 @@ DAY: Final = 86400.0
 
 SIZE_HELP: Final = "a number of bytes such as 4096, 4K, 1M or 10G"
 SECONDS_HELP: Final = "a time such as 200ms, 30s, 5m or 1h"
+TIME_HELP: Final = "seconds since 1970, or a date with time such as 2026-01-31T03:00:00Z"
 CPU_LIST_HELP: Final = "CPU numbers and ranges such as 0,2-3"
 
 _SIZE: Final = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
@@ -61,6 +63,21 @@ def parse_seconds(text: str) -> float:
     if not parts or _SECONDS_PART.sub("", text):
         raise UsageError(f"time {text!r}: expected {SECONDS_HELP}")
     return sum(float(number) * _SECONDS_UNITS[unit] for number, unit in parts)
+
+
+def parse_time(text: str, option: str) -> float:
+    """Seconds since 1970. A date that names no zone is UTC; UsageError if it is no time.
+
+    >>> parse_time("2026-01-31T03:00:00Z", "--at")
+    1769828400.0
+    """
+    if re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,15})?", text):
+        return float(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text[:80]!r}: expected {TIME_HELP}") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def duration(seconds: float) -> str:

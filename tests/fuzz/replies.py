@@ -33,6 +33,7 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.core_options import MAX_SERIES
+from cephqos_exporter.recorder.triggers import Triggers
 from cephqos_exporter.scrape.own_metrics import OwnMetrics
 from cephqos_exporter.scrape.scraper import Scraper
 
@@ -222,7 +223,7 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
             for i in range(LIARS + 1)
         ]
 
-    scraper = _scraper(find)
+    scraper, triggers = _scraper(find), Triggers()
     with mock.patch.object(asok, "Batch", FuzzBatch):
         least = 0
         for _ in range(3):
@@ -230,7 +231,7 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
         while liars.mutated < replies:
             number = figures.pages
             ages[1:] = [(number + i) // PAGES_OF_A_DAEMON + 1 for i in range(1, LIARS + 1)]
-            await _judge(scraper, figures, least)
+            await _judge(scraper, triggers, figures, least)
             figures.replies = liars.mutated
         await scraper.close()
 
@@ -239,12 +240,13 @@ async def _page(scraper: Scraper) -> str:
     return (await scraper.page(600)).body(openmetrics=False).decode()
 
 
-async def _judge(scraper: Scraper, figures: Figures, least: int) -> None:
+async def _judge(scraper: Scraper, triggers: Triggers, figures: Figures, least: int) -> None:
     figures.pages += 1
     try:
         made = await scraper.page(600)
         page = made.body(openmetrics=False).decode()
         openmetrics = made.body(openmetrics=True).decode()
+        triggers.look(made, float(figures.pages))  # of the recorder
     except Exception as exc:
         figures.lost += 1
         figures.note(f"page {figures.pages}: {type(exc).__name__}: {exc}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
-from cephqos_base.units import duration
+from cephqos_base.units import duration, parse_time
 from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import LAST_TIME_MS
@@ -62,21 +62,10 @@ def parse_at(text: str | None, now: float) -> float | None:
         return None
     if text == "now":
         return now
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = _date(text)
+    seconds = parse_time(text, "--at")
     if not 0 < seconds < LAST_TIME_MS / 1000:
-        raise UsageError(f"--at {text[:80]}: expected now, seconds since 1970, or a date with time")
+        raise UsageError(f"--at {text[:80]}: expected a time before 2100")
     return seconds
-
-
-def _date(text: str) -> float:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return -1.0
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def check_target(into: str) -> Path:

@@ -15,7 +15,7 @@ MINUTES = number(
 PATH = text(
     "recorder.path",
     "/var/lib/cephqos-exporter",
-    "Directory of what is recorded.",
+    "Directory of what is recorded. Each exporter needs its own.",
     allowed="an absolute path",
 )
 MEGABYTES = integer(

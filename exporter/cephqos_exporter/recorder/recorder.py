@@ -1,7 +1,10 @@
 """The recorder of an exporter: takes pages, keeps pieces, and says what there is."""
 
 import asyncio
+import errno
+import fcntl
 import logging
+import os
 import queue
 import socket
 import threading
@@ -41,7 +44,7 @@ class Recorder:
 
     def __init__(self, settings: Settings) -> None:
         self.minutes = settings[options.MINUTES]
-        folder = Path(settings[options.PATH])
+        self._folder = folder = Path(settings[options.PATH])
         most = settings[options.MEGABYTES] * 10**6
         self._ring = Ring(folder / "ring", self.minutes * 60, round(most * RING_SHARE))
         self._pieces = Pieces(folder / "kept", self.minutes, round(most * (1 - RING_SHARE)))
@@ -53,6 +56,7 @@ class Recorder:
         self._recorded = 0
         self._lost: Counter[str] = Counter()
         self._told = ""
+        self._lock: int | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -118,8 +122,9 @@ class Recorder:
         lost = Family(
             "cephqos_recorder_lost_total",
             "counter",
-            "Pages that were not recorded (disk: an error or a full disk; busy: the disk is slow), "
-            "and requests to keep a piece that were refused (full). Absent while there are none.",
+            "Pages that were not recorded (disk: an error, a full disk, another exporter's folder;"
+            " busy: the disk is slow), and requests to keep a piece that were refused (full)."
+            " Absent while there are none.",
         )
         for reason, number in list(self._lost.items()):
             lost.add(render_labels({"reason": reason}), number)
@@ -128,16 +133,34 @@ class Recorder:
     # -- in the thread ---------------------------------------------------------------------------
 
     def _work(self) -> None:
-        for load in (self._ring.load, self._pieces.load):
-            try:
-                load()
-            except OSError as exc:
-                self._tell(exc)
+        try:
+            self._open()
+        except OSError as exc:
+            self._tell(exc)
         job: Callable[[], object] | None = tuple
         while job is not None:
             job()
             self._sizes = (self._ring.size, self._pieces.size, len(self._pieces))
             job = self._jobs.get()
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def _open(self) -> None:
+        """Take the folder, and up what is there; OSError while another exporter has it."""
+        if self._lock is not None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        held = os.open(self._folder / "lock", flags, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(held)
+            why = "another exporter records here: give each its own --recorder.path"
+            raise OSError(errno.EBUSY, why, str(self._folder)) from None
+        self._lock = held
+        self._ring.load()
+        self._pieces.load()
 
     def _run(self, do: Callable[[], T]) -> "Future[T]":
         future: Future[T] = Future()
@@ -145,6 +168,7 @@ class Recorder:
         def job() -> None:
             if future.set_running_or_notify_cancel():
                 try:
+                    self._open()
                     future.set_result(do())
                 except Exception as exc:  # it is raised where it is waited for
                     future.set_exception(exc)
@@ -157,6 +181,7 @@ class Recorder:
 
     def _add(self, stamp: Stamp, body: bytes) -> None:
         try:
+            self._open()
             began = self._ring.add(stamp, body)
         except OSError as exc:
             self._lost["disk"] += 1

@@ -1,6 +1,7 @@
 """Requests to the recorder: keep what was recorded (`POST /-/record`), show what is kept."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -95,7 +96,15 @@ def firing(body: bytes) -> list[Reason]:
     alerts = data.get("alerts") if isinstance(data, dict) else None
     if not isinstance(alerts, list) or len(alerts) > _MOST_ALERTS:
         raise ValueError(f"expected the key alerts with a list, of {_MOST_ALERTS} at most")
-    return [_reason(alert) for alert in alerts if _fires(alert)]
+    found = [_reason(alert) for alert in alerts if _fires(alert)]
+    left_out = data.get("truncatedAlerts", 0)
+    if not isinstance(left_out, int) or isinstance(left_out, bool):
+        raise ValueError("expected truncatedAlerts as a whole number")
+    if found and left_out > 0:
+        # A new alert may be among those that max_alerts leaves out: another number is another one.
+        group = hashlib.sha256(str(data.get("groupKey")).encode(errors="replace")).hexdigest()[:16]
+        found.append(Reason(f"{left_out} more alerts", f"group-{group}", str(left_out)))
+    return found
 
 
 def _fires(alert: Any) -> bool:

@@ -13,8 +13,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cephqos_base.command import Parser
-from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.errors import CephqosError
 from cephqos_base.terminal import say, say_json
+from cephqos_base.units import parse_time
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.recorder.into_archive import HostRecording, Recording
 from cephqos_loadgen.recorder.redact import Redaction, key_of_user
@@ -187,7 +188,7 @@ def _clock(seconds: float) -> str:
 
 async def _fetch(arguments: argparse.Namespace) -> int:
     servers = _servers(arguments)
-    at = _time(arguments.at)
+    at = parse_time(arguments.at, "--at") if arguments.at else None
     listings = await asyncio.gather(*(_listing(server) for server in servers))
     chosen = [_chosen(listing, listings, at) for listing in listings]
     for server, listing, pieces in zip(servers, listings, chosen, strict=True):
@@ -212,16 +213,6 @@ async def _fetch(arguments: argparse.Namespace) -> int:
             folder = await asyncio.to_thread(Recording(arguments.to, redaction).write, hosts)
     say(str(folder))
     return 0
-
-
-def _time(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--at {text[:80]}: expected a date with time") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _span(piece: Mapping[str, Any], minutes: float) -> tuple[float, float]:

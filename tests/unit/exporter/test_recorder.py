@@ -5,6 +5,8 @@ import errno
 import gzip
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -268,6 +270,59 @@ def test_no_name_leads_out_of_a_piece(tmp_path: Path) -> None:
         assert shelf.segment(bad, name) is None
 
 
+KILLED = """
+import sys
+from pathlib import Path
+from cephqos_exporter.recorder.pieces import Pieces, Reason
+from cephqos_exporter.recorder.ring import Ring, Stamp, packed
+folder = Path(sys.argv[1])
+ring, shelf = Ring(folder / "ring", 600, 10**9), Pieces(folder / "kept", 10, 10**9)
+for number in range(10**9):
+    ring.add(Stamp(10**12 + number, number), packed(b"x_total 1\\n" * 1000))
+    if number == 49:
+        ring.sync()
+        print(shelf.keep([Reason("a", "a", "1")], ring.paths).id, flush=True)
+"""
+
+
+def test_an_exporter_that_is_killed_while_it_writes_loses_nothing_that_it_kept(
+    tmp_path: Path,
+) -> None:
+    argv = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline().strip()
+        process.kill()
+    shelf, running = Pieces(tmp_path / "kept", 10, 10**9), Ring(tmp_path / "ring", 600, 10**9)
+    shelf.load()
+    running.load()
+    (piece,) = shelf.listing()
+    assert piece["id"] == said
+    running.add(Stamp(2 * 10**12, 10**9), packed(b""))
+    for folder in (tmp_path / "kept" / said, tmp_path / "ring"):
+        files = sorted(folder.glob("*.pages.gz"))
+        held = [page.boot_ms for path in files for page in pages_of(path.read_bytes())]
+        assert held[:50] == list(range(50))
+    assert 10**9 in held, "and the next process goes on"
+
+
+def test_a_disk_that_is_full_when_a_piece_is_kept_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    running = filled(tmp_path / "ring", clock, 8)
+    shelf = Pieces(tmp_path / "kept", 10, 10**9, clock)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(pieces, "_write", full)
+        shelf.keep([ALERT], running.paths)
+    assert list((tmp_path / "kept").iterdir()) == []
+    assert shelf.keep([ALERT], running.paths).segments
+
+
 # -- triggers ------------------------------------------------------------------------------------
 
 
@@ -360,6 +415,21 @@ async def test_what_the_exporter_sees_itself_is_kept(tmp_path: Path) -> None:
     (piece,) = (await recorder.listing())["pieces"]
     assert [it["name"] for it in piece["reasons"]] == ["a daemon does not answer: osd.3"]
     await recorder.close()
+
+
+async def test_two_exporters_do_not_record_into_one_folder(tmp_path: Path) -> None:
+    first, second = Recorder(settings(tmp_path)), Recorder(settings(tmp_path))
+    first.start()
+    await first.keep([ALERT])
+    second.start()
+    second.take(Stamp(1000, 1000), page("1", 0), b"", compressed=False)
+    with pytest.raises(OSError, match="another exporter records here"):
+        await second.keep([ALERT])
+    await first.close()
+    assert len((await second.listing())["pieces"]) == 1, "it goes on where the first one ended"
+    lost = next(it for it in second.families() if it.name == "cephqos_recorder_lost_total")
+    assert lost.samples == [("", 'reason="disk"', 1)]
+    await second.close()
 
 
 async def test_one_that_never_started_is_closed_without_an_error(tmp_path: Path) -> None:

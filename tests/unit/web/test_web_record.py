@@ -79,6 +79,16 @@ async def test_an_alert_keeps_a_piece_that_can_be_read_and_the_same_one_again_ke
         assert [len(it["reasons"]) for it in await listed(client)] == [2]
 
 
+async def test_an_alert_beyond_max_alerts_is_kept_too_and_once(tmp_path: Path) -> None:
+    async with recording(tmp_path) as client:
+        for left_out, reasons in ((2, 2), (2, 2), (3, 3)):
+            body = json.dumps({"groupKey": "{}:{}", "alerts": [ALERT], "truncatedAlerts": left_out})
+            assert await status(client, request(body.encode())) == 200
+            (piece,) = await listed(client)
+            assert len(piece["reasons"]) == reasons
+        assert piece["reasons"][-1]["name"] == "3 more alerts"
+
+
 async def test_an_alert_that_has_ended_keeps_nothing(tmp_path: Path) -> None:
     async with recording(tmp_path) as client:
         assert await status(client, request(webhook(ALERT | {"status": "resolved"}))) == 200
@@ -157,7 +167,8 @@ BAD = [
     b'{"alerts":[1]}', b'{"alerts":[{}]}', b'{"alerts":[{"fingerprint":"../x","startsAt":"1"}]}',
     b'{"alerts":[{"fingerprint":1,"startsAt":"1"}]}',
     webhook(ALERT | {"startsAt": "x" * 1000}), webhook(ALERT | {"fingerprint": "a\nb"}),
-    webhook(*[ALERT] * 101)[:1 << 20],
+    webhook(*[ALERT] * 101)[:1 << 20], b'{"alerts":[],"truncatedAlerts":"1"}',
+    b'{"alerts":[],"truncatedAlerts":1e30}', b'{"alerts":[],"truncatedAlerts":true}',
 ]  # fmt: skip
 
 
