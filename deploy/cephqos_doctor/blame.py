@@ -7,21 +7,24 @@ of a primary are its tenants' by their shares of the waiting in samples of its o
 """
 
 import argparse
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 
 from cephqos_base.command import Parser
-from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.errors import CephqosError
 from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say_json, say_text
-from cephqos_base.units import parse_seconds
-from cephqos_doctor.cli import add_prometheus, check_url, headers_of
+from cephqos_doctor.cli import headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
-from cephqos_doctor.who import names_of, samples_of, shares_of
+from cephqos_doctor.past import Past, Sample, add_past, moment, stretch
+from cephqos_doctor.who import FAMILIES as TENANT_FAMILIES
+from cephqos_doctor.who import answers_of, names_of, samples_of, shares_of
 from cephqos_doctor.who import queries as tenant_queries
 
 _WITHIN: Final = 60.0  # seconds for an answer about thousands of OSDs
@@ -30,9 +33,6 @@ _WAITERS: Final = 3  # in a row of the table
 _LEAST: Final = 0.001  # seconds per second: less is no evidence
 _ON_REPLICAS: Final = "replica"
 OTHER: Final = "other"
-
-# Labels of a series, and its rate.
-Sample = tuple[Mapping[str, str], float]
 
 
 class BlameFailed(CephqosError):
@@ -185,18 +185,25 @@ def add_options(parser: Parser) -> None:
         "List where the time of client operations is spent, the worst places first, and the OSDs"
         " and tenants whose operations wait there."
     )
-    add_prometheus(parser, since="5m", required=True)
+    add_past(parser, since="5m")
     parser.add_argument("--all", action="store_true", help=f"all places, not the worst {_ROWS}")
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.set_defaults(run=_run)
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    check_url(arguments.prometheus)
-    since = parse_seconds(arguments.since)
-    if since < 60:
-        raise UsageError(f"--since {arguments.since}: expected at least a minute")
-    found, tenants = await _ask(arguments, since)
+    since, at = stretch(arguments)
+    if arguments.archive:
+        answers = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
+    else:
+        answers = await _ask(arguments, since, at)
+    if not answers["account"]:
+        raise BlameFailed(
+            f"{arguments.archive or arguments.prometheus}: found no {AccountSeries.SECONDS};"
+            " expected the collector account of exporters, scraped twice. See `cephqos doctor"
+            " prometheus`"
+        )
+    found, tenants = waits(answers["account"], answers["replicas"]), tenants_of(answers)
     worst = roots(found)
     rows = len(worst) if arguments.all else _ROWS
     if arguments.json:
@@ -206,26 +213,27 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _in_archive(folder: Path, since: float, at: float | None) -> Mapping[str, Sequence[Sample]]:
+    own = (AccountSeries.SECONDS, AccountSeries.REPLICA_SECONDS)
+    past = Past(folder, (*own, *TENANT_FAMILIES), since, at)
+    account, replicas = map(past.rates, own)
+    return {"account": account, "replicas": replicas, **answers_of(past)}
+
+
 async def _ask(
-    arguments: argparse.Namespace, since: float
-) -> tuple[Sequence[PrimaryWait], Tenants]:
+    arguments: argparse.Namespace, since: float, at: float | None
+) -> Mapping[str, Sequence[Sample]]:
     asked = dict(queries(since))
     timeout = aiohttp.ClientTimeout(total=_WITHIN)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
         try:
-            answers = {
-                name: samples_of(await api.post("/api/v1/query", query=query))
+            return {
+                name: samples_of(await api.post("/api/v1/query", query=query, **moment(at)))
                 for name, query in asked.items()
             }
         except ApiFailed as exc:
             raise BlameFailed(f"{arguments.prometheus}: {exc}") from exc
-    if not answers["account"]:
-        raise BlameFailed(
-            f"{arguments.prometheus}: found no {AccountSeries.SECONDS}; expected the collector"
-            " account of exporters, scraped twice. See `cephqos doctor prometheus`"
-        )
-    return waits(answers["account"], answers["replicas"]), tenants_of(answers)
 
 
 def queries(since: float) -> Mapping[str, str]:

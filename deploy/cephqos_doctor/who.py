@@ -15,14 +15,16 @@ from cephqos_base.recorded import PerClass
 from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSeries
 from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
 from cephqos_base.terminal import printable, say_json, say_text
-from cephqos_base.units import duration, parse_seconds, time_span
+from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.cli import add_prometheus, check_url, headers_of
+from cephqos_doctor.cli import headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_doctor.past import Past, Sample, add_past, moment, stretch
 
 _WITHIN: Final = 60.0
 _ROWS: Final = 20
-_SHORTEST: Final = 60.0  # a few samples of 10 s
+# In an archive.
+FAMILIES: Final = (TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO)
 _NONE: Final = (
     "No tenant is shown: no operation was sampled in this time, the collector `tenants` is off, or"
     " the exporter is not scraped."
@@ -37,11 +39,8 @@ def add_options(parser: Parser) -> None:
     parser.description = (
         "Show for each OSD which images, buckets and clients it works for, and which of them wait."
     )
-    parser.epilog = (
-        "Each share has its 95 % interval. Status 0: tenants were found. 1: none. For a past run,"
-        " give the Prometheus of `cephqos replay`."
-    )
-    add_prometheus(parser, since="10m")
+    parser.epilog = "Each share has its 95 % interval. Status 0: tenants were found. 1: none."
+    add_past(parser, since="10m")
     parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
     parser.add_argument("--all", action="store_true", help=f"all OSDs, not {_ROWS} only")
     parser.add_argument("--json", action="store_true", help="write JSON")
@@ -60,16 +59,11 @@ def queries(since: float) -> Mapping[str, str]:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    if not arguments.prometheus:
-        raise UsageError("expected --prometheus URL, such as http://localhost:9090")
-    check_url(arguments.prometheus)
-    since = parse_seconds(arguments.since)
-    if since < _SHORTEST:
-        raise UsageError(f"--since {arguments.since}: expected 1m or more")
+    since, at = stretch(arguments)
     for osd in arguments.osd or ():
         if not re.fullmatch(r"osd\.\d+", osd):
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
-    answers = await _ask(arguments, since)
+    answers = await _ask(arguments, since, at)
     found, name = shares_of(answers), names_of(answers["pools"])
     osds = [it for it in found if it.osd and (not arguments.osd or it.osd in arguments.osd)]
     clusters = [] if arguments.osd else [it for it in found if not it.osd]
@@ -87,14 +81,25 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 0 if osds else 1
 
 
-async def _ask(arguments: argparse.Namespace, since: float) -> Mapping[str, Any]:
+def answers_of(past: Past) -> Mapping[str, Sequence[Sample]]:
+    """What `queries` would find, without what rules record."""
+    return {
+        "seconds": past.grown(TenantsSeries.SECONDS),
+        "samples": past.grown(TenantsSeries.SAMPLED),
+        "pools": past.known(ClusterSeries.POOL_INFO),
+    }
+
+
+async def _ask(arguments: argparse.Namespace, since: float, at: float | None) -> Mapping[str, Any]:
+    if arguments.archive:
+        return answers_of(await asyncio.to_thread(Past, arguments.archive, FAMILIES, since, at))
     asked = queries(since)
     timeout = aiohttp.ClientTimeout(total=_WITHIN)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
         try:
             replies = await asyncio.gather(
-                *(api.post("/api/v1/query", query=query) for query in asked.values())
+                *(api.post("/api/v1/query", query=it, **moment(at)) for it in asked.values())
             )
             return {name: samples_of(it) for name, it in zip(asked, replies, strict=True)}
         except ApiFailed as exc:

@@ -12,7 +12,6 @@ from cephqos_base.errors import UsageError
 from cephqos_doctor.blame import (
     BlameFailed,
     Edge,
-    Sample,
     Tenants,
     add_options,
     edges,
@@ -22,6 +21,7 @@ from cephqos_doctor.blame import (
     tenants_of,
     waits,
 )
+from cephqos_doctor.past import Sample
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -165,5 +165,5 @@ async def test_a_prometheus_without_an_account_is_no_cluster_that_waits_for_noth
 
     with pytest.raises(BlameFailed):
         await run(answer)
-    with pytest.raises(UsageError, match="at least a minute"):
+    with pytest.raises(UsageError, match="expected 1m or more"):
         await run(answer, "--since", "10s")

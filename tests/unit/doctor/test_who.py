@@ -89,6 +89,19 @@ async def test_the_worst_osd_names_who_has_its_work_and_who_waits(
     assert "10 min" in last
 
 
+async def test_a_time_in_the_past_is_asked_for() -> None:
+    times = []
+
+    async def answer(request: web.Request) -> web.Response:
+        times.append((await request.post()).get("time"))
+        return web.json_response({"data": {"result": []}})
+
+    async with serving(answer) as url:
+        await run("--prometheus", url, "--at", "2026-01-31T03:00:00Z")
+        await run("--prometheus", url)
+    assert times == ["1769828400.000"] * 4 + [None] * 4
+
+
 async def test_json_has_all_shares_with_their_bounds(capsys: pytest.CaptureFixture[str]) -> None:
     assert await asked(NOISY, "--json", "--osd", "osd.3") == 0
     (osd,) = json.loads(capsys.readouterr().out)["shares"]
@@ -134,7 +147,7 @@ async def test_many_osds_are_cut_to_the_worst_twenty(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     "options",
     [[], ["--prometheus", "nonsense"], ["--prometheus", "http://h:1", "--since", "10s"],
-     ["--prometheus", "http://h:1", "--osd", "3"]],
+     ["--prometheus", "http://h:1", "--osd", "3"], ["--prometheus", "http://h:1", "--at", "3 am"]],
 )  # fmt: skip
 async def test_a_mistake_in_the_command_is_refused(options: list[str]) -> None:
     with pytest.raises(UsageError):

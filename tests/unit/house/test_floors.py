@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
     "deploy/cephqos_doctor": {
         *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),
+        "cephqos_loadgen",  # where it is installed: to read an archive
     },
     "deploy/cephqos_stack": {
         *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.recording_exporters import cephqos, recording_exporter
 
-from cephqos_base.errors import CephqosError
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.archive.reader import Archive, open_archive, problems
 from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.recorder import cli
@@ -59,6 +59,42 @@ async def test_what_two_hosts_have_kept_becomes_one_archive(
     assert "recorded: 112.0 s" in capsys.readouterr().out
     (run,) = read_runs([found.folder])
     assert run.problems == ()
+
+
+TENANT = (
+    'cephqos_tenants_seconds_total{{ceph_daemon="osd.0",cluster="c1",kind="image",pool_id="3",'
+    'tenant="{}",state="working"}}'
+)
+SAMPLED = 'cephqos_tenants_sampled_total{ceph_daemon="osd.0",cluster="c1",state="working"}'
+ACCOUNT = 'cephqos_account_seconds_total{ceph_daemon="osd.0",cluster="c1",state="queue",by=""}'
+POOLS = 'cephqos_cluster_pool_info{cluster="c1",pool_id="3",pool="rbd"}'
+
+
+async def test_who_and_blame_answer_from_an_archive_about_any_time_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with recording_exporter(tmp_path / "a") as a, recording_exporter(tmp_path / "b") as b:
+        for at in range(0, 615, 15):
+            late = max(0, at - 540)  # seconds of the last minute
+            shown = {TENANT.format("17af"): 3.0 * at, TENANT.format("02bc"): 1.0 * at + 8.0 * late}
+            shown |= {SAMPLED: 10.0 * at, ACCOUNT: 0.5 * at + 2.0 * late}
+            await a.record(START + at, shown)
+            await b.record(START + at, {POOLS: 1.0, **shown})  # the same OSD counts once
+        both = ("--exporter", a.address, "--exporter", b.address)
+        await cephqos("record", "keep", *both)
+        assert await cephqos("record", "fetch", *both, "--to", str(tmp_path / "runs")) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    capsys.readouterr()
+    past = ("--archive", str(folder), "--since", "1m")
+    assert await cephqos("who", *past, "--at", str(START + 500)) == 0
+    assert "image rbd/17af has 75 % of the work (71–78 %, 600 samples)" in capsys.readouterr().out
+    assert await cephqos("who", *past) == 0
+    assert "osd.0   image rbd/02bc has 75 % of the work" in capsys.readouterr().out
+    for at, seconds in ((500, "0.50"), (600, "2.50")):
+        assert await cephqos("blame", *past, "--at", str(START + at)) == 0
+        assert f"Clients wait {seconds} seconds per second." in capsys.readouterr().out
+    with pytest.raises(UsageError, match="no figures of that time"):
+        await cephqos("who", *past, "--at", str(START - 1000))
 
 
 async def test_times_are_right_although_the_clock_was_set_while_it_recorded(
