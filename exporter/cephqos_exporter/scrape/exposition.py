@@ -6,6 +6,7 @@ rendered lines, which serve both formats, and drops the samples early.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from prometheus_client import Metric
@@ -80,11 +81,16 @@ class Page:
         return "".join(parts)
 
 
+_KEPT_HEADS: Final = 2048  # a page has about 300; daemons come and go for years
+
+
+@lru_cache(_KEPT_HEADS)
 def _text_head(name: str, kind: FamilyType, text: str) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return f"# HELP {name} {text}\n# TYPE {name} {_TEXT_TYPES.get(kind, kind)}\n"
 
 
+@lru_cache(_KEPT_HEADS)
 def _openmetrics_head(name: str, kind: FamilyType, text: str) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
     name, kind = _in_openmetrics(name, kind)
