@@ -80,7 +80,7 @@ class ConfigTracker:
     def __init__(self) -> None:
         self._base: dict[str, str] | None = None
         self._current: EffectiveConfig | None = None
-        self._diff: Mapping[str, Any] | None = None  # the last: replies are kept for a while
+        self._diff: Mapping[str, Any] | None = None  # the last
 
     @property
     def needs_full(self) -> bool:
@@ -92,7 +92,7 @@ class ConfigTracker:
 
         Raises ValueError while `config show` has never come.
         """
-        if diff is self._diff and self._current is not None:
+        if diff == self._diff and self._current is not None:
             return self._current
         self._diff = diff
         differences = {key: entry for key, entry in diff["diff"].items() if _tracked(key)}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise, repeat
-from operator import itemgetter, le
+from operator import attrgetter, itemgetter, le
 from typing import Final, NamedTuple, Self
 
 import orjson
@@ -29,7 +29,9 @@ from cephqos_exporter.scrape.validity import (
     valid_name,
 )
 
+_HEAD: Final = attrgetter("name", "type", "help")
 _WHOLE: Final = frozenset({int, bool})
+_OF_NUMBERS: Final = b"0123456789,.eE+-"
 _BETWEEN: Final = "\0"  # families of a layout; no valid name, label or number has it
 
 
@@ -60,22 +62,6 @@ class _Numbers(NamedTuple):
     values: Sequence[float]
     texts: list[str]
     plain: bool  # all are numbers without a sign
-
-
-class _Shape(NamedTuple):
-    """All of some families except the numbers."""
-
-    heads: Sequence[tuple[str, FamilyType, str, int]]  # with how many samples
-    suffixes: Sequence[str]
-    labels: Sequence[str]
-
-    @classmethod
-    def of(cls, families: Iterable[Family], samples: Sequence[Sample]) -> Self:
-        return cls(
-            [(family.name, family.type, family.help, len(family.samples)) for family in families],
-            [suffix for suffix, _, _ in samples],
-            [labels for _, labels, _ in samples],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +137,7 @@ class Renderer:
     """
 
     def __init__(self) -> None:
-        self._shape: _Shape | None = None  # of the last families that had no form
+        self._shape: object = None  # all but the numbers of the last families that had no form
         self._made = Form((), 0)  # of that shape
         self._layout: _Layout | None = None
 
@@ -171,12 +157,13 @@ class Renderer:
         return rendered
 
     def _filled(self, families: Iterable[Family]) -> FilledForm:
-        there = tuple(family for family in families if family.samples)
-        samples = list(chain.from_iterable([family.samples for family in there]))
-        shape = _Shape.of(there, samples)
+        there = [family for family in families if family.samples]
+        sets = [family.samples for family in there]
+        suffixes, labels, values = zip(*chain(*sets), strict=True) if sets else ((), (), ())
+        shape = [*map(_HEAD, there)], [*map(len, sets)], suffixes, labels
         if shape != self._shape:
             self._shape, self._made = shape, Form.of(there)
-        return self._made.fill([value for _, _, value in samples])
+        return self._made.fill(values)
 
 
 def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
@@ -289,7 +276,9 @@ def _numbers(values: Sequence[float]) -> _Numbers:
         written = orjson.dumps(values, default=_refuse)[1:-1]
     except TypeError:  # integers of more than 64 bits, or no numbers
         return _Numbers(values, [number_text(value) for value in values], False)
-    if written.translate(None, b"0123456789,.eE+-"):  # not numbers alone
+    if written.translate(None, _OF_NUMBERS):
+        written = written.replace(b"true", b"1").replace(b"false", b"0")
+    if written.translate(None, _OF_NUMBERS):  # not numbers alone
         return _Numbers(values, [number_text(value) for value in values], False)
     signed = written.startswith(b"-") or b",-" in written
     return _Numbers(values, written.decode().split(","), not signed)
