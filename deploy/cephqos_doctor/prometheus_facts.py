@@ -74,6 +74,9 @@ class PrometheusFacts:
     label_taken: Sequence[Labels] = ()
     not_understood: Sequence[Labels] = ()  # what the exporters cannot read of Ceph's replies
     alertmanagers: int | None = None  # that get its alerts; None: it does not say
+    recorders: Sequence[Labels] = ()
+    recorder_lost: Sequence[Labels] = ()
+    recorders_told: bool | None = None  # Alertmanager has their address; None: it does not say
     rules: Sequence[LoadedRule] = ()
     expected: Sequence[LoadedRule] = ()
     grafana: str = ""
@@ -102,6 +105,9 @@ async def gather(
         found: dict[str, Any] = {"url": url, "grafana": grafana}
         try:
             found |= await _prometheus(JsonApi(session, url, headers), wanted)
+            if found["recorders"]:
+                api = JsonApi(session, url, headers)
+                found["recorders_told"] = await _recorders_told(session, api)
         except ApiFailed as exc:
             found["failure"] = str(exc)
         except _ODD:
@@ -141,6 +147,8 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
         "label_taken": await _vector(api, queries.LABEL_TAKEN),
         "not_understood": await _vector(api, queries.NOT_UNDERSTOOD),
         "alertmanagers": await _alertmanagers(api),
+        "recorders": await _vector(api, queries.RECORDERS),
+        "recorder_lost": await _vector(api, queries.RECORDER_LOST),
         "recorded": bool(await _vector(api, f"group({RECORDED})")),
         "rules": await _as_printed(api, rules) if prints else rules,
         "expected": await _as_printed(api, wanted) if prints else wanted,
@@ -166,6 +174,17 @@ async def _alertmanagers(api: JsonApi) -> int | None:
         return len((await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"])
     except PageMissing:
         return None
+
+
+async def _recorders_told(session: aiohttp.ClientSession, api: JsonApi) -> bool | None:
+    """Whether an Alertmanager has a receiver that makes exporters keep what they recorded."""
+    told = None
+    with contextlib.suppress(ApiFailed, *_ODD):
+        for one in (await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"]:
+            address = one["url"].partition("/api/")[0]
+            config = (await JsonApi(session, address, {}).get("/api/v2/status"))["config"]
+            told = bool(told) or "/-/record" in config["original"]
+    return told
 
 
 async def _prints(api: JsonApi) -> bool:

@@ -43,6 +43,13 @@ NOT_UNDERSTOOD: Final = (
     f" (increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[10m])) > 0"
 )
 
+# Exporters that record, and what they lost within a day.
+RECORDERS: Final = f"group by (instance) ({ExporterSeries.RECORDER_PAGES})"
+_LOST: Final = ExporterSeries.RECORDER_LOST
+RECORDER_LOST: Final = (
+    f"sum by (instance, reason) ({_LOST} - ({_LOST} offset 1d or {_LOST} * 0)) > 0"
+)
+
 LABEL_TAKEN: Final = (
     f'count by (job, instance) ({DaemonSeries.UP}{{exported_cluster!=""}}'
     f' or {DaemonSeries.UP}{{exported_ceph_daemon!=""}})'

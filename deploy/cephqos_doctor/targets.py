@@ -176,6 +176,40 @@ def _not_understood(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
+def _recorded(facts: PrometheusFacts) -> Iterator[Finding]:
+    for labels in facts.recorder_lost:
+        instance = labels.get("instance", "")
+        if labels.get("reason") == "full":
+            yield Finding(
+                instance,
+                "its recorded pieces fill their place, so the recorder keeps no more",
+                f"cephqos record ls --exporter {quoted(f'http://{instance}')}"
+                "   # then remove old folders below --recorder.path",
+            )
+        else:
+            yield Finding(
+                instance,
+                "the recorder lost pages: its disk is full, slow or not its own",
+                "journalctl -u '*cephqos-*' | grep 'nothing is recorded'   # says why",
+            )
+
+
+def _recorders_told(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.recorders and facts.recorders_told is False:
+        yield Finding(
+            _some(facts.recorders, "instance"),
+            "it records, but Alertmanager has no receiver with its address: no alert keeps a piece",
+            "receivers:   # docs/install/alertmanager.md\n"
+            "  - name: critical\n"
+            "    webhook_configs: [{url: 'http://HOST:10130/-/record', max_alerts: 10}]",
+        )
+
+
+def _not_told(facts: PrometheusFacts) -> str:
+    unknown = facts.recorders and facts.recorders_told is None
+    return "Alertmanager does not say which receivers it has" if unknown else ""
+
+
 # Says why there is no answer. Without one, all other checks of the server are left out.
 REACHABLE: Final = Check("prometheus-reachable", _reachable)
 CHECKS: Final = (
@@ -187,4 +221,6 @@ CHECKS: Final = (
     Check("nothing-twice", _doubled),
     Check("label-cluster-free", _label_taken),
     Check("replies-understood", _not_understood),
+    Check("recorder-keeps", _recorded),
+    Check("recorder-told", _recorders_told, _not_told),
 )

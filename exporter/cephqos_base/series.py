@@ -55,6 +55,8 @@ class ExporterSeries:
     COLLECTOR_NOT_UNDERSTOOD: Final = "cephqos_collector_not_understood_total"
     COLLECTOR_SUCCESS: Final = "cephqos_collector_success"
     BUILD_INFO: Final = "cephqos_exporter_build_info"
+    RECORDER_LOST: Final = "cephqos_recorder_lost_total"
+    RECORDER_PAGES: Final = "cephqos_recorder_pages_total"
 
 
 class DaemonSeries:

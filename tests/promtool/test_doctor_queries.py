@@ -90,6 +90,16 @@ CASES: dict[str, tuple[Series, Answers]] = {
         [("cephqos_collector_not_understood_total", UNKNOWN | ON, f"0+1x{STEPS}")],
         {"NOT_UNDERSTOOD": [(UNKNOWN | {"instance": ON["instance"]}, 40)]},
     ),
+    "a recorder that keeps no more": (
+        [
+            steady("cephqos_recorder_pages_total", ON),
+            ("cephqos_recorder_lost_total", ON | {"reason": "full"}, f"_x{STEPS - 10} 2x10"),
+        ],
+        {
+            "RECORDERS": [({"instance": ON["instance"]}, 1)],
+            "RECORDER_LOST": [({"instance": ON["instance"], "reason": "full"}, 2)],
+        },
+    ),
     "replies that were not understood yesterday": (
         [("cephqos_collector_not_understood_total", UNKNOWN | ON, f"7x{STEPS}")],
         {},

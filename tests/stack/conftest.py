@@ -40,6 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.alone)
 
 
+@pytest.fixture(scope="session")
+def small_lab(labs: LabPool) -> Iterator[RunningLab]:
+    """One OSD, for tests that need some cluster, or only its programs. Leave it as you found it."""
+    lab = labs.start(lab_spec("small", osds=1))
+    yield lab
+    labs.end(lab)
+
+
 @dataclass(frozen=True)
 class Received:
     """One alert as the webhook got it."""

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.lab.conftest import LabPool
 
 from cephqos_alerts.output.alertmanager import alertmanager_config
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import free_ports
-
-from .conftest import lab_spec
 
 CRITICAL = {"severity": "critical"}
 WARNING = {"severity": "warning"}
@@ -46,16 +44,15 @@ WAITS = {**VIOLATED, **BY, "ceph_daemon": "osd.0", "severity": "warning"}
 
 
 @pytest.fixture(scope="module")
-def alertmanager(labs: LabPool) -> Iterator[str]:
+def alertmanager(small_lab: RunningLab) -> Iterator[str]:
     """Alertmanager alone, in a lab, for the files that its package puts beside it."""
-    lab = labs.start(lab_spec("inhibit", osds=1))
-    config = lab.paths.work / "alertmanager.yml"
+    config = small_lab.paths.work / "alertmanager.yml"
     config.write_text(alertmanager_config(RuleSettings()), encoding="utf-8")
     (port,) = free_ports(1)
     argv = ["prometheus-alertmanager", f"--config.file={config}", "--cluster.listen-address="]
-    argv += [f"--storage.path={lab.paths.work / 'data'}", "--log.level=error"]
+    argv += [f"--storage.path={small_lab.paths.work / 'data'}", "--log.level=error"]
     argv += [f"--web.listen-address=127.0.0.1:{port}"]
-    process = subprocess.Popen(lab.enter_argv(argv), process_group=0)
+    process = subprocess.Popen(small_lab.enter_argv(argv), process_group=0)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait(url)
@@ -63,7 +60,6 @@ def alertmanager(labs: LabPool) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(timeout=10)
-        labs.end(lab)
 
 
 def _wait(url: str) -> None:

@@ -1,22 +1,32 @@
-"""A night that the rules are tested on, recorded by an alert's webhook, fetched and replayed."""
+"""Recorded by an alert's webhook, and fetched: a real cluster by a real Alertmanager, and a night
+that the rules are tested on, which is replayed.
+"""
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.recording_exporters import cephqos, recording_exporter
 from tests.rules.qos import RESERVATION
 from tests.rules.series import STEP
+from tests.waiting import until
 
+from cephqos_alerts.output.alertmanager import RECEIVERS, alertmanager_config
+from cephqos_base import textfile
 from cephqos_base.errors import UsageError
 from cephqos_base.recorded import PerClass
-from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.archive.reader import open_archive, problems
+from cephqos_loadgen.fetch import fetch
+from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.record.columns import parse, render
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_stack.replay.gather import evaluated
+from cephqos_stack.stack import Stack, StackSpec
 
 START = 1_795_000_000 // STEP * STEP
 # Its alert is silent at minute 13 and fires at 14.75, cause device, as promtool says.
@@ -87,3 +97,44 @@ async def test_the_rules_say_on_the_replay_what_they_said_that_night(tmp_path: P
     for minute in (14.75, 17):
         assert [it["ceph_daemon"] for it in at(minute, PerClass.VIOLATED)] == ["osd.0"]
         assert [it["cause"] for it in at(minute, PerClass.MAIN_CAUSE)] == ["device"]
+
+
+class Recording(Stack):
+    """Alertmanager posts to the exporter, as docs/install/alertmanager.md has it."""
+
+    def _write_files(self) -> None:
+        super()._write_files()
+        hook = {"url": f"{self.exporter_url}/-/record", "send_resolved": False, "max_alerts": 10}
+        own: list[dict[str, Any]] = [{"name": name} for name in RECEIVERS]
+        own[RECEIVERS.index("watchdog")]["webhook_configs"] = [hook]
+        text = alertmanager_config(self.spec.rule_settings, receivers=own)
+        textfile.write(self.dir / "alertmanager.yml", text)
+
+
+async def test_an_alert_of_a_real_cluster_keeps_what_was_before_it(
+    small_lab: RunningLab, tmp_path: Path
+) -> None:
+    """CephQosWatchdog fires whatever happens, so nothing has to be staged."""
+    options = ("--recorder.minutes=1", f"--recorder.path={tmp_path / 'recorded'}")
+    spec = StackSpec(name="recorder", cluster_role=False, exporter_options=options)
+    async with Recording(small_lab, spec) as stack:
+
+        async def kept() -> bool:
+            page = (await fetch(f"{stack.exporter_url}/metrics")).decode()
+            pages = re.search(r"\ncephqos_recorder_pages_total (\d+)\n", page)
+            return (
+                "\ncephqos_recorder_pieces 1\n" in page and pages is not None and int(pages[1]) > 2
+            )
+
+        await until(kept, "a piece with pages", 240)
+        argv = ("--exporter", stack.exporter_url, "--to", str(tmp_path / "runs"))
+        assert await cephqos("record", "fetch", *argv) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    archive = open_archive(folder)
+    assert list(problems(archive)) == []
+    (repeat,) = archive.repeats
+    reasons = [event["reason"] for event in repeat.events() if event["event"] == "kept"]
+    assert reasons == ["CephQosWatchdog"]
+    up = next(it for it in repeat.metrics().series if it.startswith("cephqos_daemon_up{"))
+    assert parse(up)[1]["ceph_daemon"] == "osd.0"
+    assert await cephqos("report", str(folder), "--out", str(tmp_path / "report")) == 0

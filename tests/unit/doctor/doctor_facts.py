@@ -49,6 +49,7 @@ _COMMANDS = [
 _SETTINGS = (
     "alerting:",
     "metric_relabel_configs:",
+    "receivers:",
     "relabel_configs:",
     "remote_write:",
     "scrape_configs:",

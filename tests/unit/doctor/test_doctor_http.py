@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import cephqos_dashboards
 from cephqos_base import dashboards
-from cephqos_doctor import boards, json_api, targets
+from cephqos_doctor import boards, json_api, prometheus_facts, targets
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
@@ -68,6 +69,31 @@ async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
         refused = await looked_at("http://127.0.0.1:1", grafana=url)
         assert problems(refused, "dashboards-of-this-version") == []
         assert "HTTP 401" in problems(refused, "grafana-reachable")[0]
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"original": "receivers: [{url: 'http://osd1:10130/-/record'}]"}, True),
+        ({"original": "receivers: [{name: nobody}]"}, False),
+        (None, None),
+    ],
+)
+async def test_alertmanager_is_asked_whether_it_calls_the_recorders(
+    config: object, told: bool | None
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        url = f"http://{request.host}/prefix/api/v2/alerts"
+        bodies: dict[str, object] = {
+            "/api/v1/alertmanagers": {"data": {"activeAlertmanagers": [{"url": url}]}},
+            "/prefix/api/v2/status": {"config": config},
+        }
+        assert "Authorization" not in request.headers or request.path.startswith("/api/v1")
+        return web.json_response(bodies[request.path])
+
+    async with serving(answer) as url, aiohttp.ClientSession() as session:
+        api = json_api.JsonApi(session, url, {"Authorization": "Bearer x"})
+        assert await prometheus_facts._recorders_told(session, api) is told
 
 
 async def test_an_answer_that_unpacks_to_too_much_is_a_finding(
