@@ -63,7 +63,7 @@ def alertmanager(small_lab: RunningLab) -> Iterator[str]:
 
 
 def _wait(url: str) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 120
     while True:
         try:
             urllib.request.urlopen(f"{url}/-/ready", timeout=1).close()  # noqa: S310
@@ -89,7 +89,7 @@ def inhibited(url: str, *alerts: dict[str, str]) -> bool:
     marked = [dict(labels, cluster=f"{labels['cluster']}-{mark}") for labels in alerts]
     _call(f"{url}/api/v2/alerts", [{"labels": labels} for labels in marked])
     names = [str(sorted(labels.items())) for labels in marked]
-    deadline, arrived_at = time.monotonic() + 15, float("inf")
+    deadline, arrived_at = time.monotonic() + 120, float("inf")
     while time.monotonic() < deadline:
         found = _call(f"{url}/api/v2/alerts")
         arrived = {str(sorted(it["labels"].items())): it["status"] for it in found}
