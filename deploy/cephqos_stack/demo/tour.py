@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import OpSeries, count, total
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import REGIMES
 from cephqos_stack.demo.provoke import Provoker, find
@@ -21,6 +22,7 @@ from cephqos_stack.staged.stage import StagedLab, wait_until_clean
 
 WPQ: Final = "wpq"
 RECOVERY: Final = "recovery-flood"
+_ATTEMPTS: Final = 3  # to restart the OSDs
 _PAYS: Final = "Client latency, and the work of recovery and scrub under it"
 
 
@@ -188,11 +190,23 @@ class Tour:
         on = StagedLab(self.lab)
         for name in REGIMES["scheduler"].options:
             await (on.config(name, options[name]) if name in options else on.unset(name))
-        # All at once: what is written while one is down would have to be recovered.
-        for act in (self.lab.faults.kill, self.lab.faults.restart):
-            for osd in range(self.lab.spec.osds):
-                await act(osd)
+        await self._restart_osds()
         await wait_until_clean(on)
+
+    async def _restart_osds(self) -> None:
+        """All at once: what is written while one is down would have to be recovered."""
+        for again in reversed(range(_ATTEMPTS)):
+            try:
+                running = await self.lab.pids()
+                for osd in range(self.lab.spec.osds):
+                    if f"osd.{osd}" in running:
+                        await self.lab.faults.kill(osd)
+                for osd in range(self.lab.spec.osds):
+                    await self.lab.faults.restart(osd)
+                return
+            except LabError:  # a busy host may not answer in time
+                if not again:
+                    raise
 
     async def _figures(self, seconds: float) -> str:
         """What clients and recovery got, on average."""

@@ -34,6 +34,9 @@ class DemoLab:
         known = {"info": {"id": "12ab"}, "status": CLEAN, "-p": {"average_iops": 400.4}}
         return SimpleNamespace(stdout=json.dumps(known.get(argv[1], {})))
 
+    async def pids(self) -> dict[str, int]:
+        return {f"osd.{osd}": 1 for osd in range(3)}
+
     async def _throttle(self, osd: int, **limits: int) -> None:
         self.said.append(f"throttle {osd} {limits}")
 

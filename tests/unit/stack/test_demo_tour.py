@@ -10,6 +10,7 @@ import pytest
 from tests.board_panels import boards, panels
 
 from cephqos_base.command import build_parser
+from cephqos_loadgen.errors import LabError
 from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker
 from cephqos_stack.demo.tour import FIGURES, STEPS, Tour, TourStep
 
@@ -92,6 +93,24 @@ async def test_a_step_that_cannot_be_staged_does_not_end_the_tour(tmp_path: Path
     await tour.walk()
     assert sum(it.startswith("SKIPPED: ") for it in told) == len(STEPS)
     assert told[-1].startswith("The tour is over")
+
+
+async def test_a_lab_that_does_not_answer_at_once_is_asked_again() -> None:
+    lab, failures = DemoLab(), [LabError("no answer"), LabError("no answer")]
+
+    async def restart(osd: int) -> None:
+        if failures:
+            raise failures.pop()
+        lab.said.append(f"restart {osd}")
+
+    lab.faults.restart = restart
+    nothing: Any = None
+    tour = Tour(lab, nothing, nothing, nothing, nothing, "")  # type: ignore[arg-type]
+    await tour._restart_osds()
+    assert lab.said[-3:] == ["restart 0", "restart 1", "restart 2"]
+    failures += [LabError("no answer")] * 3
+    with pytest.raises(LabError, match="no answer"):
+        await tour._restart_osds()
 
 
 async def test_where_nothing_was_recovered_the_tour_says_so() -> None:
