@@ -107,6 +107,7 @@ class Attempt:
                 words += f", image {self.heard[NAMED].labels['by']}"
         elif verdict == "missed":
             words += f", in {now - self.began:.0f} s"
+            words += f". It needs {self.situation.needs}" if self.situation.needs else ""
         if self.situation.healthy and verdict == "right":
             words += f": no alert in {now - self.began:.0f} s, and none was due"
         beside = f"; beside it {', '.join(map(str, others))}" if others else ""

@@ -91,6 +91,7 @@ class Situation:
     seconds: float = 36.0  # of load
     stay: float = 0.0  # more of it: after all has come, or of health
     happened: str | None = None  # a counter that grows if what is staged took place
+    needs: str = ""  # of the host, or what is expected is not due
     expect: tuple[ExpectedFinding, ...] = ()
     allow: tuple[ExpectedFinding, ...] = ()
 

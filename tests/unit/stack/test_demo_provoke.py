@@ -61,6 +61,9 @@ def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
     missed = attempt("slow-device", alert())
     missed.hear([alert()], 110.0)
     assert missed.line(160.0) == "slow-device: missed, in 60 s"
+    assert (
+        attempt("low-limit").line(160.0).startswith("low-limit: missed, in 60 s. It needs devices")
+    )
     blind = attempt("slow-device")
     assert not blind.hear([alert(alertname="CephQosTooFewSamples")], 105.0)
     assert blind.line(110.0).startswith("slow-device: not judged, because scrapes failed")
