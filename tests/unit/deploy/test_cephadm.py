@@ -11,6 +11,7 @@ import yaml
 from cephqos_exporter import core_options
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.cluster.cluster_options import KEYRING
+from cephqos_exporter.recorder import options as recorder_options
 from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
 
 ROOT = Path(__file__).parents[3]
@@ -148,6 +149,18 @@ def test_the_files_for_tls_are_a_web_configuration_that_the_exporter_is_told_of(
     named = set(web["tls_server_config"].values()) | {"web.yml"}
     assert {f"{folder}/{it}" for it in named} == set(whole["spec"]["files"])
     assert "deploy/cephadm/exporter.yml deploy/cephadm/web.yml" in PAGE.read_text()
+
+
+@pytest.mark.parametrize("name", ["exporter", "cluster"])
+def test_the_recorder_at_the_end_of_a_specification_has_a_directory_of_its_own(name: str) -> None:
+    texts = [(CEPHADM / part).read_text() for part in (f"{name}.yml", "recorder.yml")]
+    whole = yaml.safe_load("".join(texts))
+    assert list(whole["spec"]["volume_mounts"]) == whole["spec"]["dirs"]
+    given = dict(word.removeprefix("--").split("=") for word in whole["extra_entrypoint_args"])
+    settings = read_settings(given, {})
+    assert settings[recorder_options.MINUTES] == 10
+    assert [settings[recorder_options.PATH]] == list(whole["spec"]["volume_mounts"].values())
+    assert "deploy/cephadm/recorder.yml" in PAGE.read_text()
 
 
 def test_what_the_manager_lists_are_our_specifications() -> None:

@@ -127,6 +127,11 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
+{{/* Not empty where the role records. */}}
+{{- define "cephqos.records" -}}
+{{- if and (has .role (list "osd" "cluster")) (.root.Values.recorder | default dict).minutes }}true{{ end }}
+{{- end }}
+
 {{/* An exporter's container, after its arguments and before its own mounts. */}}
 {{- define "cephqos.exporter" -}}
 {{- $web := .root.Values.web | default dict }}
@@ -135,6 +140,10 @@ securityContext:
 {{- end }}
 {{- if $web.secrets }}
   - --web.config.file=/etc/cephqos/web/{{ $web.file }}
+{{- end }}
+{{- if include "cephqos.records" . }}
+  - --recorder.minutes={{ .root.Values.recorder.minutes }}
+  - --recorder.megabytes={{ int .root.Values.recorder.megabytes }}
 {{- end }}
 image: {{ include "cephqos.image" (dict "root" .root "image" .root.Values.image) | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -151,6 +160,9 @@ volumeMounts:
   - {name: tmp, mountPath: /tmp}
 {{- if $web.secrets }}
   - {name: web, mountPath: /etc/cephqos/web, readOnly: true}
+{{- end }}
+{{- if include "cephqos.records" . }}
+  - {name: recorded, mountPath: /var/lib/cephqos-exporter}
 {{- end }}
 {{- with .values.extraVolumeMounts }}
 {{ toYaml . | indent 2 }}
@@ -184,6 +196,15 @@ volumeMounts:
       {{- range $web.secrets }}
       - secret: {name: {{ . }}}
       {{- end }}
+{{- end }}
+{{- if include "cephqos.records" . }}
+{{- $path := eq .role "osd" | ternary .root.Values.recorder.hostPath "" }}
+- name: recorded
+  {{- if $path }}
+  hostPath: {path: {{ $path | quote }}, type: Directory}
+  {{- else }}
+  emptyDir: {}
+  {{- end }}
 {{- end }}
 {{- with .values.extraVolumes }}
 {{ toYaml . }}
