@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, AccountSeries
-from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import Clues, CollectorInputs, SamplingCollector
 from cephqos_exporter.collectors.counters import Loggers, figure
-from cephqos_exporter.collectors.operation_samples import OperationSamples
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, single
@@ -76,7 +75,7 @@ class _AccountOsd:
 
 
 class AccountCollector(
-    DaemonCollector[_AccountOsd],
+    SamplingCollector[_AccountOsd],
     name="account",
     help="Where the time of client operations goes, each second once.",
 ):
@@ -86,13 +85,11 @@ class AccountCollector(
         self,
         settings: Settings | None = None,
         *,
-        operations: OperationSamples | None = None,
         threads: ThreadSamples | None = None,
         clues: Clues | None = None,
         **given: Any,
     ) -> None:
         super().__init__(settings, **given)
-        self._operations = operations or OperationSamples.from_settings(self.settings)
         self._threads = threads or ThreadSamples.from_settings(self.settings)
         self._clues = clues or Clues()
 
@@ -100,25 +97,24 @@ class AccountCollector(
     def build(cls, inputs: CollectorInputs) -> Self:
         return cls(
             inputs.settings,
-            operations=inputs.operations,
+            samples=inputs.operations,
             threads=inputs.samples,
             clues=inputs.clues,
         )
 
     def needed(self, daemon: Daemon, state: _AccountOsd | None) -> Sequence[Command]:
-        return [*self.counters.commands(daemon), *self._operations.commands(daemon)]
+        return [*self.counters.commands(daemon), *self.samples.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _AccountOsd:
         return _AccountOsd(Labels(view.labels))
 
     def forget(self, daemon: Daemon) -> None:
         super().forget(daemon)
-        self._operations.forget(daemon)
         self._clues.forget(daemon)
 
     def families(self, view: DaemonView, state: _AccountOsd) -> Iterable[Family]:
         account = state.account
-        sample = self._operations.of(view)
+        sample = self.samples.of(view)
         if sample is not None:
             account.sample(sample.operations)
         read = self._read(view, state)

@@ -146,3 +146,25 @@ class DaemonCollector(ABC, Generic[State]):
 
     def _is_for(self, daemon: Daemon) -> bool:
         return self.kinds is None or daemon.kind in self.kinds
+
+
+class SamplingCollector(DaemonCollector[State], name="", help=""):
+    """One that reads samples of operations, which it may share with others."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        samples: OperationSamples | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(settings, **given)
+        self.samples = samples or OperationSamples.from_settings(self.settings)
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(inputs.settings, samples=inputs.operations)
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self.samples.forget(daemon)

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from cephqos_exporter.collectors import operation_samples
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import SamplingCollector
 from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.collectors.operation_samples import OperationSamples
-from cephqos_exporter.config import Settings, integer
+from cephqos_exporter.config import integer
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import ErrorReply
 from cephqos_exporter.families import Family, single
@@ -72,7 +71,7 @@ class _OpsOsd:
 
 
 class OpsCollector(
-    DaemonCollector[_OpsOsd],
+    SamplingCollector[_OpsOsd],
     name="ops",
     help="Operations in progress, blocked and slow.",
 ):
@@ -88,24 +87,6 @@ class OpsCollector(
     )
     sample_at_most = operation_samples.AT_MOST
     sample_interval = operation_samples.INTERVAL
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        samples: OperationSamples | None = None,
-        **given: Any,
-    ) -> None:
-        super().__init__(settings, **given)
-        self.samples = samples or OperationSamples.from_settings(self.settings)
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        return cls(inputs.settings, samples=inputs.operations)
-
-    def forget(self, daemon: Daemon) -> None:
-        super().forget(daemon)
-        self.samples.forget(daemon)
 
     def needed(self, daemon: Daemon, state: _OpsOsd | None) -> Sequence[Command]:
         wanted = [*self.samples.commands(daemon)]

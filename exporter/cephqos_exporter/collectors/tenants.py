@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
-from cephqos_exporter.collectors.operation_samples import OperationSamples
-from cephqos_exporter.config import Settings
+from cephqos_exporter.collectors.base import SamplingCollector
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, Form
 from cephqos_exporter.labels import Labels
@@ -35,29 +32,11 @@ class _TenantsOsd:
 
 
 class TenantsCollector(
-    DaemonCollector[_TenantsOsd],
+    SamplingCollector[_TenantsOsd],
     name="tenants",
     help="Images, buckets and clients that wait on an OSD, and that it works for.",
 ):
     """Tenants of an OSD."""
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        samples: OperationSamples | None = None,
-        **given: Any,
-    ) -> None:
-        super().__init__(settings, **given)
-        self.samples = samples or OperationSamples.from_settings(self.settings)
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        return cls(inputs.settings, samples=inputs.operations)
-
-    def forget(self, daemon: Daemon) -> None:
-        super().forget(daemon)
-        self.samples.forget(daemon)
 
     def needed(self, daemon: Daemon, state: _TenantsOsd | None) -> Sequence[Command]:
         return self.samples.commands(daemon)
