@@ -1,21 +1,28 @@
 """cgroup: limits of an OSD's container or unit, what they hold back, and its pressure (PSI)."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from cephqos_base.series import CgroupSeries
 from cephqos_exporter.cgroups import CgroupLimits, Cgroups, find_cgroups, read_limits
-from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import number
+from cephqos_exporter.config import Settings, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, FamilyType, Form
 from cephqos_exporter.labels import Labels, LabelText
-from cephqos_exporter.procfs import PRESSURE_RESOURCES, parse_pressure, read_all, read_once
+from cephqos_exporter.procfs import (
+    PRESSURE_RESOURCES,
+    Descriptors,
+    parse_pressure,
+    read_all,
+    read_once,
+)
 from cephqos_exporter.sysfs import device_by_number, read_text
 
 # In the order in which they are shown: a family's type and help.
@@ -137,9 +144,37 @@ class _Throttling:
 
 
 @dataclass(slots=True)
+class _Files:
+    """The files of a cgroup, which stay open: to open one takes longer than to read it."""
+
+    descriptors: Descriptors
+    _open: dict[str, int] = field(default_factory=dict)
+
+    def read(self, path: str) -> bytes:
+        """Whole: the files of I/O have a line for each device of a host, the others are short."""
+        fd = self._open.get(path, -1)
+        if fd < 0:
+            fd = self._open[path] = self.descriptors.open(path)
+        if not path.endswith(_LONG):
+            return read_once(path) if fd < 0 else os.pread(fd, 4096, 0)
+        if fd < 0:
+            return read_all(path)
+        raw = b""
+        while part := os.pread(fd, 65536, len(raw)):
+            raw += part
+        return raw
+
+    def close(self) -> None:
+        for fd in self._open.values():
+            self.descriptors.close(fd)
+        self._open.clear()
+
+
+@dataclass(slots=True)
 class _CgroupOsd:
     labels: Labels
     interval: ReadInterval
+    files: _Files
     text: str = ""  # of /proc/PID/cgroup
     groups: Cgroups = field(default_factory=Cgroups)
     limits: CgroupLimits | None = None
@@ -166,11 +201,31 @@ class CgroupCollector(
         unit="seconds",
     )
 
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        descriptors: Descriptors | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(settings, **given)
+        self._descriptors = descriptors or Descriptors()
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(inputs.settings, descriptors=inputs.samples.descriptors)
+
     def needed(self, daemon: Daemon, state: _CgroupOsd | None) -> Sequence[Command]:
         return ()
 
     def first_seen(self, view: DaemonView) -> _CgroupOsd:
-        return _CgroupOsd(Labels(view.labels), ReadInterval(self.interval))
+        files = _Files(self._descriptors)
+        return _CgroupOsd(Labels(view.labels), ReadInterval(self.interval), files)
+
+    def forget(self, daemon: Daemon) -> None:
+        if daemon in self.states:
+            self.states[daemon].files.close()
+        super().forget(daemon)
 
     def families(self, view: DaemonView, state: _CgroupOsd) -> Iterable[Family]:
         due = state.interval.due or state.form is None
@@ -180,8 +235,9 @@ class CgroupCollector(
         if state.form is None:
             return ()
         try:
-            return state.form.fill([*state.fixed, *_read(state.sources)])
+            return state.form.fill([*state.fixed, *_read(state.sources, state.files)])
         except _GONE:  # the cgroup has gone, or is another one now
+            state.files.close()
             state.form, state.text = None, ""
             return ()
 
@@ -197,9 +253,10 @@ def _look(state: _CgroupOsd, view: DaemonView) -> None:
     if state.form is not None and limits == state.limits:
         return
     state.limits = limits
+    state.files.close()
     io = list(_limited_io(limits, view.host.sys, state.labels))
     fixed = list(_fixed(limits, io, state.labels))
-    sources = list(_readable(_sources(state, limits, io)))
+    sources = list(_readable(_sources(state, limits, io), state.files))
     series = [key for key, _ in fixed] + [key for source in sources for key in source.series]
     state.fixed, state.sources = [value for _, value in fixed], sources
     if state.form is None or series != state.series:
@@ -279,23 +336,18 @@ def _sources(
             )
 
 
-def _readable(sources: Iterable[_Counters]) -> Iterator[_Counters]:
+def _readable(sources: Iterable[_Counters], files: _Files) -> Iterator[_Counters]:
     """Without what this kernel or this user has not."""
     for source in sources:
         with suppress(*_GONE):
-            _read([source])
+            _read([source], files)
             yield source
 
 
-def _read(sources: Iterable[_Counters]) -> list[float]:
+def _read(sources: Iterable[_Counters], files: _Files) -> list[float]:
     """Each file once."""
-    content = cache(_content)
-    return [n for source in sources for n in source.parse(*map(content, source.paths))]
-
-
-def _content(path: str) -> bytes:
-    """Whole: the files of I/O have a line for each device of a host, the others are short."""
-    return (read_all if path.endswith(_LONG) else read_once)(path)
+    content = {path: files.read(path) for path in {p for one in sources for p in one.paths}}
+    return [n for one in sources for n in one.parse(*[content[path] for path in one.paths])]
 
 
 def _fields(raw: bytes) -> dict[bytes, int]:
