@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cephqos_base.series import IMMEDIATE, PlacementSeries, RecoverySeries, ScrubSeries
+from cephqos_base.series import (
+    IMMEDIATE,
+    ClusterSeries,
+    PlacementSeries,
+    RecoverySeries,
+    ScrubSeries,
+    TenantsSeries,
+)
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
@@ -38,6 +45,7 @@ _RECOVERING = ("recovering", "backfilling")
 _FAMILIES = (
     COST_FAMILIES | ATTAINED_FAMILIES | {ScrubSeries.POOL_OBJECTS, RecoverySeries.POOL_OBJECTS}
 )
+_FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO}
 _FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
 
 

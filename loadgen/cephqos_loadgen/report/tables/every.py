@@ -7,6 +7,7 @@ from cephqos_loadgen.report.tables.of_changes import change_tables
 from cephqos_loadgen.report.tables.of_loads import background_table, curves_table, loads_table
 from cephqos_loadgen.report.tables.of_reservations import reservations_table
 from cephqos_loadgen.report.tables.of_setup import cost_table, environment_table, recording_table
+from cephqos_loadgen.report.tables.of_tenants import tenants_table
 from cephqos_loadgen.report.tables.of_threads import threads_table
 from cephqos_loadgen.report.tables.table import Table
 
@@ -19,6 +20,7 @@ def tables(subject: Subject) -> Iterator[Table]:
         background_table(subject),
         curves_table(subject),
         reservations_table(subject),
+        tenants_table(subject),
         cost_table(subject),
         threads_table(subject),
         recording_table(subject),
