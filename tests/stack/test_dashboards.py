@@ -106,6 +106,14 @@ def shape(query: ShownQuery, result: Any) -> str:
     return "\t".join([query.uid, query.panel, query.ref, count, " ".join(labels)])
 
 
+def test_every_query_has_a_line_or_a_reason_why_it_has_none() -> None:
+    lines = [line.split("\t") for line in GOLDEN.read_text(encoding="utf-8").splitlines()[1:]]
+    known = [
+        where for uid, panel, ref, *_ in lines if (where := f"{uid}: {panel} {ref}") not in ABSENT
+    ]
+    assert known == [query.where for query in promql() if query.where not in ABSENT]
+
+
 @pytest.mark.full
 async def test_every_query_is_answered_with_the_shape_that_its_panel_expects(
     told: Told, request: pytest.FixtureRequest
