@@ -112,6 +112,7 @@ class Told:
             "cluster": self.cluster,
             "detail": self.cluster,
             "osd": f"osd.{VICTIM}",
+            "host": ".+",
             "run": self.run,
             "second": self.run,
             "shift": "1",

@@ -15,11 +15,13 @@ from cephqos_dashboards.boards import (
     osd,
     overview,
     run,
+    waiting,
 )
 from cephqos_dashboards.frame import Board, render
 
 BOARDS: Final[tuple[Board, ...]] = tuple(
-    module.BOARD for module in (overview, latency, background, osd, cpu, devices, run, exporter)
+    module.BOARD
+    for module in (overview, latency, waiting, background, osd, cpu, devices, run, exporter)
 )
 
 

@@ -157,6 +157,11 @@ def osd_variable() -> dashboard.QueryVariable:
     return query_variable(OSD, common.OSDS_OF_CLUSTER, label="OSD")
 
 
+def all_or_one(name: str, query: str, *, label: str) -> dashboard.QueryVariable:
+    """A variable for a matcher `=~` that is everything until one is chosen."""
+    return query_variable(name, query, label=label).include_all(True).all_value(".+")
+
+
 def critical_alerts(*, shown: bool = False) -> Annotation:
     """When critical alerts fired; a switch above the panels shows or hides it."""
     title = "{{alertname}} {{ceph_daemon}} {{class}}"

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from grafana_foundation_sdk.builders import (
+    barchart,
     bargauge,
     common,
     dashboard,
     heatmap,
     logs,
     loki,
+    nodegraph,
     prometheus,
     stat,
     statetimeline,
@@ -52,7 +54,9 @@ _P = TypeVar(
     table.Panel,
     statetimeline.Panel,
     heatmap.Panel,
+    barchart.Panel,
     bargauge.Panel,
+    nodegraph.Panel,
     logs.Panel,
 )
 
@@ -348,15 +352,40 @@ def _organize(
     return DataTransformerConfig(id_val="organize", options=options)
 
 
-def matrix(about: About, query: PanelQuery, *, row: str, column: str, look: Look) -> AnyPanel:
-    """A table of one label against another."""
-    panel = _dress(table.Panel(), about, look)
+def _against(panel: _P, query: PanelQuery, row: str, column: str, name: str) -> _P:
+    """One label against another; `name`: of the column with the first."""
     _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
     options = {"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "zero"}
     panel.with_transformation(DataTransformerConfig(id_val="groupingToMatrix", options=options))
-    rename = {"excludeByName": {}, "indexByName": {}, "renameByName": {f"{row}\\{column}": "OSD"}}
-    panel.with_transformation(DataTransformerConfig(id_val="organize", options=rename))
+    rename = {"excludeByName": {}, "indexByName": {}, "renameByName": {f"{row}\\{column}": name}}
+    return panel.with_transformation(DataTransformerConfig(id_val="organize", options=rename))
+
+
+def matrix(about: About, query: PanelQuery, *, row: str, column: str, look: Look) -> AnyPanel:
+    """A table of one label against another."""
+    panel = _against(_dress(table.Panel(), about, look), query, row, column, "OSD")
     return panel.cell_height(kinds.TableCellHeight.SM)
+
+
+def stacks(about: About, query: PanelQuery, *, bar: str, part: str, look: Look) -> AnyPanel:
+    """A bar for each value of one label, divided by another."""
+    panel = _against(_dress(barchart.Panel(), about, look), query, bar, part, bar)
+    panel.x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
+    panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
+    tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
+    return panel.tooltip(tooltip).legend(_legend(values=False))
+
+
+def graph(about: About, query: PanelQuery) -> AnyPanel:
+    """Edges with the labels id, source, target and highlighted; Grafana makes the nodes of them."""
+    panel = _dress(nodegraph.Panel(), about, _USUAL, height=16)
+    _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
+    options = {
+        "excludeByName": {"Time": True},
+        "indexByName": {},
+        "renameByName": {"Value": "mainstat"},
+    }
+    return panel.with_transformation(DataTransformerConfig(id_val="organize", options=options))
 
 
 def log_lines(about: About, expr: str) -> AnyPanel:

@@ -4,6 +4,7 @@ from typing import Final
 
 OVERVIEW: Final = "cephqos-overview"
 LATENCY: Final = "cephqos-latency"
+WAITING: Final = "cephqos-waiting"
 BACKGROUND: Final = "cephqos-background"  # scrub and recovery
 OSD: Final = "cephqos-osd"
 CPU: Final = "cephqos-cpu"
@@ -12,4 +13,4 @@ RUN: Final = "cephqos-run"
 EXPORTER: Final = "cephqos-exporter"  # cephqos itself
 
 # In the order in which they are read.
-ALL: Final = (OVERVIEW, LATENCY, BACKGROUND, OSD, CPU, DEVICES, RUN, EXPORTER)
+ALL: Final = (OVERVIEW, LATENCY, WAITING, BACKGROUND, OSD, CPU, DEVICES, RUN, EXPORTER)

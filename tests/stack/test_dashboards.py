@@ -126,7 +126,7 @@ async def test_every_query_is_answered_with_the_shape_that_its_panel_expects(
             empty.append(query.where)
         else:
             shapes.append(shape(query, result))
-        if len(result) > MOST_SERIES:
+        if not query.instant and len(result) > MOST_SERIES:  # others show one moment
             many.append(query.where)
     assert not many
     assert set(empty) - set(ABSENT) == set()

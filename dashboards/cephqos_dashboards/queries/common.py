@@ -78,6 +78,15 @@ def top(expr: str, by: str) -> str:
     return f"({expr}) and on ({by}) topk({TOP}, {over})"
 
 
+TENANT_NAME: Final = "{{kind}} {{tenant}}"
+
+
+def tenants_named(expr: str) -> str:
+    """With the pool before the tenant; `other` has neither."""
+    joined = f'label_join({expr}, "tenant", "/", "pool_id", "tenant")'
+    return f'label_replace({joined}, "tenant", "", "tenant", "/")'
+
+
 def or_say(expr: str, label: str, text: str) -> str:
     """A table of several queries that is empty would say "No data": one row says why instead."""
     return f"""

@@ -24,8 +24,10 @@ from cephqos_dashboards.queries.common import (
     CLUSTER,
     ONE_OSD,
     SLOW_WINDOW,
+    TENANT_NAME,
     quantiles,
     rate_once,
+    tenants_named,
     top,
 )
 
@@ -162,8 +164,8 @@ _TENANTS: Final = _rate(TenantsSeries.SECONDS, TENANT, f', state="{WORKING}"').r
     "$__rate_interval", SLOW_WINDOW
 )
 TENANTS: Final = PanelQuery(
-    top(f"{_TENANTS} / on () group_left () (sum({_TENANTS}) > 0)", TENANT),
-    "{{kind}} {{pool_id}}/{{tenant}}",
+    tenants_named(top(f"{_TENANTS} / on () group_left () (sum({_TENANTS}) > 0)", TENANT)),
+    TENANT_NAME,
 )
 REPLICA_WRITES: Final = (
     PanelQuery(

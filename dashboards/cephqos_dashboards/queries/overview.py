@@ -14,8 +14,10 @@ from cephqos_dashboards.queries.common import (
     ENOUGH,
     ROWS,
     SLOW_WINDOW,
+    TENANT_NAME,
     in_words,
     or_say,
+    tenants_named,
     top,
 )
 
@@ -196,8 +198,10 @@ _TENANTS: Final = f"""
     )
 """
 TENANTS: Final = PanelQuery(
-    top(f"{_TENANTS.strip()} / on () group_left () (sum({_TENANTS.strip()}) > 0)", TENANT),
-    "{{kind}} {{pool_id}}/{{tenant}}",
+    tenants_named(
+        top(f"{_TENANTS.strip()} / on () group_left () (sum({_TENANTS.strip()}) > 0)", TENANT)
+    ),
+    TENANT_NAME,
 )
 _HOSTS: Final = f"""
     topk({ROWS}, max by (instance, class) (

@@ -278,8 +278,8 @@ def test_promql_stands_in_query_modules_only() -> None:
             assert not re.search(r"\b(rate|topk|sum by|max by|histogram_quantile) ?\(", text), file
 
 
-def test_eight_boards_and_every_query_has_a_panel() -> None:
-    assert len(BOARDS) == len(UIDS) == 8
+def test_nine_boards_and_every_query_has_a_panel() -> None:
+    assert len(BOARDS) == len(UIDS) == 9
     assert len(queries()) > 150
 
 
