@@ -45,6 +45,12 @@ class TenantKey:
     pool_id: str = ""
     tenant: str = ""
 
+    def named(self, pools: Mapping[str, str]) -> str:
+        """With the pool's name, by the number of the pool, where that is known."""
+        if not self.tenant:
+            return self.kind
+        return f"{self.kind} {pools.get(self.pool_id) or f'pool {self.pool_id}'}/{self.tenant}"
+
 
 @dataclass(frozen=True, slots=True)
 class TenantFigures:

@@ -107,6 +107,9 @@ def _example() -> TopSamples:
             "in_progress": {osd["osd.3"]: 57.0},
             "oldest": {osd["osd.3"]: 33.0},
             "throttle": {(*osd["osd.3"], "bluestore"): 1.0},
+            "tenants": _tenants(),
+            "tenant_samples": {(*osd["osd.3"], it): 0.8 for it in ("waiting", "working")},
+            "pools": {(FSID, "3", "rbd"): 1.0},
             "violated_seconds": {(*osd["osd.3"], CLIENT): 615.0},
         },
         alerts=(
@@ -124,6 +127,18 @@ def _alert(name: str, severity: str, osd: str = "", **labels: str) -> Mapping[st
     of_osd = {"ceph_daemon": osd, "class": CLIENT} if osd else {}
     common = {"alertname": name, "severity": severity, "cluster": FSID, "since": str(NOW - 95)}
     return {**common, **of_osd, **labels}
+
+
+def _tenants() -> Values:
+    """osd.3 works for an image most, and two others wait; one name is not a friend's."""
+    rates = {("image", "3", "17af"): (5.0, 7.1), ("image", "3", HOSTILE): (4.0, 1.9)}
+    rates |= {("bucket", "9", "d1.4137.1"): (0.8, 0.5), ("client", "3", "client.7"): (0.1, 0.1)}
+    rates |= {("other", "", ""): (0.2, 0.5)}
+    return {
+        (FSID, "osd.3", *who, state): rate
+        for who, both in rates.items()
+        for state, rate in zip(("waiting", "working"), both, strict=True)
+    }
 
 
 def _buckets(before: tuple[str, ...]) -> Values:

@@ -6,8 +6,16 @@ from dataclasses import replace
 
 from cephqos_base.judge import UNKNOWN, Hold
 from cephqos_base.series import CLASSES, CLUSTER
+from cephqos_base.tenant_shares import OsdSums, TenantKey
 from cephqos_base.terminal import printable
-from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
+from cephqos_loadgen.top.figures import (
+    DAEMON,
+    FIGURES,
+    TENANTS_SECONDS,
+    Key,
+    Selection,
+    Values,
+)
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.model import (
     STATES,
@@ -19,6 +27,7 @@ from cephqos_loadgen.top.model import (
     OsdClass,
     OsdDetail,
     OsdState,
+    OsdTenant,
     Percentiles,
     RecoveryState,
     RunState,
@@ -59,6 +68,7 @@ def build_model(samples: TopSamples, selection: Selection) -> Model:
         runs=_runs(mine),
         missing=find_missing(mine, selection),
         detail=_detail(mine, selection.osd) if selection.osd else None,
+        tenants=_tenants(mine) if selection.tenants else None,
     )
 
 
@@ -327,6 +337,30 @@ def _devices(samples: TopSamples) -> tuple[BusyDevice, ...]:
         for key, busy in samples.of("device_busy").items()
     ]
     return tuple(sorted(found, key=lambda device: (-device.busy, device.osd, device.device)))
+
+
+_TENANTS_OF_OSD = 3
+
+
+def _tenants(samples: TopSamples) -> tuple[OsdTenant, ...]:
+    """The largest of each OSD and its others, of OSDs with most waiting first."""
+    sums: dict[str, OsdSums] = defaultdict(OsdSums)
+    for (_, osd, kind, pool, name, state), seconds in samples.of("tenants").items():
+        sums[osd].seconds[TenantKey(kind, pool, name), state] = seconds
+    for (_, osd, state), rate in samples.of("tenant_samples").items():
+        sums[osd].samples[state] = rate * TENANTS_SECONDS
+    pools = {key[1]: key[2] for key in samples.of("pools")}
+    found = []
+    for osd, its in sums.items():
+        shares = its.shares("", osd)
+        first = sorted(shares.tenants, key=lambda it: -it.working.seconds - it.waiting.seconds)
+        rows = [
+            OsdTenant(osd, it.key.named(pools), it.working, it.waiting)
+            for it in (*first[:_TENANTS_OF_OSD], shares.other)
+            if it.working.seconds + it.waiting.seconds > 0
+        ]
+        found.append((-sum(row.waiting.seconds for row in rows), osd_order(osd), rows))
+    return tuple(row for *_, rows in sorted(found) for row in rows)
 
 
 def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:

@@ -21,6 +21,7 @@ from cephqos_base.series import (
     RecoverySeries,
     RunSeries,
     ScrubSeries,
+    TenantsSeries,
     ThreadsSeries,
     bucket,
 )
@@ -46,10 +47,11 @@ class PageSamples:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is asked for: one cluster or all, and the OSD that is opened."""
+    """What is asked for: one cluster or all, the OSD that is opened, and whether tenants are."""
 
     cluster: str | None = None
     osd: str | None = None
+    tenants: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,8 @@ class TopFigure:
     `by`: the labels that make its key. `how`: the value itself, or its rate; the largest, or the
     sum, of the series of one key. `recorded`: the recording rule that has the same value, cheaper.
     `opened`: needed for an opened OSD only, and of that OSD only. `rules`: a recording rule is the
-    only source. `judging`: needed only where there are no rules to judge by.
+    only source. `judging`: needed only where there are no rules to judge by. `tenants`: only while
+    tenants are shown; sampled so seldom that its rate needs Prometheus and this many seconds.
     """
 
     metric: str = ""
@@ -69,6 +72,7 @@ class TopFigure:
     recorded: str = ""
     opened: bool = False
     judging: bool = False
+    tenants: float = 0.0
     top: int = 0  # this many of the largest are enough while no OSD is opened
 
     @property
@@ -88,7 +92,7 @@ class TopFigure:
             queries.append(f"{self.recorded}{{{selector}}}")
         if self.metric:
             instant = f"{self.metric}{{{selector}}}"
-            ranged = f"rate({instant}[{round(window * 1000)}ms])"
+            ranged = f"rate({instant}[{round(max(window, self.tenants) * 1000)}ms])"
             aggregate = self.how.removeprefix("rate_")
             what = ranged if self.is_rate else instant
             queries.append(f"{aggregate} by ({', '.join(self.by)}) ({what})")
@@ -103,7 +107,7 @@ class TopFigure:
         found: Values = {}
         samples: Iterable[tuple[Labels, float]] = now.samples.get(self.metric, {}).values()
         if self.is_rate:
-            if before is None or now.time <= before.time:
+            if before is None or now.time <= before.time or self.tenants:
                 return {}
             samples = _rates(before, now, self.metric)
         wanted = self._wanted(selection)
@@ -149,6 +153,7 @@ _DEVICE: Final = (*_OSD, "device")
 _RUN: Final = ("run", CLUSTER)
 _CLIENT: Final = (*_RUN, "op")
 _OF_OSDS: Final = {"layer": "osd"}
+TENANTS_SECONDS: Final = 300.0
 BUSIEST: Final = 8
 
 FIGURES: Final[Mapping[str, TopFigure]] = {
@@ -250,6 +255,22 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     "scrub_overdue": TopFigure(
         metric=ScrubSeries.POOL_SCHEDULE_PGS, by=_LEVEL, how="sum", where={"state": "overdue"}
     ),
+    # tenants, per second of the window
+    "tenants": TopFigure(
+        metric=TenantsSeries.SECONDS,
+        by=(*_OSD, *_names(series.TENANT), "state"),
+        how="rate_max",
+        tenants=TENANTS_SECONDS,
+    ),
+    "tenant_samples": TopFigure(
+        metric=TenantsSeries.SAMPLED,
+        by=(*_OSD, "state"),
+        how="rate_max",
+        tenants=TENANTS_SECONDS,
+    ),
+    "pools": TopFigure(
+        metric=ClusterSeries.POOL_INFO, by=(CLUSTER, "pool_id", "pool"), tenants=TENANTS_SECONDS
+    ),
     # a test run
     "run": TopFigure(metric=RunSeries.INFO, by=(*_RUN, "scenario", "point", "repeat", "phase")),
     "run_repeats": TopFigure(metric=RunSeries.REPEATS, by=_RUN),
@@ -272,5 +293,7 @@ def wanted_now(selection: Selection, rules: bool) -> Mapping[str, TopFigure]:
     return {
         name: figure
         for name, figure in FIGURES.items()
-        if (selection.osd is not None or not figure.opened) and not (rules and figure.judging)
+        if (selection.osd is not None or not figure.opened)
+        and (selection.tenants or not figure.tenants)
+        and not (rules and figure.judging)
     }

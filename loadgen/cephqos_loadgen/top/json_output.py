@@ -14,7 +14,7 @@ VERSION: Final = 1
 def to_json(model: Model, source: str) -> dict[str, Any]:
     """Plain data; what is not known is null."""
     data = asdict(model)
-    del data["detail"]  # of an opened OSD: only the live view has one
+    del data["detail"], data["tenants"]  # only the live view has them; `cephqos who` has more
     for total, fields in zip(model.classes, data["classes"], strict=True):
         fields["attainment"] = total.attainment
     for osd, written in zip(model.osds, data["osds"], strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from cephqos_base.tenant_shares import TenantShare
 from cephqos_loadgen.top.figures import Values
 
 # violated: the recording rules say so. behind: gets less than its reservation while requests wait,
@@ -140,6 +141,16 @@ class BusyDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class OsdTenant:
+    """One of the largest tenants of an OSD, and its shares of the work and of the waiting there."""
+
+    osd: str
+    name: str
+    working: TenantShare
+    waiting: TenantShare
+
+
+@dataclass(frozen=True, slots=True)
 class FiringAlert:
     """A firing alert; alerts that differ only in the OSD are one."""
 
@@ -221,3 +232,4 @@ class Model:
     runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
     detail: OsdDetail | None = None
+    tenants: tuple[OsdTenant, ...] | None = None  # while they are asked for

@@ -55,14 +55,18 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     await pilot.pause()
 
 
-async def fetched(pilot: Pilot[None], app: Top, osd: str | None = None) -> None:
+async def fetched(
+    pilot: Pilot[None], app: Top, osd: str | None = None, tenants: bool = False
+) -> None:
     """Until the answer for what is selected now has come and is drawn."""
     source = app.feed.source
     assert isinstance(source, FakeSource)
 
     def came() -> bool:
         answered = app.feed.model is not None or bool(app.feed.trouble)
-        return answered and app.feed.selection.osd == osd == source.asked[-1].osd and app.idle
+        selection = app.feed.selection
+        wanted = (selection.osd, selection.tenants) == (osd, tenants)
+        return answered and wanted and selection == source.asked[-1] and app.idle
 
     await until(pilot, came)
 
@@ -83,6 +87,7 @@ def compare(name: str, screen: str) -> None:
         ("filtered", ["slash", *"violated", "enter"], example()),
         ("osd", ["down", "enter"], example()),
         ("help", ["question_mark"], example()),
+        ("tenants", ["t"], example()),
         ("without-rules", [], without("violated", "demand", "cause", rules=False)),
         ("nothing", ["n"], TopSamples(time=NOW, values={}, rules=False)),
     ],
@@ -95,7 +100,7 @@ async def test_the_screen_is(
     async with app.run_test(size=size) as pilot:
         await fetched(pilot, app)
         await pilot.press(*keys)
-        await fetched(pilot, app, "osd.3" if name == "osd" else None)
+        await fetched(pilot, app, "osd.3" if name == "osd" else None, name == "tenants")
         screen = shown(app)
     compare(f"{name}-{size[0]}x{size[1]}", screen)
 

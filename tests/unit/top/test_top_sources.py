@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown
 from cephqos_loadgen.top.build import build_model
-from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection
+from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection, wanted_now
 from cephqos_loadgen.top.sources.exporters import Exporters, SeriesReader
 from cephqos_loadgen.top.sources.prometheus import Prometheus, Refused, parse_vector
 
@@ -287,6 +287,15 @@ def test_rates_are_the_increase_over_the_time_between_two_scrapes() -> None:
 def test_a_counter_that_fell_was_reset_and_counts_from_zero() -> None:
     found = FIGURES["attained"].computed(scrape(500, 10), scrape(40, 14), Selection())
     assert list(found.values()) == [10.0]
+
+
+def test_tenants_are_asked_for_only_while_they_are_shown_and_over_a_longer_time() -> None:
+    """Of many OSDs that is much, and the operations behind it are sampled every 10 s or less."""
+    assert not {"tenants", "tenant_samples", "pools"} & wanted_now(Selection(), True).keys()
+    figure = wanted_now(Selection(tenants=True), True)["tenants"]
+    (query,) = figure.promql(Selection(tenants=True), 60)
+    assert query.endswith("(rate(cephqos_tenants_seconds_total{}[300000ms]))")
+    assert figure.computed(scrape(1, 10), scrape(2, 14), Selection(tenants=True)) == {}
 
 
 def test_queues_add_up_over_shards() -> None:

@@ -12,7 +12,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import Worker
 
-from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.screen.layout import Line, Style, cut
 from cephqos_loadgen.top.screen.page import draw
 from cephqos_loadgen.top.screen.view import View, pressed
@@ -101,8 +100,8 @@ class Top(App[None]):
         if self.view.over:
             self.exit()
             return
-        if (self.view.cluster, self.view.opened) != (before.cluster, before.opened):
-            self.feed.selection = Selection(self.view.cluster, self.view.opened)
+        if (wanted := self.view.selection) != before.selection:
+            self.feed.selection = wanted
             self._tick()
         elif before.paused and not self.view.paused:
             self._tick()

@@ -24,6 +24,7 @@ from cephqos_loadgen.top.screen.sections import (
     latency_table,
     note_lines,
     short,
+    tenant_lines,
 )
 from cephqos_loadgen.top.screen.text import duration, fit, latency, number, percent
 from cephqos_loadgen.top.screen.view import View
@@ -44,6 +45,7 @@ KEYS: Final = (
     ("/", "filter by OSD (12), class, state, cause: client device"),
     ("c", "show the next cluster"),
     ("p or space", "pause and go on"),
+    ("t", "tenants that work and wait on each OSD"),
     ("n", "what cannot be shown, and why"),
     ("? or h", "this help"),
 )
@@ -108,6 +110,8 @@ def _body(
     canvas = Canvas(model, view, columns, ascii_only)
     if view.page == "notes":
         return _within(note_lines(model, columns) or [line("Everything is shown.")], rows)
+    if view.page == "tenants":
+        return _within(tenant_lines(model, view.opened), rows)
     if view.opened is not None:
         return _within(_osd_page(canvas, view.opened), rows)
     return _main(canvas, rows)
@@ -182,7 +186,7 @@ def _footer(view: View, model: Model | None) -> Line:
             keys.append(("n", f"not shown ({len(model.missing)})"))
         if model and len(model.clusters) > 1:
             keys.append(("c", "cluster"))
-        keys.append(("p", "pause"))
+        keys += [("p", "pause"), ("t", "tenants")]
     spans: list[str | Span] = []
     for key, what in keys:
         spans += [Span(key, "title"), Span(f" {what}   ", "dim")]

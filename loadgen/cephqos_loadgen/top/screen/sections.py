@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable
 from cephqos_loadgen.top.model import (
     ClassTotal,
@@ -314,6 +315,32 @@ def devices(canvas: Canvas) -> Section:
         return lines[:rows]
 
     return Section(draw, wants=1 + min(len(found), 8), needs=1)
+
+
+def tenant_lines(model: Model, osd: str | None) -> list[Line]:
+    """The largest tenants of each OSD, or of the opened one."""
+    found = [it for it in model.tenants or () if osd in (None, it.osd)]
+    if not found:
+        words = "asking …" if model.tenants is None else _NO_TENANTS
+        return [line(Span("TENANTS   ", "title"), words)]
+    titles = f"{'  share (95 % interval) in 5 min':35}{'work':<21}waiting"
+    lines = [line(Span("TENANTS", "title"), Span(titles, "dim"))]
+    before = ""
+    for it in found:
+        who = fit(it.osd if it.osd != before else "", 9)
+        lines.append(line(f"{who}{fit(it.name, 28)}{_share(it.working)}{_share(it.waiting)}"))
+        before = it.osd
+    return lines
+
+
+_NO_TENANTS = (
+    "no operation was sampled in 5 min, the collector tenants is off, or there is no Prometheus"
+)
+
+
+def _share(share: TenantShare) -> str:
+    bounds = f"({percent(share.low)}–{percent(share.high)})"
+    return f"{percent(share.share):>7} {bounds:<13}"
 
 
 def alerts(canvas: Canvas) -> Section:

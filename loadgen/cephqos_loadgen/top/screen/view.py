@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from cephqos_loadgen.top.build import osd_order
+from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.model import STATES, Model, OsdState
 
-Page = Literal["main", "help", "notes"]
+Page = Literal["main", "help", "notes", "tenants"]
 
 
 def _low_first(value: float | None) -> float:
@@ -71,6 +72,11 @@ class View:
     cluster: str | None = None
     typing: bool = False  # the filter is being typed
     over: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        """What has to be asked for to show it."""
+        return Selection(self.cluster, self.opened, self.page == "tenants")
 
     def next_sort(self) -> "View":
         names = list(SORTS)
@@ -143,6 +149,7 @@ _KEYS: Final[Mapping[str, Callable[[View, Model | None], View]]] = {
     "space": lambda view, _: replace(view, paused=not view.paused),
     "c": lambda view, model: view.next_cluster(model),
     "n": lambda view, _: view.on_page("notes"),
+    "t": lambda view, _: view.on_page("tenants"),
     "h": lambda view, _: view.on_page("help"),
     "question_mark": lambda view, _: view.on_page("help"),
 }
