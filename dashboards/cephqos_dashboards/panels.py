@@ -340,7 +340,7 @@ def _organize(
         for position, query in enumerate(queries)
     }
     wanted = [names.get(column.source, column.source) for column in columns]
-    hidden = [name for name in ("Time", *names.values(), "__name__") if name not in wanted]
+    hidden = [name for name in ("Time", *names.values(), "__name__", "id") if name not in wanted]
     options: Mapping[str, Any] = {
         "excludeByName": dict.fromkeys(hidden, True),
         "includeByName": {},

@@ -26,6 +26,8 @@ def labels(osd: int, **more: str) -> Mapping[str, str]:
 
 
 FEW: Rates = [
+    ("cephqos_osd_op_latency_seconds_count", labels(0, op="write"), 10.0),
+    ("cephqos_osd_op_latency_seconds_count", labels(1, op="write"), 4.0),
     (ACCOUNT, labels(0, state="queue", by="client"), 1.0),
     (ACCOUNT, labels(0, state="replica", by="osd.1"), 4.0),
     (ACCOUNT, labels(1, state="store_device"), 2.0),
@@ -62,25 +64,46 @@ def said(rates: Rates) -> dict[str, float]:
     return {f"{it.waiter} > {it.waits_for}": it.seconds for it in found if it.waiter != "other"}
 
 
-def case(rates: Rates, expr: str, expected: Sequence[tuple[str, float]]) -> dict[str, object]:
+Samples = Sequence[tuple[str, float]]
+
+
+def case(rates: Rates, expected: Mapping[str, Samples]) -> dict[str, object]:
     series = []
     for name, named, rate in rates:
         inner = ",".join(f"{key}={json.dumps(value)}" for key, value in named.items())
         series.append({"series": f"{name}{{{inner}}}", "values": f"0+{rate * 60:g}x4"})
-    samples = [{"labels": labels, "value": value} for labels, value in expected]
-    test = {"expr": expr, "eval_time": "4m", "exp_samples": samples}
-    return {"interval": "1m", "input_series": series, "promql_expr_test": [test]}
+    tests = [
+        {
+            "expr": expr,
+            "eval_time": "4m",
+            "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
+        }
+        for expr, samples in expected.items()
+    ]
+    return {"interval": "1m", "input_series": series, "promql_expr_test": tests}
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_panel_has_the_edges_of_the_command_and_at_most_ten_of_a_kind(
     release: str, tmp_path: Path
 ) -> None:
-    expr = fill(waiting.EDGES.expr, {"detail": "c"})
-    rounded = f"round(sum by (id) ({expr}), 0.001)"
+    chosen = {"detail": "c", "host": ".+", "osd": "osd.0", "__rate_interval": "2m"}
+    expr, now, compared = (
+        fill(it.expr, chosen) for it in (waiting.EDGES, waiting.NOW, waiting.COMPARED)
+    )
     few = [(f'{{id="{edge}"}}', round(seconds, 3)) for edge, seconds in said(FEW).items()]
     assert len(few) == 5
-    tests = [case(FEW, rounded, few), case(MANY, f"count({expr})", [("{}", 30)])]
+    expected = {
+        f"round(sum by (id) ({expr}), 0.001)": few,
+        now: [('{state="queue", by="client"}', 0.1), ('{state="replica"}', 0.4)],
+        compared: [
+            ('{when="now", state="queue"}', 0.1),
+            ('{when="now", state="replica"}', 0.4),
+        ],
+    }
+    none = {compared: [('{when="now: no operation", state="none"}', 0.0)]}
+    bound = {f"count({expr})": [("{}", 30.0)]}
+    tests = [case(FEW, expected), case([], none), case(MANY, bound)]
     document = {"evaluation_interval": "1m", "tests": tests}
     (tmp_path / "test.yml").write_text(yaml.safe_dump(document, sort_keys=False))
     argv = [*tool(release, "promtool"), "test", "rules", "test.yml"]

@@ -15,33 +15,43 @@ _CHOSEN: Final = f'{DETAIL}, instance=~"$host", ceph_daemon=~"$osd"'
 _LONG: Final = "5m"  # an hour and a day ago there may have been few operations
 
 
-def _each(by: str, window: str, offset: str = "") -> str:
-    """Seconds per client operation of what is chosen, by where they are spent.
-
-    By the OSD that is waited for there would be too many.
-    """
-    back = f" offset {offset}" if offset else ""
-    spent = f"""max by (ceph_daemon, state, by) (
-        rate({AccountSeries.SECONDS}{{{_CHOSEN}}}[{window}]{back})
+def _spent(window: str, state: str, back: str) -> str:
+    return f"""max by (ceph_daemon, state, by) (
+        rate({AccountSeries.SECONDS}{{{_CHOSEN}{state}}}[{window}]{back})
       )"""
+
+
+def _each(spent: str, window: str, back: str = "") -> str:
+    """Seconds per client operation of what is chosen."""
     ops = f"rate({count(OpSeries.LATENCY_SECONDS)}{{{_CHOSEN}}}[{window}]{back})"
-    return f"""
-    sum by ({by}) (label_replace(
-      {spent}, "by", "", "state", "replica"
-    )) / on () group_left () (sum(max by (ceph_daemon, op) ({ops})) > 0)
-    """.strip()
+    return f"{spent} / on () group_left () (sum(max by (ceph_daemon, op) ({ops})) > 0)"
 
 
-NOW: Final = PanelQuery(_each("state, by", "$__rate_interval"), "{{state}} {{by}}")
+_RATE: Final = "$__rate_interval"
+# By the OSD that is waited for there would be too many.
+_BY_STATE_AND_CLASS: Final = f"""(
+      sum by (state, by) ({_spent(_RATE, ', state!="replica"', "")})
+      or sum by (state) ({_spent(_RATE, ', state="replica"', "")})
+    )"""
+NOW: Final = PanelQuery(_each(_BY_STATE_AND_CLASS, _RATE), "{{state}} {{by}}")
 
 
-def _when(words: str, offset: str = "") -> str:
-    return f'label_replace({_each("state", _LONG, offset)}, "when", "{words}", "", "")'
+def _when(words: str, back: str = "") -> str:
+    spent = f"sum by (state) ({_spent(_LONG, '', back)})"
+    return f'label_replace({_each(spent, _LONG, back)}, "when", "{words}", "", "")'
 
 
-# In the order of their names.
-_WHENS: Final = (_when("1 day ago", "1d"), _when("1 hour ago", "1h"), _when("now"))
-COMPARED: Final = PanelQuery(f"max by (when, state) (\n{'    or '.join(_WHENS)}\n)")
+# In the order of their names. A panel of bars cannot say why it is empty.
+_WHENS: Final = (
+    _when("1 day ago", " offset 1d"),
+    _when("1 hour ago", " offset 1h"),
+    _when("now"),
+    f"""label_replace(label_replace(
+      vector(0) unless on () {_when("now")}, "when", "now: no operation", "", ""
+    ), "state", "none", "", "")""",
+)
+_ALL_WHENS: Final = "\n    or ".join(_WHENS)
+COMPARED: Final = PanelQuery(f"max by (when, state) (\n    {_ALL_WHENS}\n    )")
 
 _OWN: Final = f"""max by (ceph_daemon, state, by) (
       rate({AccountSeries.SECONDS}{{{DETAIL}, state!="replica"}}[{SLOW_WINDOW}])
