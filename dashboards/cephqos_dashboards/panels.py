@@ -165,6 +165,7 @@ def _query(panel: _P, queries: Sequence[PanelQuery], *, instant: bool, form: Pro
 
 
 _AXIS_WIDTH: Final = 90
+_BY_NAME: Final = dashboard.FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
 def lines(
@@ -177,9 +178,11 @@ def lines(
     sparse: bool = False,
     values: bool = False,
     aligned: bool = False,
+    by_name: bool = False,
 ) -> AnyPanel:
     """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend;
-    `aligned`: time begins at the same place as in other panels of the same width.
+    `aligned`: time begins at the same place as in other panels of the same width; `by_name`: in
+    the colours that `stacks` gives to the same names.
     """
     panel = _dress(timeseries.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
@@ -188,6 +191,8 @@ def lines(
             panel.with_override(override.matcher, override.properties)
     panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
     panel.axis_soft_min(0)
+    if by_name:
+        panel.color_scheme(_BY_NAME)
     if aligned:
         panel.axis_width(_AXIS_WIDTH)
     if look.usual is not None:
@@ -370,7 +375,7 @@ def matrix(about: About, query: PanelQuery, *, row: str, column: str, look: Look
 def stacks(about: About, query: PanelQuery, *, bar: str, part: str, look: Look) -> AnyPanel:
     """A bar for each value of one label, divided by another."""
     panel = _against(_dress(barchart.Panel(), about, look), query, bar, part, bar)
-    panel.x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
+    panel.color_scheme(_BY_NAME).x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     return panel.tooltip(tooltip).legend(_legend(values=False))
@@ -380,12 +385,15 @@ def graph(about: About, query: PanelQuery) -> AnyPanel:
     """Edges with the labels id, source, target and highlighted; Grafana makes the nodes of them."""
     panel = _dress(nodegraph.Panel(), about, _USUAL, height=16)
     _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
+    # A field that is renamed keeps its own name for this panel: so it is computed.
     options = {
-        "excludeByName": {"Time": True},
-        "indexByName": {},
-        "renameByName": {"Value": "mainstat"},
+        "mode": "reduceRow",
+        "reduce": {"include": ["Value"], "reducer": "sum"},
+        "alias": "mainstat",
     }
-    return panel.with_transformation(DataTransformerConfig(id_val="organize", options=options))
+    return panel.with_transformation(
+        DataTransformerConfig(id_val="calculateField", options=options)
+    )
 
 
 def log_lines(about: About, expr: str) -> AnyPanel:

@@ -95,7 +95,7 @@ def test_the_panel_has_the_edges_of_the_command_and_at_most_ten_of_a_kind(
     assert len(few) == 5
     expected = {
         f"round(sum by (id) ({expr}), 0.001)": few,
-        now: [('{state="queue", by="client"}', 0.1), ('{state="replica"}', 0.4)],
+        now: [('{state="queue client"}', 0.1), ('{state="replica"}', 0.4)],
         compared: [
             ('{when="now", state="queue"}', 0.1),
             ('{when="now", state="replica"}', 0.4),

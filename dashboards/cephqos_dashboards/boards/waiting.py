@@ -23,6 +23,7 @@ _MILLISECOND = (
         ),
         waiting.NOW,
         stacked=True,
+        by_name=True,
         look=Look(unit=Unit.SECONDS),
     ),
     stacks(

@@ -27,13 +27,23 @@ def _each(spent: str, window: str, back: str = "") -> str:
     return f"{spent} / on () group_left () (sum(max by (ceph_daemon, op) ({ops})) > 0)"
 
 
+def _named(expr: str, label: str, *parts: str, by: str = " ") -> str:
+    """A label made of others, without a blank where the last one is missing."""
+    quoted = ", ".join(f'"{part}"' for part in parts)
+    joined = f'label_join({expr}, "{label}", "{by}", {quoted})'
+    return f'label_replace({joined}, "{label}", "$1", "{label}", "(.+) ")'
+
+
 _RATE: Final = "$__rate_interval"
 # By the OSD that is waited for there would be too many.
 _BY_STATE_AND_CLASS: Final = f"""(
       sum by (state, by) ({_spent(_RATE, ', state!="replica"', "")})
       or sum by (state) ({_spent(_RATE, ', state="replica"', "")})
     )"""
-NOW: Final = PanelQuery(_each(_BY_STATE_AND_CLASS, _RATE), "{{state}} {{by}}")
+NOW: Final = PanelQuery(
+    f"max by (state) ({_named(_each(_BY_STATE_AND_CLASS, _RATE), 'state', 'state', 'by')})",
+    "{{state}}",
+)
 
 
 def _when(words: str, back: str = "") -> str:
@@ -89,13 +99,6 @@ _TENANTS: Final = f"""
       rate({AccountSeries.SECONDS}{{{DETAIL}}}[{SLOW_WINDOW}])
     ))
 """.strip()
-
-
-def _named(expr: str, label: str, *parts: str, by: str = " ") -> str:
-    """A label made of others, without a blank where the last one is missing."""
-    quoted = ", ".join(f'"{part}"' for part in parts)
-    joined = f'label_join({expr}, "{label}", "{by}", {quoted})'
-    return f'label_replace({joined}, "{label}", "$1", "{label}", "(.+) ")'
 
 
 _IMAGES: Final = _named(f"topk({TOP}, {_TENANTS} > 0)", "tenant", "pool_id", "tenant", by="/")
