@@ -54,7 +54,7 @@ def queries(since: float) -> Mapping[str, str]:
         "seconds": f"max by ({OSD}, {TENANT}, state) (increase({TenantsSeries.SECONDS}[{window}]))",
         "samples": f"max by ({OSD}, state) (increase({TenantsSeries.SAMPLED}[{window}]))",
         "shortfall": f'max by ({OSD}) ({PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}})',
-        "pools": f"max by (cluster, pool_id, pool) ({ClusterSeries.POOL_INFO})",
+        "pools": f"max by (cluster, pool_id, pool, application) ({ClusterSeries.POOL_INFO})",
     }
 
 
@@ -65,14 +65,17 @@ async def _run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
     answers = await _ask(arguments, since, at)
     found, name = shares_of(answers), names_of(answers["pools"])
+    uses = _by_application(answers)
     osds = [it for it in found if it.osd and (not arguments.osd or it.osd in arguments.osd)]
     clusters = [] if arguments.osd else [it for it in found if not it.osd]
     if arguments.json:
-        shown = [_document(it, name) for it in (*clusters, *osds)]
+        shown = [_document(it, name, uses[it.cluster, it.osd]) for it in (*clusters, *osds)]
         say_json({"version": __version__, "since_seconds": since, "shares": shown}, indent=2)
     else:
         rows = osds if arguments.all else osds[:_ROWS]
-        lines = [_line(it, name) for it in (*clusters, *rows)] or [_NONE]
+        lines = [_line(it, name) for it in rows]
+        lines[:0] = [f"{_line(it, name)}   {_uses(uses[it.cluster, it.osd])}" for it in clusters]
+        lines = lines or [_NONE]
         if len(rows) < len(osds):
             lines.append(f"… and {len(osds) - len(rows)} more OSDs (--all)")
         if osds:
@@ -114,8 +117,42 @@ def samples_of(reply: Any) -> Sequence[tuple[Mapping[str, str], float]]:
         raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
 
 
+# Where the pool's application is not known.
+_APPLICATIONS: Final = {"image": "rbd", "bucket": "rgw", "cephfs": "cephfs"}
+
+
+def _by_application(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdTenants]:
+    """The same shares by the application of the tenant's pool."""
+    known = {
+        (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("application", "")
+        for labels, _ in answers["pools"]
+    }
+    found = {}
+    for at, its in _sums(answers).items():
+
+        def of(key: TenantKey, cluster: str = at[0]) -> TenantKey:
+            name = known.get((cluster, key.pool_id)) or _APPLICATIONS.get(key.kind, "unknown")
+            return TenantKey("application", "", name)
+
+        found[at] = its.merged(of).shares(*at)
+    return found
+
+
 def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
     """Clusters, and their OSDs: those with most waiting first."""
+    short = {
+        (labels.get("cluster", ""), labels.get("ceph_daemon", "")): value
+        for labels, value in answers.get("shortfall", ())
+    }
+    found = [its.shares(*at, short.get(at)) for at, its in _sums(answers).items()]
+    found.sort(
+        key=lambda it: (bool(it.osd), -sum(w.waiting.seconds for w in (*it.tenants, it.other)))
+    )
+    return found
+
+
+def _sums(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdSums]:
+    """By cluster and OSD; a cluster as a whole is the OSD ""."""
     sums: dict[tuple[str, str], OsdSums] = {}
 
     def of(labels: Mapping[str, str]) -> OsdSums:
@@ -127,18 +164,12 @@ def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
         of(labels).seconds[key, labels.get("state", "")] = value
     for labels, value in answers["samples"]:
         of(labels).samples[labels.get("state", "")] = value
-    short = {
-        (labels.get("cluster", ""), labels.get("ceph_daemon", "")): value
-        for labels, value in answers.get("shortfall", ())
+    osds = {osd: its for osd, its in sums.items() if _any(its)}
+    whole = {
+        (cluster, ""): OsdSums().add(its for osd, its in sums.items() if osd[0] == cluster)
+        for cluster in sorted({osd[0] for osd in osds})
     }
-    osds = [its.shares(*osd, short.get(osd)) for osd, its in sums.items() if _any(its)]
-    osds.sort(key=lambda it: -sum(one.waiting.seconds for one in (*it.tenants, it.other)))
-    clusters = sorted({it.cluster for it in osds})
-    whole = [
-        OsdSums().add(its for osd, its in sums.items() if osd[0] == cluster).shares(cluster, "")
-        for cluster in clusters
-    ]
-    return [*whole, *osds]
+    return {**whole, **osds}
 
 
 def _any(sums: OsdSums) -> bool:
@@ -156,8 +187,7 @@ def names_of(pools: Iterable[tuple[Mapping[str, str], float]]) -> Namer:
     }
 
     def name(cluster: str, key: TenantKey) -> str:
-        pool = by_id.get((cluster, key.pool_id)) or f"pool {key.pool_id}"
-        return f"{key.kind} {pool}/{key.tenant}"
+        return key.named({key.pool_id: by_id.get((cluster, key.pool_id), "")})
 
     return name
 
@@ -181,6 +211,11 @@ def _line(it: OsdTenants, name: Namer) -> str:
     return printable("   ".join(parts))
 
 
+def _uses(it: OsdTenants) -> str:
+    parts = [(one.key.tenant, one.working) for one in it.tenants] + [("other", it.other.working)]
+    return printable(", ".join(f"{name} {_percent(part)}" for name, part in parts if part.seconds))
+
+
 def _percent(share: TenantShare) -> str:
     return f"{share.share * 100:.0f} %"
 
@@ -189,7 +224,7 @@ def _bounds(share: TenantShare) -> str:
     return f"{share.low * 100:.0f}–{share.high * 100:.0f} %"
 
 
-def _document(it: OsdTenants, name: Namer) -> dict[str, Any]:
+def _document(it: OsdTenants, name: Namer, uses: OsdTenants) -> dict[str, Any]:
     def tenant(one: TenantFigures) -> dict[str, Any]:
         named = {"name": name(it.cluster, one.key)} if one.key.tenant else {}
         return {
@@ -207,4 +242,12 @@ def _document(it: OsdTenants, name: Namer) -> dict[str, Any]:
         "samples": dict(it.samples),
         "tenants": [tenant(one) for one in it.tenants],
         "other": tenant(it.other),
+        "applications": [
+            {
+                "application": one.key.tenant,
+                "waiting": asdict(one.waiting),
+                "working": asdict(one.working),
+            }
+            for one in uses.tenants
+        ],
     }

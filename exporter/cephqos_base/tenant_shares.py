@@ -1,7 +1,7 @@
 """Shares of tenants in the waiting and the work of an OSD, each with its interval."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -101,6 +101,14 @@ class OsdSums:
             for state, count in other.samples.items():
                 self.samples[state] = self.samples.get(state, 0.0) + count
         return self
+
+    def merged(self, name: Callable[[TenantKey], TenantKey]) -> "OsdSums":
+        """With one key for all that have the same name; `other` stays what it is."""
+        merged = OsdSums(samples=dict(self.samples))
+        for (key, state), seconds in self.seconds.items():
+            place = (name(key) if key.tenant else key, state)
+            merged.seconds[place] = merged.seconds.get(place, 0.0) + seconds
+        return merged
 
     def shares(self, cluster: str, osd: str, shortfall: float | None = None) -> OsdTenants:
         totals = {

@@ -113,6 +113,21 @@ async def test_json_has_all_shares_with_their_bounds(capsys: pytest.CaptureFixtu
     assert osd["other"]["waiting"]["share"] == 0.02
 
 
+async def test_work_is_divided_by_the_application_of_its_pool(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bucket = tenant("osd.3", "d1.4137.1", 0, 250, kind="bucket")
+    found = {**NOISY, "seconds": [*NOISY["seconds"], *bucket]}
+    assert await asked(found) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("   rbd 76 %, rgw 20 %, other 4 %")
+    labels = {"cluster": "c1", "pool_id": "3", "pool": "p", "application": "cephfs"}
+    assert await asked({**found, "pools": [(labels, 1.0)]}, "--json", "--osd", "osd.3") == 0
+    (osd,) = json.loads(capsys.readouterr().out)["shares"]
+    (only,) = osd["applications"]
+    assert (only["application"], only["waiting"]["share"]) == ("cephfs", 0.98)
+    assert only["working"]["low"] < only["working"]["share"] < only["working"]["high"]
+
+
 async def test_without_a_name_a_pool_is_its_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert await asked({**NOISY, "pools": [], "shortfall": []}, "--osd", "osd.3") == 0
     assert "image pool 3/17af has" in capsys.readouterr().out
