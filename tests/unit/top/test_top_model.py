@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ from cephqos_loadgen.top.screen.view import View, chosen_osds, pressed
 from ..top_samples import CLIENT, FSID, HOSTILE, NOW, RECOVERY, example, without
 
 
-def model(samples: TopSamples | None = None, **selection: str) -> Model:
+def model(samples: TopSamples | None = None, **selection: Any) -> Model:
     return build_model(samples or example(), Selection(**selection))
 
 
