@@ -145,11 +145,12 @@ def _spent(
 
 def kind_of(description: str, odd: NotUnderstood) -> str | None:
     """The kind of an operation; None if it is not known."""
-    kind = next((name for name, start in _KINDS if start.match(description)), None)
-    if kind is None:
-        found = _NAME.match(description)
-        odd.add("operation", found[0] if found else "")
-    return kind
+    for kind, start in _KINDS:  # a generator takes twice as long
+        if start.match(description):
+            return kind
+    found = _NAME.match(description)
+    odd.add("operation", found[0] if found else "")
+    return None
 
 
 def events_of(op: Mapping[str, Any]) -> Sequence[str]:
