@@ -166,7 +166,8 @@ class _Reading:
         if ops is None or in_bytes is None or histogram is None:
             self.unknown.add(CLIENT)
             return before or Counted([0.0] * self._rows, 0.0, 0.0)
-        rows = list(map(sum, zip(*histogram["values"], strict=True)))
+        seen = [row for row in histogram["values"] if any(row)]  # a quarter of them, and less
+        rows = list(map(sum, zip(*seen, strict=True))) if seen else [0] * self._rows
         return Counted(rows=rows, ops=ops, bytes=in_bytes)
 
     def _recovery_items(self) -> RecoveryItems | None:
