@@ -53,6 +53,7 @@ class Rendered(NamedTuple):
     size: int = 0  # characters
 
 
+_NO_FAMILIES: Final = Form((), 0).fill(())
 _NOTHING: Final = Rendered(Heads((), (), ()), [], 0)
 
 
@@ -144,22 +145,24 @@ class Renderer:
     def render(self, families: Iterable[Family], seen: Seen) -> Rendered:
         """As the function `render`; `seen` has the series that are on the page already."""
         filled = families if isinstance(families, FilledForm) else self._filled(families)
+        if not filled.values:
+            return _NOTHING
         numbers = _numbers(filled.values)
         if self._layout is not None and self._layout.form is filled.form:
             rendered = self._layout.fill(numbers, seen)
             if rendered is not None:
                 return rendered
         there = [family for family in filled if family.samples]
-        if not there:
-            return _NOTHING
         rendered, as_it_is = _render(there, numbers, seen)
         self._layout = _Layout.of(filled.form, rendered.heads) if as_it_is else None
         return rendered
 
     def _filled(self, families: Iterable[Family]) -> FilledForm:
         there = [family for family in families if family.samples]
+        if not there:
+            return _NO_FAMILIES
         sets = [family.samples for family in there]
-        suffixes, labels, values = zip(*chain(*sets), strict=True) if sets else ((), (), ())
+        suffixes, labels, values = zip(*chain(*sets), strict=True)
         shape = [*map(_HEAD, there)], [*map(len, sets)], suffixes, labels
         if shape != self._shape:
             self._shape, self._made = shape, Form.of(there)
