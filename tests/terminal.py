@@ -22,7 +22,7 @@ class Terminal:
 
     def tmux(self, *arguments: str) -> str:
         argv = ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=20)
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
         return done.stdout
 
     def __enter__(self) -> "Terminal":
@@ -41,7 +41,7 @@ class Terminal:
     def screen(self) -> str:
         return self.tmux("capture-pane", "-p")
 
-    async def shows(self, pattern: str, within: float = 30) -> str:
+    async def shows(self, pattern: str, within: float = 90) -> str:
         """The screen, as soon as it has the pattern."""
         deadline = time.monotonic() + within
         while True:

@@ -8,7 +8,6 @@ To rewrite the pages after a wanted change: pytest tests/golden --regenerate
 
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,7 +67,7 @@ class Replay:
     def wait_for_polls(self, number: int) -> None:
         """Until that many more polls have ended: the next one has begun."""
         wanted = self._polls() + number + 1
-        wait_until(lambda: self._polls() >= wanted, f"{number} polls", 20)
+        wait_until(lambda: self._polls() >= wanted, f"{number} polls")
 
     def _polls(self) -> int:
         return sum(line.endswith(" status") for line in self.asked)
@@ -84,9 +83,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def served(replay: Replay, running: ExporterProcess) -> dict[str, str]:
-    started = time.monotonic()
     found = {"first": running.get()}
-    found["first took"] = str(time.monotonic() - started)
     for moment in MOMENTS:
         replay.become(moment)
         replay.wait_for_polls(3)
@@ -108,7 +105,6 @@ def test_the_first_scrape_after_a_moment_is_whole(pages: dict[str, str]) -> None
     def names(page: str) -> set[str]:
         return {family.name for family in text_string_to_metric_families(page) if family.samples}
 
-    assert float(pages["first took"]) < 0.9, "it waited for a poll"
     missing = names(pages["scrub"]) - names(pages["first"])
     assert not [name for name in missing if "running" not in name and "per_second" not in name]
 

@@ -66,8 +66,10 @@ async def key(lab: RunningLab, name: str, mon: str, mgr: str) -> dict[str, str]:
     return {"role": "cluster", "cluster_name": entity, "cluster_keyring": keyring}
 
 
-def is_down(page: LivePage) -> bool:
-    return page.values("cephqos_cluster_up") == [0]
+def is_down(page: LivePage, reason: str) -> bool:
+    """A busy machine may also be too slow for a moment: another reason, which passes."""
+    told = page.labels("cephqos_cluster_up")
+    return page.values("cephqos_cluster_up") == [0] and told[0]["reason"] == reason
 
 
 async def scrubs_asked_for(foreign: RunningLab) -> None:
@@ -114,8 +116,9 @@ async def test_without_a_part_of_the_key_breaks_what_is_documented(
             )
             await foreign.exec(["ceph", "config", "set", "osd", "osd_debug_deep_scrub_sleep", "2"])
             scrubs = asyncio.create_task(scrubs_asked_for(foreign))
-        page = await exporter.until(is_down, f"it fails without {cap}")
-        assert page.labels("cephqos_cluster_up")[0]["reason"] == reason
+        page = await exporter.until(
+            lambda page: is_down(page, reason), f"it fails without {cap}: {reason}"
+        )
         for gone in ("cephqos_cluster_osd_up", "cephqos_recovery_pool_pgs"):
             assert not page.values(gone)
     if only_while_scrubbing:

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_loadgen.ceph_option import CephOption
@@ -19,6 +19,7 @@ from .conftest import LabPool, lab_name
 from .live_exporter import LiveExporter
 from .test_exporter_qos import DONE, POOL, ceph, make_pool, pg_states, settled
 
+OBJECTS = 250
 # `enqueue { class_id: 0 … } item_cost: 263144 scaled_cost: 499321`
 _CHARGED = re.compile(rb"enqueue .*class_id: (\w+).* scaled_cost: (\d+)")
 _CLASSES = {b"0": "background_recovery", b"1": "background_best_effort", b"3": "client"}
@@ -54,30 +55,28 @@ async def degrade(lab: RunningLab) -> None:
     # Stopped and not killed: it takes leave, and the others do not wait for its leases to end.
     await ceph(lab, "osd", "stop", "2")
     bench = ["rados", "--conf", str(lab.paths.conf), "bench", "-b", "262144", "-p", POOL]
-    # The first ends when every PG has peered without it, the second writes at full speed.
-    for seconds, depth in (("1", "64"), ("1", "16")):
-        await lab.exec([*bench, seconds, "write", "-t", depth, "--no-cleanup"])
+    write = [*bench, "90", "write", "-t", "16", "--no-cleanup", "--max-objects", str(OBJECTS)]
+    await lab.exec(write, within=150)
     await lab.faults.restart(2)
     await peered(lab)
 
 
-async def peered(lab: RunningLab, within: float = 30.0) -> None:
+async def peered(lab: RunningLab) -> None:
     """Wait until all OSDs are up and every PG is active: what is left to do is recovery."""
-    deadline = time.monotonic() + within
-    while True:
+
+    async def active() -> bool:
         up = json.loads(await ceph(lab, "osd", "stat", "--format", "json"))["num_up_osds"]
         states = await pg_states(lab)
-        if up == lab.spec.osds and all(state.startswith("active+") for state in states):
-            return
-        assert time.monotonic() < deadline, f"after {within} s: {up} up, {states}"
-        await asyncio.sleep(0.3)
+        return up == lab.spec.osds and all(state.startswith("active+") for state in states)
+
+    await until(active, "all OSDs are up, every PG is active")
 
 
 async def recover(lab: RunningLab) -> None:
     for flag in ("noout", "norecover", "nobackfill"):
         await ceph(lab, "osd", "unset", flag)
     await asyncio.sleep(1)
-    await settled(lab, within=90)
+    await settled(lab)
 
 
 @pytest.mark.parametrize("release", ["tentacle"])

@@ -1,6 +1,5 @@
 """Each fault does what it says to a real OSD, and its way back works."""
 
-import asyncio
 import re
 import sys
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from tests.waiting import until
+from tests.waiting import until, wait_until
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
@@ -48,28 +47,29 @@ async def answers(lab: RunningLab, osd: int) -> bool:
 
 
 async def test_a_stopped_osd_is_silent_until_continued(lab: RunningLab) -> None:
-    assert await answers(lab, 0)
+    await until(lambda: answers(lab, 0), "osd.0 answers")
     await lab.faults.stop(0)
     try:
         assert not await answers(lab, 0)
-        assert await answers(lab, 1)
+        await until(lambda: answers(lab, 1), "osd.1 answers")
+        assert not await answers(lab, 0)
     finally:
         await lab.faults.resume(0)
-    assert await answers(lab, 0)
+    await until(lambda: answers(lab, 0), "osd.0 answers")
 
 
 async def test_a_killed_osd_is_gone_and_a_restart_brings_a_new_process(lab: RunningLab) -> None:
     before = await lab.pids()
     await lab.faults.kill(0)
-    await until(lambda: _is_gone(lab, "osd.0"), "osd.0 is gone", 30)
+    await until(lambda: _is_gone(lab, "osd.0"), "osd.0 is gone")
     with pytest.raises(LabError, match=r"osd\.0 is not running"):
         await lab.faults.stop(0)
     await lab.faults.restart(0)
-    await until(lambda: answers(lab, 0), "osd.0 answers", 30)
+    await until(lambda: answers(lab, 0), "osd.0 answers")
     after = await lab.pids()
     assert after["osd.0"] != before["osd.0"]
     assert after["osd.1"] == before["osd.1"]
-    await until(lambda: _all_up(lab), "all OSDs are up", 30)
+    await until(lambda: _all_up(lab), "all OSDs are up")
 
 
 async def test_a_cut_socket_is_back_after_a_restart(lab: RunningLab) -> None:
@@ -77,24 +77,24 @@ async def test_a_cut_socket_is_back_after_a_restart(lab: RunningLab) -> None:
     assert not lab.paths.socket("osd.1").exists()
     assert "osd.1" in await lab.pids()
     await lab.faults.restart(1)
-    await until(lambda: answers(lab, 1), "osd.1 answers", 30)
-    await until(lambda: _all_up(lab), "all OSDs are up", 30)
+    await until(lambda: answers(lab, 1), "osd.1 answers")
+    await until(lambda: _all_up(lab), "all OSDs are up")
 
 
 async def test_a_throttled_device_writes_no_faster_than_told(lab: RunningLab) -> None:
     seconds = 5
     await lab.exec(["ceph", "osd", "pool", "create", "slow", "8"])
-    await until(lambda: _pgs_are_clean(lab), "all PGs are clean", 30)
+    await until(lambda: _pgs_are_clean(lab), "all PGs are clean")
     try:
         free = await _writes_per_second(lab, seconds)
         for osd in (0, 1):
-            await lab.faults.throttle(osd, wiops=40)
+            await lab.faults.throttle(osd, wiops=20)
         held = await _writes_per_second(lab, seconds)
     finally:
         for osd in (0, 1):
             await lab.faults.throttle(osd)
     # Size 2: each client write is at least one device write on both.
-    assert held <= 40 * 1.2
+    assert held <= 20 * 1.2
     assert free > held * 3
 
 
@@ -103,12 +103,11 @@ async def test_a_throttled_device_looks_slow_and_busy_where_the_kernel_counts(
 ) -> None:
     """As a disk does that cannot do more: what proves the cause must prove it."""
     await lab.exec(["ceph", "osd", "pool", "create", "shown", "8"])
-    await until(lambda: _pgs_are_clean(lab), "all PGs are clean", 30)
+    await until(lambda: _pgs_are_clean(lab), "all PGs are clean")
     await lab.faults.throttle(1, wiops=40)
     try:
-        before, begin = [_counted(lab, osd) for osd in (0, 1)], time.monotonic()
-        await _writes_per_second(lab, 5, "shown")
-        seconds = time.monotonic() - begin
+        before, seconds = [_counted(lab, osd) for osd in (0, 1)], 5
+        await _writes_per_second(lab, seconds, "shown")
         after = [_counted(lab, osd) for osd in (0, 1)]
     finally:
         await lab.faults.throttle(1)
@@ -132,7 +131,7 @@ class DeviceUse:
     """What the kernel counted of a device."""
 
     milliseconds: float  # per write
-    busy: float
+    busy: float  # of the seconds in which clients write
     depth: float
 
     @classmethod
@@ -156,14 +155,19 @@ def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
     lab = labs.start(LabSpec(name=name, osds=1, backing="loop", device_iops=500))
     try:
 
-        def faults() -> object:
-            return labs.call(lab.status())["osds"][0]["faults"]
+        def has_faults(**wanted: object) -> None:
+            """An OSD that is slow to answer has others."""
+
+            def as_wanted() -> bool:
+                return bool(labs.call(lab.status())["osds"][0]["faults"] == wanted)
+
+            wait_until(as_wanted, f"faults are {wanted}")
 
         assert cgroups.limits(name, 0) == limited
-        assert faults() == {}, "what it was started with is no fault"
+        has_faults()  # what it was started with is none
         labs.call(lab.faults.throttle(0, wiops=40))
         assert cgroups.limits(name, 0) == {**limited, "wiops": 40}
-        assert faults() == {"throttle": {**limited, "wiops": 40}}
+        has_faults(throttle={**limited, "wiops": 40})
         labs.call(lab.faults.throttle(0))
         assert cgroups.limits(name, 0) == limited
         labs.call(lab.faults.restart(0))
@@ -175,31 +179,42 @@ def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
 
 async def test_delayed_ops_take_at_least_the_delay(lab: RunningLab) -> None:
     await lab.exec(["ceph", "osd", "pool", "create", "late", "8"])
-    await until(lambda: _pgs_are_clean(lab), "all PGs are clean", 30)
-    fast = await _put_seconds(lab, "late")
+    await until(lambda: _pgs_are_clean(lab), "all PGs are clean")
+    fast = await _least_put_seconds(lab, "late")
     for osd in (0, 1):
         await lab.faults.delay(osd, 0.5)
     try:
-        slow = await _put_seconds(lab, "late")
+        slow = await _least_put_seconds(lab, "late")
     finally:
         for osd in (0, 1):
             await lab.faults.delay(osd, 0)
     assert slow >= fast + 0.4
-    assert await _put_seconds(lab, "late") < slow
+    assert await _least_put_seconds(lab, "late") < slow
 
 
 async def test_a_filled_osd_is_full_for_the_cluster_until_emptied(lab: RunningLab) -> None:
     await lab.faults.fill(0, "full")
-    await until(lambda: _health_has(lab, "OSD_FULL"), "OSD_FULL", 30)
+    await until(lambda: _health_has(lab, "OSD_FULL"), "OSD_FULL")
     await lab.faults.fill(0, "none")
-    await until(lambda: _health_lacks(lab, "OSD_FULL"), "no OSD_FULL", 30)
+    await until(lambda: _health_lacks(lab, "OSD_FULL"), "no OSD_FULL")
+
+
+async def tells(lab: RunningLab, osd: int, wanted: dict[str, object]) -> None:
+    """Wait until the status says so of an OSD's faults: one that is slow to answer has others."""
+    said: list[dict[str, object]] = []
+
+    async def as_wanted() -> bool:
+        said.append(await told(lab, osd))
+        return said[-1] == wanted
+
+    await until(as_wanted, lambda: f"{wanted}, but {said[-1]}")
 
 
 async def told(lab: RunningLab, osd: int) -> dict[str, object]:
     """What the status says of an OSD's faults, in JSON; both forms are asked."""
     faults: dict[str, object] = (await lab.status())["osds"][osd]["faults"]
     argv = [sys.executable, "-m", "cephqos_base", "lab", "status", "--name", lab.paths.name]
-    done = await processes.run(argv, within=20)
+    done = await processes.run(argv, within=60)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"  osd.{osd} "))
     assert line.endswith("]") == bool(faults)
     for words in faults_in_words(faults):
@@ -208,26 +223,26 @@ async def told(lab: RunningLab, osd: int) -> dict[str, object]:
 
 
 async def test_the_status_tells_each_fault_for_as_long_as_it_lasts(lab: RunningLab) -> None:
-    assert await told(lab, 0) == {}
+    await tells(lab, 0, {})
     await lab.faults.throttle(0, wiops=100, rbps=1 << 20)
-    assert await told(lab, 0) == {"throttle": {"wiops": 100, "rbps": 1 << 20}}
+    await tells(lab, 0, {"throttle": {"wiops": 100, "rbps": 1 << 20}})
     await lab.faults.throttle(0)
     await lab.faults.delay(0, 0.25, 0.5)
-    assert await told(lab, 0) == {"delay": {"seconds": 0.25, "probability": 0.5}}
-    assert await told(lab, 1) == {}
+    await tells(lab, 0, {"delay": {"seconds": 0.25, "probability": 0.5}})
+    await tells(lab, 1, {})
     await lab.faults.stop(0)
     try:
-        assert await told(lab, 0) == {"stop": True, "delay": None}
+        await tells(lab, 0, {"stop": True, "delay": None})
     finally:
         await lab.faults.resume(0)
     await lab.faults.delay(0, 0)
-    assert await told(lab, 0) == {}
+    await tells(lab, 0, {})
     await lab.faults.cut(0)
-    assert await told(lab, 0) == {"cut": True, "delay": None}
+    await tells(lab, 0, {"cut": True, "delay": None})
     await lab.faults.restart(0)
-    await until(lambda: answers(lab, 0), "osd.0 answers", 30)
-    assert await told(lab, 0) == {}
-    await until(lambda: _all_up(lab), "all OSDs are up", 30)
+    await until(lambda: answers(lab, 0), "osd.0 answers")
+    await tells(lab, 0, {})
+    await until(lambda: _all_up(lab), "all OSDs are up")
 
 
 async def test_what_makes_no_sense_is_refused(lab: RunningLab) -> None:
@@ -245,7 +260,7 @@ async def test_an_osd_that_does_not_exist_is_refused(lab: RunningLab) -> None:
 async def test_a_throttle_outlives_a_restart_and_ends_when_told(lab: RunningLab) -> None:
     await lab.faults.throttle(0, wiops=100)
     await lab.faults.restart(0)
-    await until(lambda: answers(lab, 0), "osd.0 answers", 30)
+    await until(lambda: answers(lab, 0), "osd.0 answers")
     pid = (await lab.pids())["osd.0"]
     assert f"cephqos-{lab.paths.name}-osd.0" in Path(f"/proc/{pid}/cgroup").read_text()
     await lab.faults.throttle(0)
@@ -295,7 +310,11 @@ async def _writes_per_second(lab: RunningLab, seconds: int, pool: str = "slow") 
     return float(found[1])
 
 
-async def _put_seconds(lab: RunningLab, pool: str) -> float:
-    start = asyncio.get_running_loop().time()
-    await lab.exec(["rados", "-p", pool, "put", "object", "-"], data="x" * 4096)
-    return asyncio.get_running_loop().time() - start
+async def _least_put_seconds(lab: RunningLab, pool: str) -> float:
+    """Of a few: a busy machine may delay some of them, and no delay ends early."""
+    taken = []
+    for _ in range(4):
+        start = time.monotonic()
+        await lab.exec(["rados", "-p", pool, "put", "object", "-"], data="x" * 4096)
+        taken.append(time.monotonic() - start)
+    return min(taken)

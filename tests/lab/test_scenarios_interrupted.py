@@ -29,6 +29,7 @@ from cephqos_loadgen.run.runner import Runner
 from .conftest import LabPool, lab_name
 from .test_scenarios import assert_restored
 from .test_scenarios_faults import (
+    SOON,
     ask,
     assert_free,
     client_pids,
@@ -38,8 +39,8 @@ from .test_scenarios_faults import (
     started,
 )
 
-# To give back everything takes 3 to 8 seconds on an idle lab.
-WITHIN = 40.0
+# To give back everything takes 3 to 8 seconds on an idle lab; a busy machine may be slow.
+WITHIN = 90.0
 
 HEAD = """\
 scenario: mini
@@ -181,7 +182,7 @@ async def test_an_interrupted_run_gives_the_cluster_back_and_is_sealed_as_aborte
     moment = MOMENTS[name]
     run = runner(lab, tmp_path, moment.text)
     async with started(run) as task:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SOON):
             while not moment.reached(run, tmp_path):
                 assert not task.done(), await task
                 await asyncio.sleep(0.005)
@@ -261,7 +262,7 @@ async def test_placements_that_monitors_remove_with_an_osd_are_given_back(
         dump = json.loads((await lab.exec(["ceph", "osd", "dump", "--format", "json"])).stdout)
         return sorted(dump["pg_upmap_items"], key=lambda entry: entry["pgid"])
 
-    await until(lambda: _all_on_two(lab), "all groups of the pool are on two OSDs", 60)
+    await until(lambda: _all_on_two(lab), "all groups of the pool are on two OSDs")
     for pg in await _groups(lab):
         (away,) = {0, 1, 2} - set(pg["up"])
         pair = [str(pg["up"][-1]), str(away)]
@@ -281,7 +282,7 @@ async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_a
     """The monitor is stopped: without it nothing could be restored for two minutes."""
     out = tmp_path / "out"
     async with command_line(lab, out, seconds(40)) as process:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SOON):
             while not any(out.glob("*.partial/repeats/*/output/client.client.0.stdout.gz")):
                 assert process.returncode is None
                 await asyncio.sleep(0.05)
@@ -299,7 +300,7 @@ async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_a
             _, rest = await process.communicate()
         finally:
             os.kill(monitor, signal.SIGCONT)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60, "half of what the monitor would be waited for"
     assert process.returncode == 7, rest.decode()
     archive = only_archive(out)
     commands = list(archive.manifest.restore_commands)
@@ -336,7 +337,7 @@ def interrupted(*arguments):
 Writer.seal = interrupted
 """
     async with command_line(lab, out, ONCE, early) as process:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SOON):
             _, said = await process.communicate()
     assert b"Traceback" not in said
     assert process.returncode in (0, 130)

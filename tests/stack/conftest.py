@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.lab.conftest import LabPool, lab_name
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from cephqos_base.units import GIB
 from cephqos_loadgen.ceph_option import CephOption
@@ -163,7 +163,7 @@ class Watched(StagedLab):
             if alert["state"] == "firing" and alert["labels"]["alertname"] != "CephQosWatchdog"
         ]
 
-    async def quiet(self, within: float = 60) -> float:
+    async def quiet(self, within: float = PATIENCE) -> float:
         """Wait until nothing fires; the moment from which on alerts are the next case's."""
 
         said: list[dict[str, str]] = []
@@ -180,7 +180,7 @@ class Watched(StagedLab):
         return time.monotonic()
 
     async def received(
-        self, since: float, within: float = 40, status: str = "firing", **labels: str
+        self, since: float, within: float = PATIENCE, status: str = "firing", **labels: str
     ) -> Received:
         """The first alert with these labels that reached the webhook since then."""
 

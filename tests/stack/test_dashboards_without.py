@@ -10,6 +10,7 @@ import pytest
 from tests.board_panels import boards, panels, promql
 from tests.board_story import story_lab
 from tests.lab.conftest import LabPool, lab_name
+from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.stack import Stack, StackSpec
@@ -53,12 +54,16 @@ async def _look(lab: RunningLab, spec: StackSpec) -> None:
     fsid = lab.state.fsid
     values = {"cluster": fsid, "detail": fsid, "osd": "osd.0", "run": "", "second": "(none)"}
     async with Stack(lab, spec) as stack:
-        await asyncio.sleep(8)
-        answered = 0
-        for query in promql():
-            filled = query.filled(values | {"shift": "1"})
-            if await asyncio.to_thread(ask, stack.prometheus_url, "query", query=filled):
-                answered += 1
-            else:
-                assert reasons[query.uid, query.panel]
-        assert answered > 20
+
+        async def many_answer() -> bool:
+            answered = 0
+            for query in promql():
+                filled = query.filled(values | {"shift": "1"})
+                if await asyncio.to_thread(ask, stack.prometheus_url, "query", query=filled):
+                    answered += 1
+                else:
+                    assert reasons[query.uid, query.panel]
+            return answered > 20
+
+        await asyncio.sleep(8)  # rules of rules have something then
+        await until(many_answer, "more than 20 queries are answered")

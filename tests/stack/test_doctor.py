@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.lab.conftest import LabPool, lab_name
+from tests.waiting import until
 
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_loadgen.ceph_option import CephOption
@@ -72,6 +73,23 @@ def mine(found: dict[str, set[str]], check: str) -> set[str]:
     return {one for one in found.get(check, set()) if one in ("osd.0", "osd.1")}
 
 
+async def until_told(
+    lab: RunningLab, blinded: set[str], *, plausible: bool
+) -> list[dict[str, str]]:
+    """What a host is told once its OSDs have heard of what was set: the findings."""
+
+    async def as_set() -> Any:
+        _, found, findings = await doctor(*host(lab), uid=owner_of(lab))
+        return (
+            mine(found, "figures-not-blinded") == blinded
+            and ("osd.0" not in mine(found, "capacity-plausible")) == plausible
+            and findings
+        )
+
+    heard: list[dict[str, str]] = await until(as_set, f"{blinded} blinded, plausible: {plausible}")
+    return heard
+
+
 def owner_of(lab: RunningLab) -> int:
     return next(Path(lab.paths.sockets).glob("*osd.0.asok")).stat().st_uid
 
@@ -92,15 +110,11 @@ async def test_a_host_is_told_what_blinds_and_mends_are_commands_that_work(
     assert not found.get("scheduler-in-force")
     await lab.exec(["ceph", "config", "set", "osd.0", "osd_enable_op_tracker", "false"])
     await set_capacity(lab, hdd=90_000, ssd=90_000)
-    _, found, findings = await doctor(*host(lab), uid=owner_of(lab))
-    assert mine(found, "figures-not-blinded") == {"osd.0", "osd.1"}
-    assert "osd.0" in mine(found, "capacity-plausible")
+    findings = await until_told(lab, {"osd.0", "osd.1"}, plausible=False)
     mend = next(one["mend"] for one in findings if "osd_enable_op_tracker" in one["problem"])
     await lab.exec(shlex.split(mend))
     await set_capacity(lab, hdd=400, ssd=9000)
-    _, found, _ = await doctor(*host(lab), uid=owner_of(lab))
-    assert mine(found, "figures-not-blinded") == {"osd.1"}
-    assert "osd.0" not in mine(found, "capacity-plausible")
+    await until_told(lab, {"osd.1"}, plausible=True)
 
 
 async def test_another_user_is_told_whose_rights_are_needed(lab: RunningLab) -> None:
@@ -201,23 +215,25 @@ async def test_a_key_that_is_not_known_is_told_how_to_be_made(lab: RunningLab) -
     assert "ceph auth get-or-create client.gone" in findings[0]["mend"]
 
 
+async def nothing_found(*words: str) -> None:
+    """Once all that has just been started has been scraped and evaluated."""
+    findings: Any = None
+
+    async def nothing() -> bool:
+        nonlocal findings
+        _, found, findings = await doctor(*words)
+        return not found
+
+    await until(nothing, lambda: f"nothing is found; now {findings}")
+
+
 async def test_a_prometheus_is_judged_by_its_own_words(lab: RunningLab) -> None:
     async with Stack(lab, StackSpec(scrape_interval=1, time_scale=1)) as stack:
-        for _ in range(40):
-            if await stack.query("cephqos_exporter_build_info"):
-                break
-            await asyncio.sleep(0.5)
-        _, found, findings = await doctor("prometheus", stack.prometheus_url)
-        assert not found, findings
+        await nothing_found("prometheus", stack.prometheus_url)
     other = StackSpec(name="other", scrape_interval=1, time_scale=1 / 30, cluster_role=False)
     async with Stack(lab, other) as stack:
-        for _ in range(40):
-            if await stack.query("cephqos_exporter_build_info"):
-                break
-            await asyncio.sleep(0.5)
         rules = str(stack.dir / "rules")
+        await nothing_found("prometheus", stack.prometheus_url, f"--rules={rules}")
         _, found, findings = await doctor("prometheus", stack.prometheus_url)
         assert set(found) == {"rules-of-this-version"}
         assert "differ" in findings[0]["problem"]
-        _, found, findings = await doctor("prometheus", stack.prometheus_url, f"--rules={rules}")
-        assert not found, findings

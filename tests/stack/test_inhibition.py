@@ -1,5 +1,6 @@
 """What silences what, by a real Alertmanager with the committed rules of inhibition."""
 
+import contextlib
 import json
 import subprocess
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.waiting import wait_until
 
 from cephqos_alerts.output.alertmanager import alertmanager_config
 from cephqos_alerts.rules.settings import RuleSettings
@@ -63,45 +65,46 @@ def alertmanager(small_lab: RunningLab) -> Iterator[str]:
 
 
 def _wait(url: str) -> None:
-    deadline = time.monotonic() + 120
-    while True:
-        try:
-            urllib.request.urlopen(f"{url}/-/ready", timeout=1).close()  # noqa: S310
-        except OSError:
-            assert time.monotonic() < deadline, "Alertmanager did not start"
-            time.sleep(0.1)
-        else:
-            return
+    def ready() -> bool:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{url}/-/ready", timeout=10).close()  # noqa: S310
+            return True
+        return False
+
+    wait_until(ready, "Alertmanager answers")
 
 
 def _call(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, data=data, headers=headers)  # noqa: S310
-    with urllib.request.urlopen(request, timeout=5) as reply:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310
         text = reply.read()
     return json.loads(text) if text else None
 
 
-def inhibited(url: str, *alerts: dict[str, str]) -> bool:
-    """Whether the others silence the last. A label of its own keeps cases apart."""
+def inhibited(url: str, *alerts: dict[str, str], within: float = 30) -> bool:
+    """Whether the others silence the last. A label of its own keeps cases apart.
+
+    `within`: seconds after its arrival, for what silences another is looked for a moment later.
+    """
     mark = str(time.monotonic_ns())
     marked = [dict(labels, cluster=f"{labels['cluster']}-{mark}") for labels in alerts]
     _call(f"{url}/api/v2/alerts", [{"labels": labels} for labels in marked])
     names = [str(sorted(labels.items())) for labels in marked]
-    deadline, arrived_at = time.monotonic() + 120, float("inf")
-    while time.monotonic() < deadline:
+
+    def told() -> Any:
         found = _call(f"{url}/api/v2/alerts")
         arrived = {str(sorted(it["labels"].items())): it["status"] for it in found}
-        if all(name in arrived for name in names):
-            arrived_at = min(arrived_at, time.monotonic())
-            if arrived[names[-1]]["inhibitedBy"]:
-                return True
-            # What silences another is looked for a moment after it has arrived.
-            if time.monotonic() > arrived_at + 1.5:
-                return False
+        return arrived if all(name in arrived for name in names) else None
+
+    wait_until(told, "the alerts arrived")
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if told()[names[-1]]["inhibitedBy"]:
+            return True
         time.sleep(0.1)
-    raise AssertionError("the alerts did not arrive")
+    return False
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
 def test_it_does_not_silence(
     alertmanager: str, source: dict[str, str], target: dict[str, str]
 ) -> None:
-    assert not inhibited(alertmanager, source, target)
+    assert not inhibited(alertmanager, source, target, within=1.5)
 
 
 def test_what_is_silenced_silences_all_the_same(alertmanager: str) -> None:

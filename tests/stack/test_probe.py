@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.exporter_process import exporter
 from tests.lab.conftest import LabPool
+from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
@@ -56,20 +57,26 @@ async def test_it_measures_comes_back_from_a_stopped_osd_and_leaves_nothing(
     assert Path(sys.executable).exists()
     flags = [flag for flag in _flags(lab) if not flag.startswith("--log.level")]
     with exporter(*flags) as running:
-        running.get()
-        await asyncio.sleep(6)
-        counted = _by(running.get(), f"{NAME}_count", "op")
-        assert counted["write"] > 20
-        assert counted["read"] > 20
+
+        async def at_least(name: str, label: str, wanted: dict[str, float]) -> bool:
+            found = _by(await asyncio.to_thread(running.get), name, label)
+            return all(found.get(key, 0.0) >= value for key, value in wanted.items())
+
+        async def measures(count: float) -> None:
+            wanted = {"write": count, "read": count}
+            await until(lambda: at_least(f"{NAME}_count", "op", wanted), f"{wanted} probed")
+
+        await measures(20)
         assert len(await _objects(lab)) == 8
-        for osd in range(2):
-            await lab.faults.stop(osd)
-        await asyncio.sleep(4)
-        failed = _by(running.get(), "cephqos_probe_failures_total", "reason")
-        for osd in range(2):
-            await lab.faults.resume(osd)
-        assert failed["timeout"] >= 1
-        await asyncio.sleep(10)
-        again = _by(running.get(), f"{NAME}_count", "op")
-        assert again["read"] > counted["read"] + 10
+        try:
+            for osd in range(2):
+                await lab.faults.stop(osd)
+            timeout = {"timeout": 1.0}
+            failed = "cephqos_probe_failures_total"
+            await until(lambda: at_least(failed, "reason", timeout), "a probe that times out")
+            counted = _by(running.get(), f"{NAME}_count", "op")
+        finally:
+            for osd in range(2):
+                await lab.faults.resume(osd)
+        await measures(max(counted.values()) + 20)
     assert await _objects(lab) == []

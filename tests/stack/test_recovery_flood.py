@@ -68,13 +68,13 @@ async def _restart(lab: RunningLab, queue: str) -> None:
     await lab.exec(["ceph", "config", "set", "osd", "osd_op_queue", queue])
     for osd in range(lab.spec.osds):
         await lab.faults.restart(osd)
-    await until(lambda: _clean(lab), f"all clean under {queue}", 90)
+    await until(lambda: _clean(lab), f"all clean under {queue}")
 
 
 async def _degrade(lab: RunningLab, pool: str, seconds: float) -> None:
     """Write while one OSD is gone. A pool for each flood: to remove one is background work too."""
     await _pool(lab, pool)
-    await until(lambda: _clean(lab), "the new pool clean", 30)
+    await until(lambda: _clean(lab), "the new pool clean")
     await lab.exec(["ceph", "osd", "set", "noout"])
     await lab.faults.kill(VICTIM)
     await lab.exec(["ceph", "osd", "down", str(VICTIM)])
@@ -97,7 +97,7 @@ async def _under_flood(watched: Watched) -> tuple[float, list[dict[str, str]]]:
     ]
 
 
-@pytest.mark.timeout(900)  # up to four floods in real time: 200 s on a quiet machine
+@pytest.mark.timeout(900)  # up to three floods in real time: 200 s on a quiet machine
 def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
     labs: LabPool, lab: RunningLab
 ) -> None:
@@ -115,7 +115,7 @@ def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
             labs.call(_degrade(lab, f"{queue}-{seconds}", seconds))
             for watched in watching(labs, lab, queue, f"--qos.policy={policy}"):
                 attained[queue], missed[queue] = labs.call(_under_flood(watched))
-            if missed[queue] or attained[queue] < TARGET * baseline:
+            if missed[queue] or queue != "wpq":
                 break
     print(f"clients alone: {baseline:.0f} IOPS; under the flood: {attained}; missed: {missed}")
     alert = next(a for a in missed["wpq"] if a["scope"] == "cluster")

@@ -1,6 +1,5 @@
 """The report's page in headless Chromium: light and dark, wide and narrow, and under a hand."""
 
-import asyncio
 import json
 import shutil
 from collections.abc import AsyncIterator
@@ -13,6 +12,7 @@ import pytest_asyncio
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 from tests.recorded import ARCHIVE
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
+from tests.waiting import until
 
 from cephqos_base.command import main
 
@@ -60,10 +60,11 @@ async def opened(chromium: Browser, file: Path, width: int, scheme: str) -> Tab:
     feature = {"name": "prefers-color-scheme", "value": scheme}
     await tab.call("Emulation.setEmulatedMedia", features=[feature])
     await tab.open(file.as_uri())
-    for _ in range(100):
-        if await tab.evaluate("document.readyState") == "complete":
-            break
-        await asyncio.sleep(0.05)
+
+    async def complete() -> bool:
+        return bool(await tab.evaluate("document.readyState") == "complete")
+
+    await until(complete, f"{file} is loaded")
     return tab
 
 
@@ -108,8 +109,11 @@ async def test_what_is_wrong_is_noticed(chromium: Browser, tmp_path: Path, marku
     file = tmp_path / "page.html"
     file.write_text(f"<!doctype html><title>wrong</title><body>{markup}", encoding="utf-8")
     tab = await opened(chromium, file, 1280, "light")
-    await asyncio.sleep(0.2)
-    assert any(WRONG[markup] in found for found in await complaints(tab, file))
+
+    async def noticed() -> bool:
+        return any(WRONG[markup] in found for found in await complaints(tab, file))
+
+    await until(noticed, WRONG[markup])
 
 
 # -- under a hand ----------------------------------------------------------------------------------

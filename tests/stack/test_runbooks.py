@@ -48,7 +48,7 @@ async def _manager_knows(lab: RunningLab) -> None:
         script = "ceph config show osd.0 osd_mclock_profile >/dev/null 2>&1; echo $?"
         return (await lab.exec(["sh", "-c", script])).stdout == "0\n"
 
-    await until(knows, "the manager knows the configuration of osd.0", 30)
+    await until(knows, "the manager knows the configuration of osd.0")
 
 
 @pytest.mark.parametrize("release", RELEASES_IN_TURN)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import psutil
@@ -17,7 +18,7 @@ from tests.terminal import PROMPT, Terminal
 from tests.waiting import until
 
 from cephqos_loadgen.programs import free_ports
-from cephqos_loadgen.top.figures import FIGURES, Selection
+from cephqos_loadgen.top.figures import FIGURES, Selection, TopFigure
 
 from .conftest import Watched, watching
 
@@ -55,8 +56,8 @@ async def loaded(reef: Watched) -> AsyncIterator[Watched]:
     """Small writes, for as long as a test takes."""
     if not await _has_pool(reef, "top"):
         await reef.pool("top", 3)
-    load = reef.write("top", 60, depth=8)
-    await until(lambda: _attains(reef), "client work in Prometheus", 40)
+    load = reef.write("top", 290, depth=8)
+    await until(lambda: _attains(reef), "client work in Prometheus")
     yield reef
     load.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -74,10 +75,18 @@ async def _attains(on: Watched) -> bool:
 
 async def test_prometheus_and_exporter_give_the_same_picture(loaded: Watched) -> None:
     stack = loaded.stack
-    asked, scraped = await asyncio.gather(
-        as_json("--url", stack.prometheus_url),
-        as_json("--exporter", stack.exporter_url, "--interval", "4"),
-    )
+    client: list[float] = []
+
+    async def both() -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The load is not steady on a busy machine, so they are compared more than once."""
+        found = await asyncio.gather(
+            as_json("--url", stack.prometheus_url),
+            as_json("--exporter", stack.exporter_url, "--interval", "4"),
+        )
+        client[:] = [model["classes"][0]["attained"] for model in found]
+        return found if 0 < max(client) < 3 * min(client) else None
+
+    asked, scraped = await until(both, lambda: f"they attain about the same: {client}")
     assert asked["rules"]
     assert not scraped["rules"]
     assert [osd["name"] for osd in asked["osds"]] == [osd["name"] for osd in scraped["osds"]]
@@ -85,8 +94,6 @@ async def test_prometheus_and_exporter_give_the_same_picture(loaded: Watched) ->
     for one, other in zip(asked["classes"], scraped["classes"], strict=True):
         assert one["name"] == other["name"]
         assert one["reserved"] == other["reserved"]
-    client = [model["classes"][0]["attained"] for model in (asked, scraped)]
-    assert 0.3 < client[0] / client[1] < 3, client  # the load is not steady on a busy machine
     for model in (asked, scraped):
         assert {part["op"] for part in model["latency"]} >= {"write"}
         assert model["threads"] and model["devices"] is not None
@@ -95,12 +102,18 @@ async def test_prometheus_and_exporter_give_the_same_picture(loaded: Watched) ->
 
 async def test_prometheus_understands_every_query_with_rules_and_without(loaded: Watched) -> None:
     stack, fsid = loaded.stack, loaded.lab.state.fsid
+
+    async def alike(figure: TopFigure, selection: Selection) -> bool:
+        """What a rule has recorded may be gone a moment later: then once more."""
+        found = [await stack.query(it) for it in figure.promql(selection, 10)]
+        if len(found) < 2:
+            return True
+        recorded, raw = ({_key(it, figure.by) for it in vector} for vector in found)
+        return recorded <= raw
+
     for selection in (Selection(), Selection(fsid, "osd.0")):
         for name, figure in FIGURES.items():
-            found = [await stack.query(it) for it in figure.promql(selection, 10)]
-            if len(found) == 2:
-                recorded, raw = ({_key(it, figure.by) for it in vector} for vector in found)
-                assert recorded <= raw, name
+            await until(partial(alike, figure, selection), f"{name}: alike with and without rules")
 
 
 def _key(item: dict[str, Any], by: tuple[str, ...]) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ async def test_a_release_without_mclock_is_told_as_such(pacific: Watched) -> Non
     async def scraped() -> bool:
         return bool(await pacific.number("count(cephqos_qos_scheduler_info)"))
 
-    await until(scraped, "the exporter scraped", 30)
+    await until(scraped, "the exporter scraped")
     printed = " ".join((await run("--once", "--url", pacific.stack.prometheus_url)).split())
     assert re.search(r"reservations of .* they run wpq, which has no reservations", printed), (
         printed

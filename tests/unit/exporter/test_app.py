@@ -73,7 +73,7 @@ def test_a_reload_does_not_wait_for_a_scrape_under_way_or_for_a_child(tmp_path: 
         for switch in ("false", "true"):
             config.write_text(f"collector: {{ops: {switch}}}")
             running.signal(signal.SIGHUP)
-            running.wait_for("reloaded the configuration", 5)
+            running.wait_for("reloaded the configuration", 11)
         assert not pages
         asking.join(timeout=20)
     assert pages[0].count("cephqos_daemon_up{") == 2
@@ -123,7 +123,7 @@ def test_terminated_it_ends_in_time_also_if_nobody_takes_its_log(tmp_path: Path)
     argv = [COMMAND, f"--web.listen-address=127.0.0.1:{port}", f"--discovery.sockets={tmp_path}"]
     process = subprocess.Popen(tied(argv), stderr=given)
     try:
-        wait_until(lambda: answers(f"http://127.0.0.1:{port}/-/healthy"), "an answer", 20)
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/-/healthy"), "an answer")
         os.set_blocking(given, False)
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -201,7 +201,7 @@ with replaying(Path({str(tmp_path)!r}, "run"), ["reef/idle"], 1) as sockets:
         tasks = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
         assert len(tasks) == 2
         parent.kill()
-    wait_until(lambda: not any(lives(int(pid)) for pid in tasks), "the children end", 5)
+    wait_until(lambda: not any(lives(int(pid)) for pid in tasks), "the children end")
 
 
 @pytest.mark.parametrize("form", ["logfmt", "json"])

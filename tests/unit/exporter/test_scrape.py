@@ -67,7 +67,7 @@ async def test_a_daemon_known_to_hang_costs_the_next_scrapes_nothing(host: Repla
         started = time.monotonic()
         for _ in range(20):
             page = await text(scraper, 5)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5, "not once"
         assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
         assert host.daemons[0].open_connections == 1  # the probe, waiting
 
@@ -96,11 +96,13 @@ async def test_a_daemon_too_slow_for_the_deadline_does_not_slow_every_second_scr
         await text(scraper)
         host.daemons[0].delay = 1.2  # answers the probe, but late
         await text(scraper, 1.0)
+        took = []
         for _ in range(8):
             await asyncio.sleep(0.2)
             started = time.monotonic()
             page = await text(scraper, 1.0)
-            assert time.monotonic() - started < 0.9
+            took.append(time.monotonic() - started)
+        assert sorted(took)[5] < 0.9, "every second one would be four of them"
         assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
 
 
@@ -253,7 +255,7 @@ async def test_a_daemon_that_stops_in_the_middle_of_a_scrape_is_down_and_costs_o
         assert 'reason="timeout"} 0' in page
         started = time.monotonic()
         assert names(await text(scraper, 5), "cephqos_daemon_up", "0") == ["osd.0"]
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("where", ["commands", "collect", "value", "finish", "forget"])
