@@ -27,7 +27,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.processes import in_background, own_module
 from cephqos_loadgen.programs import free_ports, until_answers
 
-_START_TIMEOUT = 30.0
+_START_TIMEOUT = 90.0
 _FIRST = -10  # niceness
 
 

@@ -55,7 +55,7 @@ async def doctor(*words: str, uid: int | None = None) -> tuple[int, dict[str, se
     if uid is not None:
         argv = [sys.executable, "-c", AS_USER, str(uid), "doctor", *words, "--json"]
     process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    out, _ = await asyncio.wait_for(process.communicate(), 200)
     findings = json.loads(out)["findings"]
     by_check: dict[str, set[str]] = {}
     for found in findings:

@@ -40,7 +40,7 @@ async def run(*options: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *TOP, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     return out.decode()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.engines.fio_engine import Devices, FioTarget, Helper, ImageEngine, Tools
 
-_SOCKET_SECONDS = 15.0
+_SOCKET_SECONDS = 60.0
 _STORAGE_DAEMON = "qemu-storage-daemon"
 # What QEMU calls these caches of a guest's disk.
 _CACHES = {

@@ -36,7 +36,7 @@ from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.processes import own_module, start
 from cephqos_loadgen.progress import Progress, Silent
 
-_PROCESS_ONE_START_TIMEOUT = 10.0
+_PROCESS_ONE_START_TIMEOUT = 60.0
 _DOWN_TIMEOUT = 10.0
 
 

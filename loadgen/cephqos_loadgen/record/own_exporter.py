@@ -20,7 +20,7 @@ from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.servers import Address
 
-_START_SECONDS = 15.0
+_START_SECONDS = 60.0
 _LOOK_SECONDS = 0.5
 _RESTARTS = 5
 
