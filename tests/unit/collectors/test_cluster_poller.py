@@ -1,14 +1,11 @@
 """The poller and the source, on recorded replies: cost, failures, recovery, what is absent."""
 
 import asyncio
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.recorded import RELEASES
-from tests.waiting import until
 
 from cephqos_exporter import resting
 from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
@@ -321,15 +318,10 @@ async def test_polls_that_fail_come_less_and_less_often() -> None:
     reader.error = ClusterSilent("no answer")
     polling = poller(reader, interval=0.02)
     task = asyncio.create_task(polling.run())
-    began = time.monotonic()
-
-    async def five_times() -> bool:
-        return len(reader.asked) >= 5
-
-    await until(five_times, "it is asked five times")
+    await asyncio.sleep(0.7)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert time.monotonic() - began > 0.15, "four intervals would be 0.08 s"
+    assert 2 <= len(reader.asked) <= 6
 
 
 # -- the source ----------------------------------------------------------------------------------
@@ -357,8 +349,8 @@ async def test_a_cluster_that_hangs_from_the_start_holds_up_one_scrape_for_a_sec
             await found.collect(loop.time() + 10)
         times.append(loop.time() - started)
     await found.close()
-    assert times[0] < 8, "of the 10 that it had"
-    assert min(times[1:]) < 0.5
+    assert times[0] < 8
+    assert max(times[1:]) < 0.8
     shown = samples(caught.value.families)
     assert str(caught.value) == "starting"
     # Whether the cluster answers is not known yet, and how long it takes to is not 0.
@@ -371,12 +363,8 @@ async def test_it_is_read_from_the_start_on_so_that_the_first_scrape_waits_for_n
     reader = RecordedReader()
     found = source(reader)
     found.start()
-    await asyncio.sleep(0.2)  # nobody has scraped yet
-
-    async def asked() -> bool:
-        return bool(reader.asked)
-
-    await until(asked, "it is read")
+    await asyncio.sleep(0.2)
+    assert reader.asked, "nobody has scraped yet"
     loop = asyncio.get_running_loop()
     shown = samples(await found.collect(loop.time()))  # no time at all
     later = await read(found)
@@ -406,13 +394,11 @@ async def test_a_cluster_that_hangs_later_holds_up_no_scrape() -> None:
     await read(found)
     reader.hang = asyncio.Event()
     loop = asyncio.get_running_loop()
-    took = []
     for _ in range(20):
         started = loop.time()
         assert await read(found)
-        took.append(loop.time() - started)
+        assert loop.time() - started < 0.8
         await asyncio.sleep(0.005)
-    assert statistics.median(took) < 0.1
     await found.close()
 
 
