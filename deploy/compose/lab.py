@@ -61,7 +61,8 @@ async def measure(lab: RunningLab) -> int:
     pool = ["measured", "32", "32", f"--size={copies}"]
     await lab.exec(["ceph", "osd", "pool", "create", *pool])
     said = await lab.exec(["rados", "-p", "measured", "bench", "12", *BENCH], within=60)
-    delivered = round(float(json.loads(said.stdout)["average_iops"]) * copies / lab.spec.osds)
+    bench = json.loads(said.stdout[said.stdout.index("{") :])  # a line of text comes first
+    delivered = round(float(bench["average_iops"]) * copies / lab.spec.osds)
     await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
     return delivered
 

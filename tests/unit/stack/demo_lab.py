@@ -31,7 +31,9 @@ class DemoLab:
         self.said.append(" ".join(argv))
         if argv[0] == "fio" or ("bench" in argv and "600" in argv):
             await asyncio.Event().wait()
-        known = {"info": {"id": "12ab"}, "status": CLEAN, "-p": {"average_iops": 400.4}}
+        if argv[0] == "rados":
+            return SimpleNamespace(stdout='hints = 1\n{"average_iops": "400"}\n')
+        known = {"info": {"id": "12ab"}, "status": CLEAN}
         return SimpleNamespace(stdout=json.dumps(known.get(argv[1], {})))
 
     async def pids(self) -> dict[str, int]:
