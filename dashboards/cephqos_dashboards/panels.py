@@ -165,7 +165,6 @@ def _query(panel: _P, queries: Sequence[PanelQuery], *, instant: bool, form: Pro
 
 
 _AXIS_WIDTH: Final = 90
-_BY_NAME: Final = dashboard.FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
 def lines(
@@ -178,11 +177,9 @@ def lines(
     sparse: bool = False,
     values: bool = False,
     aligned: bool = False,
-    by_name: bool = False,
 ) -> AnyPanel:
     """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend;
-    `aligned`: time begins at the same place as in other panels of the same width; `by_name`: in
-    the colours that `stacks` gives to the same names.
+    `aligned`: time begins at the same place as in other panels of the same width.
     """
     panel = _dress(timeseries.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
@@ -191,8 +188,6 @@ def lines(
             panel.with_override(override.matcher, override.properties)
     panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
     panel.axis_soft_min(0)
-    if by_name:
-        panel.color_scheme(_BY_NAME)
     if aligned:
         panel.axis_width(_AXIS_WIDTH)
     if look.usual is not None:
@@ -375,7 +370,7 @@ def matrix(about: About, query: PanelQuery, *, row: str, column: str, look: Look
 def stacks(about: About, query: PanelQuery, *, bar: str, part: str, look: Look) -> AnyPanel:
     """A bar for each value of one label, divided by another."""
     panel = _against(_dress(barchart.Panel(), about, look), query, bar, part, bar)
-    panel.color_scheme(_BY_NAME).x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
+    panel.x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     return panel.tooltip(tooltip).legend(_legend(values=False))

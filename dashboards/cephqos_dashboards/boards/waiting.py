@@ -23,7 +23,6 @@ _MILLISECOND = (
         ),
         waiting.NOW,
         stacked=True,
-        by_name=True,
         look=Look(unit=Unit.SECONDS),
     ),
     stacks(
