@@ -35,7 +35,8 @@ for file in Path(sys.argv[1]).glob("*.json"):
     for panel in board["panels"]:
         for each in (panel, *panel.get("panels", ())):
             if each["type"] != "row":
-                import_module("grafana_foundation_sdk.builders." + each["type"].replace("-", ""))
+                kind = each["type"].lower().replace("-", "")
+                import_module("grafana_foundation_sdk.builders." + kind)
     read = dashboard.Dashboard.from_json(board)
     Path(sys.argv[2], file.name).write_text(json.dumps(read, cls=JSONEncoder))
 print(dashboard.Dashboard().schema_version)
