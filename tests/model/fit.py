@@ -10,10 +10,7 @@ from math import exp, inf, log
 from statistics import fmean, median
 from typing import Final, Literal
 
-from cephqos_base.series import CLIENT
-from cephqos_exporter.qos.cost_models import BandwidthModel, QosState, settings_of
-from cephqos_exporter.qos.profiles import shares_of
-from cephqos_loadgen.model.parts import (
+from tests.model.scheduler.parts import (
     CLIENT_PRIORITY,
     RECOVERY_PRIORITY,
     Clients,
@@ -21,7 +18,11 @@ from cephqos_loadgen.model.parts import (
     RecoveryWork,
     Store,
 )
-from cephqos_loadgen.model.simulate import Outcome, Trial, simulate
+from tests.model.scheduler.simulate import Outcome, Trial, simulate
+
+from cephqos_base.series import CLIENT
+from cephqos_exporter.qos.cost_models import BandwidthModel, QosState, settings_of
+from cephqos_exporter.qos.profiles import shares_of
 
 Figure = Literal["iops", "p50", "p95", "p99", "recovery_seconds"]
 FIGURES: Final[tuple[Figure, ...]] = ("iops", "p50", "p95", "p99", "recovery_seconds")

@@ -1,8 +1,7 @@
 """dmClock shares a server as its paper says, and as its rules promise."""
 
 import pytest
-
-from cephqos_loadgen.model.dmclock import DmClock, Served, Tag, Terms, next_tag
+from tests.model.scheduler.dmclock import DmClock, Served, Tag, Terms, next_tag
 
 
 def shares(

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.model.scheduler.dmclock import Tag, Terms, next_tag
 
 from cephqos_exporter.qos.tags import TAG_MODULO
-from cephqos_loadgen.model.dmclock import Tag, Terms, next_tag
 
 RECORDINGS = Path("tests/recordings/tags")
 ROUNDED = 0.00021  # tags are printed with four decimals, and two are compared
