@@ -177,7 +177,13 @@ async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
     runs = 'max by (run) (cephqos_run_info{scenario="beside"})'
     (info,) = await _answered(watchers.series, runs, within=90)
     run = info["metric"]["run"]
-    values = linked | {"detail": linked["cluster"], "run": run, "second": "(none)", "shift": "1"}
+    values = linked | {
+        "detail": linked["cluster"],
+        "host": ".+",
+        "run": run,
+        "second": "(none)",
+        "shift": "1",
+    }
     asked = {query.where: query.filled({**values, "__range": "120s"}) for query in queries()}
 
     async def labels(panel: str, *names: str) -> set[tuple[str, ...]]:

@@ -24,8 +24,8 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import dashboards
 
 _WARM: Final = 150  # rates and what is recorded from them are there
-_VARIABLES: Final = {"cluster": "c1", "detail": "c1", "osd": "osd.0", "run": "", "second": "",
-                     "shift": "1", "__rate_interval": "1m", "__range": "300s",
+_VARIABLES: Final = {"cluster": "c1", "detail": "c1", "osd": "osd.0", "host": ".+", "run": "",
+                     "second": "", "shift": "1", "__rate_interval": "1m", "__range": "300s",
                      "__interval": "15s"}  # fmt: skip
 
 

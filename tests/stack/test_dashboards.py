@@ -189,7 +189,9 @@ async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
 def test_prometheus_own_parser_of_every_release_takes_every_query(
     release: str, tmp_path: Path
 ) -> None:
-    values = dict.fromkeys(("cluster", "detail", "osd", "run", "second"), "x") | {"shift": "5"}
+    values = dict.fromkeys(("cluster", "detail", "osd", "host", "run", "second"), "x") | {
+        "shift": "5"
+    }
     exprs = {query.where: query.filled(values) for query in promql()}
     exprs |= {where: fill(expr, values) for where, expr in other_promql().items()}
     rules = [

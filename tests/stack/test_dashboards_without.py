@@ -52,7 +52,14 @@ async def _look(lab: RunningLab, spec: StackSpec) -> None:
         for panel in panels(board)
     }
     fsid = lab.state.fsid
-    values = {"cluster": fsid, "detail": fsid, "osd": "osd.0", "run": "", "second": "(none)"}
+    values = {
+        "cluster": fsid,
+        "detail": fsid,
+        "osd": "osd.0",
+        "host": ".+",
+        "run": "",
+        "second": "(none)",
+    }
     async with Stack(lab, spec) as stack:
 
         async def many_answer() -> bool:
