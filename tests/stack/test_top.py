@@ -78,15 +78,17 @@ async def test_prometheus_and_exporter_give_the_same_picture(loaded: Watched) ->
     client: list[float] = []
 
     async def both() -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The load is not steady on a busy machine, so they are compared more than once."""
+        """On a busy machine the load is not steady, and the cluster's figures come late."""
         found = await asyncio.gather(
             as_json("--url", stack.prometheus_url),
             as_json("--exporter", stack.exporter_url, "--interval", "4"),
         )
         client[:] = [model["classes"][0]["attained"] for model in found]
-        return found if 0 < max(client) < 3 * min(client) else None
+        missing = {it["what"] for model in found for it in model["missing"]}
+        alike = 0 < max(client) < 3 * min(client)
+        return found if alike and "recovery and scrub" not in missing else None
 
-    asked, scraped = await until(both, lambda: f"they attain about the same: {client}")
+    asked, scraped = await until(both, lambda: f"all is there, and about the same: {client}")
     assert asked["rules"]
     assert not scraped["rules"]
     assert [osd["name"] for osd in asked["osds"]] == [osd["name"] for osd in scraped["osds"]]
@@ -97,7 +99,6 @@ async def test_prometheus_and_exporter_give_the_same_picture(loaded: Watched) ->
     for model in (asked, scraped):
         assert {part["op"] for part in model["latency"]} >= {"write"}
         assert model["threads"] and model["devices"] is not None
-        assert not [it for it in model["missing"] if it["what"] == "recovery and scrub"]
 
 
 async def test_prometheus_understands_every_query_with_rules_and_without(loaded: Watched) -> None:
