@@ -187,7 +187,10 @@ async def test_2_the_exporter_runs_as_its_user_in_what_its_unit_leaves_it(
         )
         assert "osd.0" in said and "osd.1" in said
     # The live screen's library finds all that it needs.
-    start = "import sys; sys.path[:0] = ['/usr/lib/cephqos/lib', '/usr/lib/cephqos/top']"
+    start = (
+        "import sys; python = 'python%d.%d' % sys.version_info[:2]\n"
+        "sys.path[:0] = ['/usr/lib/cephqos/' + name for name in ('lib', python, 'top')]"
+    )
     await root.run(
         "/usr/lib/cephqos/python", "-c", f"{start}; import cephqos_loadgen.top.screen.app"
     )
