@@ -19,6 +19,8 @@ PRODUCT = [
 # Only with settings, work or failures that no recorded page has.
 _ON_REQUEST = {
     series.ClusterSeries.COMMAND_SECONDS,
+    series.ExporterSeries.RECORDER_LOST,
+    series.ExporterSeries.RECORDER_PAGES,
     series.PlacementSeries.CPU_THREADS,
     series.ProbeSeries.FAILURES,
 }
