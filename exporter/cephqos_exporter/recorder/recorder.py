@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from cephqos_base.series import ExporterSeries
 from cephqos_exporter.config import Settings
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
@@ -117,11 +116,11 @@ class Recorder:
         pieces = Family("cephqos_recorder_pieces", "gauge", "Pieces that the recorder keeps.")
         pieces.add(render_labels({}), number)
         pages = Family(
-            ExporterSeries.RECORDER_PAGES, "counter", "Metrics pages that were recorded."
+            "cephqos_recorder_pages_total", "counter", "Metrics pages that were recorded."
         )
         pages.add(render_labels({}), self._recorded)
         lost = Family(
-            ExporterSeries.RECORDER_LOST,
+            "cephqos_recorder_lost_total",
             "counter",
             "Pages that were not recorded (disk: an error, a full disk, another exporter's folder;"
             " busy: the disk is slow), and requests to keep a piece that were refused (full)."
