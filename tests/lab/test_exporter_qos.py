@@ -29,6 +29,7 @@ LAG = "cephqos_qos_reservation_lag_seconds"
 CAPACITY = "cephqos_qos_capacity_normalised_ops_per_second"
 LATENCY = "cephqos_osd_op_latency_seconds"
 OPS = f"{LATENCY}_count"
+OTHERS = 50  # operations at most, of the manager's own database in the same minute
 
 # One job of a workload: how many operations of which size.
 Job = tuple[int, int]
@@ -39,7 +40,6 @@ class FioSummary:
     """What fio says of a workload as a whole."""
 
     ops: int
-    seconds: float
     percentiles: dict[float, float]  # of completion latency, in seconds
     slowest: float
 
@@ -65,7 +65,6 @@ def _read_fio(report: dict[str, Any], side: str) -> FioSummary:
     latencies = sides[0]["clat_ns"]
     return FioSummary(
         ops=sum(s["total_ios"] for s in sides),
-        seconds=max(s["runtime"] for s in sides) / 1000,
         percentiles={float(p): ns / 1e9 for p, ns in latencies.get("percentile", {}).items()},
         slowest=latencies["max"] / 1e9,
     )
@@ -170,15 +169,15 @@ async def test_attained_work_is_what_fio_did_at_every_size(lab: RunningLab) -> N
             assert len(during) >= 1
             assert result.ops == sum(count for count, _ in jobs)
             done = after.sum(OPS, op="write") - before.sum(OPS, op="write")
-            assert done / result.seconds == pytest.approx(result.ops / result.seconds, rel=0.05)
+            assert done == pytest.approx(result.ops, rel=0.05, abs=OTHERS)
             exact = sum(count * charge(after, size) for count, size in jobs)
             client = after.sum(DONE, class_="client") - before.sum(DONE, class_="client")
             print(f"{jobs}: client work {client:.1f}, exact {exact:.1f}: {client / exact - 1:+.3%}")
-            assert client == pytest.approx(exact, rel=0.05), f"{jobs}"
+            assert client == pytest.approx(exact, rel=0.05, abs=OTHERS), f"{jobs}"
             # (fio touches each of its objects once more than it says.)
             # Two replicas of each write are immediate work; they carry some metadata as well.
             replicas = after.sum(DONE, class_="immediate") - before.sum(DONE, class_="immediate")
-            assert replicas == pytest.approx(2 * exact, rel=0.1), f"{jobs}"
+            assert replicas == pytest.approx(2 * exact, rel=0.1, abs=2 * OTHERS), f"{jobs}"
 
 
 async def test_reads_cost_one_op_each(lab: RunningLab) -> None:
@@ -188,7 +187,7 @@ async def test_reads_cost_one_op_each(lab: RunningLab) -> None:
         result = await fio(lab, "randread", [(500, 64 * KIB)])
         after = await exporter.scrape()
         client = after.sum(DONE, class_="client") - before.sum(DONE, class_="client")
-        assert client == pytest.approx(result.ops, rel=0.05)
+        assert client == pytest.approx(result.ops, rel=0.05, abs=OTHERS)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -204,7 +203,7 @@ async def test_op_counts_are_those_of_rados(lab: RunningLab) -> None:
         assert told == 1000
         for name, labels in (("ceph_osd_op_w", {}), (OPS, {"op": "write"})):
             counted = after.sum(name, **labels) - before.sum(name, **labels)
-            assert counted == pytest.approx(told, rel=0.01), name
+            assert told <= counted <= told + OTHERS, name
         assert after.sum("cephqos_ops_in_progress") == 0
         assert after.values("cephqos_ops_oldest_age_seconds") == [0] * lab.spec.osds
 
@@ -270,12 +269,12 @@ async def check_capacity_change(lab: RunningLab, exporter: LiveExporter) -> None
         # Of the hundreds that were done before, none is counted again; the cluster may do a few.
         for cls in ("client", "immediate", "background_recovery"):
             assert after.values(DONE, class_=cls) == pytest.approx(
-                before.values(DONE, class_=cls), abs=10
+                before.values(DONE, class_=cls), abs=OTHERS
             )
         await fio(lab, "randwrite", [(100, MIB)])
         page = await exporter.scrape()
         gained = page.sum(DONE, class_="client") - after.sum(DONE, class_="client")
-        assert gained == pytest.approx(100 * charge(page, MIB), rel=0.05)
+        assert gained == pytest.approx(100 * charge(page, MIB), rel=0.05, abs=OTHERS)
     finally:
         await ceph(lab, "config", "rm", "osd", option)
     await wait_for(exporter, CAPACITY, was)
