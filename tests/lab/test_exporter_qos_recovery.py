@@ -19,7 +19,7 @@ from .conftest import LabPool, lab_name
 from .live_exporter import LiveExporter
 from .test_exporter_qos import DONE, POOL, ceph, make_pool, pg_states, settled
 
-OBJECTS = 250
+OBJECTS = 800
 # `enqueue { class_id: 0 … } item_cost: 263144 scaled_cost: 499321`
 _CHARGED = re.compile(rb"enqueue .*class_id: (\w+).* scaled_cost: (\d+)")
 _CLASSES = {b"0": "background_recovery", b"1": "background_best_effort", b"3": "client"}
