@@ -129,8 +129,10 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.tour and (arguments.calm or arguments.osds < 3):
-        raise UsageError("--tour: it needs 3 OSDs, and tells what --calm leaves out")
+    if arguments.tour and arguments.calm:
+        raise UsageError("--tour and --calm: expected one of them")
+    if arguments.tour and arguments.osds < 3:
+        raise UsageError(f"--osds {arguments.osds}: --tour needs at least 3")
     if arguments.osds < 2:
         raise UsageError(
             f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"
