@@ -346,6 +346,11 @@ def test_the_script_that_makes_conf_and_keyring_makes_what_ceph_reads(tmp_path: 
         "monitors.scrapeTimeout=soon",
         "imagePullSecrets={}",
         "alertmanagerConfig.enabled=true",
+        "rules.config.severities.critcal=page",
+        "rules.config.labels.cluster=mine",
+        "rules.config=helpers: perhaps",
+        "rules.config=severities: {critical: warning}",
+        "rules.config=annotations: {wiki: 'https://{{ .Value'}",
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(wrong: str) -> None:

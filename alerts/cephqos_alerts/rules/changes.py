@@ -31,7 +31,8 @@ THRESHOLDS: Final = tuple(
     it.name for it in fields(Thresholds) if it.name not in {bound.name for bound in fields(Bounds)}
 )
 _ALERTS: Final = tuple(name for names in RUNBOOKS.values() for name in names)
-_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
+_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 # What the rules put on alerts themselves.
 _LABELS: Final = frozenset((
     "alertname", "severity", "cluster", "ceph_daemon", "instance", "class", "cause", "by", "pool",
@@ -82,6 +83,8 @@ def _words(value: Value, ours: frozenset[str]) -> Mapping[str, str]:
         if not _NAME.fullmatch(name) or name in ours:
             text.fail("a name of letters, digits and _ that the rules do not use", f"{name!r}")
         found[name] = text.string()
+        if "{{" in _TEMPLATE.sub("", found[name]):
+            text.fail("a template that ends with }}", f"{found[name]!r}")
     return found
 
 

@@ -74,7 +74,9 @@ def test_without_duplicates_alerts_that_ceph_has_are_gone() -> None:
         ("thresholds: {device_floor: fast}", "a number"),
         ("leave_out: [CephQosDeviceSaturatd]", "CephQosDeviceSaturated"),
         ("labels: {cluster: mine}", "that the rules do not use"),
+        ("labels: {__name__: mine}", "that the rules do not use"),
         ("annotations: {summary: mine}", "that the rules do not use"),
+        ("annotations: {wiki: '{{ $labels.cluster }'}", "a template that ends with }}"),
         ("helpers: perhaps", "true or false"),
     ],
 )

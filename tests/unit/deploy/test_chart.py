@@ -13,6 +13,7 @@ import yaml
 from tests.reference.helm import values
 
 from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules import changes
 from cephqos_alerts.rules.rule import Alert
 from cephqos_base.version import __version__
 
@@ -91,6 +92,12 @@ def test_the_package_has_real_files_and_is_the_same_each_time() -> None:
     assert {"cephqos/LICENSE", "cephqos/README.md", "cephqos/files/alertmanager.yml"} <= set(
         entries
     )
+
+
+def test_the_chart_refuses_the_labels_that_rules_build_refuses() -> None:
+    template = (CHART / "templates/prometheusrule.yaml").read_text()
+    [listed] = re.findall(r'define "cephqos.ownLabels" -}}\n(.+)\n', template)
+    assert listed.split() == sorted(changes._LABELS)
 
 
 def test_the_chart_leaves_out_the_alerts_that_duplicates_no_leaves_out() -> None:
