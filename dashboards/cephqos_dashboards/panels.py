@@ -4,8 +4,8 @@ A panel says how it is read, and why it is empty when it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, Required, TypedDict, TypeVar, Unpack
 
 from grafana_foundation_sdk.builders import (
     barchart,
@@ -61,24 +61,28 @@ _P = TypeVar(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class About:
-    """What a panel says of itself. `reads`: how to read it.
+class PanelOptions(TypedDict, total=False):
+    """What a panel of any kind says of itself, and how its values are shown.
 
-    `blind`: what it cannot show, only where a reader would take it for shown.
+    `reads`: how to read it; `blind`: what it cannot show, only where a reader would take it for
+    shown.
     """
 
-    title: str
-    reads: str
-    empty: str  # shown instead of data where there is none: why
-    width: int = 12
-    height: int | None = None  # of its kind, without one
-    blind: str = ""
-
-    @property
-    def description(self) -> str:
-        cannot = f"\n\nIt cannot show: {_plain(self.blind)}" if self.blind else ""
-        return _plain(self.reads) + cannot
+    title: Required[str]
+    reads: Required[str]
+    empty: Required[str]  # shown instead of data where there is none: why
+    blind: str
+    width: int
+    height: int  # of its kind, without one
+    unit: str
+    thresholds: Sequence[Threshold]
+    mappings: Sequence[ValueMapping]
+    overrides: Sequence[DashboardFieldConfigSourceOverrides]
+    decimals: int
+    minimum: float
+    maximum: float
+    usual: float  # an axis reaches this far at least
+    link: str
 
 
 # The reason is for a panel without any data; a gap in a table or on an axis stays blank. Nothing
@@ -102,24 +106,6 @@ class PanelQuery:
     name: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """How values are shown."""
-
-    unit: str = theme.Unit.COUNT
-    thresholds: Sequence[Threshold] = field(default_factory=lambda: theme.NEUTRAL)
-    mappings: Sequence[ValueMapping] = ()
-    overrides: Sequence[DashboardFieldConfigSourceOverrides] = ()
-    decimals: int | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    usual: float | None = None  # an axis reaches this far at least
-    link: str = ""
-
-
-_USUAL: Final = Look()
-
-
 def _target(query: PanelQuery, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
     target = prometheus.Dataquery().expr(_text(query.expr)).format(form).datasource(PROMETHEUS)
     target = target.instant() if instant else target.range()
@@ -130,30 +116,27 @@ def _text(expr: str) -> str:
     return "\n".join(line.rstrip() for line in expr.strip().splitlines())
 
 
-def _dress(panel: _P, about: About, look: Look, height: int = 8) -> _P:
+def _dress(panel: _P, options: PanelOptions, height: int = 8) -> _P:
     """What all panels have."""
-    panel.title(about.title).description(about.description).no_value(_plain(about.empty))
-    panel.span(about.width).height(about.height or height).unit(look.unit).mappings(
-        list(look.mappings)
-    )
-    panel.thresholds(
-        dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(list(look.thresholds))
-    )
-    for override in (_BLANK, *look.overrides):
+    blind = f"\n\nIt cannot show: {_plain(options['blind'])}" if "blind" in options else ""
+    panel.title(options["title"]).description(_plain(options["reads"]) + blind)
+    panel.no_value(_plain(options["empty"]))
+    panel.span(options.get("width", 12)).height(options.get("height", height))
+    panel.unit(options.get("unit", theme.Unit.COUNT)).mappings(list(options.get("mappings", ())))
+    steps = list(options.get("thresholds", theme.NEUTRAL))
+    panel.thresholds(dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(steps))
+    for override in (_BLANK, *options.get("overrides", ())):
         panel.with_override(override.matcher, override.properties)
-    if look.decimals is not None:
-        panel.decimals(look.decimals)
-    if look.minimum is not None:
-        panel.min(look.minimum)
-    if look.maximum is not None:
-        panel.max(look.maximum)
-    if look.link:
-        panel.data_links([_link(look.link)])
+    if "decimals" in options:
+        panel.decimals(options["decimals"])
+    if "minimum" in options:
+        panel.min(options["minimum"])
+    if "maximum" in options:
+        panel.max(options["maximum"])
+    if "link" in options:
+        link = dashboard.DashboardLink("Open the OSD").type(DashboardLinkType.LINK)
+        panel.data_links([link.url(options["link"])])
     return panel
-
-
-def _link(url: str) -> dashboard.DashboardLink:
-    return dashboard.DashboardLink("Open the OSD").type(DashboardLinkType.LINK).url(url)
 
 
 def _query(panel: _P, queries: Sequence[PanelQuery], *, instant: bool, form: PromQueryFormat) -> _P:
@@ -168,20 +151,19 @@ _AXIS_WIDTH: Final = 90
 
 
 def lines(
-    about: About,
     *queries: PanelQuery,
-    look: Look = _USUAL,
     stacked: bool = False,
     classes: bool = False,
     log: bool = False,
     sparse: bool = False,
     values: bool = False,
     aligned: bool = False,
+    **options: Unpack[PanelOptions],
 ) -> AnyPanel:
     """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend;
     `aligned`: time begins at the same place as in other panels of the same width.
     """
-    panel = _dress(timeseries.Panel(), about, look)
+    panel = _dress(timeseries.Panel(), options)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     if classes:
         for override in (*theme.class_overrides(), *theme.reservation_overrides()):
@@ -190,8 +172,8 @@ def lines(
     panel.axis_soft_min(0)
     if aligned:
         panel.axis_width(_AXIS_WIDTH)
-    if look.usual is not None:
-        panel.axis_soft_max(look.usual)
+    if "usual" in options:
+        panel.axis_soft_max(options["usual"])
     if sparse:
         panel.draw_style(kinds.GraphDrawStyle.POINTS).point_size(5)
     if log:
@@ -217,44 +199,42 @@ def _legend(*, values: bool) -> common.VizLegendOptions:
     return legend.calcs(["lastNotNull"]).sort_by("Last *").sort_desc(True)
 
 
-def _or_nothing(about: About, look: Look) -> Look:
+def _or_nothing(options: PanelOptions) -> PanelOptions:
     """Where there is no figure, its reason in grey: the lowest threshold says nothing of it."""
-    return replace(look, mappings=[*look.mappings, theme.absent(about.empty)])
+    mappings = [*options.get("mappings", ()), theme.absent(options["empty"])]
+    return {**options, "mappings": mappings}
 
 
 def figure(
-    about: About,
     *queries: PanelQuery,
-    look: Look = _USUAL,
     text: kinds.BigValueTextMode = kinds.BigValueTextMode.AUTO,
+    **options: Unpack[PanelOptions],
 ) -> AnyPanel:
     """Figures of now, large."""
-    panel = _dress(stat.Panel(), about, _or_nothing(about, look), height=4)
+    panel = _dress(stat.Panel(), _or_nothing(options), height=4)
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
-    judged = look.thresholds is not theme.NEUTRAL
     modes = kinds.BigValueColorMode
-    panel.color_mode(modes.BACKGROUND_SOLID if judged else modes.NONE).graph_mode(
-        kinds.BigValueGraphMode.NONE
-    ).text_mode(text)
+    panel.color_mode(modes.BACKGROUND_SOLID if "thresholds" in options else modes.NONE)
+    panel.graph_mode(kinds.BigValueGraphMode.NONE).text_mode(text)
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
 
 
-def bars(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
+def bars(*queries: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """Figures of now as bars, one below the other."""
-    panel = _dress(bargauge.Panel(), about, _or_nothing(about, look))
+    panel = _dress(bargauge.Panel(), _or_nothing(options))
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
     panel.display_mode(kinds.BarGaugeDisplayMode.BASIC).show_unfilled(True)
     panel.orientation(kinds.VizOrientation.HORIZONTAL)
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
 
 
-def states(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
+def states(*queries: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """States over time, one row each."""
     unknown = DashboardFieldConfigSourceOverrides(
         matcher=MatcherConfig(id_val="byRegexp", options="/.*/"),
         properties=[DynamicConfigValue(id_val="noValue", value="blank: no data")],
     )
-    panel = _dress(statetimeline.Panel(), about, replace(look, overrides=(unknown,)))
+    panel = _dress(statetimeline.Panel(), {**options, "overrides": (unknown,)})
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     # A text that does not fit would be cut: the legend and the tooltip name the colours.
     panel.show_value(VisibilityMode.NEVER).merge_values(True)
@@ -264,15 +244,17 @@ def states(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
     return panel.color_scheme(colour).legend(_legend(values=False))
 
 
-def heat(about: About, query: PanelQuery, *, unit: str) -> AnyPanel:
+def heat(query: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """A histogram over time."""
-    panel = _dress(heatmap.Panel(), about, Look(unit=unit))
+    panel = _dress(heatmap.Panel(), options)
     _query(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
     colour = heatmap.HeatmapColorOptions().mode(heatmaps.HeatmapColorMode.SCHEME)
     colour.scale(heatmaps.HeatmapColorScale.EXPONENTIAL)
     # No end of it is white or black; the theme decides which end is the low one.
     panel.color(colour.scheme("Cool").steps(64).exponent(0.4))
-    panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(kinds.AxisPlacement.LEFT))
+    panel.y_axis(
+        heatmap.YAxisConfig().unit(options["unit"]).axis_placement(kinds.AxisPlacement.LEFT)
+    )
     panel.filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
     return panel.mode(kinds.TooltipDisplayMode.SINGLE).show_legend()
 
@@ -310,14 +292,14 @@ class PanelColumn:
 
 
 def rows(
-    about: About,
     *queries: PanelQuery,
     columns: Sequence[PanelColumn],
     sort: str | Sequence[str] = (),
     rising: bool = False,
+    **options: Unpack[PanelOptions],
 ) -> AnyPanel:
     """A table: labels and one value per query, joined where the labels agree."""
-    panel = _dress(table.Panel(), about, Look(unit=theme.Unit.COUNT))
+    panel = _dress(table.Panel(), options)
     _query(panel, queries, instant=True, form=PromQueryFormat.TABLE)
     panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
     panel.with_transformation(_organize(queries, columns))
@@ -361,39 +343,39 @@ def _against(panel: _P, query: PanelQuery, row: str, column: str, name: str) -> 
     return panel.with_transformation(DataTransformerConfig(id_val="organize", options=rename))
 
 
-def matrix(about: About, query: PanelQuery, *, row: str, column: str, look: Look) -> AnyPanel:
+def matrix(
+    query: PanelQuery, *, row: str, column: str, **options: Unpack[PanelOptions]
+) -> AnyPanel:
     """A table of one label against another."""
-    panel = _against(_dress(table.Panel(), about, look), query, row, column, "OSD")
+    panel = _against(_dress(table.Panel(), options), query, row, column, "OSD")
     return panel.cell_height(kinds.TableCellHeight.SM)
 
 
-def stacks(about: About, query: PanelQuery, *, bar: str, part: str, look: Look) -> AnyPanel:
+def stacks(query: PanelQuery, *, bar: str, part: str, **options: Unpack[PanelOptions]) -> AnyPanel:
     """A bar for each value of one label, divided by another."""
-    panel = _against(_dress(barchart.Panel(), about, look), query, bar, part, bar)
+    panel = _against(_dress(barchart.Panel(), options), query, bar, part, bar)
     panel.x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     return panel.tooltip(tooltip).legend(_legend(values=False))
 
 
-def graph(about: About, query: PanelQuery) -> AnyPanel:
+def graph(query: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """Edges with the labels id, source, target and highlighted; Grafana makes the nodes of them."""
-    panel = _dress(nodegraph.Panel(), about, _USUAL, height=16)
+    panel = _dress(nodegraph.Panel(), options, height=16)
     _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
     # A field that is renamed keeps its own name for this panel: so it is computed.
-    options = {
+    sums = {
         "mode": "reduceRow",
         "reduce": {"include": ["Value"], "reducer": "sum"},
         "alias": "mainstat",
     }
-    return panel.with_transformation(
-        DataTransformerConfig(id_val="calculateField", options=options)
-    )
+    return panel.with_transformation(DataTransformerConfig(id_val="calculateField", options=sums))
 
 
-def log_lines(about: About, expr: str) -> AnyPanel:
+def log_lines(expr: str, **options: Unpack[PanelOptions]) -> AnyPanel:
     """Lines from Loki."""
-    panel = _dress(logs.Panel(), about, Look())
+    panel = _dress(logs.Panel(), options)
     panel.datasource(LOKI).show_time(True).wrap_log_message(True).enable_log_details(True)
     panel.sort_order(kinds.LogsSortOrder.DESCENDING)
     target = loki.Dataquery().expr(expr).max_lines(500).datasource(LOKI).ref_id("A")

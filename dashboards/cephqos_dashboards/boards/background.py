@@ -6,9 +6,7 @@ from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
-    About,
     AnyPanel,
-    Look,
     PanelColumn,
     figure,
     lines,
@@ -27,41 +25,39 @@ _NO_CLUSTER = "The cluster role of the exporter does not run (--role=cluster)."
 
 def copies_to_recover(width: int) -> AnyPanel:
     return figure(
-        About(
-            title="Copies to recover",
-            reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
-            empty="no cluster role",
-            width=width,
-        ),
         background.COPIES_LEFT,
-        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+        title="Copies to recover",
+        reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
+        empty="no cluster role",
+        width=width,
+        thresholds=theme.ZERO_IS_USUAL,
+        mappings=theme.NONE,
     )
 
 
 def recovery_done_in(width: int) -> AnyPanel:
     return figure(
-        About(
-            title="Recovery is done in",
-            reads="The slowest pool, at the rate of the last minute.",
-            blind="pools in which nothing moves: they have no rate.",
-            empty="nothing recovers",
-            width=width,
-        ),
         background.RECOVERY_ETA,
-        look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
+        title="Recovery is done in",
+        reads="The slowest pool, at the rate of the last minute.",
+        blind="pools in which nothing moves: they have no rate.",
+        empty="nothing recovers",
+        width=width,
+        unit=Unit.SECONDS,
+        decimals=0,
+        mappings=theme.DONE,
     )
 
 
 def overdue_for_a_scrub(width: int) -> AnyPanel:
     return figure(
-        About(
-            title="Overdue for a scrub",
-            reads="Placement groups whose last scrub is so old that Ceph warns.",
-            empty="no cluster role",
-            width=width,
-        ),
         background.OVERDUE,
-        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+        title="Overdue for a scrub",
+        reads="Placement groups whose last scrub is so old that Ceph warns.",
+        empty="no cluster role",
+        width=width,
+        thresholds=theme.ZERO_IS_USUAL,
+        mappings=theme.NONE,
     )
 
 
@@ -69,153 +65,124 @@ _NOW = (
     copies_to_recover(width=4),
     recovery_done_in(width=4),
     figure(
-        About(
-            title="Unfound objects",
-            reads="""Objects of which no OSD that is up has the newest version. `ceph health detail`
-            lists them.""",
-            empty="no cluster role",
-            width=4,
-        ),
         background.UNFOUND,
-        look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
+        title="Unfound objects",
+        reads="""Objects of which no OSD that is up has the newest version. `ceph health detail`
+            lists them.""",
+        empty="no cluster role",
+        width=4,
+        thresholds=theme.ZERO_IS_GOOD,
+        mappings=theme.NONE,
     ),
     figure(
-        About(
-            title="Scrubs that run",
-            reads="Placement groups that are scrubbed now, by level.",
-            empty="no cluster role",
-            width=4,
-        ),
         background.SCRUBBING,
-        look=Look(mappings=theme.NONE),
+        title="Scrubs that run",
+        reads="Placement groups that are scrubbed now, by level.",
+        empty="no cluster role",
+        width=4,
+        mappings=theme.NONE,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     overdue_for_a_scrub(width=4),
     figure(
-        About(
-            title="Flags that are set",
-            reads="Cluster flags that are set, such as noscrub or norecover.",
-            empty="no flag is set",
-            width=4,
-        ),
         background.FLAGS,
-        look=Look(
-            thresholds=theme.steps((None, theme.WARN)),
-            mappings=theme.mapped({"1": ("set", theme.WARN)}),
-        ),
+        title="Flags that are set",
+        reads="Cluster flags that are set, such as noscrub or norecover.",
+        empty="no flag is set",
+        width=4,
+        thresholds=theme.steps((None, theme.WARN)),
+        mappings=theme.mapped({"1": ("set", theme.WARN)}),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
 
 _PAYS = (
     lines(
-        About(
-            title="Client latency, and the work of recovery and scrub under it",
-            reads="""Right: mean latency of client operations. Left: normalised operations per
+        *background.WHO_PAYS,
+        title="Client latency, and the work of recovery and scrub under it",
+        reads="""Right: mean latency of client operations. Left: normalised operations per
             second of clients, recovery and best effort (scrub and others). If latency rises with
             background work, clients pay for it.""",
-            blind=f"""which clients: see the OSDs. Scrub work where the release does not count it.
+        blind=f"""which clients: see the OSDs. Scrub work where the release does not count it.
             {TOO_LARGE}""",
-            empty=f"No work of any class is recorded. {NO_RULES}",
-            width=24,
-            height=9,
-        ),
-        *background.WHO_PAYS,
-        look=Look(
-            unit=Unit.OPS,
-            overrides=(right_axis("/latency/", Unit.SECONDS, theme.BAD),),
-        ),
+        empty=f"No work of any class is recorded. {NO_RULES}",
+        width=24,
+        height=9,
+        unit=Unit.OPS,
+        overrides=(right_axis("/latency/", Unit.SECONDS, theme.BAD),),
         classes=True,
     ),
 )
 
 _RECOVERY = (
     lines(
-        About(
-            title="Copies left to recover, by pool",
-            reads="Should fall. Degraded copies are at risk; misplaced ones are not.",
-            empty=f"Nothing is degraded or misplaced. {_OR_NO_CLUSTER}",
-        ),
         *background.REMAINING,
+        title="Copies left to recover, by pool",
+        reads="Should fall. Degraded copies are at risk; misplaced ones are not.",
+        empty=f"Nothing is degraded or misplaced. {_OR_NO_CLUSTER}",
     ),
     lines(
-        About(
-            title="Copies recovered per second, by pool",
-            reads="The rate of the last minute. 0 while copies are left: recovery stands still.",
-            empty=_NO_CLUSTER,
-        ),
         background.RECOVERY_RATE,
-        look=Look(unit="suffix:copies/s"),
+        title="Copies recovered per second, by pool",
+        reads="The rate of the last minute. 0 while copies are left: recovery stands still.",
+        empty=_NO_CLUSTER,
+        unit="suffix:copies/s",
     ),
     lines(
-        About(
-            title="Placement groups in a state of recovery",
-            reads="Many waiting and few active: slots (osd_max_backfills) are what they wait for.",
-            blind="how many groups there are in all: one in several states counts in each.",
-            empty=f"No placement group recovers. {_OR_NO_CLUSTER}",
-        ),
         background.RECOVERY_STATES,
+        title="Placement groups in a state of recovery",
+        reads="Many waiting and few active: slots (osd_max_backfills) are what they wait for.",
+        blind="how many groups there are in all: one in several states counts in each.",
+        empty=f"No placement group recovers. {_OR_NO_CLUSTER}",
     ),
     lines(
-        About(
-            title="Recovery slots of all OSDs",
-            reads="""In progress against the limit. Local: an OSD recovers its own groups; remote:
-            it takes part in another's.""",
-            empty=f"No OSD reports slots. {TOO_LARGE}",
-        ),
         *background.RECOVERY_SLOTS,
+        title="Recovery slots of all OSDs",
+        reads="""In progress against the limit. Local: an OSD recovers its own groups; remote:
+            it takes part in another's.""",
+        empty=f"No OSD reports slots. {TOO_LARGE}",
         classes=True,
     ),
 )
 
 _SCRUB = (
     lines(
-        About(
-            title="Scrubs that run: objects done and left",
-            reads="Done rises and left falls until a scrub ends; then both restart from zero.",
-            empty=f"No scrub is running. {_OR_NO_CLUSTER}",
-        ),
         *background.SCRUB_PROGRESS,
+        title="Scrubs that run: objects done and left",
+        reads="Done rises and left falls until a scrub ends; then both restart from zero.",
+        empty=f"No scrub is running. {_OR_NO_CLUSTER}",
     ),
     lines(
-        About(
-            title="Objects scrubbed per second, by pool",
-            reads="The rate of the last minute, by pool and level.",
-            blind="on 16.2, a scrub before it ends.",
-            empty=_NO_CLUSTER,
-        ),
         background.SCRUB_RATE,
-        look=Look(unit="suffix:objects/s"),
+        title="Objects scrubbed per second, by pool",
+        reads="The rate of the last minute, by pool and level.",
+        blind="on 16.2, a scrub before it ends.",
+        empty=_NO_CLUSTER,
+        unit="suffix:objects/s",
     ),
     lines(
-        About(
-            title="Schedule: placement groups on time, due and overdue",
-            reads="Due: the interval is over. Overdue: so old that Ceph warns. Overdue must fall.",
-            empty=_NO_CLUSTER,
-        ),
         background.SCHEDULE,
-        look=Look(overrides=theme.urgency_overrides()),
+        title="Schedule: placement groups on time, due and overdue",
+        reads="Due: the interval is over. Overdue: so old that Ceph warns. Overdue must fall.",
+        empty=_NO_CLUSTER,
+        overrides=theme.urgency_overrides(),
         stacked=True,
     ),
     lines(
-        About(
-            title="Scrub slots of all OSDs",
-            reads="""Scrubs that OSDs take part in, as primary (local) or replica (remote), and
-            how many they may (osd_max_scrubs).""",
-            empty=f"No OSD reports slots. {TOO_LARGE}",
-        ),
         *background.SCRUB_SLOTS,
+        title="Scrub slots of all OSDs",
+        reads="""Scrubs that OSDs take part in, as primary (local) or replica (remote), and
+            how many they may (osd_max_scrubs).""",
+        empty=f"No OSD reports slots. {TOO_LARGE}",
         classes=True,
     ),
     rows(
-        About(
-            title="Schedule by pool",
-            reads="""How long ago the oldest scrub of a pool was, the pool's interval, the age at
-            which Ceph warns, objects that are due, and whether scrubs may begin.""",
-            empty=_NO_CLUSTER,
-            width=16,
-        ),
         *background.OLDEST,
+        title="Schedule by pool",
+        reads="""How long ago the oldest scrub of a pool was, the pool's interval, the age at
+            which Ceph warns, objects that are due, and whether scrubs may begin.""",
+        empty=_NO_CLUSTER,
+        width=16,
         columns=(
             PanelColumn(source="pool", title="Pool"),
             PanelColumn(source="level", title="Level", width=90),
@@ -228,15 +195,14 @@ _SCRUB = (
         sort="Oldest scrub",
     ),
     lines(
-        About(
-            title="What goes wrong, per second",
-            reads="""Scrubs put off because no replica had a slot, client writes that waited for a
-            scrub, chunks that a scrub gave up for a client.""",
-            empty=f"Counted from 20.2 on, once a scrub has run. {TOO_LARGE}",
-            width=8,
-        ),
         *background.SCRUB_TROUBLE,
-        look=Look(unit="suffix:/s", usual=1),
+        title="What goes wrong, per second",
+        reads="""Scrubs put off because no replica had a slot, client writes that waited for a
+            scrub, chunks that a scrub gave up for a client.""",
+        empty=f"Counted from 20.2 on, once a scrub has run. {TOO_LARGE}",
+        width=8,
+        unit="suffix:/s",
+        usual=1,
     ),
 )
 

@@ -5,7 +5,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, matrix, rows
+from cephqos_dashboards.panels import PanelColumn, figure, lines, matrix, rows
 from cephqos_dashboards.queries import cpu
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -16,90 +16,80 @@ _OSD_LINK = frame.OSD_OF_SERIES
 
 _TIME = (
     lines(
-        About(
-            title="CPU by thread group, all OSDs",
-            reads="CPUs that the threads of a group use together, over all OSDs.",
-            empty=_NO_THREADS,
-        ),
         cpu.GROUPS,
-        look=Look(unit=Unit.CPUS, overrides=theme.thread_overrides()),
+        title="CPU by thread group, all OSDs",
+        reads="CPUs that the threads of a group use together, over all OSDs.",
+        empty=_NO_THREADS,
+        unit=Unit.CPUS,
+        overrides=theme.thread_overrides(),
     ),
     lines(
-        About(
-            title="Busiest threads",
-            reads="At 100 % a thread is at its ceiling, however many CPUs idle.",
-            blind="bursts shorter than a scrape interval; reactors, which poll (see below).",
-            empty=_NO_THREADS,
-        ),
         cpu.BUSIEST,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+        title="Busiest threads",
+        reads="At 100 % a thread is at its ceiling, however many CPUs idle.",
+        blind="bursts shorter than a scrape interval; reactors, which poll (see below).",
+        empty=_NO_THREADS,
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="OSDs nearest to a thread's ceiling",
-            reads="The OSD's busiest thread or reactor. Above 95 % the cause is cpu.",
-            empty=f"No OSD has a figure. {NO_RULES}",
-        ),
         cpu.CEILING,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+        title="OSDs nearest to a thread's ceiling",
+        reads="The OSD's busiest thread or reactor. Above 95 % the cause is cpu.",
+        empty=f"No OSD has a figure. {NO_RULES}",
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="Waiting for a CPU",
-            reads="""Threads of an OSD that are ready to run and have no CPU, on average. Above 2
-            the cause of a violation is cpu.""",
-            empty=f"No OSD has a figure. {NO_RULES}",
-        ),
         cpu.WAITING,
-        look=Look(unit=Unit.THREADS, link=_OSD_LINK),
+        title="Waiting for a CPU",
+        reads="""Threads of an OSD that are ready to run and have no CPU, on average. Above 2
+            the cause of a violation is cpu.""",
+        empty=f"No OSD has a figure. {NO_RULES}",
+        unit=Unit.THREADS,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="CPU time per normalised operation",
-            reads="What an OSD spends on a unit of work. One that costs more than others is placed "
-            "badly, or does something else.",
-            empty=f"No OSD does more than 1 normalised op/s. {NO_RULES}",
-        ),
         cpu.PER_OP,
-        look=Look(unit=Unit.SECONDS, link=_OSD_LINK),
+        title="CPU time per normalised operation",
+        reads="What an OSD spends on a unit of work. One that costs more than others is placed "
+        "badly, or does something else.",
+        empty=f"No OSD does more than 1 normalised op/s. {NO_RULES}",
+        unit=Unit.SECONDS,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="Context switches per second",
-            reads="""Involuntary: a thread was moved off its CPU while it had work. Voluntary: it
-            waited for something.""",
-            empty=_NO_THREADS,
-        ),
         cpu.SWITCHES,
-        look=Look(unit=Unit.COUNT),
+        title="Context switches per second",
+        reads="""Involuntary: a thread was moved off its CPU while it had work. Voluntary: it
+            waited for something.""",
+        empty=_NO_THREADS,
+        unit=Unit.COUNT,
     ),
 )
 
 _PLACES = (
     matrix(
-        About(
-            title="Threads of OSDs by NUMA node",
-            reads="""One column per NUMA node: threads that last ran there. An OSD pinned to one
-            node has all of them in one column.""",
-            empty=f"The collector placement is off. {TOO_LARGE}",
-            width=8,
-            height=6,
-        ),
         cpu.NODES,
+        title="Threads of OSDs by NUMA node",
+        reads="""One column per NUMA node: threads that last ran there. An OSD pinned to one
+            node has all of them in one column.""",
+        empty=f"The collector placement is off. {TOO_LARGE}",
+        width=8,
+        height=6,
         row="ceph_daemon",
         column="node",
-        look=Look(),
     ),
     rows(
-        About(
-            title="CPUs that OSDs may use and use",
-            reads="""Allowed: by affinity and cgroup. Used: CPUs on which a thread last ran. Many
-            used and few allowed: threads compete.""",
-            empty=f"The collector placement is off. {TOO_LARGE}",
-            width=10,
-            height=6,
-        ),
         *cpu.CPUS,
+        title="CPUs that OSDs may use and use",
+        reads="""Allowed: by affinity and cgroup. Used: CPUs on which a thread last ran. Many
+            used and few allowed: threads compete.""",
+        empty=f"The collector placement is off. {TOO_LARGE}",
+        width=10,
+        height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             PanelColumn(source="used", title="Used", width=70),
@@ -110,14 +100,12 @@ _PLACES = (
         sort="Used",
     ),
     figure(
-        About(
-            title="Hosts by placement strategy",
-            reads="Hosts by how their OSDs look placed. Hosts of one cluster should agree.",
-            empty="collector is off",
-            width=6,
-            height=6,
-        ),
         cpu.STRATEGY,
+        title="Hosts by placement strategy",
+        reads="Hosts by how their OSDs look placed. Hosts of one cluster should agree.",
+        empty="collector is off",
+        width=6,
+        height=6,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
@@ -126,99 +114,95 @@ _NO_LIMIT = "No OSD has such a limit, or the collector cgroup is off."
 
 _LIMITS = (
     lines(
-        About(
-            title="Hosts: CPU used",
-            reads="Time of all CPUs that programs used or other virtual machines took.",
-            empty="The collector host is off.",
-            width=8,
-        ),
         cpu.HOSTS,
-        look=Look(unit=Unit.RATIO, minimum=0),
+        title="Hosts: CPU used",
+        reads="Time of all CPUs that programs used or other virtual machines took.",
+        empty="The collector host is off.",
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
     ),
     lines(
-        About(
-            title="Hosts: CPUs taken from OSDs",
-            reads="CPUs that other programs or virtual machines use while no CPU is idle.",
-            empty=f"No host is short of CPU for other programs. {NO_RULES}",
-            width=8,
-        ),
         cpu.TAKEN,
-        look=Look(unit=Unit.CPUS, minimum=0),
+        title="Hosts: CPUs taken from OSDs",
+        reads="CPUs that other programs or virtual machines use while no CPU is idle.",
+        empty=f"No host is short of CPU for other programs. {NO_RULES}",
+        width=8,
+        unit=Unit.CPUS,
+        minimum=0,
     ),
     lines(
-        About(
-            title="Hosts: pressure",
-            reads="Time in which a thread of the host waited for CPU, memory or I/O.",
-            empty="The kernel does not count pressure (PSI), or the collector host is off.",
-            width=8,
-        ),
         cpu.HOST_PRESSURE,
-        look=Look(unit=Unit.RATIO, minimum=0),
+        title="Hosts: pressure",
+        reads="Time in which a thread of the host waited for CPU, memory or I/O.",
+        empty="The kernel does not count pressure (PSI), or the collector host is off.",
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
     ),
     lines(
-        About(
-            title="OSDs stopped by a CPU limit",
-            reads="Periods in which the CPU limit of a container or unit was used up. Above 20 % "
-            "the cause of a violation is cpu.",
-            empty=_NO_LIMIT,
-            width=8,
-        ),
         cpu.THROTTLED,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+        title="OSDs stopped by a CPU limit",
+        reads="Periods in which the CPU limit of a container or unit was used up. Above 20 % "
+        "the cause of a violation is cpu.",
+        empty=_NO_LIMIT,
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="Memory used of the limit",
-            reads="At 100 % memory is reclaimed, or a process is killed.",
-            blind="file cache counts as used.",
-            empty=_NO_LIMIT,
-            width=8,
-        ),
         cpu.MEMORY,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+        title="Memory used of the limit",
+        reads="At 100 % memory is reclaimed, or a process is killed.",
+        blind="file cache counts as used.",
+        empty=_NO_LIMIT,
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="OSDs: pressure",
-            reads="Time in which a thread of the OSD's container waited for CPU, memory or I/O.",
-            empty="Needs cgroup version 2 with PSI, and the collector cgroup.",
-            width=8,
-        ),
         cpu.PRESSURE,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+        title="OSDs: pressure",
+        reads="Time in which a thread of the OSD's container waited for CPU, memory or I/O.",
+        empty="Needs cgroup version 2 with PSI, and the collector cgroup.",
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_OSD_LINK,
     ),
 )
 
 _CRIMSON = (
     lines(
-        About(
-            title="Reactor utilisation",
-            reads="A reactor's own account of being busy. At 100 % it is at its ceiling.",
-            empty=_NO_CRIMSON,
-            width=8,
-        ),
         cpu.REACTORS,
-        look=Look(unit=Unit.RATIO, minimum=0, maximum=1, link=_OSD_LINK),
+        title="Reactor utilisation",
+        reads="A reactor's own account of being busy. At 100 % it is at its ceiling.",
+        empty=_NO_CRIMSON,
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
+        maximum=1,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="Reactors: time stolen",
-            reads="The reactor wanted to run and something else had its CPU.",
-            empty=_NO_CRIMSON,
-            width=8,
-        ),
         cpu.STOLEN,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+        title="Reactors: time stolen",
+        reads="The reactor wanted to run and something else had its CPU.",
+        empty=_NO_CRIMSON,
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_OSD_LINK,
     ),
     lines(
-        About(
-            title="Reactors that share a CPU",
-            reads="With another reactor, its hardware sibling, or a thread that is no reactor.",
-            empty="No reactor shares its CPU, or there is no Crimson OSD.",
-            width=8,
-        ),
         cpu.SHARED,
-        look=Look(link=_OSD_LINK),
+        title="Reactors that share a CPU",
+        reads="With another reactor, its hardware sibling, or a thread that is no reactor.",
+        empty="No reactor shares its CPU, or there is no Crimson OSD.",
+        width=8,
+        link=_OSD_LINK,
     ),
 )
 

@@ -3,7 +3,7 @@
 from cephqos_base import dashboards
 from cephqos_dashboards import frame
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import About, Look, PanelColumn, lines, rows
+from cephqos_dashboards.panels import PanelColumn, lines, rows
 from cephqos_dashboards.queries import devices
 from cephqos_dashboards.queries.common import TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -14,54 +14,49 @@ _NO_DISKS = f"The collector disks is off. {TOO_LARGE}"
 
 _SLOWEST = (
     lines(
-        About(
-            title="Time per request, slowest devices",
-            reads="Queueing in the kernel included. Devices that OSDs open, by kind of request.",
-            blind="disks beneath LVM or dm-crypt, and devices below the ten slowest.",
-            empty=_IDLE,
-        ),
         devices.TIME,
-        look=Look(unit=Unit.SECONDS, link=_LINK),
+        title="Time per request, slowest devices",
+        reads="Queueing in the kernel included. Devices that OSDs open, by kind of request.",
+        blind="disks beneath LVM or dm-crypt, and devices below the ten slowest.",
+        empty=_IDLE,
+        unit=Unit.SECONDS,
+        link=_LINK,
         log=True,
     ),
     lines(
-        About(
-            title="Requests in progress, deepest devices",
-            reads="Mean depth of the queue. Deep and slow: the device is full.",
-            empty=_NO_DISKS,
-        ),
         devices.DEPTH,
-        look=Look(decimals=1, link=_LINK),
+        title="Requests in progress, deepest devices",
+        reads="Mean depth of the queue. Deep and slow: the device is full.",
+        empty=_NO_DISKS,
+        decimals=1,
+        link=_LINK,
     ),
     lines(
-        About(
-            title="Busy, most busy devices",
-            reads="Time with at least one request in progress. A hard disk at 100 % is full.",
-            blind="how much more an SSD or an array at 100 % can do: compare with the depth.",
-            empty=_NO_DISKS,
-        ),
         devices.BUSY,
-        look=Look(unit=Unit.RATIO, minimum=0, link=_LINK),
+        title="Busy, most busy devices",
+        reads="Time with at least one request in progress. A hard disk at 100 % is full.",
+        blind="how much more an SSD or an array at 100 % can do: compare with the depth.",
+        empty=_NO_DISKS,
+        unit=Unit.RATIO,
+        minimum=0,
+        link=_LINK,
     ),
     lines(
-        About(
-            title="Bytes per request, largest",
-            reads="Small requests cost a hard disk a seek each; merged ones are larger.",
-            empty=_IDLE,
-        ),
         devices.SIZE,
-        look=Look(unit=Unit.BYTES, link=_LINK),
+        title="Bytes per request, largest",
+        reads="Small requests cost a hard disk a seek each; merged ones are larger.",
+        empty=_IDLE,
+        unit=Unit.BYTES,
+        link=_LINK,
     ),
     rows(
-        About(
-            title="Devices with the most requests in progress",
-            reads="""Now: mean requests in progress, requests per second, time per request, busy,
-            and the settings of the queue.""",
-            empty=_NO_DISKS,
-            width=24,
-            height=7,
-        ),
         *devices.WORST_DEVICES,
+        title="Devices with the most requests in progress",
+        reads="""Now: mean requests in progress, requests per second, time per request, busy,
+            and the settings of the queue.""",
+        empty=_NO_DISKS,
+        width=24,
+        height=7,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             PanelColumn(source="device", title="Device", width=110),
@@ -80,32 +75,26 @@ _SLOWEST = (
 
 _SETTINGS = (
     lines(
-        About(
-            title="Time per request, by I/O scheduler and nr_requests",
-            reads="""A mean over all devices with the same settings. Compare lines only where the
-            devices are of one kind and have the same load.""",
-            blind="whether the settings or the load make the difference: a test run does that.",
-            empty=_IDLE,
-        ),
         devices.TIME_BY_SETTING,
-        look=Look(unit=Unit.SECONDS),
+        title="Time per request, by I/O scheduler and nr_requests",
+        reads="""A mean over all devices with the same settings. Compare lines only where the
+            devices are of one kind and have the same load.""",
+        blind="whether the settings or the load make the difference: a test run does that.",
+        empty=_IDLE,
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="Bytes per request, by I/O scheduler and nr_requests",
-            reads="A scheduler that merges gives larger requests.",
-            empty=_IDLE,
-        ),
         devices.SIZE_BY_SETTING,
-        look=Look(unit=Unit.BYTES),
+        title="Bytes per request, by I/O scheduler and nr_requests",
+        reads="A scheduler that merges gives larger requests.",
+        empty=_IDLE,
+        unit=Unit.BYTES,
     ),
     rows(
-        About(
-            title="Settings in use",
-            reads="How many devices have each combination. OSDs of one kind should agree.",
-            empty=_NO_DISKS,
-        ),
         devices.COUNT_BY_SETTING,
+        title="Settings in use",
+        reads="How many devices have each combination. OSDs of one kind should agree.",
+        empty=_NO_DISKS,
         columns=(
             PanelColumn(source="scheduler", title="Scheduler", width=105),
             PanelColumn(source="nr_requests", title="nr_requests", width=110),
@@ -117,35 +106,30 @@ _SETTINGS = (
         sort="Devices",
     ),
     lines(
-        About(
-            title="Share of requests that were merged",
-            reads="Requests that were merged with one in the queue, as a share of all.",
-            empty=_IDLE,
-        ),
         devices.MERGED,
-        look=Look(unit=Unit.RATIO, minimum=0),
+        title="Share of requests that were merged",
+        reads="Requests that were merged with one in the queue, as a share of all.",
+        empty=_IDLE,
+        unit=Unit.RATIO,
+        minimum=0,
     ),
 )
 
 _ALL = (
     lines(
-        About(
-            title="Requests per second, all devices of OSDs",
-            reads="Requests that were completed, by kind.",
-            empty=_NO_DISKS,
-        ),
         devices.OPS,
-        look=Look(unit=Unit.IOPS),
+        title="Requests per second, all devices of OSDs",
+        reads="Requests that were completed, by kind.",
+        empty=_NO_DISKS,
+        unit=Unit.IOPS,
         stacked=True,
     ),
     lines(
-        About(
-            title="Bytes per second, all devices of OSDs",
-            reads="By kind of request. Replication and the store's own writes are in it.",
-            empty=_NO_DISKS,
-        ),
         devices.BYTES,
-        look=Look(unit=Unit.BYTES_PER_SECOND),
+        title="Bytes per second, all devices of OSDs",
+        reads="By kind of request. Replication and the store's own writes are in it.",
+        empty=_NO_DISKS,
+        unit=Unit.BYTES_PER_SECOND,
         stacked=True,
     ),
 )

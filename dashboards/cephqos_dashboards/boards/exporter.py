@@ -5,7 +5,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from cephqos_base import dashboards
 from cephqos_dashboards import theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, rows, states
+from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states
 from cephqos_dashboards.queries import exporter
 from cephqos_dashboards.theme import Unit
 
@@ -15,104 +15,86 @@ _LOKI = "Prometheus does not scrape Loki."
 
 _NOW = (
     figure(
-        About(
-            title="Exporters",
-            reads="Scrape targets of jobs cephqos*: up and down.",
-            empty="none scraped",
-            width=5,
-        ),
         *exporter.UP,
+        title="Exporters",
+        reads="Scrape targets of jobs cephqos*: up and down.",
+        empty="none scraped",
+        width=5,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
-        About(
-            title="Daemons",
-            reads="OSDs that answered at the last scrape, and those that did not.",
-            empty="none found",
-            width=5,
-        ),
         *exporter.DAEMONS,
+        title="Daemons",
+        reads="OSDs that answered at the last scrape, and those that did not.",
+        empty="none found",
+        width=5,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
-        About(
-            title="Failing collectors",
-            reads="Pairs of daemon and collector that gave nothing at the last scrape.",
-            empty="none scraped",
-            width=4,
-        ),
         exporter.FAILING,
-        look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
+        title="Failing collectors",
+        reads="Pairs of daemon and collector that gave nothing at the last scrape.",
+        empty="none scraped",
+        width=4,
+        thresholds=theme.ZERO_IS_GOOD,
+        mappings=theme.NONE,
     ),
     figure(
-        About(
-            title="Series",
-            reads="""Of all exporters, after relabelling. An alert fires above 750 for each OSD of
-            an exporter, not counting 500 for host and cluster.""",
-            empty="none scraped",
-            width=4,
-        ),
         exporter.SERIES,
+        title="Series",
+        reads="""Of all exporters, after relabelling. An alert fires above 750 for each OSD of
+            an exporter, not counting 500 for host and cluster.""",
+        empty="none scraped",
+        width=4,
     ),
     figure(
-        About(
-            title="Alerting",
-            reads="yes: CephQosWatchdog fires, as it always should. no: no alert can.",
-            empty="no rules",
-            width=3,
-        ),
         exporter.WATCHDOG,
-        look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
+        title="Alerting",
+        reads="yes: CephQosWatchdog fires, as it always should. no: no alert can.",
+        empty="no rules",
+        width=3,
+        thresholds=theme.UP,
+        mappings=theme.YES_NO,
     ),
     figure(
-        About(
-            title="Versions",
-            reads="Exporters by version. More than one outside an upgrade: one was forgotten.",
-            empty="none scraped",
-            width=3,
-        ),
         exporter.VERSIONS,
+        title="Versions",
+        reads="Exporters by version. More than one outside an upgrade: one was forgotten.",
+        empty="none scraped",
+        width=3,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
 
 _MISSING = (
     states(
-        About(
-            title="Exporters over time",
-            reads="One row per scrape target; those that are down come first.",
-            empty=_NONE,
-            width=12,
-            height=7,
-        ),
         exporter.STATE,
-        look=Look(
-            mappings=theme.mapped({"0": ("down", theme.BAD), "1": ("up", theme.GOOD)}),
-        ),
+        title="Exporters over time",
+        reads="One row per scrape target; those that are down come first.",
+        empty=_NONE,
+        width=12,
+        height=7,
+        mappings=theme.mapped({"0": ("down", theme.BAD), "1": ("up", theme.GOOD)}),
     ),
     rows(
-        About(
-            title="Daemons that do not answer",
-            reads="With the reason that the exporter gives.",
-            empty="Every daemon that was found answers.",
-            width=6,
-            height=7,
-        ),
         exporter.SILENT,
+        title="Daemons that do not answer",
+        reads="With the reason that the exporter gives.",
+        empty="Every daemon that was found answers.",
+        width=6,
+        height=7,
         columns=(
             PanelColumn(source="ceph_daemon", title="Daemon", width=80),
             PanelColumn(source="reason", title="Reason"),
         ),
     ),
     rows(
-        About(
-            title="Collectors that fail",
-            reads="By daemon. What is derived from them is absent, and alerts on it stay silent.",
-            empty="Every collector works.",
-            width=6,
-            height=7,
-        ),
         exporter.MISSING,
+        title="Collectors that fail",
+        reads="By daemon. What is derived from them is absent, and alerts on it stay silent.",
+        empty="Every collector works.",
+        width=6,
+        height=7,
         columns=(
             PanelColumn(source="ceph_daemon", title="Daemon", width=80),
             PanelColumn(source="collector", title="Collector"),
@@ -122,141 +104,118 @@ _MISSING = (
 
 _COST = (
     lines(
-        About(
-            title="Scrape time, slowest targets",
-            reads="Must stay well below the scrape timeout (10 s by default).",
-            empty=_NONE,
-            width=8,
-        ),
         exporter.SCRAPE,
-        look=Look(unit=Unit.SECONDS),
+        title="Scrape time, slowest targets",
+        reads="Must stay well below the scrape timeout (10 s by default).",
+        empty=_NONE,
+        width=8,
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="Scrape time by collector, worst host",
-            reads="Time in each collector over all daemons of a host.",
-            empty=_NONE,
-            width=8,
-        ),
         exporter.COLLECTORS,
-        look=Look(unit=Unit.SECONDS),
+        title="Scrape time by collector, worst host",
+        reads="Time in each collector over all daemons of a host.",
+        empty=_NONE,
+        width=8,
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="Daemons that answer most slowly",
-            reads="Time until the daemon's replies had come.",
-            empty=_NONE,
-            width=8,
-        ),
         exporter.DAEMON_TIME,
-        look=Look(unit=Unit.SECONDS),
+        title="Daemons that answer most slowly",
+        reads="Time until the daemon's replies had come.",
+        empty=_NONE,
+        width=8,
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="CPU of exporters",
-            reads="CPUs that an exporter uses, the highest ten.",
-            empty=_NONE,
-            width=8,
-        ),
         exporter.CPU,
-        look=Look(unit=Unit.CPUS),
+        title="CPU of exporters",
+        reads="CPUs that an exporter uses, the highest ten.",
+        empty=_NONE,
+        width=8,
+        unit=Unit.CPUS,
     ),
     lines(
-        About(
-            title="Memory of exporters",
-            reads="Resident memory, the highest ten.",
-            empty=_NONE,
-            width=8,
-        ),
         exporter.MEMORY,
-        look=Look(unit=Unit.BYTES),
+        title="Memory of exporters",
+        reads="Resident memory, the highest ten.",
+        empty=_NONE,
+        width=8,
+        unit=Unit.BYTES,
     ),
     lines(
-        About(
-            title="Series by target",
-            reads="The highest ten. Steady, apart from new daemons.",
-            empty=_NONE,
-            width=8,
-        ),
         exporter.SERIES_BY_TARGET,
+        title="Series by target",
+        reads="The highest ten. Steady, apart from new daemons.",
+        empty=_NONE,
+        width=8,
     ),
 )
 
 _CLUSTER = (
     figure(
-        About(
-            title="Cluster role",
-            reads="Whether the cluster answered the exporter's last poll.",
-            empty="no cluster role",
-            width=4,
-            height=8,
-        ),
         exporter.CLUSTER,
-        look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
+        title="Cluster role",
+        reads="Whether the cluster answered the exporter's last poll.",
+        empty="no cluster role",
+        width=4,
+        height=8,
+        thresholds=theme.UP,
+        mappings=theme.YES_NO,
         text=BigValueTextMode.VALUE,
     ),
     lines(
-        About(
-            title="Age of what is shown of the cluster",
-            reads="Totals, states by pool, the oldest stamp of the schedule.",
-            empty="No exporter has the role cluster.",
-            width=10,
-        ),
         exporter.CLUSTER_AGE,
-        look=Look(unit=Unit.SECONDS),
+        title="Age of what is shown of the cluster",
+        reads="Totals, states by pool, the oldest stamp of the schedule.",
+        empty="No exporter has the role cluster.",
+        width=10,
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="Time spent on commands to the cluster",
-            reads="Seconds per second, by command.",
-            empty="No exporter has the role cluster.",
-            width=10,
-        ),
         exporter.CLUSTER_COMMANDS,
-        look=Look(unit=Unit.RATIO),
+        title="Time spent on commands to the cluster",
+        reads="Seconds per second, by command.",
+        empty="No exporter has the role cluster.",
+        width=10,
+        unit=Unit.RATIO,
     ),
 )
 
 _RULES = (
     lines(
-        About(
-            title="Evaluation time of rule groups",
-            reads="Must stay below the groups' interval (15 s by default).",
-            empty=_SELF,
-        ),
         exporter.RULES,
-        look=Look(unit=Unit.SECONDS),
+        title="Evaluation time of rule groups",
+        reads="Must stay below the groups' interval (15 s by default).",
+        empty=_SELF,
+        unit=Unit.SECONDS,
         values=True,
     ),
     lines(
-        About(
-            title="Evaluations missed or failed",
-            reads="Anything above 0 means that alerts are late or silent.",
-            empty=_SELF,
-        ),
         *exporter.RULES_MISSED,
-        look=Look(unit="suffix:/s", usual=1),
+        title="Evaluations missed or failed",
+        reads="Anything above 0 means that alerts are late or silent.",
+        empty=_SELF,
+        unit="suffix:/s",
+        usual=1,
     ),
 )
 
 _LOGS = (
     lines(
-        About(
-            title="Log lines that Loki received",
-            reads="Lines per second, of all sources.",
-            empty=_LOKI,
-        ),
         exporter.LOKI_LINES,
-        look=Look(unit="suffix:lines/s"),
+        title="Log lines that Loki received",
+        reads="Lines per second, of all sources.",
+        empty=_LOKI,
+        unit="suffix:lines/s",
     ),
     lines(
-        About(
-            title="Log lines that Loki discarded",
-            reads="Anything above 0 is lost: too old, too large, or too many at once.",
-            empty=_LOKI,
-        ),
         exporter.LOKI_LOST,
-        look=Look(unit="suffix:lines/s", usual=1),
+        title="Log lines that Loki discarded",
+        reads="Anything above 0 is lost: too old, too large, or too many at once.",
+        empty=_LOKI,
+        unit="suffix:lines/s",
+        usual=1,
     ),
 )
 

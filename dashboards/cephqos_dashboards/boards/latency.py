@@ -5,70 +5,64 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import About, AnyPanel, Look, figure, heat, lines
+from cephqos_dashboards.panels import AnyPanel, figure, heat, lines
 from cephqos_dashboards.queries import latency
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
 
-_LATENCY = Look(unit=Unit.SECONDS)
 _NO_OPS = f"No operation of this kind was completed in this time range. {TOO_LARGE}"
 
 _BUDGET = (
     figure(
-        About(
-            title="99 of 100 operations are faster than",
-            reads="The 99th percentile over the last minute, over all OSDs.",
-            blind="network and client: OSDs start the clock when they receive an operation.",
-            empty="no operations now",
-            width=8,
-            height=5,
-        ),
         *latency.NOW,
-        look=_LATENCY,
+        title="99 of 100 operations are faster than",
+        reads="The 99th percentile over the last minute, over all OSDs.",
+        blind="network and client: OSDs start the clock when they receive an operation.",
+        empty="no operations now",
+        width=8,
+        height=5,
+        unit=Unit.SECONDS,
     ),
     figure(
-        About(
-            title="Error budget left",
-            reads="""The share of the error budget of the SLO's whole window (30 days by default)
-            that is not spent. 0 or less: the objective is missed.""",
-            blind="what was before Prometheus began to record.",
-            empty="not enough data yet",
-            width=8,
-            height=5,
-        ),
         latency.BUDGET,
-        look=Look(unit=Unit.RATIO, thresholds=theme.BUDGET, decimals=0),
+        title="Error budget left",
+        reads="""The share of the error budget of the SLO's whole window (30 days by default)
+            that is not spent. 0 or less: the objective is missed.""",
+        blind="what was before Prometheus began to record.",
+        empty="not enough data yet",
+        width=8,
+        height=5,
+        unit=Unit.RATIO,
+        thresholds=theme.BUDGET,
+        decimals=0,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     lines(
-        About(
-            title="Operations per second",
-            reads="Client operations that OSDs completed as primary, by kind.",
-            empty=_NO_OPS,
-            width=8,
-            height=5,
-        ),
         latency.RATE,
-        look=Look(unit=Unit.IOPS),
+        title="Operations per second",
+        reads="Client operations that OSDs completed as primary, by kind.",
+        empty=_NO_OPS,
+        width=8,
+        height=5,
+        unit=Unit.IOPS,
     ),
     lines(
-        About(
-            title="Burn rate of the error budget, last hour",
-            reads="""At 1 the budget lasts exactly as long as the SLO's window. Red dashed line: an
-            alert fires when both lines of an SLO are above it.""",
-            empty=f"Not enough data yet: fewer than 100 operations. {NO_RULES}",
-        ),
         *latency.BURN_FAST,
-        look=Look(unit=Unit.NONE, decimals=1, overrides=theme.bound_overrides()),
+        title="Burn rate of the error budget, last hour",
+        reads="""At 1 the budget lasts exactly as long as the SLO's window. Red dashed line: an
+            alert fires when both lines of an SLO are above it.""",
+        empty=f"Not enough data yet: fewer than 100 operations. {NO_RULES}",
+        unit=Unit.NONE,
+        decimals=1,
+        overrides=theme.bound_overrides(),
     ),
     lines(
-        About(
-            title="Share of operations that are too slow",
-            reads="Operations of the last minute that took longer than the SLO's threshold.",
-            empty=f"Not enough data yet. {NO_RULES}",
-        ),
         latency.TOO_SLOW,
-        look=Look(unit=Unit.RATIO, minimum=0),
+        title="Share of operations that are too slow",
+        reads="Operations of the last minute that took longer than the SLO's threshold.",
+        empty=f"Not enough data yet. {NO_RULES}",
+        unit=Unit.RATIO,
+        minimum=0,
     ),
 )
 
@@ -76,26 +70,22 @@ _BUDGET = (
 def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
     return (
         lines(
-            About(
-                title=f"{name}: percentiles",
-                reads="""Latency as OSDs measure it, over all OSDs. Logarithmic axis. Percentiles
-                are exact to the width of a bucket (a factor of 2).""",
-                empty=_NO_OPS,
-                height=9,
-            ),
             *latency.percentiles(op),
-            look=_LATENCY,
+            title=f"{name}: percentiles",
+            reads="""Latency as OSDs measure it, over all OSDs. Logarithmic axis. Percentiles
+                are exact to the width of a bucket (a factor of 2).""",
+            empty=_NO_OPS,
+            height=9,
+            unit=Unit.SECONDS,
             log=True,
         ),
         heat(
-            About(
-                title=f"{name}: how they spread",
-                reads="""Operations per second in each bucket of latency. Two bands
-                are two kinds of operations, for example hits and misses of a cache.""",
-                empty=_NO_OPS,
-                height=9,
-            ),
             latency.heat(op),
+            title=f"{name}: how they spread",
+            reads="""Operations per second in each bucket of latency. Two bands
+                are two kinds of operations, for example hits and misses of a cache.""",
+            empty=_NO_OPS,
+            height=9,
             unit=Unit.SECONDS,
         ),
     )
@@ -103,65 +93,59 @@ def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
 
 _SLOW_BURN = (
     lines(
-        About(
-            title="Burn rate of the error budget, last days",
-            reads="""The windows of the alerts that can wait. Red dashed line: an alert fires when
-            both lines of an SLO are above it.""",
-            blind="anything before Prometheus has data for the whole window.",
-            empty=f"Not enough data yet. {NO_RULES}",
-            width=24,
-        ),
         *latency.BURN_SLOW,
-        look=Look(unit=Unit.NONE, decimals=1, overrides=theme.bound_overrides()),
+        title="Burn rate of the error budget, last days",
+        reads="""The windows of the alerts that can wait. Red dashed line: an alert fires when
+            both lines of an SLO are above it.""",
+        blind="anything before Prometheus has data for the whole window.",
+        empty=f"Not enough data yet. {NO_RULES}",
+        width=24,
+        unit=Unit.NONE,
+        decimals=1,
+        overrides=theme.bound_overrides(),
     ),
 )
 
 
 def _views(op: str) -> AnyPanel:
     return lines(
-        About(
-            title=f"{op}s: the OSD's view, the probe's and fio's",
-            reads="""The same operations measured at three places. What the client sees above the
-            OSD is network and client.""",
-            blind="""clients that are neither the probe nor a test run's fio. rados bench has no
-            histogram. Differences of percentiles are no exact times: compare their sizes only.""",
-            empty="Neither OSDs nor a probe nor fio report operations of this kind.",
-        ),
         *latency.views(op),
-        look=_LATENCY,
+        title=f"{op}s: the OSD's view, the probe's and fio's",
+        reads="""The same operations measured at three places. What the client sees above the
+            OSD is network and client.""",
+        blind="""clients that are neither the probe nor a test run's fio. rados bench has no
+            histogram. Differences of percentiles are no exact times: compare their sizes only.""",
+        empty="Neither OSDs nor a probe nor fio report operations of this kind.",
+        unit=Unit.SECONDS,
         log=True,
     )
 
 
 _WHO = (
     lines(
-        About(
-            title="Slowest OSDs, mean of all operations",
-            reads="The OSDs with the highest mean latency. A slow one among fast ones stands out.",
-            empty=_NO_OPS,
-        ),
         latency.SLOWEST,
-        look=Look(unit=Unit.SECONDS, link=frame.OSD_OF_SERIES),
+        title="Slowest OSDs, mean of all operations",
+        reads="The OSDs with the highest mean latency. A slow one among fast ones stands out.",
+        empty=_NO_OPS,
+        unit=Unit.SECONDS,
+        link=frame.OSD_OF_SERIES,
     ),
     lines(
-        About(
-            title="OSDs with blocked operations",
-            reads="Operations in progress for longer than osd_op_complaint_time (30 s by default).",
-            empty=f"No operation is blocked. {TOO_LARGE}",
-        ),
         latency.SLOW_OPS,
-        look=Look(unit=Unit.COUNT, link=frame.OSD_OF_SERIES),
+        title="OSDs with blocked operations",
+        reads="Operations in progress for longer than osd_op_complaint_time (30 s by default).",
+        empty=f"No operation is blocked. {TOO_LARGE}",
+        unit=Unit.COUNT,
+        link=frame.OSD_OF_SERIES,
     ),
     lines(
-        About(
-            title="The probe's failures",
-            reads="Operations of the probe that failed or timed out, by pool and reason.",
-            empty="No operation of a probe failed, or no exporter has the role probe.",
-            width=24,
-            height=6,
-        ),
         latency.PROBE_FAILURES,
-        look=Look(unit=Unit.IOPS),
+        title="The probe's failures",
+        reads="Operations of the probe that failed or timed out, by pool and reason.",
+        empty="No operation of a probe failed, or no exporter has the role probe.",
+        width=24,
+        height=6,
+        unit=Unit.IOPS,
     ),
 )
 

@@ -6,8 +6,6 @@ from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
-    About,
-    Look,
     PanelColumn,
     figure,
     lines,
@@ -23,55 +21,48 @@ _LOAD = "In this time range the OSD had nothing of this to do."
 
 _NOW = (
     figure(
-        About(
-            title="OSD answers",
-            reads="Whether the OSD answered on its admin socket at the last scrape.",
-            empty="not seen",
-            width=3,
-        ),
         osd.UP,
-        look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
+        title="OSD answers",
+        reads="Whether the OSD answered on its admin socket at the last scrape.",
+        empty="not seen",
+        width=3,
+        thresholds=theme.UP,
+        mappings=theme.YES_NO,
         text=BigValueTextMode.VALUE,
     ),
     figure(
-        About(
-            title="Each class gets",
-            reads="""Share of its reservation, for classes with unmet demand. 100 % or more: a class
-            has its reservation. Below 90 % the reservation is violated.""",
-            blind="""classes without a reservation, best effort (no counter has all of its work),
-            and recovery at its limit.""",
-            empty="no unmet demand",
-            width=6,
-        ),
         osd.ATTAINMENT,
-        look=Look(unit=Unit.RATIO, decimals=0, thresholds=theme.ATTAINMENT),
+        title="Each class gets",
+        reads="""Share of its reservation, for classes with unmet demand. 100 % or more: a class
+            has its reservation. Below 90 % the reservation is violated.""",
+        blind="""classes without a reservation, best effort (no counter has all of its work),
+            and recovery at its limit.""",
+        empty="no unmet demand",
+        width=6,
+        unit=Unit.RATIO,
+        decimals=0,
+        thresholds=theme.ATTAINMENT,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
-        About(
-            title="Unmet demand and likely cause",
-            reads="The likely cause for each class with unmet demand, violated or not.",
-            empty="no unmet demand",
-            width=6,
-        ),
         osd.CAUSE,
-        look=Look(
-            thresholds=theme.steps((None, theme.WARN)),
-            mappings=theme.mapped({"1": ("waits", theme.WARN)}),
-        ),
+        title="Unmet demand and likely cause",
+        reads="The likely cause for each class with unmet demand, violated or not.",
+        empty="no unmet demand",
+        width=6,
+        thresholds=theme.steps((None, theme.WARN)),
+        mappings=theme.mapped({"1": ("waits", theme.WARN)}),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     rows(
-        About(
-            title="Scheduler",
-            reads="""The scheduler in force, its profile, the kind of device it assumes, and where
+        osd.SCHEDULER,
+        title="Scheduler",
+        reads="""The scheduler in force, its profile, the kind of device it assumes, and where
             capacity and reservations come from. Measured or set: in the monitors' configuration
             (ceph config dump), by the OSD's benchmark or by a person.""",
-            empty=_SILENT,
-            width=9,
-            height=4,
-        ),
-        osd.SCHEDULER,
+        empty=_SILENT,
+        width=9,
+        height=4,
         columns=(
             PanelColumn(source="in_force", title="Scheduler", width=140),
             PanelColumn(source="profile", title="Profile"),
@@ -103,57 +94,49 @@ _NOW = (
 
 _CLASSES = (
     lines(
-        About(
-            title="Work, reservation and limit by class",
-            reads="""Stacked: normalised operations per second of each class. Grey: replica
-            writes, which no reservation covers. Dashed: reservations. Dotted: limits.""",
-            blind="""who waits (reservation and shortfall, to the right). Sizes are estimated
-            except for client reads.""",
-            empty=f"The OSD reports no work. {NO_RULES}",
-            width=14,
-            height=9,
-        ),
         *osd.WORK,
-        look=Look(unit=Unit.OPS),
+        title="Work, reservation and limit by class",
+        reads="""Stacked: normalised operations per second of each class. Grey: replica
+            writes, which no reservation covers. Dashed: reservations. Dotted: limits.""",
+        blind="""who waits (reservation and shortfall, to the right). Sizes are estimated
+            except for client reads.""",
+        empty=f"The OSD reports no work. {NO_RULES}",
+        width=14,
+        height=9,
+        unit=Unit.OPS,
         stacked=True,
         classes=True,
     ),
     lines(
-        About(
-            title="Effective reservation, and shortfall",
-            reads="""Effective reservation: that of the shards that have work for the class.
-            Filled: the shortfall, the part of it that the class does not get.""",
-            empty=f"No class has a reservation: WPQ, or none is set. {NO_RULES}",
-            width=10,
-            height=9,
-        ),
         *osd.EFFECTIVE_RESERVATION,
-        look=Look(unit=Unit.OPS),
+        title="Effective reservation, and shortfall",
+        reads="""Effective reservation: that of the shards that have work for the class.
+            Filled: the shortfall, the part of it that the class does not get.""",
+        empty=f"No class has a reservation: WPQ, or none is set. {NO_RULES}",
+        width=10,
+        height=9,
+        unit=Unit.OPS,
         classes=True,
     ),
     lines(
-        About(
-            title="Scheduler queues, by class and shard",
-            reads="""Requests that wait in the scheduler, a point per class and shard in the class's
-            colour. One shard alone: see cause one_shard.""",
-            blind="""queues between two scrapes. Client operations mostly wait inside the store:
-            see below.""",
-            empty="No request waited in the scheduler when it was looked at.",
-        ),
         osd.QUEUES,
+        title="Scheduler queues, by class and shard",
+        reads="""Requests that wait in the scheduler, a point per class and shard in the class's
+            colour. One shard alone: see cause one_shard.""",
+        blind="""queues between two scrapes. Client operations mostly wait inside the store:
+            see below.""",
+        empty="No request waited in the scheduler when it was looked at.",
         classes=True,
         sparse=True,
     ),
     lines(
-        About(
-            title="Reservation lag and limit wait, by class and shard",
-            reads="""Lag: how far the head of a queue is past the moment its reservation fell due.
+        *osd.LAG,
+        title="Reservation lag and limit wait, by class and shard",
+        reads="""Lag: how far the head of a queue is past the moment its reservation fell due.
             It is the direct evidence of a violation. Limit wait: how long the head still waits
             for the limit.""",
-            empty="No reservation lagged and no limit held when it was looked at.",
-        ),
-        *osd.LAG,
-        look=Look(unit=Unit.SECONDS),
+        empty="No reservation lagged and no limit held when it was looked at.",
+        unit=Unit.SECONDS,
         classes=True,
         sparse=True,
     ),
@@ -161,185 +144,160 @@ _CLASSES = (
 
 _STAGES = (
     lines(
-        About(
-            title="Client writes",
-            reads="Latency of client writes on this OSD as primary, replicas included.",
-            empty=_LOAD,
-            width=8,
-        ),
         *osd.LATENCY,
-        look=Look(unit=Unit.SECONDS),
+        title="Client writes",
+        reads="Latency of client writes on this OSD as primary, replicas included.",
+        empty=_LOAD,
+        width=8,
+        unit=Unit.SECONDS,
         log=True,
     ),
     lines(
-        About(
-            title="Where the time goes",
-            reads="""Waiting before the scheduler lets an operation go, time in the store, one
-            key-value commit, one request at the device. The largest is the bottleneck.""",
-            blind="time on other OSDs, and on the network.",
-            empty=_LOAD,
-            width=8,
-        ),
         *osd.STAGES,
-        look=Look(unit=Unit.SECONDS),
+        title="Where the time goes",
+        reads="""Waiting before the scheduler lets an operation go, time in the store, one
+            key-value commit, one request at the device. The largest is the bottleneck.""",
+        blind="time on other OSDs, and on the network.",
+        empty=_LOAD,
+        width=8,
+        unit=Unit.SECONDS,
         log=True,
     ),
     lines(
-        About(
-            title="Operations in progress",
-            reads="""Client operations in progress, those that wait, and transactions in the store.
-            Many in the store: work piles up behind the scheduler.""",
-            empty=_LOAD,
-            width=8,
-        ),
         *osd.STORE,
+        title="Operations in progress",
+        reads="""Client operations in progress, those that wait, and transactions in the store.
+            Many in the store: work piles up behind the scheduler.""",
+        empty=_LOAD,
+        width=8,
     ),
     lines(
-        About(
-            title="Throttles: share in use",
-            reads="At 100 % operations wait.",
-            empty=_SILENT,
-            width=8,
-        ),
         osd.THROTTLES,
-        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+        title="Throttles: share in use",
+        reads="At 100 % operations wait.",
+        empty=_SILENT,
+        width=8,
+        unit=Unit.RATIO,
+        minimum=0,
+        maximum=1,
     ),
     lines(
-        About(
-            title="Throttles: operations waiting on average",
-            reads="Above 1, operations queue in front of the throttle.",
-            empty=_SILENT,
-            width=8,
-        ),
         osd.THROTTLE_WAIT,
-        look=Look(usual=1),
+        title="Throttles: operations waiting on average",
+        reads="Above 1, operations queue in front of the throttle.",
+        empty=_SILENT,
+        width=8,
+        usual=1,
     ),
     lines(
-        About(
-            title="Slow operations",
-            reads="""Operations blocked for longer than osd_op_complaint_time, and slow per minute.
-            `ceph daemon osd.N dump_blocked_ops` says what they wait for.""",
-            empty="The collector ops is off, or this release does not count them.",
-            width=8,
-        ),
         *osd.SLOW,
-        look=Look(usual=1),
+        title="Slow operations",
+        reads="""Operations blocked for longer than osd_op_complaint_time, and slow per minute.
+            `ceph daemon osd.N dump_blocked_ops` says what they wait for.""",
+        empty="The collector ops is off, or this release does not count them.",
+        width=8,
+        usual=1,
     ),
 )
 
 _PEERS = (
     lines(
-        About(
-            title="Tenants that it works for",
-            reads="""Shares of the time in which this OSD executes or commits operations, by image
-            (its id), bucket, CephFS client or other client, with the number of the pool.""",
-            blind="how sure a share is: `cephqos who` shows its interval.",
-            empty="No operation was sampled, or the collector tenants is off.",
-            width=24,
-        ),
         osd.TENANTS,
-        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+        title="Tenants that it works for",
+        reads="""Shares of the time in which this OSD executes or commits operations, by image
+            (its id), bucket, CephFS client or other client, with the number of the pool.""",
+        blind="how sure a share is: `cephqos who` shows its interval.",
+        empty="No operation was sampled, or the collector tenants is off.",
+        width=24,
+        unit=Unit.RATIO,
+        minimum=0,
+        maximum=1,
     ),
     lines(
-        About(
-            title="Where a client's millisecond goes",
-            reads="""Mean latency of a client operation on this OSD as primary, by where it is
+        osd.ACCOUNT,
+        title="Where a client's millisecond goes",
+        reads="""Mean latency of a client operation on this OSD as primary, by where it is
             spent. queue: the class that is served instead. replica: the OSD that is waited for;
             open that OSD to see why.""",
-            blind="the way between client and OSD, and operations that are not completed.",
-            empty=_LOAD,
-            width=10,
-        ),
-        osd.ACCOUNT,
+        blind="the way between client and OSD, and operations that are not completed.",
+        empty=_LOAD,
+        width=10,
         stacked=True,
-        look=Look(unit=Unit.SECONDS),
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="Writes that it carries out as a replica",
-            reads="""Time per replica write on this OSD, beside its own store and the median of the
-            cluster's OSDs. Well above the median: others wait for this OSD.""",
-            blind="sub-writes of erasure-coded pools, which Ceph does not count.",
-            empty="This OSD carried out no replica write, or the exporter is older than this.",
-            width=7,
-        ),
         *osd.REPLICA_WRITES,
-        look=Look(unit=Unit.SECONDS),
+        title="Writes that it carries out as a replica",
+        reads="""Time per replica write on this OSD, beside its own store and the median of the
+            cluster's OSDs. Well above the median: others wait for this OSD.""",
+        blind="sub-writes of erasure-coded pools, which Ceph does not count.",
+        empty="This OSD carried out no replica write, or the exporter is older than this.",
+        width=7,
+        unit=Unit.SECONDS,
         log=True,
     ),
     lines(
-        About(
-            title="Network: heartbeat pings to other OSDs",
-            reads="Mean round trip over a minute, to the worst peer and to the median peer.",
-            empty="No pings yet (an OSD's first minute), no peers, or an older exporter.",
-            width=7,
-        ),
         *osd.PINGS,
-        look=Look(unit=Unit.SECONDS),
+        title="Network: heartbeat pings to other OSDs",
+        reads="Mean round trip over a minute, to the worst peer and to the median peer.",
+        empty="No pings yet (an OSD's first minute), no peers, or an older exporter.",
+        width=7,
+        unit=Unit.SECONDS,
         log=True,
     ),
 )
 
 _RESOURCES = (
     lines(
-        About(
-            title="CPU by thread group",
-            reads="CPUs that the threads of a group use together.",
-            empty=_SILENT,
-        ),
         osd.THREADS,
-        look=Look(unit=Unit.CPUS, overrides=theme.thread_overrides()),
+        title="CPU by thread group",
+        reads="CPUs that the threads of a group use together.",
+        empty=_SILENT,
+        unit=Unit.CPUS,
+        overrides=theme.thread_overrides(),
     ),
     lines(
-        About(
-            title="Busiest thread of each group",
-            reads="At 100 % that thread is at its ceiling, however many CPUs idle.",
-            empty=_SILENT,
-        ),
         osd.BUSIEST,
-        look=Look(unit=Unit.RATIO, minimum=0, overrides=theme.thread_overrides()),
+        title="Busiest thread of each group",
+        reads="At 100 % that thread is at its ceiling, however many CPUs idle.",
+        empty=_SILENT,
+        unit=Unit.RATIO,
+        minimum=0,
+        overrides=theme.thread_overrides(),
     ),
     lines(
-        About(
-            title="Device: time per request",
-            reads="Queueing in the kernel included, by kind of request.",
-            empty=_LOAD,
-            width=8,
-        ),
         osd.DEVICE_TIME,
-        look=Look(unit=Unit.SECONDS),
+        title="Device: time per request",
+        reads="Queueing in the kernel included, by kind of request.",
+        empty=_LOAD,
+        width=8,
+        unit=Unit.SECONDS,
     ),
     lines(
-        About(
-            title="Device: requests per second",
-            reads="Requests that were completed, by kind.",
-            empty=_LOAD,
-            width=8,
-        ),
         osd.DEVICE_RATE,
-        look=Look(unit=Unit.IOPS),
+        title="Device: requests per second",
+        reads="Requests that were completed, by kind.",
+        empty=_LOAD,
+        width=8,
+        unit=Unit.IOPS,
     ),
     lines(
-        About(
-            title="Device: requests in progress, mean",
-            reads="The depth of the queue. Deep and slow: the device is full.",
-            empty=_LOAD,
-            width=8,
-        ),
         *osd.DEVICE_DEPTH,
+        title="Device: requests in progress, mean",
+        reads="The depth of the queue. Deep and slow: the device is full.",
+        empty=_LOAD,
+        width=8,
     ),
 )
 
 _LOGS = (
     log_lines(
-        About(
-            title="Log of this OSD",
-            reads="Lines of the OSD's log in this time range, the newest first; 500 at most.",
-            empty="Loki has no line of this OSD in this time range.",
-            width=24,
-            height=12,
-        ),
         osd.LOGS,
+        title="Log of this OSD",
+        reads="Lines of the OSD's log in this time range, the newest first; 500 at most.",
+        empty="Loki has no line of this OSD in this time range.",
+        width=24,
+        height=12,
     ),
 )
 

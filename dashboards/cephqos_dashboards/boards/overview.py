@@ -10,7 +10,7 @@ from cephqos_dashboards.boards.background import (
     recovery_done_in,
 )
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, rows, states
+from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states
 from cephqos_dashboards.queries import background, overview
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -19,104 +19,92 @@ _HEIGHT = 5  # of the first row
 
 _TOP = (
     figure(
-        About(
-            title="Violated on",
-            reads="""For each class with a reservation: the number of OSDs on which it has
-            demand and gets less than its reservation: which reservations are violated.""",
-            blind="""classes without a reservation, and OSDs under WPQ: nothing is reserved there.
-            Without demand nothing is violated.""",
-            empty="no reservation",
-            width=4,
-            height=_HEIGHT,
-        ),
         overview.VIOLATED,
-        look=Look(unit=Unit.OSDS, thresholds=theme.ZERO_IS_GOOD, mappings=theme.KEPT),
+        title="Violated on",
+        reads="""For each class with a reservation: the number of OSDs on which it has
+            demand and gets less than its reservation: which reservations are violated.""",
+        blind="""classes without a reservation, and OSDs under WPQ: nothing is reserved there.
+            Without demand nothing is violated.""",
+        empty="no reservation",
+        width=4,
+        height=_HEIGHT,
+        unit=Unit.OSDS,
+        thresholds=theme.ZERO_IS_GOOD,
+        mappings=theme.KEPT,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
-        About(
-            title="Look here first",
-            reads="""The OSD that explains most of these violations, and its own likely cause. Other
-            OSDs may wait for it. Click it to open the OSD.""",
-            empty="no reservation",
-            width=8,
-            height=_HEIGHT,
-        ),
         overview.CULPRIT,
-        look=Look(
-            unit=Unit.NONE,
-            thresholds=theme.CULPRIT,
-            link=frame.OSD_OF_CULPRIT,
-        ),
+        title="Look here first",
+        reads="""The OSD that explains most of these violations, and its own likely cause. Other
+            OSDs may wait for it. Click it to open the OSD.""",
+        empty="no reservation",
+        width=8,
+        height=_HEIGHT,
+        unit=Unit.NONE,
+        thresholds=theme.CULPRIT,
+        link=frame.OSD_OF_CULPRIT,
         text=BigValueTextMode.NAME,
     ),
     figure(
-        About(
-            title="Likely causes",
-            reads="""The most frequent causes of violations, and on how many OSDs and classes.
-            Unknown: there is no evidence for any cause.""",
-            empty="no violation",
-            width=4,
-            height=_HEIGHT,
-        ),
         overview.WHY,
-        look=Look(unit=Unit.NONE, thresholds=theme.steps((None, theme.BAD))),
+        title="Likely causes",
+        reads="""The most frequent causes of violations, and on how many OSDs and classes.
+            Unknown: there is no evidence for any cause.""",
+        empty="no violation",
+        width=4,
+        height=_HEIGHT,
+        unit=Unit.NONE,
+        thresholds=theme.steps((None, theme.BAD)),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
-        About(
-            title="The worst class gets",
-            reads="""Of all classes with unmet demand: the one with the smallest share of its
+        overview.WORST,
+        title="The worst class gets",
+        reads="""Of all classes with unmet demand: the one with the smallest share of its
             reservation. Below 90 % it is violated. It suffers; the OSD to look at is to the
             left.""",
-            empty="no unmet demand",
-            width=4,
-            height=_HEIGHT,
-        ),
-        overview.WORST,
-        look=Look(unit=Unit.RATIO, thresholds=theme.ATTAINMENT, decimals=0),
+        empty="no unmet demand",
+        width=4,
+        height=_HEIGHT,
+        unit=Unit.RATIO,
+        thresholds=theme.ATTAINMENT,
+        decimals=0,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
-        About(
-            title="Alerts fire",
-            reads="""Critical: clients suffer now. Warnings can wait until morning. Silenced and
-            inhibited alerts are counted, too.""",
-            empty="no rule is known",
-            width=4,
-            height=_HEIGHT,
-        ),
         *overview.FIRING,
-        look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
+        title="Alerts fire",
+        reads="""Critical: clients suffer now. Warnings can wait until morning. Silenced and
+            inhibited alerts are counted, too.""",
+        empty="no rule is known",
+        width=4,
+        height=_HEIGHT,
+        thresholds=theme.ZERO_IS_GOOD,
+        mappings=theme.NONE,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
 
 _WHERE = (
     states(
-        About(
-            title="Violated reservations over time, coloured by likely cause",
-            reads="""One row per OSD and class: the 20 violated longest in this time range. The
-            colour is the likely cause at that time. Click a row to open the OSD.""",
-            empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
-            width=24,
-            height=8,
-        ),
         overview.MAP,
-        look=Look(
-            mappings=theme.CAUSE_CODES,
-            link=frame.OSD_OF_SERIES,
-        ),
+        title="Violated reservations over time, coloured by likely cause",
+        reads="""One row per OSD and class: the 20 violated longest in this time range. The
+            colour is the likely cause at that time. Click a row to open the OSD.""",
+        empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
+        width=24,
+        height=8,
+        mappings=theme.CAUSE_CODES,
+        link=frame.OSD_OF_SERIES,
     ),
     rows(
-        About(
-            title="Firing alerts",
-            reads="One row per alert, with the OSD, the class and the likely cause.",
-            empty=f"No alert fires. {NO_RULES}",
-            width=24,
-            height=6,
-        ),
         overview.ALERTS,
+        title="Firing alerts",
+        reads="One row per alert, with the OSD, the class and the likely cause.",
+        empty=f"No alert fires. {NO_RULES}",
+        width=24,
+        height=6,
         columns=(
             PanelColumn(source="severity", title="Severity", width=80),
             PanelColumn(source="since", title="Since", unit=Unit.SINCE, width=150),
@@ -132,16 +120,14 @@ _WHERE = (
         rising=True,
     ),
     rows(
-        About(
-            title="Worst OSDs",
-            reads="""OSDs that others wait for now, then the violated reservations with the largest
+        *overview.WORST_OSDS,
+        title="Worst OSDs",
+        reads="""OSDs that others wait for now, then the violated reservations with the largest
             shortfall: what the class gets, its reservation, how far that lags, the cause, and
             which class or OSD took the rest.""",
-            empty=f"No reservation is violated now. {NO_RULES}",
-            width=24,
-            height=6,
-        ),
-        *overview.WORST_OSDS,
+        empty=f"No reservation is violated now. {NO_RULES}",
+        width=24,
+        height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             PanelColumn(source="class", title="Class", width=180),
@@ -160,47 +146,43 @@ _WHERE = (
 
 _WORK = (
     lines(
-        About(
-            title="Work of the cluster by class",
-            reads="""Normalised operations per second, stacked by class. Grey: replica writes, which
-            no reservation covers. Dashed: reservations. Red line: the capacity of all OSDs.""",
-            blind="""who has work to do and waits; scrub work on releases that do not count it.
-            Sums hide a single bad OSD: see the map.""",
-            empty=f"No OSD reports work. {NO_RULES}",
-            width=24,
-            height=8,
-        ),
         *overview.WORK,
-        look=Look(unit=Unit.OPS),
+        title="Work of the cluster by class",
+        reads="""Normalised operations per second, stacked by class. Grey: replica writes, which
+            no reservation covers. Dashed: reservations. Red line: the capacity of all OSDs.""",
+        blind="""who has work to do and waits; scrub work on releases that do not count it.
+            Sums hide a single bad OSD: see the map.""",
+        empty=f"No OSD reports work. {NO_RULES}",
+        width=24,
+        height=8,
+        unit=Unit.OPS,
         stacked=True,
         classes=True,
     ),
     lines(
-        About(
-            title="Tenants with most of the work",
-            reads="""Shares of the time in which OSDs execute or commit operations, by image (its
-            id), bucket, CephFS client or other client, with the number of the pool.""",
-            blind="tenants that are not among the eight largest of an OSD: they are in `other`.",
-            empty=f"No operation was sampled, or the collector tenants is off. {TOO_LARGE}",
-            width=24,
-            height=7,
-        ),
         overview.TENANTS,
-        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+        title="Tenants with most of the work",
+        reads="""Shares of the time in which OSDs execute or commit operations, by image (its
+            id), bucket, CephFS client or other client, with the number of the pool.""",
+        blind="tenants that are not among the eight largest of an OSD: they are in `other`.",
+        empty=f"No operation was sampled, or the collector tenants is off. {TOO_LARGE}",
+        width=24,
+        height=7,
+        unit=Unit.RATIO,
+        minimum=0,
+        maximum=1,
     ),
 )
 
 _HOSTS = (
     rows(
-        About(
-            title="Worst hosts",
-            reads="""Per exporter (one per host): on how many of its OSDs a reservation is violated,
-            on how many the class has demand, and its sums. In a very large cluster, start here.""",
-            empty="No host has an OSD with a violated reservation.",
-            width=24,
-            height=6,
-        ),
         *overview.HOSTS,
+        title="Worst hosts",
+        reads="""Per exporter (one per host): on how many of its OSDs a reservation is violated,
+            on how many the class has demand, and its sums. In a very large cluster, start here.""",
+        empty="No host has an OSD with a violated reservation.",
+        width=24,
+        height=6,
         columns=(
             PanelColumn(source="instance", title="Exporter", width=125),
             PanelColumn(source="class", title="Class", width=140),
@@ -213,16 +195,14 @@ _HOSTS = (
         sort="OSDs violated",
     ),
     rows(
-        About(
-            title="Capacity set too high",
-            reads="""Configured capacity against the most that the OSD delivered under saturation
-            in the last day. Above 1.5, reservations and limits are too large by that factor.""",
-            blind="OSDs that were never saturated in the last day: what they can do is not known.",
-            empty="No OSD was saturated in the last day, so no capacity was put to the test.",
-            width=12,
-            height=6,
-        ),
         *overview.CAPACITY,
+        title="Capacity set too high",
+        reads="""Configured capacity against the most that the OSD delivered under saturation
+            in the last day. Above 1.5, reservations and limits are too large by that factor.""",
+        blind="OSDs that were never saturated in the last day: what they can do is not known.",
+        empty="No OSD was saturated in the last day, so no capacity was put to the test.",
+        width=12,
+        height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             PanelColumn(
@@ -237,17 +217,15 @@ _HOSTS = (
         sort="Times too high",
     ),
     rows(
-        About(
-            title="Capacity set too low",
-            reads="""What an OSD delivered for five minutes of the last day, in multiples of its
+        overview.CAPACITY_TOO_LOW,
+        title="Capacity set too low",
+        reads="""What an OSD delivered for five minutes of the last day, in multiples of its
             configured capacity; or a limit that holds a class back while device and CPU have room.
             Above 1.5 only. `cephqos capacity` prints the command that sets it right.""",
-            blind="OSDs that were never busy: what they can do is not known.",
-            empty="No OSD is known to do more than it is configured for.",
-            width=12,
-            height=6,
-        ),
-        overview.CAPACITY_TOO_LOW,
+        blind="OSDs that were never busy: what they can do is not known.",
+        empty="No OSD is known to do more than it is configured for.",
+        width=12,
+        height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             PanelColumn(
@@ -266,15 +244,15 @@ _BACKGROUND = (
     recovery_done_in(width=6),
     overdue_for_a_scrub(width=6),
     figure(
-        About(
-            title="Due scrubs are done in",
-            reads="At the rate of the last minute, by level.",
-            blind="pools in which nothing is scrubbed now: they have no rate.",
-            empty="no scrub is due",
-            width=6,
-        ),
         background.SCRUB_ETA,
-        look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
+        title="Due scrubs are done in",
+        reads="At the rate of the last minute, by level.",
+        blind="pools in which nothing is scrubbed now: they have no rate.",
+        empty="no scrub is due",
+        width=6,
+        unit=Unit.SECONDS,
+        decimals=0,
+        mappings=theme.DONE,
     ),
 )
 

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.models.dashboard import VariableHide
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Annotation, Board, BoardRow
-from cephqos_dashboards.panels import About, Look, bars, figure, lines, log_lines, states
+from cephqos_dashboards.panels import bars, figure, lines, log_lines, states
 from cephqos_dashboards.queries import run
 from cephqos_dashboards.theme import Unit
 
@@ -16,72 +16,57 @@ _NO_OSDS = "No exporter's series of this run's cluster in this time range."
 
 _NOW = (
     figure(
-        About(
-            title="Running now",
-            reads="Scenario, point of the matrix, repeat.",
-            empty="no run now",
-            width=10,
-        ),
         run.WHERE,
-        look=Look(mappings=theme.mapped({"1": ("running", theme.GOOD)})),
+        title="Running now",
+        reads="Scenario, point of the matrix, repeat.",
+        empty="no run now",
+        width=10,
+        mappings=theme.mapped({"1": ("running", theme.GOOD)}),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     bars(
-        About(
-            title="Repeats done",
-            reads="Of all repeats of all points of the matrix.",
-            empty="no run now",
-            width=5,
-            height=4,
-        ),
         run.PROGRESS,
-        look=Look(
-            unit=Unit.RATIO,
-            minimum=0,
-            maximum=1,
-            decimals=0,
-            thresholds=theme.steps((None, theme.GOOD)),
-        ),
+        title="Repeats done",
+        reads="Of all repeats of all points of the matrix.",
+        empty="no run now",
+        width=5,
+        height=4,
+        unit=Unit.RATIO,
+        minimum=0,
+        maximum=1,
+        decimals=0,
+        thresholds=theme.steps((None, theme.GOOD)),
     ),
     figure(
-        About(
-            title="Time left",
-            reads="Estimated from the repeats that are done.",
-            empty="not known",
-            width=4,
-        ),
         run.REMAINING,
-        look=Look(unit=Unit.SECONDS, decimals=0),
+        title="Time left",
+        reads="Estimated from the repeats that are done.",
+        empty="not known",
+        width=4,
+        unit=Unit.SECONDS,
+        decimals=0,
     ),
     bars(
-        About(
-            title="Pools being filled",
-            reads="How much of a pool's prefill is written.",
-            empty="no pool",
-            width=5,
-            height=4,
-        ),
         run.FILL,
-        look=Look(
-            unit=Unit.RATIO,
-            minimum=0,
-            maximum=1,
-            thresholds=theme.steps((None, theme.GOOD)),
-        ),
+        title="Pools being filled",
+        reads="How much of a pool's prefill is written.",
+        empty="no pool",
+        width=5,
+        height=4,
+        unit=Unit.RATIO,
+        minimum=0,
+        maximum=1,
+        thresholds=theme.steps((None, theme.GOOD)),
     ),
     states(
-        About(
-            title="Phases",
-            reads="One row per phase. The same phases are marked in every panel below.",
-            empty=_NO_RUN,
-            width=24,
-            height=7,
-        ),
         run.PHASES,
-        look=Look(
-            mappings=theme.mapped(
-                {"0": ("no run in this time range", theme.QUIET), "1": ("phase runs", theme.GOOD)}
-            ),
+        title="Phases",
+        reads="One row per phase. The same phases are marked in every panel below.",
+        empty=_NO_RUN,
+        width=24,
+        height=7,
+        mappings=theme.mapped(
+            {"0": ("no run in this time range", theme.QUIET), "1": ("phase runs", theme.GOOD)}
         ),
     ),
 )
@@ -91,105 +76,95 @@ _SECOND = (theme.second_run_override(),)
 
 _AXIS = (
     lines(
-        About(
-            title="Clients: operations per second",
-            reads="By load and kind, as the load generator counts it. A second run is moved so "
-            "that both begin at the same place.",
-            empty=_NO_RUN,
-            width=24,
-        ),
         *run.IOPS,
-        look=Look(unit=Unit.IOPS, overrides=_SECOND),
+        title="Clients: operations per second",
+        reads="By load and kind, as the load generator counts it. A second run is moved so "
+        "that both begin at the same place.",
+        empty=_NO_RUN,
+        width=24,
+        unit=Unit.IOPS,
+        overrides=_SECOND,
         aligned=True,
     ),
     lines(
-        About(
-            title="Clients: latency",
-            reads="99th and 50th percentile of completion at the client, and the mean.",
-            blind="percentiles of rados bench, which has no histogram.",
-            empty=_NO_RUN,
-            width=24,
-        ),
         *run.P99,
         run.P50,
         run.MEAN,
-        look=Look(unit=Unit.SECONDS, overrides=_SECOND),
+        title="Clients: latency",
+        reads="99th and 50th percentile of completion at the client, and the mean.",
+        blind="percentiles of rados bench, which has no histogram.",
+        empty=_NO_RUN,
+        width=24,
+        unit=Unit.SECONDS,
+        overrides=_SECOND,
         aligned=True,
         log=True,
     ),
     lines(
-        About(
-            title="OSDs: work by class",
-            reads="Normalised operations per second of all OSDs, by class.",
-            empty=_NO_OSDS,
-            width=24,
-        ),
         *run.WORK,
-        look=Look(unit=Unit.OPS, overrides=_SECOND),
+        title="OSDs: work by class",
+        reads="Normalised operations per second of all OSDs, by class.",
+        empty=_NO_OSDS,
+        width=24,
+        unit=Unit.OPS,
+        overrides=_SECOND,
         aligned=True,
         classes=True,
     ),
     lines(
-        About(
-            title="OSDs: latency",
-            reads="Mean over all OSDs and kinds of operations. The client's minus this is network "
-            "and client.",
-            empty=_NO_OSDS,
-            width=24,
-            height=7,
-        ),
         *run.OSD_LATENCY,
-        look=Look(unit=Unit.SECONDS, overrides=_SECOND),
+        title="OSDs: latency",
+        reads="Mean over all OSDs and kinds of operations. The client's minus this is network "
+        "and client.",
+        empty=_NO_OSDS,
+        width=24,
+        height=7,
+        unit=Unit.SECONDS,
+        overrides=_SECOND,
         aligned=True,
     ),
     lines(
-        About(
-            title="Devices: time per request",
-            reads="Mean over all devices of OSDs.",
-            empty=_NO_OSDS,
-            width=24,
-            height=7,
-        ),
         *run.DEVICE_TIME,
-        look=Look(unit=Unit.SECONDS, overrides=_SECOND),
+        title="Devices: time per request",
+        reads="Mean over all devices of OSDs.",
+        empty=_NO_OSDS,
+        width=24,
+        height=7,
+        unit=Unit.SECONDS,
+        overrides=_SECOND,
         aligned=True,
     ),
     lines(
-        About(
-            title="CPU: all OSDs, and the busiest thread",
-            reads="CPUs that all OSDs use together; 1 is a thread at its ceiling.",
-            empty=_NO_OSDS,
-            width=24,
-            height=7,
-        ),
         *run.CPU,
         run.BUSIEST,
-        look=Look(unit=Unit.CPUS, overrides=_SECOND),
+        title="CPU: all OSDs, and the busiest thread",
+        reads="CPUs that all OSDs use together; 1 is a thread at its ceiling.",
+        empty=_NO_OSDS,
+        width=24,
+        height=7,
+        unit=Unit.CPUS,
+        overrides=_SECOND,
         aligned=True,
     ),
     lines(
-        About(
-            title="Scrub and recovery of this run",
-            reads="Objects that the run's scrub and recovery phases have left.",
-            empty="This run neither scrubs nor recovers at this time.",
-            width=24,
-            height=7,
-        ),
         *run.BACKGROUND,
+        title="Scrub and recovery of this run",
+        reads="Objects that the run's scrub and recovery phases have left.",
+        empty="This run neither scrubs nor recovers at this time.",
+        width=24,
+        height=7,
         aligned=True,
     ),
 )
 
 _EVENTS = (
     log_lines(
-        About(
-            title="Events of the run",
-            reads="What the load generator sent to Loki: phases, repeats, failures.",
-            empty="Loki has no event of this run in this time range.",
-            width=24,
-            height=10,
-        ),
         run.EVENTS,
+        title="Events of the run",
+        reads="What the load generator sent to Loki: phases, repeats, failures.",
+        empty="Loki has no event of this run in this time range.",
+        width=24,
+        height=10,
     ),
 )
 

@@ -3,7 +3,7 @@
 from cephqos_base import dashboards
 from cephqos_dashboards import frame
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import About, Look, PanelColumn, graph, lines, rows, stacks
+from cephqos_dashboards.panels import PanelColumn, graph, lines, rows, stacks
 from cephqos_dashboards.queries import waiting
 from cephqos_dashboards.queries.common import TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -12,45 +12,39 @@ _EMPTY = f"No client operation was completed, or the collector account is off. {
 
 _MILLISECOND = (
     lines(
-        About(
-            title="Where a client's millisecond goes",
-            reads="""Mean latency of the client operations of all OSDs that are chosen above, by
-            where it is spent. queue: the class that is served instead.""",
-            blind="the way between client and OSD, and operations that are not completed.",
-            empty=_EMPTY,
-            width=14,
-            height=10,
-        ),
         waiting.NOW,
+        title="Where a client's millisecond goes",
+        reads="""Mean latency of the client operations of all OSDs that are chosen above, by
+            where it is spent. queue: the class that is served instead.""",
+        blind="the way between client and OSD, and operations that are not completed.",
+        empty=_EMPTY,
+        width=14,
+        height=10,
         stacked=True,
-        look=Look(unit=Unit.SECONDS),
+        unit=Unit.SECONDS,
     ),
     stacks(
-        About(
-            title="Now, an hour ago, a day ago",
-            reads="""The same over five minutes, by state. A state that has grown is where to
-            look.""",
-            empty=_EMPTY,
-            width=10,
-            height=10,
-        ),
         waiting.COMPARED,
+        title="Now, an hour ago, a day ago",
+        reads="""The same over five minutes, by state. A state that has grown is where to
+            look.""",
+        empty=_EMPTY,
+        width=10,
+        height=10,
         bar="when",
         part="state",
-        look=Look(unit=Unit.SECONDS),
+        unit=Unit.SECONDS,
     ),
 )
 _WHOM = (
     rows(
-        About(
-            title="Who waits for whom: the worst",
-            reads="""Seconds per second, in the whole cluster: the ten largest of tenant to primary,
-            primary to replica, and OSD to root. Root: time is spent there.""",
-            empty=_EMPTY,
-            width=24,
-            height=12,
-        ),
         waiting.EDGES,
+        title="Who waits for whom: the worst",
+        reads="""Seconds per second, in the whole cluster: the ten largest of tenant to primary,
+            primary to replica, and OSD to root. Root: time is spent there.""",
+        empty=_EMPTY,
+        width=24,
+        height=12,
         columns=(
             PanelColumn(source="source", title="Waits"),
             PanelColumn(source="target", title="For"),
@@ -62,14 +56,12 @@ _WHOM = (
 )
 _GRAPH = (
     graph(
-        About(
-            title="Who waits for whom",
-            reads="""An arrow goes from who waits to what is waited for, in seconds per second. Red
-            arrows end at a root: time is spent there.""",
-            empty=_EMPTY,
-            width=24,
-        ),
         waiting.EDGES,
+        title="Who waits for whom",
+        reads="""An arrow goes from who waits to what is waited for, in seconds per second. Red
+            arrows end at a root: time is spent there.""",
+        empty=_EMPTY,
+        width=24,
     ),
 )
 
