@@ -73,15 +73,16 @@ LOADS: Final = (
 )
 
 
-async def fio(lab: RunningLab, load: Load, seconds: int) -> float:
-    """Seconds that its operations took, summed."""
+async def fio(lab: RunningLab, load: Load, seconds: int) -> tuple[float, int]:
+    """Seconds that its operations took, summed; and how many there were."""
     argv = ["env", f"CEPH_CONF={lab.paths.conf}", "fio", "--output-format=json", "--name=job"]
     argv += ["--ioengine=rados", "--clientname=admin", f"--pool={load.pool}", f"--rw={load.rw}"]
     argv += [f"--iodepth={load.depth}", f"--bs={load.block}", "--norandommap=1", "--randrepeat=0"]
     argv += ["--nrfiles=32", "--size=64m", "--time_based=1", f"--runtime={seconds}"]
     report = json.loads((await lab.exec(argv, within=seconds + 120)).stdout)
     sides = [job[side] for job in report["jobs"] for side in ("read", "write")]
-    return float(sum(side["total_ios"] * side["lat_ns"]["mean"] for side in sides)) / 1e9
+    took = sum(side["total_ios"] * side["lat_ns"]["mean"] for side in sides) / 1e9
+    return float(took), sum(side["total_ios"] for side in sides)
 
 
 async def make_pools(lab: RunningLab) -> None:
@@ -138,7 +139,11 @@ async def measure(lab: RunningLab, load: Load, seconds: int) -> str:
 
 
 def row(
-    load: Load, after: LivePage, before: LivePage, said: float, events: Mapping[str, float]
+    load: Load,
+    after: LivePage,
+    before: LivePage,
+    said: tuple[float, int],
+    events: Mapping[str, float],
 ) -> str:
     states = {labels["state"] for labels in after.labels(ACCOUNT)}
     account = {s: gained(after, before, ACCOUNT, state=s) for s in states}
@@ -147,7 +152,9 @@ def row(
     unknown = 100 * account["unknown"] / whole
     excess = 100 * gained(after, before, "cephqos_account_excess_seconds_total") / whole
     cells = [f"{load.name:24}", f"{whole:8.1f}", f"{100 * (whole / latency - 1):+6.2f}"]
-    cells += [f"{100 * (whole / said - 1):+6.2f}", f"{unknown:5.2f}", f"{excess:5.2f}"]
+    took, operations = said
+    cells += [f"{100 * (whole / took - 1):+6.2f}", f"{1000 * (took - whole) / operations:5.2f}"]
+    cells += [f"{unknown:5.2f}", f"{excess:5.2f}"]
     all_events = sum(events.values())
     for ours, theirs in PARTS.values():
         share = 100 * sum(account.get(state, 0.0) for state in ours) / whole
@@ -177,7 +184,7 @@ async def main() -> None:
             settings=settings,
         )
         print(f"{release}: {OSDS} OSDs, {arguments.device_iops} reads and writes per second each")
-        heads = ("load", "seconds", "OSD %", "fio %", "unknown %", "excess %", *PARTS)
+        heads = ("load", "seconds", "OSD %", "fio %", "client ms", "unknown %", "excess %", *PARTS)
         print(" | ".join(heads), "(account, events, %)", flush=True)
         async with Lab(spec) as lab:
             await make_pools(lab)

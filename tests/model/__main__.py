@@ -78,6 +78,8 @@ def collect(folder: Path) -> Iterator[Recorded]:
                 depth=int(repeat.record.axes["depth"]),
                 objects=int(seen.background["client"][metrics.RECOVERY_OBJECTS.key]),
                 object_size=parse_size(variables["object"]),
+                # Every OSD holds as many placement groups; all of one OSD's lacked objects.
+                groups=round(int(variables["pg_num"]) * int(variables["size"]) / len(osds)),
                 work=class_of_recovery(repeat),
                 alone=alone,
                 during=during,

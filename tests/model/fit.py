@@ -32,9 +32,6 @@ FIGURES: Final[tuple[Figure, ...]] = ("iops", "p50", "p95", "p99", "recovery_sec
 MARGIN: Final = 0.75
 COVERAGE: Final = 0.8
 INTERVAL: Final = 0.9
-# Recovery is let loose in these runs (osd_recovery_max_active 1,000), and yet 14 to 17 pushes wait
-# on the OSD that recovers, on average, and none on the two that send them.
-_SLOTS: Final = 8
 _LONGEST: Final = 150.0  # simulated seconds
 _SPREADS: Final = (0.3, 0.7, 1.2)
 _PUSHES: Final = (0.2, 0.4, 0.8, 1.6, 3.2)  # device seconds of a push, in those of a client write
@@ -56,6 +53,7 @@ class Recorded:
     depth: int
     objects: int
     object_size: int
+    groups: int  # placement groups that lacked objects
     work: str  # the class of the recovery
     alone: Mapping[str, float]  # figures of clients with nothing beside them
     during: Mapping[str, float]
@@ -76,7 +74,7 @@ class Recorded:
 
     def trial(self, store: Store, *, recovering: bool) -> Trial:
         backlog = RecoveryWork(
-            objects=self.objects, size=self.object_size, slots=_SLOTS, work=self.work
+            objects=self.objects, size=self.object_size, groups=self.groups, work=self.work
         )
         return Trial(
             place=Place(

@@ -79,7 +79,10 @@ class ModelOsd:
     def _begin(self, work: Work, shard: Shard) -> None:
         if work.started:
             work.started()
-        if not work.write:
+        if not work.requests:
+            shard.free += 1
+            work.done()
+        elif not work.write:
             self._to_device(work, lambda: self._leave(work, shard))
         else:
             self._at_throttle.append((work, shard))

@@ -9,6 +9,7 @@ from cephqos_exporter.qos.cost_models import QosState
 # Priorities that WPQ goes by (defaults of osd_client_op_priority, osd_recovery_priority,
 # osd_recovery_op_priority, osd_scrub_priority), and what it takes recovery and scrub to cost.
 CLIENT_PRIORITY: Final = 63
+REPLICA_PRIORITY: Final = 127  # of a message that sets none
 RECOVERY_PRIORITY: Final = 5
 PUSH_PRIORITY: Final = 3
 SCRUB_PRIORITY: Final = 5
@@ -56,11 +57,16 @@ class Clients:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecoveryWork:
-    """Objects to recover onto one OSD, from all others; `slots` at once from each."""
+    """Objects to recover onto one OSD, from all others.
+
+    A placement group is queued again when what it recovers has ended, so each recovers one object
+    at a time (`osd_recovery_max_single_start` is 1).
+    """
 
     objects: int
     size: int
-    slots: int
+    groups: int  # placement groups that lack objects; objects are in one of them by chance
+    at_once: int = 1 << 16  # that have a reservation at the target (`osd_max_backfills`)
     target: int = 0
     work: str = BEST_EFFORT  # the class: background_recovery where redundancy is lacking
 

@@ -1,6 +1,7 @@
 """Run a cluster of the model: clients, recovery and scrub on OSDs with a policy."""
 
 from array import array
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -16,6 +17,7 @@ from .parts import (
     PUSH_BYTES,
     PUSH_PRIORITY,
     RECOVERY_PRIORITY,
+    REPLICA_PRIORITY,
     SCRUB_BYTES,
     WPQ_RECOVERY_COST,
     WPQ_SCRUB_COST,
@@ -65,6 +67,15 @@ class Trial:
     seed: int = 1
 
 
+@dataclass(slots=True)
+class _Group:
+    """A placement group that lacks objects."""
+
+    source: int
+    number: int
+    left: int
+
+
 def simulate(trial: Trial) -> Outcome:
     return _Run(trial).outcome()
 
@@ -79,7 +90,6 @@ class _Run:
             ModelOsd(trial.place, self.events, self.random) for _ in range(trial.place.osds)
         ]
         self.latencies = array("d")
-        self.left: list[int] = []
         self.recovering = self.scrubbing = 0
         self.recovered = 0
         self.recovery_seconds: float | None = None
@@ -174,7 +184,7 @@ class _Run:
             charged=0,
             write=True,
             done=lambda: self.events.after(self.place.hop_seconds, done),
-            priority=CLIENT_PRIORITY,
+            priority=REPLICA_PRIORITY,
             wpq_cost=size,
         )
 
@@ -185,46 +195,61 @@ class _Run:
 
     def _start_recovery(self, backlog: RecoveryWork) -> None:
         sources = [osd for osd in range(len(self.osds)) if osd != backlog.target]
-        self.left = [0] * len(self.osds)
-        for turn in range(backlog.objects):
-            self.left[sources[turn % len(sources)]] += 1
         self.recovering = backlog.objects
-        for source in sources:
-            for _ in range(backlog.slots):
-                self._recover(source, backlog)
+        held = Counter(self.random.randrange(backlog.groups) for _ in range(backlog.objects))
+        waiting = deque(
+            _Group(sources[at % len(sources)], self.random.randrange(_GROUPS), left)
+            for at, left in sorted(held.items())
+        )
+        for _ in range(min(backlog.at_once, len(waiting))):
+            self._recover(waiting.popleft(), waiting, backlog)
 
-    def _recover(self, source: int, backlog: RecoveryWork) -> None:
-        if not self.left[source]:
-            return
-        self.left[source] -= 1
-        group = self.random.randrange(_GROUPS)
-        push = Work(
-            work=backlog.work,
-            size=backlog.size,
-            charged=backlog.size + PUSH_BYTES,
-            write=True,
-            done=lambda: self._pushed(source, backlog),
-            priority=PUSH_PRIORITY,
-            wpq_cost=backlog.size + PUSH_BYTES,
+    def _recover(self, group: "_Group", waiting: "deque[_Group]", backlog: RecoveryWork) -> None:
+        """One object: read where the data is, pushed and written, answered to who pushed it."""
+        charged = backlog.size + PUSH_BYTES
+
+        def ended() -> None:
+            group.left -= 1
+            self.recovered += 1
+            self.recovering -= 1
+            if not self.recovering:
+                self.recovery_seconds = self.events.now
+            if group.left:
+                self._recover(group, waiting, backlog)
+            elif waiting:
+                self._recover(waiting.popleft(), waiting, backlog)
+
+        reply = self._message(backlog.work, 0, PUSH_BYTES, ended)
+        push = self._message(
+            backlog.work,
+            backlog.size,
+            charged,
+            lambda: self._send(group.source, group.number, reply),
         )
         read = Work(
             work=backlog.work,
             size=backlog.size,
             charged=backlog.size,
             write=False,
-            done=lambda: self._send(backlog.target, group, push),
+            done=lambda: self._send(backlog.target, group.number, push),
             priority=RECOVERY_PRIORITY,
             wpq_cost=WPQ_RECOVERY_COST,
             owner=RECOVERY,
         )
-        self.osds[source].take(read, group)
+        self.osds[group.source].take(read, group.number)
 
-    def _pushed(self, source: int, backlog: RecoveryWork) -> None:
-        self.recovered += 1
-        self.recovering -= 1
-        if not self.recovering:
-            self.recovery_seconds = self.events.now
-        self.events.after(self.place.hop_seconds, lambda: self._recover(source, backlog))
+    def _message(self, work: str, size: int, charged: int, done: Callable[[], None]) -> Work:
+        """Of recovery, from one OSD to another: it is written, or has nothing for the device."""
+        return Work(
+            work=work,
+            size=size,
+            charged=charged,
+            write=size > 0,
+            requests=1 if size else 0,
+            done=done,
+            priority=PUSH_PRIORITY,
+            wpq_cost=charged,
+        )
 
     # -- scrub -------------------------------------------------------------------------------------
 

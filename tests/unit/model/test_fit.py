@@ -21,6 +21,7 @@ RUN = Recorded(
     depth=8,
     objects=1000,
     object_size=65536,
+    groups=16,
     work=RECOVERY,
     alone=FIGURES,
     during={**FIGURES, "recovery_seconds": 30.0},
