@@ -4,7 +4,6 @@ It can only be asked from itself: another host's name, or another page's form, i
 no script, and nothing else may show it in a frame.
 """
 
-import asyncio
 import contextlib
 import html
 import ipaddress
@@ -56,7 +55,6 @@ async def buttons(
     sock = _listens(listen)
     port = sock.getsockname()[1]
     own = {f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
-    pressed: set[asyncio.Task[str]] = set()
 
     @web.middleware
     async def guard(request: web.Request, handler: Callable[..., Any]) -> web.StreamResponse:
@@ -75,9 +73,7 @@ async def buttons(
         name = (await request.post()).get("name")
         if name not in {each.name for each in PROVOCATIONS}:
             raise web.HTTPBadRequest(text="no such fault\n")
-        task = asyncio.create_task(provoker.toggle(str(name)))
-        pressed.add(task)
-        task.add_done_callback(pressed.discard)
+        provoker.press(str(name))
         return web.Response(status=303, headers={"Location": "/"})
 
     app = web.Application(middlewares=[guard], client_max_size=1000)

@@ -5,6 +5,7 @@ Each is a staged situation, which `make truth` judges too. One is provoked at a 
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,13 +15,18 @@ from cephqos_alerts.slo.groups import SLO_ALERT
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch, NotifiedAlert, Tell
-from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, prepare, unset
-from cephqos_stack.staged.judge import SETTLED, Heard, judge
-from cephqos_stack.staged.situation import HERE, Situation, load
-from cephqos_stack.staged.stage import Stage, StagedLab
+from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, SHARE, prepare, unset
+from cephqos_stack.staged.judge import SETTLED, Heard, judge, matches
+from cephqos_stack.staged.situation import HERE, ExpectedFinding, Situation, load
+from cephqos_stack.staged.stage import Stage, StagedLab, clean, wait_until_clean
 from cephqos_stack.staged.tenant import NAMED, Query, named
 
 _LISTEN_SECONDS: Final = 0.5
+_QUIET_WITHIN: Final = 40.0  # seconds after a fault, until its alerts have ended
+_TO_END: Final = 10.0  # seconds for loads, when the demo ends
+# True beside any fault where other programs keep the host busy; then it may hide the fault.
+_BUSY: Final = "CephQosHostCpuTaken"
+_SLOWER: Final = "CephQosDeviceSaturated"  # true where a situation limits all devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,13 @@ class Provocation:
         """The situation on a lab with so many OSDs, whose rules take `pace` times as long."""
         found = load(HERE / f"{self.situation}.yaml")
         cluster = replace(found.cluster, osds=osds)
+        also = (_BUSY, _SLOWER) if cluster.device_iops else (_BUSY,)
         return replace(
-            found, cluster=cluster, size=min(found.size, osds), seconds=found.seconds * pace
+            found,
+            cluster=cluster,
+            size=min(found.size, osds),
+            seconds=found.seconds * pace,
+            allow=(*found.allow, ExpectedFinding(alert=also)),
         )
 
 
@@ -70,10 +81,11 @@ class Attempt:
 
     name: str
     situation: Situation
-    before: frozenset[str]  # alerts that fired already
+    before: dict[str, NotifiedAlert]  # alerts that fired already, and still do
     began: float
     pace: float = 1.0  # that of the rules: 1 in the demo, where all is fast
     heard: dict[str, Heard] = field(default_factory=dict)
+    staged: bool = False  # wholly
     found: float | None = None  # when what was expected had come
 
     def hear(self, alerts: Sequence[NotifiedAlert], now: float) -> bool:
@@ -81,37 +93,57 @@ class Attempt:
         SLO is of the clients: neither speaks against what was found."""
         if self.found is not None and now > self.found + SETTLED * self.pace:
             return False
-        for alert in alerts:
-            which = _which(alert)
+        fires = {_which(alert): alert for alert in alerts}
+        self.before = {which: it for which, it in self.before.items() if which in fires}
+        for which, alert in fires.items():
             known = which in self.before or which in self.heard
             if not known and alert.labels["alertname"] != SLO_ALERT:
-                description = alert.annotations.get("description", "")
-                after = (now - self.began) / self.pace
-                self.heard[which] = Heard.of(after, alert.labels, description)
-        verdict, *_ = judge(self.situation, list(self.heard.values()), 0)
-        nothing = verdict in ("missed", "not run")
-        if self.found is None and not self.situation.healthy and not nothing:
+                self.heard[which] = _heard((now - self.began) / self.pace, alert)
+        expect = self.situation.expect
+        if self.found is None and expect and all(map(self._came, expect)):
             self.found = now
             return True
         return False
+
+    def _came(self, finding: ExpectedFinding) -> bool:
+        osds = self.situation.cluster.osds
+        return any(matches(finding, it, 0, osds) for it in self.heard.values())
 
     def line(self, now: float) -> str:
         """A line of the score card."""
         verdict, first, others = judge(self.situation, list(self.heard.values()), 0)
         words = f"{self.name}: {verdict}"
+        seconds = f"{now - self.began:.0f} s"
         if verdict == "not run":
-            return f"{self.name}: not judged, because scrapes failed. The machine is too busy"
-        if first is not None:
+            words = f"{self.name}: not judged, because scrapes failed. The machine is too busy"
+        elif first is not None:
             words += f" after {first * self.pace:.0f} s"
             if NAMED in self.heard:
                 words += f", image {self.heard[NAMED].labels['by']}"
         elif verdict == "missed":
-            words += f", in {now - self.began:.0f} s"
+            words += f", in {seconds}"
             words += f". It needs {self.situation.needs}" if self.situation.needs else ""
-        if self.situation.healthy and verdict == "right":
-            words += f": no alert in {now - self.began:.0f} s, and none was due"
-        beside = f"; beside it {', '.join(map(str, others))}" if others else ""
-        return words + beside
+        elif self.situation.healthy and verdict == "right":
+            words += f": no alert in {seconds}, and none was due"
+        words += f"; beside it {', '.join(map(str, others))}" if others else ""
+        return words + self._busy(verdict)
+
+    def _busy(self, verdict: str) -> str:
+        """What other programs on the host have to do with it."""
+        osds = self.situation.cluster.osds
+        before = [_heard(0, it) for it in self.before.values()]
+        if any(matches(f, it, 0, osds) for f in self.situation.expect for it in before):
+            return ". What is due fired before: end what causes it, and try again"
+        if not any(it.labels["alertname"] == _BUSY for it in (*before, *self.heard.values())):
+            return ""
+        if any(_BUSY in it.alert for it in self.situation.expect):
+            return ""
+        hides = "" if verdict == "right" else " That may hide the fault: try again when they rest"
+        return f". {_BUSY} is true: other programs take this host's CPUs.{hides}"
+
+
+def _heard(after: float, alert: NotifiedAlert) -> Heard:
+    return Heard.of(after, alert.labels, alert.annotations.get("description", ""))
 
 
 def _which(alert: NotifiedAlert) -> str:
@@ -139,6 +171,9 @@ class Provoker:
         self._pools: set[str] = set()
         self._stage: Stage | None = None
         self._attempt: Attempt | None = None
+        self._ended = -math.inf  # when a fault was ended
+        self._before: set[str] = set()  # alerts that fired before that fault
+        self._pressed: set[asyncio.Task[str]] = set()
         self.closed = "the story goes on: wait until it is over, or start with --calm"
         self.delivered: int | None = None  # None until it was measured
         self.card: list[str] = []
@@ -163,46 +198,82 @@ class Provoker:
             attempt.heard[NAMED] = seen
             self.hear(self._alerts)
 
+    def press(self, name: str) -> asyncio.Task[str]:
+        """As `toggle`, for who does not wait for the answer."""
+        task = asyncio.create_task(self._toggle(find(name)))
+        self._pressed.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[str]) -> None:
+        self._pressed.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._tell(f"FAILED: {type(error).__name__}: {error}")
+
     async def toggle(self, name: str) -> str:
         """Provoke it, or end it if it is the one that goes on; the answer to who asked."""
-        wanted = find(name)
+        return await self.press(name)
+
+    async def _toggle(self, wanted: Provocation) -> str:
         if self.closed:
             return self._say(self.closed)
         if self._turn.locked():
             return self._say("the step before is not done yet: try again in a moment")
         async with self._turn:
-            if self._attempt is not None:
-                going_on = self._attempt.name
-                if going_on != wanted.name:
-                    return self._say(f"{going_on} goes on: end it first, with its key or name")
+            if self._attempt is None:
+                situation = wanted.load(self._lab.spec.osds, self._pace)
+                return await self.begin(wanted.name, situation)
+            if self._attempt.name == wanted.name:
                 return await self.end()
-            return await self.begin(wanted.name, wanted.load(self._lab.spec.osds, self._pace))
+            return self._say(f"{self._attempt.name} goes on: end it first, with its key or name")
 
     async def begin(self, name: str, situation: Situation) -> str:
         """Provoke it; what cannot be provoked is said, and is undone."""
         try:
+            await self._quiet()
             if self.delivered is None:
                 self.delivered = await self._measure()
             return await self._begin(name, situation)
         except (CephqosError, OSError, TimeoutError) as error:
             await self._clean_up()
-            return self._say(f"NOT PROVOKED: {name}: {error}")
+            return self._say(f"NOT PROVOKED: {name}: {error or 'not done in time'}")
+
+    async def _quiet(self) -> None:
+        """Wait until recovery and alerts of the fault before have ended: they are not of the next
+        one."""
+        on = StagedLab(self._lab)
+        if not await clean(on):
+            self._tell("WAITING: not all placement groups are clean")
+            await wait_until_clean(on)
+        loop, told = asyncio.get_running_loop(), False
+        while loop.time() < self._ended + _QUIET_WITHIN * self._pace:
+            if not {_which(it) for it in self._alerts} - self._before:
+                return
+            if not told:
+                self._tell("WAITING: alerts of the fault before still fire")
+            told = True
+            await asyncio.sleep(_LISTEN_SECONDS)
 
     async def _begin(self, name: str, situation: Situation) -> str:
         self._say(f"STAGING: {name}: {situation.about}")
         pool = await self._pool(situation.size)
         self._stage = stage = Stage(StagedLab(self._lab), situation, 0, pool)
+        stage.undo += [partial(stage.on.config, CAPACITY_OPTION, self.delivered)]
+        stage.undo += [partial(unset, stage)]
         await self._fit(stage)
-        await prepare(stage, float(self.delivered or LOW))
+        delivered = self.delivered or LOW
+        if situation.cluster.device_iops and (situation.capacity or 0) <= SHARE:
+            delivered = await self._measure()
+        await prepare(stage, float(delivered))
         loop = asyncio.get_running_loop()
         for load_ in situation.loads:
             stage.run(LOADS[load_.kind](stage, load_, stage.load_seconds))
-        before = frozenset(map(_which, self._alerts))
+        before = {_which(it): it for it in self._alerts}
         self._attempt = Attempt(name, situation, before, loop.time(), self._pace)
         for fault in sorted(situation.faults, key=lambda it: it.after):
             await asyncio.sleep(max(0.0, self._attempt.began + fault.after - loop.time()))
             await FAULTS[fault.kind](stage, fault)
-        self._attempt.began = loop.time()
+        self._attempt.began, self._attempt.staged = loop.time(), True
         due = "no alert is due" if situation.healthy else "an alert is due"
         if any(NAMED in it.alert for it in situation.expect):
             due = "no alert is due, but `cephqos who` has to name the image"
@@ -216,29 +287,43 @@ class Provoker:
                 return
             await asyncio.sleep(0.5)
 
-    async def end(self, *, counts: bool = True) -> str:
-        """End what goes on; its line of the score card, where it counts."""
+    async def end(self) -> str:
+        """End what goes on; its line of the score card."""
         if self._attempt is None:
             return "nothing is provoked"
-        words = self._attempt.line(asyncio.get_running_loop().time())
-        if counts:
-            self.card.append(words)
-        else:
-            words = self._attempt.name
-        self._attempt = None
+        words = self._scored(self._attempt)
         await self._clean_up()
         return self._say(f"ENDED: {words}")
 
+    def _scored(self, attempt: Attempt) -> str:
+        """A key's line of the score card; a step of the tour with a policy of its own has none."""
+        if attempt.name not in {each.name for each in PROVOCATIONS}:
+            return attempt.name
+        self.card.append(attempt.line(asyncio.get_running_loop().time()))
+        return self.card[-1]
+
+    async def close(self) -> None:
+        """The lab ends now, and its faults with it. Programs of the host end with this process."""
+        tasks = {*self._pressed, *(self._stage.tasks if self._stage else ())}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_TO_END)
+        if self._attempt is not None and self._attempt.staged:
+            self._scored(self._attempt)
+
     async def _clean_up(self) -> None:
-        stage, self._stage, self._attempt = self._stage, None, None
+        stage, self._stage = self._stage, None
+        if self._attempt is not None:
+            self._before = set(self._attempt.before)
+        self._attempt = None
+        self._ended = asyncio.get_running_loop().time()
         if stage is None:
             return
         try:
             await stage.close()
         except (CephqosError, OSError, TimeoutError) as error:
             self._tell(f"NOT ALL ENDED: {error}")
-        await unset(stage)
-        await stage.on.config(CAPACITY_OPTION, self.delivered)
 
     async def _fit(self, stage: Stage) -> None:
         """What the situation's own lab would have been started with."""
@@ -273,7 +358,7 @@ class Provoker:
 
 
 async def listen(provoker: Provoker, watch: AlertWatch, query: Query) -> None:
-    """To the alerts, until this is cancelled; what goes on then is ended."""
+    """To the alerts, until this is cancelled, because the demo ends."""
     try:
         while True:
             with contextlib.suppress(OSError):
@@ -281,4 +366,4 @@ async def listen(provoker: Provoker, watch: AlertWatch, query: Query) -> None:
                 await provoker.look(query)
             await asyncio.sleep(_LISTEN_SECONDS)
     finally:
-        await provoker.end()
+        await provoker.close()

@@ -62,7 +62,6 @@ class Screen:
         self._live = can_draw()
         self._provoker = Provoker(lab, self._measure, self._tell)
         self._alerts = AlertWatch(stack.alertmanager_url, self._tell)
-        self._pressed: set[asyncio.Task[str]] = set()
 
     async def run(self) -> None:
         """Run until --duration has passed, the story is over (with --once), `q` or Ctrl-C."""
@@ -126,7 +125,10 @@ class Screen:
 
     async def _story(self) -> None:
         if not self._arguments.calm:
-            self._provoker.delivered = await self._measure()
+            try:
+                self._provoker.delivered = await self._measure()
+            except LabError as error:
+                raise LabError(f"{error}, or start with --calm, which tells no story") from None
         if self._arguments.tour:
             self._provoker.closed = "the tour goes on: wait until it is over"
             await self._tour()
@@ -154,11 +156,6 @@ class Screen:
         if not self._arguments.tour:
             await asyncio.wait([story])
         await listen(self._provoker, self._alerts, self._stack.query)
-
-    def _press(self, name: str) -> None:
-        task = asyncio.create_task(self._provoker.toggle(name))
-        self._pressed.add(task)
-        task.add_done_callback(self._pressed.discard)
 
     async def _first_data(self, watch: Watch) -> None:
         """Tell when the clients' work is on the screen for the first time, and what follows."""
@@ -190,7 +187,7 @@ class Screen:
 
     async def _show(self, watch: Watch) -> None:
         if self._live:
-            keys = {each.key: partial(self._press, each.name) for each in PROVOCATIONS}
+            keys = {each.key: partial(self._provoker.press, each.name) for each in PROVOCATIONS}
             await Top(watch, View(), above=self._headline, also=keys).run_async(mouse=False)
             return
         while True:

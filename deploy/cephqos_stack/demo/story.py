@@ -161,7 +161,7 @@ async def _delivered(stack: Stack, watch: AlertWatch) -> int:
         raise LabError(
             f"no OSD was saturated within {FULL_LOAD_SECONDS + SATURATED_WITHIN:g} s of full load,"
             " so the capacity could not be measured. Other work keeps this machine busy: try again"
-            " when it has ended, or start with --calm, which provokes no fault"
+            " when it has ended"
         ) from None
     return round(float(found[0]["value"][1]))
 

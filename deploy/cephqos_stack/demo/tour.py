@@ -134,7 +134,7 @@ class Tour:
                 if step.policy:
                     seconds = asyncio.get_running_loop().time() - began
                     paid.append(f"{step.policy}: {await self._figures(seconds)}")
-        await self.provoker.end(counts=False)
+        await self.provoker.end()
         if self.queue:
             self.tell("the OSDs restart with the demo's own settings")
             await self._done(self._restart("mclock_scheduler", {}))
@@ -162,7 +162,7 @@ class Tour:
         name = f"{step.provoke} {step.policy}".strip()
         if self.provoker.going_on == name:
             return
-        await self.provoker.end(counts=not self.provoker.going_on.startswith(RECOVERY))
+        await self.provoker.end()
         if not step.provoke:
             return
         situation = find(step.provoke).load(self.lab.spec.osds)

@@ -10,6 +10,7 @@ from cephqos_stack.staged.situation import Situation, StagedAction
 from cephqos_stack.staged.stage import FRESH, GRACE, Stage, wait_until_clean
 
 LOW: Final = 300  # operations per second that any OSD of any machine delivers
+SHARE: Final = 10  # up to it a capacity is a share of what is delivered
 
 
 # -- loads: seconds is how long they last --------------------------------------------------------
@@ -93,23 +94,23 @@ def _unset(stage: Stage, option: str, who: str) -> Callable[[], Awaitable[None]]
 
 async def _slow_messages(stage: Stage, do: StagedAction) -> None:
     """Messages that come to the OSD from other OSDs are held back, heartbeats too."""
-    osd = stage.osd(do)
+    osd = str(stage.osd(do))
     wanted = {
         "ms_inject_delay_type": "osd",
         "ms_inject_delay_max": str(do.options.get("seconds", 0.4)),
         "ms_inject_delay_probability": "1",
     }
-    for option, value in wanted.items():
-        await stage.on.config(option, value, f"osd.{osd}")
 
-    async def end() -> None:
-        for option in wanted:
-            await stage.on.unset(option, f"osd.{osd}")
-        await stage.on.lab.faults.restart(osd)
+    async def to(*changes: tuple[str, ...]) -> None:
+        # An OSD gives up if it was marked down often.
+        for change in (("set", "osd_max_markdown_count", "1000"), *changes):
+            await stage.on.lab.exec(["ceph", "tell", f"osd.{osd}", "config", *change])
+        # A connection asks for its delay when it is made. An OSD that was marked down makes all of
+        # them again; a restart could take minutes.
+        await stage.on.lab.exec(["ceph", "osd", "down", osd])
 
-    stage.undo.append(end)
-    # A connection asks for its delay when it is made.
-    await stage.on.lab.faults.restart(osd)
+    stage.undo.append(lambda: to(*(("unset", option) for option in wanted)))
+    await to(*(("set", option, value) for option, value in wanted.items()))
 
 
 async def _slow_link(stage: Stage, do: StagedAction) -> None:
@@ -225,7 +226,7 @@ async def prepare(stage: Stage, delivered: float = LOW) -> None:
     if capacity is None:
         await on.unset(option)
     else:
-        await on.config(option, round(capacity * delivered if capacity <= 10 else capacity))
+        await on.config(option, round(capacity * delivered if capacity <= SHARE else capacity))
     kinds = {it.kind for it in (*situation.loads, *situation.faults)}
     if kinds & {"read", "trim", "delete", "scrub"}:
         reads = [it for it in situation.loads if it.kind == "read"]

@@ -75,19 +75,10 @@ def _move(pid: int, group: Path) -> None:
 
 
 async def cpu_limit(stage: Stage, do: StagedAction) -> None:
-    """A CPU limit for the OSD, as its container would have it; cgroup version 1."""
-    osd, period = stage.osd(do), 100_000
-    pid = (await stage.on.lab.pids())[f"osd.{osd}"]
-    home, group = _home(pid, "cpu"), _made(stage, osd, "cpu", "cpu.cfs_quota_us")
-
-    async def end() -> None:
-        _move(pid, home)
-        group.rmdir()
-
-    stage.undo.append(end)
-    (group / "cpu.cfs_period_us").write_text(str(period))
-    (group / "cpu.cfs_quota_us").write_text(str(int(float(do.options["cpus"]) * period)))
-    _move(pid, group)
+    """A CPU limit for the OSD, as its container would have it."""
+    osd, lab = stage.osd(do), stage.on.lab
+    stage.undo.append(lambda: lab.faults.limit_cpu(osd, None))
+    await lab.faults.limit_cpu(osd, float(do.options["cpus"]))
 
 
 async def memory_limit(stage: Stage, do: StagedAction) -> None:

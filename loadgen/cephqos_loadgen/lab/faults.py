@@ -57,7 +57,8 @@ class Faults:
                     raise LabError(f"{name} was killed and did not end in {_STOP_SECONDS:g} s")
                 await asyncio.sleep(0.01)
         await BringUp(self._lab, Silent()).start_osd(osd)
-        cgroups.rejoin(self._lab.paths.name, osd, await self._pid(osd))
+        pid = await self._pid(osd)
+        await asyncio.to_thread(cgroups.rejoin, self._lab.paths.name, osd, pid)
 
     async def delay(self, osd: int, seconds: float, probability: float = 1.0) -> None:
         """Delay each op before it is queued; 0 ends it."""
@@ -84,6 +85,11 @@ class Faults:
         self._name(osd)  # refuses an OSD that the lab does not have
         limits = {**self._lab.spec.device_limits, **limits}
         await BringUp(self._lab, Silent()).limit_device(osd, limits)
+
+    async def limit_cpu(self, osd: int, cpus: float | None) -> None:
+        """Limit the OSD to so many CPUs, as its container would be; None ends it."""
+        pid = await self._pid(osd)
+        await asyncio.to_thread(cgroups.limit_cpu, self._lab.paths.name, osd, pid, cpus)
 
     async def fill(self, osd: int, state: str) -> None:
         """Make the OSD report itself nearfull, backfillfull, full or failsafe; none ends it."""

@@ -147,6 +147,26 @@ def test_what_a_device_is_held_to_is_read_from_either_kind_of_cgroup(
     assert cgroups.limits("one", 1) == {"rbps": 1048576, "wiops": 9}
 
 
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_cpu_limit_is_set_and_ended_in_either_kind_of_cgroup(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "_V1", tmp_path / "blkio")
+    monkeypatch.setattr(cgroups, "_V1_CPU", tmp_path / "cpu")
+    monkeypatch.setattr(cgroups, "_V2", tmp_path)
+    if version == "v1":
+        (tmp_path / "cpu").mkdir()
+        (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1")
+    group = tmp_path / ("cpu" if version == "v1" else "") / "cephqos-one-osd.1"
+    file = group / ("cpu.cfs_quota_us" if version == "v1" else "cpu.max")
+    cgroups.limit_cpu("one", 1, 4711, 0.04)
+    assert file.read_text().split()[0] == "4000"
+    assert (group / "cgroup.procs").read_text() == "4711"
+    cgroups.limit_cpu("one", 1, 4712, None)
+    assert file.read_text().split()[0] == ("-1" if version == "v1" else "max")
+    assert (group / "cgroup.procs").read_text() == "4711", "what is held back is not moved"
+
+
 def test_one_is_not_told_as_several() -> None:
     assert [osds_in_words(count) for count in (1, 4)] == ["1 OSD", "4 OSDs"]
     assert [how_it_ended(status) for status in (-9, 3)] == [

@@ -21,9 +21,8 @@ class _Provoker:
     def __init__(self) -> None:
         self.pressed = asyncio.Queue[str]()
 
-    async def toggle(self, name: str) -> str:
+    def press(self, name: str) -> None:
         self.pressed.put_nowait(name)
-        return ""
 
 
 async def test_only_the_page_itself_can_press_a_button() -> None:

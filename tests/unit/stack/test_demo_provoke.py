@@ -25,7 +25,7 @@ def alert(**labels: str) -> NotifiedAlert:
 
 
 def attempt(name: str, *before: NotifiedAlert) -> Attempt:
-    fired = frozenset(str(sorted(it.labels.items())) for it in before)
+    fired = {str(sorted(it.labels.items())): it for it in before}
     return Attempt(name, find(name).load(3), fired, began=100.0)
 
 
@@ -60,7 +60,9 @@ def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
     assert wrong.line(120.0).startswith("slow-device: wrong OSD after 10 s; beside it critical")
     missed = attempt("slow-device", alert())
     missed.hear([alert()], 110.0)
-    assert missed.line(160.0) == "slow-device: missed, in 60 s"
+    assert missed.line(160.0).startswith("slow-device: missed, in 60 s. What is due fired before")
+    missed.hear([], 161.0)
+    assert missed.hear([alert()], 170.0), "it ended, and fires again"
     assert (
         attempt("low-limit").line(160.0).startswith("low-limit: missed, in 60 s. It needs devices")
     )
@@ -73,6 +75,22 @@ def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
     assert calm.line(140.0) == "scrub-flood: right: no alert in 40 s, and none was due"
     calm.hear([alert()], 141.0)
     assert calm.line(150.0).startswith("scrub-flood: false; beside it critical")
+
+
+def test_other_programs_on_the_host_are_said_and_accuse_nobody() -> None:
+    taken = alert(alertname="CephQosHostCpuTaken", cause="cpu", by="other_programs")
+    slow = attempt("slow-device")
+    assert not slow.hear([taken], 104.0), "what is due may still come"
+    hidden = slow.line(140.0)
+    assert hidden.startswith("slow-device: missed, in 40 s. CephQosHostCpuTaken is true")
+    assert hidden.endswith("try again when they rest")
+    assert slow.hear([taken, alert()], 141.0)
+    assert slow.line(150.0).startswith("slow-device: late after 41 s. CephQosHostCpuTaken is true")
+    calm = attempt("scrub-flood", taken)
+    assert "scrub-flood: right: no alert in 9 s, and none was due. Ceph" in calm.line(109.0)
+    busy = attempt("busy-host")
+    assert busy.hear([taken], 109.0)
+    assert busy.line(110.0) == "busy-host: right after 9 s"
 
 
 async def test_the_same_name_ends_it_and_all_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +153,89 @@ async def test_what_cannot_be_staged_is_said_and_nothing_stays(
     provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
     provoker.closed = ""
     assert await provoker.toggle("1") == "NOT PROVOKED: slow-device: no OSD was saturated"
-    assert not provoker.going_on and not provoker.card and not lab.said
+    assert not provoker.going_on and not provoker.card
+    assert lab.said == ["ceph status --format json"], "it waits for recovery first"
+
+
+async def test_what_devices_do_is_measured_again_where_a_situation_limits_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab, told, measured = DemoLab(), list[str](), [800, 200]
+
+    async def measure() -> int:
+        return measured.pop(0)
+
+    provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
+    provoker.closed = ""
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    await provoker.toggle("recovery-flood")
+    assert "throttle 1 {'riops': 600, 'wiops': 600}" in lab.said
+    capacity = "ceph config set osd osd_mclock_max_capacity_iops_ssd"
+    assert [it for it in lab.said if capacity in it] == [f"{capacity} 180"], "0.9 of it"
+    await provoker.toggle("recovery-flood")
+    assert lab.said[-1] == f"{capacity} 800"
+
+
+async def test_what_goes_wrong_behind_a_button_is_told() -> None:
+    told = list[str]()
+
+    async def measure() -> int:
+        raise KeyError("average_iops")
+
+    provoker = Provoker(DemoLab(), measure, told.append)  # type: ignore[arg-type]
+    provoker.closed = ""
+    await asyncio.wait([provoker.press("1")])
+    assert told == ["FAILED: KeyError: 'average_iops'"]
+
+
+async def test_a_demo_that_ends_while_a_fault_is_staged_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab, told = DemoLab(), list[str]()
+
+    async def measure() -> int:
+        return 800
+
+    async def never(*_: Any, **__: Any) -> None:
+        lab.said.append("held up")
+        await asyncio.Event().wait()
+
+    provoker = Provoker(lab, measure, told.append)  # type: ignore[arg-type]
+    provoker.closed = ""
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    lab.faults.throttle = never
+    pressed = provoker.press("1")
+    async with asyncio.timeout(30):
+        while "held up" not in lab.said:
+            await asyncio.sleep(0)
+        await provoker.close()
+    assert pressed.cancelled() and lab.said[-1] == "held up"
+    assert not provoker.card, "it was not provoked yet"
+
+
+async def test_the_alerts_of_the_fault_before_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = list[str]()
+
+    async def measure() -> int:
+        return 800
+
+    provoker = Provoker(DemoLab(), measure, told.append)  # type: ignore[arg-type]
+    provoker.closed = ""
+    lasts = alert(alertname="CephQosCapacityOverstated")
+    provoker.hear([lasts])
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    await provoker.toggle("1")
+    provoker.hear([lasts, alert()])
+    await provoker.toggle("1")
+    pressed = provoker.press("1")
+    async with asyncio.timeout(30):
+        while "WAITING: alerts of the fault before still fire" not in told:
+            await asyncio.sleep(0)
+        assert not provoker.going_on
+        provoker.hear([lasts])
+        assert (await pressed).startswith("PROVOKED")
 
 
 async def test_what_cannot_be_undone_keeps_nothing_else_from_being_so() -> None:

@@ -86,5 +86,7 @@ async def test_the_load_is_kept_until_an_osd_is_at_its_end_or_the_user_is_told_w
     stack: Any = SimpleNamespace(query=query)
     watch: Any = None
     assert await story._delivered(stack, watch) == 812
-    with pytest.raises(LabError, match=r"no OSD was saturated within .*: try again when.*--calm"):
+    with pytest.raises(
+        LabError, match=r"no OSD was saturated within .*: try again when it has ended$"
+    ):
         await story._delivered(stack, watch)

@@ -206,7 +206,8 @@ class BringUp:
         if pid is None:
             raise LabError(f"osd.{osd} is not running")
         below = loopdev.lower_rdev(Path(device))
-        cgroups.throttle(self.paths.name, osd, pid, below, limits)
+        # On a busy host the kernel takes its time to move a process.
+        await asyncio.to_thread(cgroups.throttle, self.paths.name, osd, pid, below, limits)
 
     def _user(self) -> list[str]:
         return ["--setuser", _CEPH_USER, "--setgroup", _CEPH_USER] if self.spec.setuser else []

@@ -1,4 +1,4 @@
-"""Throttling one OSD's device, through cgroup v1 `blkio` or cgroup v2 `io`."""
+"""Limits of one OSD's device (cgroup v1 `blkio`, v2 `io`), and of its CPU (v1 `cpu`, v2 `cpu`)."""
 
 import contextlib
 import os
@@ -9,7 +9,9 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
 
 _V1 = Path("/sys/fs/cgroup/blkio")
+_V1_CPU = Path("/sys/fs/cgroup/cpu")
 _V2 = Path("/sys/fs/cgroup")
+_PERIOD = 100_000  # microseconds, the kernel's default
 _V1_FILES = {
     "riops": "blkio.throttle.read_iops_device",
     "wiops": "blkio.throttle.write_iops_device",
@@ -36,8 +38,7 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
     try:
         group.mkdir(exist_ok=True)
         if v2:
-            with contextlib.suppress(OSError):  # there already, or delegated by systemd
-                (base / "cgroup.subtree_control").write_text("+io")
+            _enable(base, "io")
             wanted = " ".join(f"{key}={limits.get(key) or 'max'}" for key in _V1_FILES)
             (group / "io.max").write_text(f"{number} {wanted}")
         else:
@@ -46,6 +47,32 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
         (group / "cgroup.procs").write_text(str(pid))
     except OSError as error:
         raise LabError(f"cannot throttle osd.{osd} in {group}: {error}") from error
+
+
+def limit_cpu(lab: str, osd: int, pid: int, cpus: float | None) -> None:
+    """Limit a process to so many CPUs; None ends it. The process stays in its group, which is
+    removed with the lab: to leave a group that is held back can take minutes."""
+    v1 = (_V1_CPU / "cpu.cfs_quota_us").exists()
+    base = _V1_CPU if v1 else _V2
+    group = _group(base, lab, osd)
+    quota = -1 if cpus is None else round(cpus * _PERIOD)
+    try:
+        group.mkdir(exist_ok=True)
+        if not v1:
+            _enable(base, "cpu")
+        if cpus is not None:  # first into the group, then the limit: what is held back moves slowly
+            (group / "cgroup.procs").write_text(str(pid))
+        if v1:
+            (group / "cpu.cfs_quota_us").write_text(str(quota))
+        else:
+            (group / "cpu.max").write_text(f"{'max' if cpus is None else quota} {_PERIOD}")
+    except OSError as error:
+        raise LabError(f"cannot limit the CPU of osd.{osd} in {group}: {error}") from error
+
+
+def _enable(base: Path, controller: str) -> None:
+    with contextlib.suppress(OSError):  # there already, or delegated by systemd
+        (base / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def limits(lab: str, osd: int) -> dict[str, int]:
@@ -68,7 +95,7 @@ def _group(base: Path, lab: str, osd: int) -> Path:
 
 def rejoin(lab: str, osd: int, pid: int) -> None:
     """Apply to a restarted OSD the limits that it had before."""
-    for base in (_V1, _V2):
+    for base in (_V1, _V1_CPU, _V2):
         group = _group(base, lab, osd)
         if group.exists():
             (group / "cgroup.procs").write_text(str(pid))
@@ -76,7 +103,7 @@ def rejoin(lab: str, osd: int, pid: int) -> None:
 
 def remove_cgroups(lab: str) -> None:
     """Remove the cgroups of a lab whose processes are ending."""
-    for base in (_V1, _V2):
+    for base in (_V1, _V1_CPU, _V2):
         for group in base.glob(f"cephqos-{lab}-osd.*"):
             for _ in range(20):
                 try:
