@@ -155,7 +155,8 @@ def _add_dump(actions: Any) -> None:
         type=Path,
         metavar="DIR",
         help="folder with any of: ceph config dump, osd metadata, osd tree, pg dump, balancer"
-        " status (--format json), ceph daemon osd.N config show, config diff, dump_op_pq_state",
+        " status (--format json), report; ceph config show osd.N; ceph daemon osd.N config show,"
+        " config diff, dump_op_pq_state",
     )
     _add_json(action, _dump)
 

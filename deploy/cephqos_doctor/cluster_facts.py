@@ -6,7 +6,7 @@ tells whether the key could.
 """
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ _WINDOW: Final = tuple(
     for unit in ("hour", "week_day")
     for end in ("begin", "end")
 )
+# The monitors know it whether or not it was ever set.
+_BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
     (cluster.STATUS, "mon 'allow service mon r'"),
@@ -75,6 +77,7 @@ class ClusterFacts:
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
     window_hours: float | None = None  # of a week in which scrubs may start; None: not asked
+    balancing: bool | None = None  # whether the balancer is on; None: not known
 
     @property
     def pgs(self) -> int:
@@ -101,7 +104,8 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts, osds = await _needed(client, facts)
-            facts = replace(facts, window_hours=await _window(client) if facts.overdue else None)
+            window = await _options(client, _WINDOW) if facts.overdue else None
+            facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
             found = {power.what: await _may(client, power, facts, osds) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
@@ -133,15 +137,27 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
     return facts, replies.get(cluster.OSD_DUMP.prefix)
 
 
-async def _window(client: MonClient) -> float | None:
+async def _options(client: MonClient, queries: Sequence[cluster.ClusterQuery]) -> Sequence[Any]:
+    """The values of options; nothing where one has no answer."""
+    try:
+        return [
+            await client.command(it.prefix, target=it.target, within=_SECONDS, **it.arguments)
+            for it in queries
+        ]
+    except (CommandFailed, ClusterSilent):
+        return ()
+
+
+async def _balancing(client: MonClient) -> bool | None:
+    said = str(*await _options(client, [_BALANCER])).strip().lower()
+    return {"true": True, "false": False}.get(said)
+
+
+def _hours(options: Sequence[Any] | None) -> float | None:
     """Hours of a week in which scrubs may start, by what is set for all OSDs."""
     try:
-        replies = [
-            await client.command(it.prefix, target=it.target, within=_SECONDS, **it.arguments)
-            for it in _WINDOW
-        ]
-        return scrub_hours(*map(float, replies))
-    except (CommandFailed, ClusterSilent, TypeError, ValueError):
+        return scrub_hours(*map(float, options)) if options else None
+    except (TypeError, ValueError):
         return None
 
 

@@ -21,6 +21,19 @@ from cephqos_exporter.qos.tags import MCLOCK
 _LARGEST: Final = 256 << 20  # placement groups of a large cluster
 _MOST_FILES: Final = 20_000
 _OSD_IN_NAME: Final = re.compile(r"osd[._-]?(\d+)(?!\d)")
+# Where a reply begins, at most so far behind what a command said before it, or behind another
+# reply: `ceph tell osd.*` writes the name of each OSD first.
+_BEGIN: Final = re.compile(r"^(?:(osd\.\d+): *)?(?=[\[{])", re.MULTILINE)
+_NEAR: Final = 16 << 10
+# Commands by how people name their files. A text that is no reply is left out, but not in silence.
+_NAMED: Final[Mapping[str, re.Pattern[str]]] = {
+    command: re.compile(command.replace(" ", ".?").replace("dump_op_", ""))
+    for command in (
+        *("balancer status", "config diff", "config dump", "config show", "dump_op_pq_state"),
+        *("osd metadata", "osd tree", "pg dump"),
+    )
+}
+_OF_OTHERS: Final = re.compile(r"ceph-(?:mon|mgr|mds|client|rgw)|(?:mon|mgr|mds|client|rgw)\.")
 _FIRST_MCLOCK: Final = 17  # the first release whose OSDs run mClock by default
 # Defaults of the options that checks compare with what was set.
 _DEFAULTS: Final[Mapping[str, str]] = {
@@ -35,6 +48,10 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 }
 _TABLE: Final = re.compile(r"^WHO\s+MASK\s+LEVEL\s+OPTION\s+VALUE", re.MULTILINE)
 _LEVELS: Final = ("basic", "advanced", "dev", "unknown")
+# `ceph config show osd.N`, which monitors and the manager answer, and its sources.
+_SHOWN: Final = re.compile(r"^NAME\s+VALUE\s+SOURCE\b.*", re.MULTILINE)
+_NOT_SET: Final = ("default", "override")
+_SOURCES: Final = (*_NOT_SET, "mon", "file", "env", "cmdline")
 _DEEP_SECONDS: Final = 7 * 86400.0  # the default of osd_deep_scrub_interval
 # The default of mon_warn_pg_not_deep_scrubbed_ratio. A deep scrub begins with the first scrub after
 # its interval, so on a healthy cluster many are a day or two late.
@@ -58,9 +75,11 @@ class Saved:
     options: list[SetOption] = field(default_factory=list)
     metadata: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by OSD
     replies: dict[str, dict[str, Any]] = field(default_factory=dict)  # by OSD and command
+    # By OSD: source and value of each option, as `ceph config show osd.N` has them.
+    shown: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     tree: list[Mapping[str, Any]] = field(default_factory=list)
     placement: Mapping[str, Any] = field(default_factory=dict)
-    balancer: Mapping[str, Any] = field(default_factory=dict)
+    balancing: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +89,8 @@ class DumpFacts:
     osds: Sequence[OsdFacts]
     policy: bool = False
     read: Sequence[str] = ()  # what was found in the folder
-    balancer: Mapping[str, Any] = field(default_factory=dict)
+    unread: Mapping[str, Path] = field(default_factory=dict)  # by command: no reply in that file
+    balancing: bool | None = None  # whether the balancer is on; None: not known
     window_hours: float | None = None  # of a week in which scrubs may start; None: not known
     pgs: int = 0
     overdue: int = 0  # placement groups so late that Ceph warns of their deep scrub
@@ -82,9 +102,14 @@ def gather(folder: Path) -> DumpFacts:
         raise UsageError(f"{folder}: expected a folder with saved replies, such as a sosreport")
     saved = Saved()
     found: dict[str, int] = {}
+    unread: dict[str, Path] = {}
     for path in _files(folder):
-        if what := _take(saved, path):
+        kinds = _take(saved, path)
+        for what in kinds:
             found[what] = found.get(what, 0) + 1
+        for what, name in _NAMED.items() if not kinds else ():
+            if name.search(path.name) and not _OF_OTHERS.search(path.name):
+                unread.setdefault(what, path.relative_to(folder))
     if not found:
         raise UsageError(
             f"{folder}: no file in it is a reply of Ceph that is understood. Expected any of: ceph"
@@ -99,7 +124,8 @@ def gather(folder: Path) -> DumpFacts:
             f"{what} ({count} files)" if count > 1 else what
             for what, count in sorted(found.items())
         ),
-        balancer=saved.balancer,
+        unread={what: path for what, path in sorted(unread.items()) if what not in found},
+        balancing=_balancing(saved),
         window_hours=_window(saved.options),
         pgs=pgs,
         overdue=overdue,
@@ -117,22 +143,56 @@ def _files(folder: Path) -> Iterator[Path]:
             continue
 
 
-def _take(saved: Saved, path: Path) -> str:
-    """What the file is, in words; empty if it is nothing that is needed."""
+def _take(saved: Saved, path: Path) -> set[str]:
+    """What is in the file, in words; nothing if there is nothing that is needed."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace").lstrip()
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
+        return set()
+    found = {_take_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
+    if match := _TABLE.search(text, 0, _NEAR):
+        saved.options += _table(text[match.end() :])
+        found.add("config dump")
+    if match := _SHOWN.search(text, 0, _NEAR):
+        rows = (line.split()[:3] for line in text[match.end() :].splitlines())
+        found.add(_show(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
+    return found - {""}
+
+
+def _replies(text: str) -> Iterator[tuple[str, Any]]:
+    """Each reply of a file, and the OSD that gave it where the line says so."""
+    end = 0
+    while match := _BEGIN.search(text, end, end + _NEAR):
+        try:
+            reply, end = json.JSONDecoder().raw_decode(text, match.end())
+            yield match[1] or "", reply
+        except (ValueError, RecursionError):
+            if end:
+                return
+            end = match.end() + 1  # a line of something else, such as `[WRN] …`
+
+
+def _osd_of(path: Path) -> str:
+    """The last that the name has: folders above may be named after something else."""
+    names = _OSD_IN_NAME.findall(path.name)
+    return f"osd.{names[-1]}" if names else ""
+
+
+def _take_reply(saved: Saved, reply: Any, osd: str, path: Path) -> str:
+    osd = osd or _osd_of(path)
+    if isinstance(reply, list):
+        return _list(saved, reply, osd)
+    return _object(saved, reply, osd) if isinstance(reply, dict) else ""
+
+
+def _show(saved: Saved, rows: Iterable[Sequence[Any]], osd: str) -> str:
+    """Options of an OSD: name, value and source of each."""
+    found = {str(name): (str(source), str(value)) for name, value, source in rows}
+    found = {name: one for name, one in found.items() if one[0] in _SOURCES}
+    if not osd or not found:
         return ""
-    if not text.startswith(("{", "[")):
-        match = _TABLE.search(text)
-        saved.options += _table(text[match.end() :]) if match else ()
-        return "config dump" if match else ""
-    try:
-        # A command may have written lines after its reply.
-        reply, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return ""
-    return _list(saved, reply) if isinstance(reply, list) else _object(saved, reply, path)
+    saved.shown.setdefault(osd, {}).update(found)
+    return "config show"
 
 
 def _table(text: str) -> Iterator[SetOption]:
@@ -146,7 +206,7 @@ def _table(text: str) -> Iterator[SetOption]:
         yield SetOption(words[0], mask, words[level + 1], words[level + 2])
 
 
-def _list(saved: Saved, reply: list[Any]) -> str:
+def _list(saved: Saved, reply: list[Any], osd: str) -> str:
     rows = [row for row in reply if isinstance(row, dict)]
     if not rows:
         return ""
@@ -159,10 +219,15 @@ def _list(saved: Saved, reply: list[Any]) -> str:
     if {"id", "osd_data"} <= rows[0].keys() or {"id", "osd_objectstore"} <= rows[0].keys():
         saved.metadata |= {f"osd.{row['id']}": row for row in rows if "id" in row}
         return "osd metadata"
-    return ""
+    shown = [row for row in rows if {"name", "value", "source"} <= row.keys()]
+    return _show(saved, [(row["name"], row["value"], row["source"]) for row in shown], osd)
 
 
-def _object(saved: Saved, reply: Mapping[str, Any], path: Path) -> str:
+def _object(saved: Saved, reply: Mapping[str, Any], osd: str) -> str:
+    if isinstance(reply.get("osd_metadata"), list):  # of `ceph report`
+        return _list(saved, reply["osd_metadata"], osd)
+    if {"id", "osd_data"} <= reply.keys():  # of one OSD
+        return _list(saved, [reply], osd)
     if isinstance(reply.get("nodes"), list) and "stray" in reply:
         saved.tree += [node for node in reply["nodes"] if isinstance(node, dict)]
         return "osd tree"
@@ -171,13 +236,10 @@ def _object(saved: Saved, reply: Mapping[str, Any], path: Path) -> str:
         saved.placement = placement
         return "pg dump"
     if {"active", "mode", "plans"} <= reply.keys():
-        saved.balancer = reply
+        saved.balancing = bool(reply["active"])
         return "balancer status"
     command, name = _of_an_osd(reply)
-    if command and not name:
-        # The last: folders above may be named after something else.
-        matches = _OSD_IN_NAME.findall(path.name)
-        name = f"osd.{matches[-1]}" if matches else ""
+    name = name or osd
     if not command or not name:
         return ""
     saved.replies.setdefault(name, {})[command] = reply
@@ -199,6 +261,7 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
     names = (
         saved.metadata.keys()
         | saved.replies.keys()
+        | saved.shown.keys()
         | {str(node.get("name")) for node in saved.tree if node.get("type") == "osd"}
     )
     classes = {str(node.get("name")): str(node.get("device_class", "")) for node in saved.tree}
@@ -211,11 +274,17 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
         device_class = classes.get(name) or str(metadata.get("default_device_class", ""))
         release = re.match(r"(\d+)\.", str(metadata.get("ceph_version_short", "")))
         number = int(release[1]) if release else None
-        given = _set_on(saved.options, name, metadata, device_class)
+        shown = saved.shown.get(name, {})
+        given = (
+            {key: value for key, (source, value) in shown.items() if source not in _NOT_SET}
+            if shown
+            else _set_on(saved.options, name, metadata, device_class)
+        )
         queues = {key: replies[key] for key in ("dump_op_pq_state",) if key in replies}
         diff = replies.get("config diff") or {"diff": _differences(given)}
         # Without either, nothing is known of its options: not even that they have their defaults.
-        known = _configuration(given, number) if saved.options else {}
+        known = _configuration(given, number) if saved.options or shown else {}
+        known = {**known, **{key: value for key, (_, value) in shown.items()}}
         show = replies.get("config show") or known
         osd = read_osd(name, {**queues, "config diff": diff, "config show": show})
         if osd is None:
@@ -260,6 +329,14 @@ def _configuration(given: Mapping[str, str], release: int | None) -> Mapping[str
     if release is not None:
         known["osd_op_queue"] = MCLOCK if release >= _FIRST_MCLOCK else "wpq"
     return known | {name: _final(name, value) for name, value in given.items()}
+
+
+def _balancing(saved: Saved) -> bool | None:
+    """Whether the balancer is on: by itself, or by what is set where it is not on as by default."""
+    for one in saved.options if saved.balancing is None else ():
+        if one.name == "mgr/balancer/active":
+            return one.value.lower() in ("true", "1")
+    return saved.balancing
 
 
 def _window(options: Iterable[SetOption]) -> float | None:

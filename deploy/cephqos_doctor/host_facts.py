@@ -34,6 +34,7 @@ from cephqos_exporter.sysfs import (
     disks_under,
     is_rotational,
     osd_devices,
+    read_queue,
     read_text,
 )
 
@@ -75,6 +76,7 @@ class OsdFacts:
     queues: QueueDump | None = None  # None: it did not say (Crimson)
     release: int | None = None  # the first number
     rotational: bool | None = None  # of its device; None: not known
+    disks_rotate: bool | None = None  # whether a disk below that device turns
     device_class: str = ""  # of CRUSH; empty: not known
     model: str = ""  # of its devices; empty: not known
     recovering: bool | None = None  # whether recovery runs or waits; None: not known
@@ -182,7 +184,12 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
         return osd
     except TimeoutError:
         return replace(osd, directory_hangs=True)
-    return replace(osd, rotational=is_rotational(host, devices), model=models(host, devices))
+    return replace(
+        osd,
+        rotational=is_rotational(host, devices),
+        disks_rotate=disks_rotate(host, devices),
+        model=models(host, devices),
+    )
 
 
 def answer_of(lookup: Lookup[T]) -> T:
@@ -201,6 +208,15 @@ def models(host: Host, devices: Iterable[OsdDevice]) -> str:
     disks = {disk for device in devices for disk in disks_under(host, device.device)}
     found = {read_text(host.sys / "class/block" / disk / "device/model") or "" for disk in disks}
     return "" if "" in found else " + ".join(sorted(found))
+
+
+def disks_rotate(host: Host, devices: Iterable[OsdDevice]) -> bool | None:
+    """Whether a disk turns below what an OSD keeps its objects on: bcache calls itself an SSD."""
+    block = next((it for it in devices if it.role == "block"), None)
+    # What a loop device says was set for a test.
+    disks = disks_under(host, block.device) if block and block.device[:4] != "loop" else ()
+    said = {read_queue(host.sys, disk).rotational for disk in disks}
+    return None if not said or "" in said else "1" in said
 
 
 def lowering_governor(sys: Path) -> str:

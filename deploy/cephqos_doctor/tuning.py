@@ -44,6 +44,8 @@ _EQUALS: Final = 4
 _FAR: Final = 3.0
 # A CPU that sleeps deeper than this wakes later than a flash device answers.
 _WAKE_SECONDS: Final = 100e-6
+# A controller or a virtual machine may say that such a device turns.
+_SSD_IN_NAME: Final = re.compile(r"ssd|nvme", re.IGNORECASE)
 _PROFILE: Final = "osd_mclock_profile"
 _BUSIEST_PROFILE: Final = "high_recovery_ops"
 
@@ -113,17 +115,25 @@ def _media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         return
     taken = "a disk (HDD)" if osd.rotational else "an SSD"
     if osd.device_class in (*MEDIA, "nvme") and (osd.device_class == "hdd") != osd.rotational:
-        yield Finding(
-            osd.osd,
-            f"Ceph takes its device for {taken}, but its CRUSH class is {osd.device_class}: it uses"
-            " the mClock options of the wrong medium",
-            "cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual"
-            f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}",
-        )
+        but = f"its CRUSH class is {osd.device_class}"
+    elif osd.disks_rotate not in (None, osd.rotational):
+        but = "there is a disk (HDD) below it" if osd.disks_rotate else "all below it are SSDs"
+    elif osd.rotational and _SSD_IN_NAME.search(osd.model):
+        but = f"its model is {osd.model}"
+    else:
+        return
+    yield Finding(
+        osd.osd,
+        f"Ceph takes its device for {taken}, but {but}: it uses the mClock options of the wrong"
+        " medium",
+        "cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual"
+        f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}",
+    )
 
 
-def _no_class(facts: Osds) -> str:
-    return "" if any(osd.device_class for osd in facts.osds) else "no CRUSH class is known"
+def _nothing_to_compare(facts: Osds) -> str:
+    known = any(it.device_class or it.model or it.disks_rotate is not None for it in facts.osds)
+    return "" if known else "neither CRUSH classes nor disks are known"
 
 
 def _shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
@@ -267,7 +277,7 @@ def _power(facts: HostFacts) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Check[Osds], ...]] = (
     Check("options-in-effect", of_each(_without_effect)),
-    Check("media-as-it-is", of_each(_media), _no_class),
+    Check("media-as-it-is", of_each(_media), _nothing_to_compare),
     Check("one-shard-per-disk", of_each(_shards)),
     Check("throttles-narrow", of_each(_throttles)),
     Check("profile-needed", of_each(_left_over)),

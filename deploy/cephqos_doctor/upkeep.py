@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.dump import DumpFacts
-from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.finding import Check, Finding, quoted
 
 _WEEK_HOURS: Final = 7 * 24.0
 # Some are always late: an OSD was down, or a group is large.
 _LATE: Final = 0.05
+_OF_OSDS: Final = ("config diff", "config show", "dump_op_pq_state")
 
 
 class Scrubs(Protocol):
@@ -22,12 +24,30 @@ class Scrubs(Protocol):
     def window_hours(self) -> float | None: ...
 
 
-def _balanced(facts: DumpFacts) -> Iterator[Finding]:
-    if facts.balancer and not facts.balancer.get("active"):
+class Balanced(Protocol):
+    """What either says of the balancer."""
+
+    @property
+    def balancing(self) -> bool | None: ...
+
+
+def _balanced(facts: Balanced) -> Iterator[Finding]:
+    if facts.balancing is False:
         yield Finding(
             "the cluster",
             "the balancer is off: the OSDs with the most placement groups are slow and full first",
             "ceph balancer mode upmap && ceph balancer on",
+        )
+
+
+def _readable(facts: DumpFacts) -> Iterator[Finding]:
+    for command, path in facts.unread.items():
+        asked = f"ceph daemon osd.N {command}" if command in _OF_OSDS else f"ceph {command}"
+        yield Finding(
+            str(path),
+            f"it has no reply to `{asked}` that is understood",
+            f"{asked} --format json > {quoted(command.replace(' ', '_'))}"
+            + (".osd.N" if command in _OF_OSDS else ""),
         )
 
 
@@ -52,8 +72,8 @@ def _scrub_time(facts: Scrubs) -> Iterator[Finding]:
         )
 
 
-def _no_balancer(facts: DumpFacts) -> str:
-    return "" if facts.balancer else "no `ceph balancer status --format json`"
+def _no_balancer(facts: Balanced) -> str:
+    return "" if facts.balancing is not None else "whether the balancer is on is not known"
 
 
 def _no_placement(facts: Scrubs) -> str:
@@ -64,10 +84,12 @@ def _no_pgs(facts: Scrubs) -> str:
     return "" if facts.pgs else "the cluster's status has no placement groups"
 
 
-CHECKS: Final = (
+CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
+    Check("files-understood", _readable),
     Check("balancer-on", _balanced, _no_balancer),
     Check("scrub-time-sufficient", _scrub_time, _no_placement),
 )
-CLUSTER_CHECKS: Final[tuple[Check[Scrubs], ...]] = (
+CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
+    Check("balancer-on", _balanced, _no_balancer),
     Check("scrub-time-sufficient", _scrub_time, _no_pgs),
 )

@@ -92,6 +92,23 @@ async def test_the_hours_of_scrubs_are_asked_where_deep_scrubs_are_late(
     assert cluster_facts.scrub_hours(22, 4, 0, 0) == 42
 
 
+@pytest.mark.parametrize(
+    ("said", "on"), [("true", True), (True, True), ("false\n", False), ("?", None), (None, None)]
+)
+async def test_the_balancer_is_asked_of_the_monitors_which_the_key_allows(
+    said: Any, on: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(target: str, prefix: str) -> Any:
+        if prefix == "config get" and said is None:
+            raise CommandFailed(prefix, -2, "unrecognized key 'mgr/balancer/active'")
+        return said if prefix == "config get" else a_minimal_key(target, prefix)
+
+    facts, _ = await looked_at(monkeypatch, answer, try_powers=False)
+    assert facts.balancing is on
+    assert ("balancer-on" in found(CLUSTER_CHECKS, facts)) == (on is False)
+    assert ("balancer-on" in dict(diagnose("it", CLUSTER_CHECKS, facts).skipped)) == (on is None)
+
+
 async def test_a_minimal_key_is_fine_whichever_osds_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -24,6 +24,9 @@ osd.1      advanced  osd_mclock_max_capacity_iops_ssd  20000.000000
 """
 
 
+_SLEEP = '{"default": 0, "mon": 0.1, "final": 0}'
+
+
 def _metadata(number: int, **changed: str) -> dict[str, Any]:
     known = {
         "id": number,
@@ -103,6 +106,67 @@ def test_the_replies_of_osds_say_the_same_as_on_their_host(tmp_path: Path) -> No
     assert osd.queues is not None
     assert osd.scheduler == "mclock_scheduler"
     assert "figures-not-blinded" in found(DUMP_CHECKS, facts)
+
+
+_SHOWN = """NAME                     VALUE        SOURCE    OVERRIDES  IGNORES
+osd_max_backfills        8            mon
+osd_mclock_profile       high_client_ops  mon
+bluestore_throttle_bytes 4294967296   file
+osd_mclock_max_capacity_iops_ssd 2000.500000 mon
+osd_op_queue             mclock_scheduler default
+a line                   of           another form
+"""
+
+
+def test_what_people_send_is_understood_whatever_stands_before_it(tmp_path: Path) -> None:
+    """A warning, the names of `ceph tell osd.*`, a report, and tables instead of JSON."""
+    shown = [{"name": "osd_max_backfills", "value": "8", "source": "mon"}, {"name": "other"}]
+    tell = "".join(f'osd.{n}: {{\n"diff": {{"osd_recovery_sleep": {_SLEEP}}}}}\n' for n in (3, 4))
+    folder = _folder(
+        tmp_path,
+        {
+            "report.txt": "report 3461337\n" + json.dumps({"osd_metadata": [_metadata(0)]}),
+            "ceph_osd_metadata_1": "Inferring fsid 1\n" + json.dumps(_metadata(1)),
+            "a/ceph_config_show_osd.0": _SHOWN,
+            "b/ceph-config-show-osd-1.json": shown,
+            "c/config_show_osd.3": json.dumps({"name": "osd.3", "osd_op_queue": "wpq"}),
+            "c/config_show_osd.4": json.dumps(
+                {"name": "osd.4", "osd_op_queue": "mclock_scheduler", "osd_recovery_sleep": "0"}
+            ),
+            "tell": "[WRN] noise\n" + tell,
+            "ceph_config_dump": "WHO MASK LEVEL OPTION VALUE RO\nmgr advanced mgr/balancer/active"
+            " false\n",
+        },
+    )
+    facts = dump.gather(folder)
+    assert [osd.osd for osd in facts.osds] == ["osd.0", "osd.1", "osd.3", "osd.4"]
+    assert facts.unread == {}
+    findings = found(DUMP_CHECKS, facts)
+    said = {(it.subject, it.problem.split()[0]) for it in findings["options-in-effect"]}
+    assert ("osd.0", "osd_max_backfills") in said
+    assert ("osd.1", "osd_max_backfills") in said
+    assert ("osd.4", "osd_recovery_sleep") in said
+    assert ("osd.3", "osd_recovery_sleep") not in said, "WPQ obeys it"
+    assert [it.subject for it in findings["throttles-narrow"]] == ["osd.0"]
+    assert "balancer-on" in findings
+
+
+def test_a_file_of_that_name_that_is_not_understood_is_told(tmp_path: Path) -> None:
+    folder = _folder(
+        tmp_path,
+        {
+            "ceph_osd_metadata": [_metadata(0)],
+            "sos/ceph_pg_dump": "PG_STAT  OBJECTS\n1.0  3\n",
+            "config_diff": {"diff": {}},
+            "ceph-mon.a.asok_config_show": {"name": "mon.a"},
+            "x/ceph_osd_metadata.txt": "cut",
+        },
+    )
+    facts = dump.gather(folder)
+    told = found(DUMP_CHECKS, facts)["files-understood"]
+    assert [it.subject for it in told] == ["config_diff", "sos/ceph_pg_dump"]
+    assert told[0].mend.startswith("ceph daemon osd.N config diff")
+    assert told[1].mend == "ceph pg dump --format json > pg_dump"
 
 
 def test_of_metadata_alone_no_option_is_guessed(

@@ -10,7 +10,13 @@ from tests.unit.doctor.doctor_facts import found, host, mends, recorded
 from cephqos_doctor import tuning
 from cephqos_doctor.cli import HOST_CHECKS
 from cephqos_doctor.finding import diagnose
-from cephqos_doctor.host_facts import OsdFacts, lowering_governor, models, wake_seconds
+from cephqos_doctor.host_facts import (
+    OsdFacts,
+    disks_rotate,
+    lowering_governor,
+    models,
+    wake_seconds,
+)
 from cephqos_exporter.daemon import Host
 from cephqos_exporter.sysfs import OsdDevice
 
@@ -62,6 +68,21 @@ def _set(osd: OsdFacts, option: str, value: str, **entry: str) -> OsdFacts:
             replace(recorded(), rotational=False, device_class="hdd"),
             "media-as-it-is",
             "takes its device for an SSD, but its CRUSH class is hdd",
+        ),
+        (
+            replace(recorded(), rotational=False, disks_rotate=True),
+            "media-as-it-is",
+            "takes its device for an SSD, but there is a disk (HDD) below it",
+        ),
+        (
+            replace(recorded(), rotational=True, disks_rotate=False),
+            "media-as-it-is",
+            "takes its device for a disk (HDD), but all below it are SSDs",
+        ),
+        (
+            replace(recorded(), rotational=True, disks_rotate=True, model="VENDOR SSD 1"),
+            "media-as-it-is",
+            "takes its device for a disk (HDD), but its model is VENDOR SSD 1",
         ),
         (
             _set(recorded(), "bluestore_throttle_bytes", str(1 << 32)),
@@ -190,6 +211,24 @@ def test_the_model_of_an_osd_is_that_of_all_its_disks(tmp_path: Path) -> None:
     assert models(host_of, [*devices, OsdDevice("wal", "vda")]) == ""
 
 
+@pytest.mark.parametrize(
+    ("block", "turns"), [("bcache0", True), ("dm-0", False), ("loop0", None), ("vda", None)]
+)
+def test_what_turns_below_a_device_is_what_the_disks_there_say(
+    block: str, turns: bool | None, tmp_path: Path
+) -> None:
+    nodes = tmp_path / "class/block"
+    below = {"bcache0": ("sda", "nvme0n1"), "dm-0": ("nvme0n1",), "loop0": ("sda",)}
+    for disk, said in (("sda", "1"), ("nvme0n1", "0")):
+        (nodes / disk / "queue").mkdir(parents=True)
+        (nodes / disk / "queue/rotational").write_text(f"{said}\n")
+    for device, disks in below.items():
+        for disk in disks:
+            (nodes / device / "slaves" / disk).mkdir(parents=True)
+    devices = [OsdDevice("db", "sda"), OsdDevice("block", block)]
+    assert disks_rotate(Host(proc=tmp_path, sys=tmp_path), devices) is turns
+
+
 def _tree(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = root / "devices/system/cpu" / name
@@ -232,4 +271,4 @@ def test_the_deepest_sleep_that_is_allowed_counts(tmp_path: Path) -> None:
 
 def test_a_host_knows_no_crush_class_and_says_what_it_could_not_check() -> None:
     skipped = dict(diagnose("host", HOST_CHECKS, host()).skipped)
-    assert skipped["media-as-it-is"] == "no CRUSH class is known"
+    assert skipped["media-as-it-is"] == "neither CRUSH classes nor disks are known"

@@ -46,7 +46,11 @@ def test_where_nobody_answers_only_that_is_checked(checks: Any, facts: Any, made
 def test_a_key_is_not_called_minimal_where_it_was_not_tried() -> None:
     """The manager hangs: whether it would have started a scrub is not known."""
     facts = ClusterFacts(
-        name=NAME, unanswered="pg dump", unasked=("start scrubs",), status=WITH_MANAGER
+        name=NAME,
+        unanswered="pg dump",
+        unasked=("start scrubs",),
+        status=WITH_MANAGER,
+        balancing=True,
     )
     skipped = dict(diagnose("cluster", CLUSTER_CHECKS, facts).skipped)
     assert skipped == {
@@ -63,6 +67,7 @@ def test_what_a_key_can_do_is_told_whoever_else_does_not_answer() -> None:
         unanswered="pg dump",
         unasked=("start scrubs",),
         status=WITH_MANAGER,
+        balancing=True,
     )
     told = diagnose("cluster", CLUSTER_CHECKS, facts)
     assert told.skipped == ()
