@@ -11,8 +11,9 @@ from tests.board_panels import boards, panels
 
 from cephqos_base.command import build_parser
 from cephqos_loadgen.errors import LabError
-from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker
-from cephqos_stack.demo.tour import FIGURES, STEPS, Tour, TourStep
+from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker, find
+from cephqos_stack.demo.tour import FIGURES, STEPS, Tour, TourStep, _under
+from cephqos_stack.staged.tenant import NAMED
 
 from .demo_lab import DemoLab, at_once
 
@@ -30,7 +31,35 @@ def test_every_step_names_a_panel_a_fault_and_a_command_that_there_are() -> None
     assert tuple(it.policy for it in STEPS if it.policy) == ("wpq", *PROFILES)
 
 
-def test_the_tour_takes_a_quarter_of_an_hour() -> None:
+@pytest.mark.parametrize(
+    ("title", "fault", "finding"),
+    [
+        ("PROMISE", "", ""),
+        ("VIOLATION", "throttle", "CephQosReservationViolated"),
+        ("CAUSE", "throttle", "CephQosReservationViolated"),
+        ("MENDED", "", ""),
+        ("TENANT", "more", NAMED),
+        *((f"RECOVERY AGAINST CLIENTS: {it}", "recover", "") for it in ("wpq", *PROFILES)),
+    ],
+)
+def test_every_step_stages_what_its_words_say(title: str, fault: str, finding: str) -> None:
+    (step,) = (it for it in STEPS if it.title == title)
+    situation = find(step.provoke).load(3) if step.provoke else None
+    if situation is not None and step.policy:
+        situation = _under(step.policy, situation)
+        profile = {} if step.policy == "wpq" else {"osd_mclock_profile": step.policy}
+        assert situation.config == profile
+    faults = {it.kind for it in situation.faults} if situation else set()
+    alerts = {name for it in situation.expect for name in it.alert} if situation else set()
+    assert faults == ({fault} if fault else set())
+    assert (finding in alerts) if finding else not alerts
+    if title == "CAUSE":
+        assert situation is not None
+        assert [(it.osd, it.cause) for it in situation.expect] == [(1, "device")], "as it says"
+
+
+def test_the_tour_has_no_other_steps_and_takes_a_quarter_of_an_hour() -> None:
+    assert len(STEPS) == 5 + 1 + len(PROFILES)
     looking = sum(it.seconds for it in STEPS)
     assert 5 * 60 < looking < 10 * 60, "and a minute more to stage each recovery, half for others"
 
