@@ -110,6 +110,16 @@ terminationGracePeriodSeconds: {{ int .values.terminationGracePeriodSeconds }}
 {{- end }}
 {{- end }}
 
+{{/* Kubernetes refuses maxSurge beside maxUnavailable; the chart has a default of the first. */}}
+{{- define "cephqos.update" -}}
+{{- $update := deepCopy (.updateStrategy | default dict) }}
+{{- if eq (toString $update.type) "OnDelete" }}{{ $_ := unset $update "rollingUpdate" }}{{ end }}
+{{- with $update.rollingUpdate }}
+{{- if not (has (toString .maxUnavailable) (list "0" "0%" "<nil>")) }}{{ $_ := set . "maxSurge" 0 }}{{ end }}
+{{- end }}
+{{- toYaml $update }}
+{{- end }}
+
 {{/* Only on nodes that have a pod of Rook with one of these labels `app`. */}}
 {{- define "cephqos.beside" -}}
 podAffinity:
