@@ -121,10 +121,12 @@ async def test_each_role_gets_to_a_monitor_in_what_its_unit_leaves_it(
 async def test_on_proxmox_systemd_hands_the_role_cluster_a_copy_of_what_it_may_not_read(
     root: FreshRoot, package: Path
 ) -> None:
-    """There `/etc/ceph/ceph.conf` is a link to a file of root and the group www-data."""
+    """There `/etc/ceph/ceph.conf` is a link to a file of root and the group www-data, which names
+    keys that only root can read."""
     await installed(root, package)
     for line in (
-        "mkdir -p /etc/pve && mv /etc/ceph/ceph.conf /etc/pve/ceph.conf",
+        "mkdir -p /etc/pve/priv && chmod 700 /etc/pve/priv && mv /etc/ceph/ceph.conf /etc/pve",
+        "printf '[client]\nkeyring = /etc/pve/priv/$cluster.$name.keyring\n' >>/etc/pve/ceph.conf",
         "chown root:www-data /etc/pve/ceph.conf && chmod 640 /etc/pve/ceph.conf",
         "ln -s /etc/pve/ceph.conf /etc/ceph/ceph.conf",
         proxmox_command(),
