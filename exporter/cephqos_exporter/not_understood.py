@@ -9,9 +9,9 @@ once. What a daemon said goes to the log only: no label has it.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,10 @@ What = Literal[
 ]
 
 _LONGEST: Final = 200  # characters in the log
+# What readers raise if a reply has another shape than expected.
+MISREAD: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+
+T = TypeVar("T")
 
 
 class NotUnderstood:
@@ -47,6 +51,17 @@ class NotUnderstood:
         else:
             self.found[what] = before[0] + times, before[1]
 
+    def all_of(self, what: str, make: Callable[[], Iterable[T]]) -> list[T]:
+        """All that `make` gives; nothing, and said so, where a reply has another shape.
+
+        So one reply costs the figures that need it, and no others.
+        """
+        try:
+            return list(make())
+        except MISREAD as exc:
+            self.add("reply", f"{what}: {exc!r}")
+            return []
+
     def include(self, other: "NotUnderstood") -> None:
         """Say again what was found when something was derived that is kept between scrapes."""
         for what, (times, text) in other.found.items():
@@ -57,6 +72,13 @@ class NotUnderstood:
         """All of it, once."""
         taken, self.found = self.found, {}
         return taken.items()
+
+
+def listed(value: Any) -> list[Any]:
+    """The list that a reply has there; TypeError for anything else, which may look empty."""
+    if type(value) is not list:
+        raise TypeError(f"{type(value).__name__} instead of a list")
+    return value
 
 
 def _text(found: object) -> str:

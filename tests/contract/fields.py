@@ -101,13 +101,16 @@ def shown_by(release: Release) -> Shown:
     )
 
 
-def shown(osd: Iterable[Replies], cluster: Mapping[str, Replies]) -> Shown:
-    found = Shown()
+def shown(
+    osd: Iterable[Replies], cluster: Mapping[str, Replies], found: Shown | None = None
+) -> Shown:
+    found = found or Shown()
     collectors = [made() for made in COLLECTORS if made not in _OF_THE_HOST]
     for scrape, replies in enumerate(osd):
         for collector in collectors:
             _scrape(collector, replies, _NOW + _STEP_SECONDS * scrape, found)
-    asyncio.run(_poll(cluster, found))
+    if cluster:
+        asyncio.run(_poll(cluster, found))
     return found
 
 

@@ -11,7 +11,7 @@ from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import UnknownCommand
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import LabelText
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 
 LABELLED = "counter"
 PLAIN = "perf"
@@ -58,7 +58,8 @@ class CounterCommands:
     def loggers(self, view: DaemonView) -> "Loggers":
         """The unlabelled counters of a daemon."""
         kind = self.kind(view)
-        return Loggers(view.reply(f"{kind} dump"), labelled=kind == LABELLED)
+        reply = view.reply(f"{kind} dump")
+        return Loggers(reply, labelled=kind == LABELLED, odd=view.not_understood)
 
 
 def figure(
@@ -91,22 +92,28 @@ def timed(
 class Loggers:
     """Looks up a daemon's counters by logger."""
 
-    def __init__(self, reply: Mapping[str, Any], *, labelled: bool) -> None:
+    def __init__(self, reply: Mapping[str, Any], *, labelled: bool, odd: NotUnderstood) -> None:
         self._reply = reply
         self._labelled = labelled
+        self._odd = odd
 
     def total(self, pattern: str, counter: str) -> float | None:
         """A counter summed over the sets of all loggers whose names begin so.
 
         None if there is no such set, or if one of them lacks it.
         """
-        found = [
-            one["counters"].get(counter)
-            for name, sets in self._reply.items()
-            if self._labelled and name.startswith(pattern)
-            for one in sets
-        ]
-        return None if None in found or not found else sum(found)
+        sets = [found for name, found in self._reply.items() if name.startswith(pattern)]
+        found = self._odd.all_of(
+            pattern,
+            lambda: [
+                figure(one["counters"], counter, self._odd)
+                for those in sets
+                for one in those
+                if self._labelled
+            ],
+        )
+        known = [value for value in found if value is not None]
+        return sum(known) if known and len(known) == len(found) else None
 
     def required(self, logger: str) -> Mapping[str, Any]:
         """The counters of a logger; ReplyMissing without it, as on Crimson, whose names differ."""
@@ -116,12 +123,16 @@ class Loggers:
         return found
 
     def get(self, logger: str) -> Mapping[str, Any] | None:
-        """The counters of a logger; None where there is no such logger."""
-        found = self._reply.get(logger)
-        if found is None or not self._labelled:
+        """The counters of a logger; None where there is no such logger, or none that is one."""
+        found: Any = self._reply.get(logger)
+        if found is None and logger not in self._reply:
+            return None
+        try:
+            if self._labelled:
+                found = next(entry["counters"] for entry in found if not entry["labels"])
+        except (*MISREAD, StopIteration):
+            found = None
+        if type(found) is dict:
             return found
-        for entry in found:
-            if not entry["labels"]:
-                counters: Mapping[str, Any] = entry["counters"]
-                return counters
+        self._odd.add("counter", logger)
         return None

@@ -160,6 +160,9 @@ class HistogramsCollector(
             odd.add("unit", f"{axes[0].get('name')}, quant_size {axes[0].get('quant_size')}")
             raise ReplyMissing(COMMAND, "the latency axis has another unit")
         axis = _latency_axis(axes[0], self.longest)
+        if len(axis.rows) < 2:
+            odd.add("unit", f"{axes[0].get('name')} without bounds")
+            raise ReplyMissing(COMMAND, "the latency axis has no bounds")
         whole = Family(
             "cephqos_osd_op_latency_seconds",
             "histogram",
@@ -204,7 +207,7 @@ def _sums(
 
 def _rows(histogram: Mapping[str, Any], axis: _Axis) -> Sequence[Sequence[int]]:
     values: Sequence[Sequence[int]] = histogram["values"]
-    if len(values) != axis.rows[-1]:
+    if len(values) != axis.rows[-1] or len(values[0]) != len(histogram["axes"][1]["ranges"]):
         raise ReplyMissing(COMMAND, "malformed")
     return values
 

@@ -15,6 +15,7 @@ from cephqos_exporter.config import Settings, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels, extend_labels
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood, listed
 
 COMMAND: Final = "dump_osd_network"
 
@@ -99,10 +100,10 @@ class NetworkCollector(
         state.interval.scraped(view.time, read=COMMAND in view.replies)
         if asked:
             state.families = ()  # what is not known any more is not shown
-            entries = view.reply(COMMAND)["entries"]
-            for entry in entries:
-                if entry["interface"] not in INTERFACES:
-                    view.not_understood.add("reply", f"{COMMAND}: {entry['interface']}")
+            odd = view.not_understood
+            reply = view.reply(COMMAND)
+            pings = odd.all_of(COMMAND, lambda: listed(reply["entries"]))
+            entries = [entry for entry in pings if _is_ping(entry, odd)]
             state.families = self._read(entries, state.labels)
             self._clues.of(view.daemon).ping = _ping(entries)
         return state.families
@@ -127,6 +128,19 @@ class NetworkCollector(
             *(_counts(*told, found, pings, labels) for told, found in peers.items()),
             single(*_BOUND, labels.base, self.slow),
         ]
+
+
+def _is_ping(entry: Any, odd: NotUnderstood) -> bool:
+    """Whether it is one that is understood; if not, that is said."""
+    try:
+        known = entry["interface"] in INTERFACES and type(entry["stale"]) is bool
+        known &= isinstance(entry["to osd"], int)
+        known &= all(isinstance(entry["average"][key], int | float) for key, _ in _WINDOWS)
+    except MISREAD:
+        known = False
+    if not known:
+        odd.add("reply", f"{COMMAND}: {entry}")
+    return known
 
 
 def _ping(entries: Sequence[Mapping[str, Any]]) -> float:

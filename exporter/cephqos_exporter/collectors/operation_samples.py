@@ -16,7 +16,7 @@ from cephqos_exporter.collectors.counters import CounterCommands, figure
 from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.config import Settings, integer, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import NotUnderstood, listed
 from cephqos_exporter.qos.waits import SampledOperation, completed, in_progress
 
 LIST: Final = "ops"
@@ -114,7 +114,8 @@ class OperationSamples:
             osd = self._osds[view.daemon] = _Osd(ReadInterval(self._interval))
         if osd.time != view.time:
             osd.time, osd.found = view.time, None
-            osd.found = self._read(view, osd)
+            read = view.not_understood.all_of(LIST, lambda: [self._read(view, osd)])
+            osd.found = read[0] if read else None
         return osd.found
 
     def forget(self, daemon: Daemon) -> None:
@@ -126,11 +127,11 @@ class OperationSamples:
             return None
         found, now = None, view.time
         osd.busy = self._busy(view, osd)
-        listed, record = view.replies.get(LIST), view.replies.get(RECORD)
-        if osd.interval.due and listed is not None:
-            found = OperationSample(True, self._in_progress(listed["ops"], view, osd))
+        ops, record = view.replies.get(LIST), view.replies.get(RECORD)
+        if osd.interval.due and ops is not None:
+            found = OperationSample(True, self._in_progress(listed(ops["ops"]), view, osd))
         elif osd.interval.due and record is not None:
-            found = OperationSample(False, _new(record["ops"], osd, view.not_understood))
+            found = OperationSample(False, _new(listed(record["ops"]), osd, view.not_understood))
         osd.interval.scraped(now, read=found is not None)
         osd.interval.seconds = max(
             self._interval, min(osd.busy, self._at_most) * _LISTED_SECONDS / _SHARE
@@ -158,8 +159,9 @@ class OperationSamples:
         clients = figure(counters, "op_wip", odd) or 0.0
         seconds = figure(counters, "subop_w_latency", odd, "sum")
         replicas = 0.0 if seconds is None else osd.replicas.in_progress(seconds, view.time)
-        blocked: float = view.replies.get(BLOCKED, {}).get("num_blocked_ops", 0)
-        return max(clients + replicas, blocked)
+        told = view.replies.get(BLOCKED)
+        blocked = None if told is None else figure(told, "num_blocked_ops", odd)
+        return max(clients + replicas, blocked or 0.0)
 
 
 def _new(

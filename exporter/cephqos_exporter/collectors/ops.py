@@ -21,6 +21,7 @@ from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import ErrorReply
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import listed
 from cephqos_exporter.qos.waits import WaitMeter
 
 _OPS: Final = operation_samples.LIST
@@ -114,7 +115,7 @@ class OpsCollector(
             raise ReplyMissing(_SLOW, "osd_enable_op_tracker is off", found)
         found += _blocked(view)
         if in_progress is not None:
-            found += _oldest(view, state, idle=in_progress == 0)
+            found += odd.all_of(_OPS, lambda: _oldest(view, state, idle=in_progress == 0))
             self._next_list(view, state, in_progress)
         sample = self.samples.of(view)
         if sample is not None and sample.listed:
@@ -122,7 +123,7 @@ class OpsCollector(
         found += _wait_families(state)
         tracked = loggers.get("trackedop")  # 16.2 has none
         slow = None if tracked is None else figure(tracked, "slow_ops_count", odd)
-        found += _slow(view, state, slow)
+        found += odd.all_of(_SLOW, lambda: _slow(view, state, slow))
         return found
 
     def _next_list(self, view: DaemonView, osd: _OpsOsd, clients: float) -> None:
@@ -168,10 +169,9 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
     if reply is None:  # before 17.2
         return
     for key, name, text in _BLOCKED_FIGURES:
-        if key in reply:
-            yield single(name, "gauge", text, view.labels, reply[key])
-        else:
-            view.not_understood.add("reply", f"{_BLOCKED}: no {key}")
+        value = figure(reply, key, view.not_understood)
+        if value is not None:
+            yield single(name, "gauge", text, view.labels, value)
 
 
 def _is_not_tracking(view: DaemonView) -> bool:
@@ -182,7 +182,9 @@ def _is_not_tracking(view: DaemonView) -> bool:
 def _oldest(view: DaemonView, osd: _OpsOsd, *, idle: bool) -> Iterable[Family]:
     """The age of the oldest operation; not known while too many are in progress to list them."""
     if osd.few and _OPS in view.replies:
-        osd.oldest = max((_age(op) for op in view.replies[_OPS]["ops"]), default=0.0)
+        osd.oldest = None
+        ops = listed(view.replies[_OPS]["ops"])
+        osd.oldest = max((_age(op) for op in ops), default=0.0)
     elif idle:
         osd.oldest = 0.0
     elif osd.listed or not osd.few:  # asked for in vain, or not asked for

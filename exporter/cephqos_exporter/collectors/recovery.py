@@ -117,7 +117,7 @@ def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> I
     for side in SIDES:
         try:
             reserver = reply[f"{side}_reservations"]
-            counts, allowed = _count(reserver), reserver["max_allowed"]
+            counts, allowed = _count(reserver), int(reserver["max_allowed"])
         except (LookupError, TypeError, ValueError) as exc:
             odd.add("reply", f"{RESERVATIONS}: {side}: {exc!r}")
             continue

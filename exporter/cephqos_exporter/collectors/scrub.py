@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.cluster.replies import parse_stamp
 from cephqos_exporter.collectors.base import DaemonCollector
-from cephqos_exporter.collectors.counters import LABELLED
+from cephqos_exporter.collectors.counters import LABELLED, figure
 from cephqos_exporter.collectors.interval import SLOWLY
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood, listed
 
 RESERVATIONS: Final = "dump_scrub_reservations"
 QUEUE: Final = "dump_scrubs"
@@ -118,9 +118,14 @@ class ScrubCollector(
     def families(self, view: DaemonView, state: Labels) -> Iterable[Family]:
         odd = view.not_understood
         reservations, entries = view.reply(RESERVATIONS), view.reply(QUEUE)
-        families = [*_slots(reservations, state, odd)]
-        old = (entries and "level" not in entries[0]) or "scrubs_remote" in reservations
-        families.append(_queue(entries, old, state, view.time, odd))
+        families = odd.all_of(RESERVATIONS, lambda: _slots(reservations, state, odd))
+
+        def queue() -> Iterable[Family]:
+            first = next(iter(listed(entries)), None)
+            old = (first and "level" not in first) or "scrubs_remote" in reservations
+            yield _queue(entries, old, state, view.time, odd)
+
+        families += odd.all_of(QUEUE, queue)
         osd = self.counters.loggers(view).required("osd")
         labelled = self.counters.kind(view) == LABELLED
         sets = _labelled_sets(view.reply("counter dump"), odd) if labelled else ()
@@ -150,10 +155,9 @@ def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iter
         "gauge",
         "Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs).",
     )
-    if "osd_max_scrubs" in reply:
-        most.add(labels.base, reply["osd_max_scrubs"])
-    else:
-        odd.add("reply", f"{RESERVATIONS}: no osd_max_scrubs")
+    allowed = figure(reply, "osd_max_scrubs", odd)
+    if allowed is not None:
+        most.add(labels.base, allowed)
     return held, most
 
 
@@ -213,7 +217,10 @@ def _queue_state(entry: Mapping[str, Any], now: float) -> str | None:
     urgency = entry.get("urgency", _PERIODIC)
     if urgency != _PERIODIC:
         return _URGENT.get(urgency)
-    if entry["forced"]:
+    forced = entry["forced"]
+    if type(forced) is not bool:
+        raise TypeError(f"{forced!r} instead of true or false")
+    if forced:
         return "requested"
     if parse_stamp(entry["sched_time"]) > now:
         return "waiting"
@@ -227,12 +234,17 @@ LabelledSet = tuple[str, str, Mapping[str, Any]]  # level, pool type, counters
 def _labelled_sets(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[LabelledSet]:
     found: list[LabelledSet] = []
     for name in _SETS:
-        for entry in reply.get(name, ()):
-            level, pool_type = (entry["labels"].get(key) for key in ("level", "pooltype"))
-            if level in ("shallow", "deep") and pool_type in _POOL_TYPES:
-                found.append((level, pool_type, entry["counters"]))
-            else:
-                odd.add("counter", f"{name}: {entry['labels']}")
+        try:
+            for entry in reply.get(name, ()):
+                level, pool_type = (entry["labels"].get(key) for key in ("level", "pooltype"))
+                if level in ("shallow", "deep") and pool_type in _POOL_TYPES:
+                    found.append((level, pool_type, dict(entry["counters"])))
+                else:
+                    odd.add("counter", f"{name}: {entry['labels']}")
+        except MISREAD as exc:
+            odd.add("counter", f"{name}: {exc!r}")
+    if found and len(found) < len(_SETS):  # an OSD has all from its beginning, or none
+        odd.add("counter", f"{len(found)} sets of scrubs instead of {len(_SETS)}")
     return found
 
 
@@ -270,26 +282,28 @@ class _Counted:
         )
         for key, in_sets, result in _RESULTS:
             for pool_type in self.pool_types:
-                found = self._values(key, in_sets, pool_type)
-                if found:
+                seconds = self._values(key, in_sets, pool_type, "sum")
+                times = self._values(key, in_sets, pool_type, "avgcount")
+                if seconds and times:
                     label = labels.of("pool_type", pool_type, "result", result)
-                    family.add(label, sum(value["sum"] for value in found), "_sum")
-                    family.add(label, sum(value["avgcount"] for value in found), "_count")
+                    family.add(label, sum(seconds), "_sum")
+                    family.add(label, sum(times), "_count")
         if family.samples:
             yield family
 
-    def _values(self, key: str, in_sets: str | None, pool_type: str) -> list[Any]:
+    def _values(
+        self, key: str, in_sets: str | None, pool_type: str, part: str = ""
+    ) -> Sequence[float]:
         """What adds up to a counter; nothing, and said so, where a part of it is missing."""
         if self._by_pool:
-            found = [self._osd.get(key.format(pool_type))]
+            found = [figure(self._osd, key.format(pool_type), self._odd, part)]
         elif in_sets is None:
-            return []
+            return ()
         else:
-            found = [counters.get(in_sets) for _, of, counters in self._sets if of == pool_type]
-        if None in found:
-            self._odd.add("counter", key.format(pool_type))
-            return []
-        return found
+            sets = [counters for _, of, counters in self._sets if of == pool_type]
+            found = [figure(counters, in_sets, self._odd, part) for counters in sets]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(found) else ()
 
 
 def _levelled(
@@ -300,9 +314,9 @@ def _levelled(
         for level, pool_type, counters in sets:
             if pool_type not in pool_types:
                 continue
-            value = counters.get(key)
+            if key == _GONE and key not in counters:
+                continue
+            value = figure(counters, key, odd)
             if value is not None:
                 family.add(labels.of("level", level, "pool_type", pool_type), value)
-            elif key != _GONE:
-                odd.add("counter", key)
         yield family

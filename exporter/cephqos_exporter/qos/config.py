@@ -94,7 +94,6 @@ class ConfigTracker:
         """
         if diff == self._diff and self._current is not None:
             return self._current
-        self._diff = diff
         differences = {key: entry for key, entry in diff["diff"].items() if _tracked(key)}
         if self._base is None:
             if show is None:
@@ -104,6 +103,7 @@ class ConfigTracker:
         if self._current is None or self._current.differences != differences:
             values = {**self._base, **{k: str(e["final"]) for k, e in differences.items()}}
             self._current = EffectiveConfig(values=values, differences=differences)
+        self._diff = diff
         return self._current
 
 

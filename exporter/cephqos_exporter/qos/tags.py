@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, Final
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 
 MCLOCK: Final = "mclock_scheduler"
 
@@ -63,6 +63,9 @@ class QueueDump:
 def read_queue_dump(reply: Mapping[str, Any], odd: NotUnderstood | None = None) -> QueueDump:
     """Read the whole dump; a shape that no known scheduler prints gives `unknown`."""
     odd = NotUnderstood() if odd is None else odd
+    if not isinstance(reply, dict):
+        odd.add("reply", f"dump_op_pq_state: {reply!r}")
+        return QueueDump("unknown", [])
     kinds = {_scheduler_of(body) for body in reply.values()}
     scheduler = kinds.pop() if len(kinds) == 1 else "unknown"
     if scheduler == "unknown":
@@ -70,7 +73,15 @@ def read_queue_dump(reply: Mapping[str, Any], odd: NotUnderstood | None = None) 
     if scheduler != MCLOCK:
         # WPQ prints neither classes nor how many requests wait.
         return QueueDump(scheduler, [ShardQueue(_index(name)) for name in reply])
-    shards = [_read_shard(_index(name), body, odd) for name, body in reply.items()]
+    shards = []
+    for name, body in reply.items():
+        try:
+            shards.append(_read_shard(_index(name), body, odd))
+        except MISREAD as exc:
+            odd.add("reply", f"dump_op_pq_state: {name}: {exc!r}")
+            shards.append(ShardQueue(_index(name), told=True, whole=False))
+    if len({shard.told for shard in shards}) > 1:
+        odd.add("reply", "dump_op_pq_state: some shards say nothing")
     return QueueDump(scheduler, shards)
 
 

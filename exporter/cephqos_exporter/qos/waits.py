@@ -6,12 +6,12 @@ spent there (Little's law). So the sums need no operation to finish, and a stall
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 from cephqos_exporter.qos.places import Places
 
 OTHER: Final = "other"
@@ -108,23 +108,38 @@ def in_progress(
     ops: Iterable[Mapping[str, Any]], length: float, odd: NotUnderstood
 ) -> Sequence[SampledOperation]:
     """A list of operations in progress, `length` seconds after the last; unknown kinds left out."""
-    found = []
-    for op in ops:
-        kind = kind_of(op["description"], odd)
-        if kind is not None:
-            wait = _wait(kind, op, events_of(op), odd)
-            found.append(SampledOperation(op["description"], kind, op["age"], ((wait, length),)))
-    return found
+
+    def read(kind: str, op: Mapping[str, Any]) -> SampledOperation:
+        wait = _wait(kind, op, events_of(op), odd)
+        return SampledOperation(op["description"], kind, float(op["age"]), ((wait, length),))
+
+    return _each(ops, read, odd)
 
 
 def completed(ops: Iterable[Mapping[str, Any]], odd: NotUnderstood) -> Sequence[SampledOperation]:
     """A record of completed operations; those of unknown kinds are left out."""
+
+    def read(kind: str, op: Mapping[str, Any]) -> SampledOperation:
+        spent = _spent(kind, op, odd)
+        return SampledOperation(op["description"], kind, float(op["duration"]), spent)
+
+    return _each(ops, read, odd)
+
+
+def _each(
+    ops: Iterable[Mapping[str, Any]],
+    read: Callable[[str, Mapping[str, Any]], SampledOperation],
+    odd: NotUnderstood,
+) -> Sequence[SampledOperation]:
+    """Without what is not understood: one operation of another form costs no others."""
     found = []
     for op in ops:
-        kind = kind_of(op["description"], odd)
-        if kind is not None:
-            spent = _spent(kind, op, odd)
-            found.append(SampledOperation(op["description"], kind, op["duration"], spent))
+        try:
+            kind = kind_of(op["description"], odd)
+            if kind is not None:
+                found.append(read(kind, op))
+        except MISREAD as exc:
+            odd.add("operation", repr(exc))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import ConnectionRefused, Malformed, SocketGone, UnknownCommand
-from cephqos_exporter.not_understood import NotUnderstoodTotals
+from cephqos_exporter.not_understood import MISREAD, NotUnderstoodTotals
 from cephqos_exporter.scrape.part import Part
 from cephqos_exporter.scrape.rendering import Rendered, Renderer
 from cephqos_exporter.scrape.validity import Seen
@@ -23,8 +23,6 @@ _ALIVE = Command("version")
 _BYTES_PER_SERIES: Final = 512
 # Minimum time between two fresh starts of a collector that fails on a daemon.
 _ANEW_SECONDS: Final = 30.0
-# What readers raise if a reply has another shape than expected.
-MISREAD: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Reasons that say that the socket has no listener.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 

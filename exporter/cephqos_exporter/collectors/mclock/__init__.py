@@ -27,11 +27,13 @@ from cephqos_exporter.collectors.mclock.replication import (
 )
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.collectors.recovery import RESERVATIONS
+from cephqos_exporter.collectors.scrub import QUEUE
 from cephqos_exporter.config import Settings, text
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.lookup import Lookup
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
 from cephqos_exporter.qos.cost_models import (
     ClassSettings,
@@ -50,6 +52,8 @@ _QUEUES: Final = "dump_op_pq_state"
 _DIFF: Final = "config diff"
 _SHOW: Final = "config show"
 _VERSION: Final = "version"
+
+_UNKNOWN: Final = EffectiveConfig({})  # where the reply was not understood
 
 POLICY: Final = text(
     "qos.policy",
@@ -138,13 +142,13 @@ class MclockCollector(
     def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
         odd = view.not_understood
         queues = read_queue_dump(view.reply(_QUEUES), odd)
-        config = _effective_config(view, state.config)
+        told = odd.all_of(_DIFF, lambda: [_effective_config(view, state.config)])
+        config = told[0] if told else _UNKNOWN
         loggers = self.counters.loggers(view)
         if state.release is None:
             state.release = release_of(view.replies.get(_VERSION))
         qos = self._derive(view, state, config, queues)
-        if qos is not None:
-            odd.include(qos.not_understood)
+        _say_odd(qos, queues, odd)
         labels = state.labels
         in_force = self._in_force(view, state, queues, config)
         found = [*in_force.families]
@@ -157,8 +161,8 @@ class MclockCollector(
         clue.limited = limited_share(queues, in_force.classes, view.time)
         found += client_demand(loggers, state.waited, labels, odd)
         found += replica_writes(loggers, labels, odd)
-        found += lower_bound(self._pools.on_osd(view), labels)
-        found += store_families(loggers.get("bluestore"), labels, odd)
+        found += odd.all_of(QUEUE, lambda: lower_bound(self._pools.on_osd(view), labels))
+        found += store_families(loggers, labels, odd)
         asked = state.histograms.due
         came = HISTOGRAMS in view.replies
         state.histograms.scraped(view.time, read=came)
@@ -217,6 +221,8 @@ class MclockCollector(
     ) -> QosState | None:
         """The QoS settings in force, derived again only when something changed."""
         shards, mclock = len(queues.shards), queues.scheduler == MCLOCK
+        if not shards:
+            return None
         release = osd.release if needs_release(config) else None
         derived_from = config, shards, mclock, release
         if osd.derived_from != derived_from:
@@ -251,6 +257,16 @@ def _is_rotational(host: Host, look: Callable[[], list[OsdDevice]]) -> bool | No
         return is_rotational(host, look())
     except DataDirectoryMissing:
         return None
+
+
+def _say_odd(qos: QosState | None, queues: QueueDump, odd: NotUnderstood) -> None:
+    """What was not understood when these were derived, or in both together."""
+    if qos is None:
+        return
+    odd.include(qos.not_understood)
+    silent = queues.scheduler == MCLOCK and not any(shard.told for shard in queues.shards)
+    if silent and qos.cost.name == "bandwidth":  # only the early model prints nothing
+        odd.add("reply", f"{_QUEUES}: no shard says anything")
 
 
 def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConfig:

@@ -83,7 +83,8 @@ class ErasureCodedPools:
     def on_osd(self, view: DaemonView) -> bool | None:
         """Whether the OSD holds placement groups of erasure-coded pools; None if not known."""
         cluster = view.daemon.cluster
-        self._learn(view.daemon, (entry["pgid"] for entry in view.replies.get(QUEUE, ())))
+        groups = (entry["pgid"] for entry in view.replies.get(QUEUE, ()))
+        self._learn(view.daemon, groups)
         history: Mapping[str, Any] = view.replies.get(_HISTORY, {})
         self._learn(view.daemon, (entry["pg"] for entry in history.get("pgs", ())))
         pools = view.replies.get(_POOLS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import figure, timed
+from cephqos_exporter.collectors.counters import Loggers, figure, timed
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
@@ -43,11 +43,12 @@ _TIMED: Final = {
 }
 
 
-def store_families(
-    bluestore: Mapping[str, Any] | None, labels: Labels, odd: NotUnderstood
-) -> Iterable[Family]:
+def store_families(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
     """Work under way behind the scheduler, where BlueStore takes it without making it wait."""
-    if bluestore is None:  # another store
+    bluestore = loggers.get("bluestore")
+    if bluestore is None:
+        if loggers.get("filestore") is None:
+            odd.add("counter", "bluestore")
         return
     for key, families in _TIMED.items():
         # Renamed in 17.x.
