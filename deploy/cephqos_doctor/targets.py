@@ -186,6 +186,12 @@ def _recorded(facts: PrometheusFacts) -> Iterator[Finding]:
                 f"cephqos record ls --exporter {quoted(f'http://{instance}')}"
                 "   # then remove old folders below --recorder.path",
             )
+        elif labels.get("reason") == "forward":
+            yield Finding(
+                instance,
+                "other exporters did not keep what it forwarded",
+                "journalctl -u '*cephqos-*' | grep 'not kept by'   # says which, and why",
+            )
         else:
             yield Finding(
                 instance,

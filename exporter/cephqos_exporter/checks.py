@@ -51,8 +51,7 @@ def check(settings: Settings) -> None:
         cluster_options.check(settings)
     if "probe" in settings[core_options.ROLE]:
         probe_options.check(settings)
-    if not Path(settings[recorder_options.PATH]).is_absolute():
-        raise settings.error(recorder_options.PATH, recorder_options.PATH.allowed)
+    _check_recorder(settings)
     path = web_config_path(settings)
     if path is not None:
         checked = web_config.load(path)
@@ -100,6 +99,22 @@ def addresses(settings: Settings) -> Sequence[str]:
     if not found:
         raise settings.error(core_options.LISTEN_ADDRESS, core_options.LISTEN_ADDRESS.allowed)
     return found
+
+
+def _check_recorder(settings: Settings) -> None:
+    if not Path(settings[recorder_options.PATH]).is_absolute():
+        raise settings.error(recorder_options.PATH, recorder_options.PATH.allowed)
+    for address in settings[recorder_options.FORWARD]:
+        if not settings[recorder_options.MINUTES] or not _is_address(address):
+            allowed = recorder_options.FORWARD.allowed
+            raise settings.error(recorder_options.FORWARD, allowed, found=address)
+
+
+def _is_address(address: str) -> bool:
+    try:
+        return bool(split_address(address)[0])
+    except ValueError:
+        return False
 
 
 def web_config_path(settings: Settings) -> Path | None:

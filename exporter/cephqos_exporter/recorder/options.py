@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from cephqos_exporter.config import Option, integer, number, text
+from cephqos_exporter.config import Option, integer, number, text, texts
 
 MINUTES = number(
     "recorder.minutes",
@@ -26,5 +26,18 @@ MEGABYTES = integer(
     least=10,
     most=1_000_000,
 )
+FORWARD = texts(
+    "recorder.forward",
+    (),
+    "Other exporters that keep a piece when an alert or a user tells this one to; repeat for more "
+    "than one. A name stands for all its addresses. They need the same web configuration.",
+    allowed="addresses such as osd1:10130; only with recorder.minutes",
+)
+HOST = text(
+    "recorder.host",
+    "",
+    "What recorded pieces say of where they are from. Empty: the name of the host.",
+    allowed="the name of a host",
+)
 
-OPTIONS: Final[tuple[Option[Any], ...]] = (MINUTES, PATH, MEGABYTES)
+OPTIONS: Final[tuple[Option[Any], ...]] = (MINUTES, PATH, MEGABYTES, FORWARD, HOST)

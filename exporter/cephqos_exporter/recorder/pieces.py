@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -70,7 +69,6 @@ class KeptPiece:
     def about(self) -> dict[str, Any]:
         return {
             "id": self.id,
-            "host": socket.gethostname(),
             "began_unix_seconds": self.began,
             "until_unix_seconds": self.until,
             "reasons": [asdict(reason) for reason in self.reasons],

@@ -44,6 +44,8 @@ class Recorder:
 
     def __init__(self, settings: Settings) -> None:
         self.minutes = settings[options.MINUTES]
+        self.forward_to = settings[options.FORWARD]
+        self._host = settings[options.HOST] or socket.gethostname()
         self._folder = folder = Path(settings[options.PATH])
         most = settings[options.MEGABYTES] * 10**6
         self._ring = Ring(folder / "ring", self.minutes * 60, round(most * RING_SHARE))
@@ -91,7 +93,7 @@ class Recorder:
     async def listing(self) -> dict[str, Any]:
         """What is kept, as JSON."""
         pieces = await asyncio.wrap_future(self._run(self._pieces.listing))
-        return {"host": socket.gethostname(), "minutes": self.minutes, "pieces": pieces}
+        return {"host": self._host, "minutes": self.minutes, "pieces": pieces}
 
     async def segment(self, piece: str, name: str) -> bytes | None:
         """A kept segment; None where there is none."""
@@ -101,6 +103,10 @@ class Recorder:
             return None if path is None else path.read_bytes()
 
         return await asyncio.wrap_future(self._run(read))
+
+    def missed(self, exporters: int) -> None:
+        """Count exporters that did not keep what they should."""
+        self._lost["forward"] += exporters
 
     def families(self) -> Iterable[Family]:
         """What the exporter's own metrics say of it."""
@@ -123,7 +129,8 @@ class Recorder:
             "cephqos_recorder_lost_total",
             "counter",
             "Pages that were not recorded (disk: an error, a full disk, another exporter's folder;"
-            " busy: the disk is slow), and requests to keep a piece that were refused (full)."
+            " busy: the disk is slow), and requests to keep a piece that were refused (full) or"
+            " that other exporters did not answer (forward)."
             " Absent while there are none.",
         )
         for reason, number in list(self._lost.items()):

@@ -2,17 +2,22 @@
 
 import asyncio
 import hashlib
+import logging
 import re
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from cephqos_exporter.recorder.pieces import KeptPiece, NoRoom, Reason
+from cephqos_exporter.recorder.pieces import NoRoom, Reason
 from cephqos_exporter.recorder.recorder import DiskBusy, Recorder
 from cephqos_exporter.web.auth import RateLimiter
 from cephqos_exporter.web.config import RateLimit
+from cephqos_exporter.web.forward import forward
+
+log = logging.getLogger(__name__)
 
 RECORD: Final = "/-/record"
 # For the body of a request, whose size connections.py bounds.
@@ -23,6 +28,7 @@ DISK_SECONDS: Final = 10.0
 _LIMIT: Final = RateLimit(interval=6.0, burst=10)
 _MOST_AT_ONCE: Final = 4
 _MOST_ALERTS: Final = 100
+_NAMED: Final = 5  # of those that did not keep it
 _LONGEST_NAME: Final = 200
 _FINGERPRINT: Final = re.compile(r"[0-9A-Za-z._-]{1,80}")
 _TIME: Final = re.compile(r"[0-9TZ:.+-]{1,40}")
@@ -36,8 +42,14 @@ class RecordRequests:
         self._limiter = RateLimiter(_LIMIT)
         self._under_way = 0
 
-    async def keep(self, request: web.BaseRequest, recorder: Recorder | None) -> web.StreamResponse:
-        """Keep what was recorded for the alerts of a webhook's body."""
+    async def keep(
+        self,
+        request: web.BaseRequest,
+        recorder: Recorder | None,
+        tls: ssl.SSLContext | None = None,
+    ) -> web.StreamResponse:
+        """Keep what was recorded for the alerts of a webhook's body, here and where it is forwarded
+        to. `tls`: how to reach those."""
         if recorder is None:
             return web.Response(status=404, text=_OFF)
         if self._under_way >= _MOST_AT_ONCE or not self._limiter.allows():
@@ -50,18 +62,22 @@ class RecordRequests:
             reasons = firing(body)
             if not reasons:
                 return web.json_response({"kept": None})
-            async with asyncio.timeout(DISK_SECONDS):
-                return _kept(await recorder.keep(reasons))
+            addresses = recorder.forward_to
+            here, missed = await asyncio.gather(
+                _keep(recorder, reasons), forward(RECORD, addresses, body, request.headers, tls)
+            )
         except TimeoutError:
             return web.Response(status=503, text="not kept: too slow\n")
         except ValueError as exc:
             return web.Response(status=400, text=f"not kept: {exc}\n")
-        except NoRoom as exc:
-            return web.Response(status=507, text=f"not kept: {exc}\n")
-        except (DiskBusy, OSError) as exc:
-            return web.Response(status=503, text=f"not kept: {exc}\n")
         finally:
             self._under_way -= 1
+        if not missed:
+            return here
+        recorder.missed(len(missed))
+        text = f"not kept by {len(missed)} exporters: {', '.join(missed[:_NAMED])}\n"
+        log.warning("%s", text.strip())
+        return web.Response(status=503, text=text) if here.status == 200 else here
 
     async def show(self, path: str, recorder: Recorder | None) -> web.Response | bytes:
         """All that is kept, or one segment of a piece: `/-/record/PIECE/SEGMENT`."""
@@ -83,7 +99,16 @@ class RecordRequests:
         return web.Response(status=404, text="not found\n") if found is None else found
 
 
-def _kept(piece: KeptPiece) -> web.Response:
+async def _keep(recorder: Recorder, reasons: Sequence[Reason]) -> web.Response:
+    try:
+        async with asyncio.timeout(DISK_SECONDS):
+            piece = await recorder.keep(reasons)
+    except TimeoutError:
+        return web.Response(status=503, text="not kept: too slow\n")
+    except NoRoom as exc:
+        return web.Response(status=507, text=f"not kept: {exc}\n")
+    except (DiskBusy, OSError) as exc:
+        return web.Response(status=503, text=f"not kept: {exc}\n")
     return web.json_response({"kept": piece.id, "until_unix_seconds": piece.until})
 
 

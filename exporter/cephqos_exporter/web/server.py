@@ -219,7 +219,8 @@ class Server:
     async def _route(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
         recorder = self.service.recorder
         if request.path == RECORD and request.method == "POST":
-            return await self._record.keep(request, recorder)
+            tls = self._credentials.to_equals() if self._credentials else None
+            return await self._record.keep(request, recorder, tls)
         if request.method not in ("GET", "HEAD"):
             allow = {"Allow": "GET, HEAD"}
             return web.Response(status=405, text="only GET and HEAD\n", headers=allow)

@@ -27,6 +27,7 @@ _SSL_REASONS = {
     "no certificate or crl found": "something without a certificate",
     "does not contain a certificate": "something without a certificate",
 }
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 class Credentials:
@@ -74,6 +75,19 @@ class Credentials:
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         context.verify_mode = CLIENT_AUTH_TYPES[tls.client_auth_type]
+        return context
+
+    def to_equals(self) -> ssl.SSLContext:
+        """To reach exporters that serve with this same certificate: only that one is trusted, so
+        their names need not be in it."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        text = self._certificate.decode("ascii", "replace")
+        leaf = text[text.index(_BEGIN) : text.index(_END) + len(_END)]
+        context.load_verify_locations(cadata=leaf)
+        with _as_file(self._certificate) as certificate, _as_file(self._key) as key:
+            context.load_cert_chain(certificate, key, password=_no_password)
         return context
 
     def _load(self, context: ssl.SSLContext) -> None:

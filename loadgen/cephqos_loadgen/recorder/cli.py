@@ -191,9 +191,12 @@ async def _fetch(arguments: argparse.Namespace) -> int:
     at = parse_time(arguments.at, "--at") if arguments.at else None
     listings = await asyncio.gather(*(_listing(server) for server in servers))
     chosen = [_chosen(listing, listings, at) for listing in listings]
-    for server, listing, pieces in zip(servers, listings, chosen, strict=True):
-        if not pieces:
-            say(f"{server.shown}: {listing.get('error', 'keeps no piece of that time')}")
+    missing = [
+        f"{server.shown}: {listing.get('error', 'keeps no piece of that time')}"
+        for server, listing, pieces in zip(servers, listings, chosen, strict=True)
+        if not pieces
+    ]
+    say(*missing)
     if not any(chosen):
         raise NothingFetched("no exporter keeps a piece of that time: cephqos record ls lists them")
     redaction = None
@@ -208,9 +211,17 @@ async def _fetch(arguments: argparse.Namespace) -> int:
                 with progress.step(f"fetching from {server.shown}"):
                     place = Path(work) / str(number)
                     place.mkdir()
-                    hosts.append(await _fetched(server, str(listing["host"]), pieces, place))
+                    try:
+                        hosts.append(await _fetched(server, str(listing["host"]), pieces, place))
+                    except SourceDown as error:
+                        missing.append(f"{server.shown}: {error}")
+                        say(missing[-1])
+        if not hosts:
+            raise NothingFetched("no exporter gave what it keeps; nothing was written")
         with progress.step("writing the archive"):
-            folder = await asyncio.to_thread(Recording(arguments.to, redaction).write, hosts)
+            folder = await asyncio.to_thread(
+                Recording(arguments.to, redaction).write, hosts, missing
+            )
     say(str(folder))
     return 0
 
@@ -239,13 +250,14 @@ async def _fetched(
 ) -> HostRecording:
     """All segments of some pieces, each once."""
     names = {name: piece["id"] for piece in pieces for name in sorted(piece["segments"])}
-    try:
-        async with server:
-            for name, piece in names.items():
-                body = await server.get(f"{_PATH}/{piece}/{name}")
-                await asyncio.to_thread((place / name).write_bytes, body)
-    except SourceDown as error:
-        raise NothingFetched(f"{server.shown}: {error}; nothing was written") from None
+    async with server:
+        for name, piece in names.items():
+            body = await server.get(f"{_PATH}/{piece}/{name}")
+            await asyncio.to_thread((place / name).write_bytes, body)
     reasons = tuple(reason for piece in pieces for reason in piece["reasons"])
     segments = tuple(place / name for name in sorted(names))
-    return HostRecording(urlsplit(server.shown).netloc, host, segments, reasons)
+    url = urlsplit(server.shown)
+    # A port that is forwarded to a pod: the pod's node says more.
+    here = url.hostname == "localhost"
+    instance = f"{host}:{url.port}" if here else url.netloc
+    return HostRecording(instance, host, segments, reasons)

@@ -80,8 +80,9 @@ class Recording:
         self._base = base
         self._redaction = redaction
 
-    def write(self, hosts: Sequence[HostRecording]) -> Path:
-        """The archive's folder; UsageError where there is no page to write."""
+    def write(self, hosts: Sequence[HostRecording], missing: Sequence[str] = ()) -> Path:
+        """The archive's folder; UsageError where there is no page to write. `missing`: hosts that
+        gave nothing, and why."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         archive = ArchiveWriter(self._base, f"{stamp}-{NAME}-{secrets.token_hex(2)}")
         name = repeat_folder(1, NAME, 1)
@@ -90,6 +91,10 @@ class Recording:
             writer = ColumnWriter(repeat.folder / METRICS_FILE)
             watch = DaemonWatch(repeat.event)
             found = _Written()
+            if missing and not (self._redaction and self._redaction.hosts):
+                found.findings += (f"recording: {host}" for host in missing)
+            elif missing:
+                found.findings.append(f"recording: {len(missing)} hosts gave nothing")
             try:
                 for host in hosts:
                     self._host(host, writer, watch, found)

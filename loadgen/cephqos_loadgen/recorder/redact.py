@@ -38,7 +38,7 @@ class Redaction:
 
     def __init__(self, key: bytes, *, hosts: bool) -> None:
         self._key = key
-        self._hosts = hosts
+        self.hosts = hosts
 
     def series(self, series: str) -> str:
         """`name{labels}` without names."""
@@ -47,7 +47,7 @@ class Redaction:
         return render(name, kept)
 
     def host(self, name: str) -> str:
-        return self.pseudonym("host", name) if self._hosts else name
+        return self.pseudonym("host", name) if self.hosts else name
 
     def pseudonym(self, kind: str, value: str) -> str:
         digest = hmac.new(self._key, value.encode(errors="replace"), hashlib.sha256)

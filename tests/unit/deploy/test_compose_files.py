@@ -34,7 +34,7 @@ def test_every_folder_and_file_that_is_mounted_is_in_the_repository() -> None:
     assert len(own) >= 9 and len(defaults) >= 2
     assert [path for path in [*own, *defaults] if not (STACK / path).exists()] == []
     for name in ("lab.env", "attach.env"):
-        folder = STACK / (STACK / name).read_text().strip().partition("=")[2]
+        folder = STACK / (STACK / name).read_text().split()[0].partition("=")[2]
         assert [file.suffix for file in folder.iterdir()] == [".yml"]
 
 
@@ -183,6 +183,26 @@ def test_the_lab_gives_its_exporters_the_documented_capabilities() -> None:
         line = next(line for line in text.splitlines() if line.startswith(start))
         words = shlex.split(line.replace("POOL", "probe"))[4:-2]
         assert dict(zip(words[::2], words[1::2], strict=True)) == caps
+
+
+def test_one_variable_turns_the_recorders_on_and_lets_alerts_reach_them() -> None:
+    for name, roles in (
+        ("compose.yml", ("hosts", "cluster")),
+        ("compose.attach.yml", ("cluster",)),
+    ):
+        addresses, paths = [], []
+        for role in roles:
+            service = resolved(name, role)
+            options = dict(word[2:].split("=", 1) for word in service["command"])
+            assert options["recorder.minutes"] == "${RECORDER_MINUTES:-0}"
+            assert "recorded:/var/lib/cephqos-recorder" in service["volumes"]
+            addresses.append(options["web.listen-address"])
+            paths.append(options["recorder.path"])
+        assert len({*paths}) == len(roles)
+        env = STACK / ("lab.env" if name == "compose.yml" else "attach.env")
+        assert f"RECORDERS={' '.join(addresses)}\n" in env.read_text()
+    told = services("monitoring.yml")["webhook"]["environment"]["RECORDERS"]
+    assert told == "${RECORDER_MINUTES:+${RECORDERS}}"
 
 
 def test_the_attached_stack_has_neither_lab_nor_load() -> None:

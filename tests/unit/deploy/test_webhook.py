@@ -4,11 +4,14 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from cephqos_exporter.web.connections import REQUEST_BYTES
+from cephqos_exporter.web.kept import firing
 
 from .programs import program
 
@@ -91,6 +94,47 @@ def test_an_alert_is_kept_and_told_with_its_receiver(
     kept = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
     assert [alert["labels"]["alertname"] for alert in kept] == ["A"]
     assert "firing A to critical" in capfd.readouterr().out
+
+
+def test_exporters_that_record_are_told_of_critical_alerts_and_alertmanager_tries_again(
+    port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What they get is what the exporter understands, however large the group is."""
+    got: list[bytes] = []
+
+    class Exporter(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200 if self.path == "/-/record" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    labels = {"alertname": "A", "description": "x" * 2000}
+    alerts = [
+        {
+            "status": "firing",
+            "labels": labels,
+            "fingerprint": f"f{n}",
+            "startsAt": "2026-11-25T03:00:00Z",
+        }
+        for n in range(40)
+    ]
+    message = {"receiver": "critical", "status": "firing", "groupKey": "{}", "alerts": alerts}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Exporter) as exporter:
+        thread = threading.Thread(target=exporter.serve_forever, args=(0.05,))
+        thread.start()
+        monkeypatch.setenv("RECORDERS", f"127.0.0.1:{exporter.server_port}")
+        for change in ({}, {"receiver": "warning"}, {"status": "resolved"}):
+            assert posted(port, json.dumps(message | change).encode()) == 200
+        exporter.shutdown()
+        thread.join()
+    (body,) = got
+    assert len(body) <= REQUEST_BYTES
+    assert [it.name for it in firing(body)] == ["A"] * 10 + ["30 more alerts"]
+    assert posted(port, json.dumps(message).encode()) == 503
+    assert "keeps no piece" in capfd.readouterr().err
 
 
 def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:

@@ -76,6 +76,7 @@ async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
     [
         ({"original": "receivers: [{url: 'http://osd1:10130/-/record'}]"}, True),
         ({"original": "receivers: [{name: nobody}]"}, False),
+        ({"original": "receivers:\n- webhook_configs:\n  - url: <secret>"}, None),
         (None, None),
     ],
 )

@@ -109,6 +109,12 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
             "journalctl",
         ),
         (
+            {"recorder_lost": ({"instance": "a:10130", "reason": "forward"},)},
+            "recorder-keeps",
+            "did not keep",
+            "journalctl",
+        ),
+        (
             {"recorders": ({"instance": "a:10130"},), "recorders_told": False},
             "recorder-told",
             "no alert keeps",

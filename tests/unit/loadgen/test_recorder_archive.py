@@ -2,6 +2,8 @@
 request."""
 
 import re
+import shutil
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.recorder import cli
 from cephqos_loadgen.recorder.redact import WORDS, Redaction
 from cephqos_loadgen.report.runs import read_runs
+from cephqos_loadgen.servers import HttpServer, SourceDown
 
 START = 1_795_000_000.0
 OSD = 'cephqos_daemon_up{{ceph_daemon="osd.{0}",cluster="c1",reason=""}}'
@@ -171,6 +174,40 @@ async def test_an_exporter_that_lies_writes_nothing_outside(tmp_path: Path) -> N
     for bad in every:
         with pytest.raises((ValueError, TypeError, LookupError)):
             cli._check({**good, **bad})
+
+
+async def test_of_many_hosts_those_that_give_nothing_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recording_exporter(tmp_path / "gone") as gone:
+        pass
+    async with AsyncExitStack() as stack:
+        each = [
+            await stack.enter_async_context(recording_exporter(tmp_path / f"{number}"))
+            for number in range(20)
+        ]
+        for number, one in enumerate(each):
+            await one.record(START, {OSD.format(number): 1.0})
+        named = [part for one in (*each, gone) for part in ("--exporter", one.address)]
+        assert await cephqos("record", "keep", *named) == 1, "one did not keep it"
+        empty, breaks = each[0], each[1]
+        shutil.rmtree(next((tmp_path / "0" / "kept").iterdir()))
+        ask = HttpServer.get
+
+        async def get(self: HttpServer, path: str) -> bytes:
+            if self.shown == breaks.address:
+                raise SourceDown("it ended meanwhile")
+            return await ask(self, path)
+
+        monkeypatch.setattr(HttpServer, "get", get)
+        capsys.readouterr()
+        assert await cephqos("record", "fetch", *named, "--to", str(tmp_path / "runs")) == 0
+    said = capsys.readouterr().out
+    (repeat,) = the_archive(tmp_path / "runs").repeats
+    assert len(repeat.metrics().series) == 18
+    for one, why in ((gone, ""), (empty, "keeps no piece of that time"), (breaks, "meanwhile")):
+        (line,) = [line for line in said.splitlines() if line.startswith(one.address)]
+        assert why in line and f"recording: {line}" in repeat.record.findings
 
 
 async def test_with_nothing_kept_it_says_so_and_writes_nothing(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ import pytest
 from cephqos_exporter.config import Settings
 from cephqos_exporter.recorder import options
 from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.web import kept
+from cephqos_exporter.web import forward, kept
 from cephqos_exporter.web.connections import REQUEST_BYTES
 from cephqos_exporter.web.kept import firing
 
-from .test_web_server import HASH, Scrapes, WebClient, serving
+from .test_web_server import HASH, MUTUAL, Scrapes, WebClient, serving, trusting, web_file
 
 ALERT = {
     "status": "firing",
@@ -32,9 +32,11 @@ ALERT = {
 
 
 @asynccontextmanager
-async def recording(folder: Path, web_config: Path | None = None) -> AsyncIterator[WebClient]:
+async def recording(
+    folder: Path, web_config: Path | None = None, forward: Sequence[str] = ()
+) -> AsyncIterator[WebClient]:
     given = {options.MINUTES.name: 10.0, options.PATH.name: str(folder / "recorded")}
-    recorder = Recorder(Settings().given(given))
+    recorder = Recorder(Settings().given(given | {options.FORWARD.name: tuple(forward)}))
     recorder.start()
     async with serving(Scrapes(), web_config=web_config, recorder=recorder) as client:
         yield client
@@ -93,6 +95,75 @@ async def test_an_alert_that_has_ended_keeps_nothing(tmp_path: Path) -> None:
     async with recording(tmp_path) as client:
         assert await status(client, request(webhook(ALERT | {"status": "resolved"}))) == 200
         assert await listed(client) == []
+
+
+def listening(client: WebClient) -> str:
+    return "{}:{}".format(*client.address)
+
+
+async def test_an_alert_at_one_exporter_keeps_a_piece_at_all_addresses_of_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with recording(tmp_path / "b") as b, recording(tmp_path / "c") as c:
+        monkeypatch.setattr(
+            forward, "_places", lambda _: asyncio.sleep(0, [*map(listening, (b, c))])
+        )
+        async with recording(tmp_path / "a", None, ["cephqos-osd.rook-ceph:10130"]) as a:
+            assert await status(a, request(webhook(ALERT))) == 200
+            assert await status(a, request(webhook(ALERT))) == 200
+            assert [len(await listed(it)) for it in (a, b, c)] == [1, 1, 1]
+
+
+async def test_a_name_stands_for_all_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def two(*_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", ("10.0.0.1", 10130)), (0, 0, 0, "", ("fd00::1", 10130, 0, 0))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+    assert await forward._places("cephqos-osd:10130") == ["10.0.0.1:10130", "[fd00::1]:10130"]
+
+
+async def test_what_is_forwarded_is_forwarded_no_further(tmp_path: Path) -> None:
+    async with recording(tmp_path / "b") as b, recording(tmp_path / "a", None, [listening(b)]) as a:
+        headers = {"Cephqos-Forwarded": "1"}
+        assert await status(a, request(webhook(ALERT), **headers)) == 200
+        assert [len(await listed(it)) for it in (a, b)] == [1, 0]
+
+
+async def test_an_exporter_that_did_not_keep_it_is_named_and_alertmanager_tries_again(
+    tmp_path: Path,
+) -> None:
+    async with recording(tmp_path / "b") as b:
+        gone, wrong = listening(b), "no-such-name.invalid:1"
+    async with (
+        serving(Scrapes()) as off,
+        recording(tmp_path / "a", None, [gone, wrong, listening(off)]) as a,
+    ):
+        answer = (await a.raw(request(webhook(ALERT)))).decode()
+        assert len(await listed(a)) == 1, "kept here all the same"
+    assert answer.startswith("HTTP/1.1 503") and "not kept by 3 exporters" in answer
+    for said in (gone, wrong, f"{listening(off)} (HTTP status 404)"):
+        assert said in answer
+
+
+@pytest.mark.parametrize("more", ["", MUTUAL])
+async def test_it_is_forwarded_over_tls_with_the_password_that_came(
+    tmp_path: Path, certificates: Path, more: str
+) -> None:
+    """To exporters with the same certificate, in which their names need not be."""
+    config = web_file(tmp_path, certificates, more)
+    config.write_text(f"{config.read_text()}\nbasic_auth_users: {{prometheus: {HASH}}}")
+    good = {"Authorization": "Basic " + base64.b64encode(b"prometheus:secret").decode()}
+    tls = trusting(certificates, "client" if more else "")
+    async with (
+        recording(tmp_path / "b", config) as b,
+        recording(tmp_path / "a", config, [listening(b)]) as a,
+    ):
+        url = f"https://{listening(a)}/-/record"
+        body = webhook(ALERT)
+        async with a._session.post(url, data=body, headers=good, ssl=tls) as answer:
+            assert answer.status == 200, await answer.text()
+        _, found, _ = await b.get("/-/record", tls=tls, **good)
+    assert len(json.loads(found)["pieces"]) == 1
 
 
 async def test_it_is_behind_the_same_password_as_the_metrics(tmp_path: Path) -> None:

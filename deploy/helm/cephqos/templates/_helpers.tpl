@@ -142,6 +142,11 @@ securityContext:
 {{- if and (has .role (list "osd" "cluster")) (.root.Values.recorder | default dict).minutes }}true{{ end }}
 {{- end }}
 
+{{/* Not empty where the cluster's exporter passes alerts on to those beside OSDs. */}}
+{{- define "cephqos.forwards" -}}
+{{- if and (.Values.recorder | default dict).minutes .Values.osd.enabled .Values.cluster.enabled }}true{{ end }}
+{{- end }}
+
 {{/* An exporter's container, after its arguments and before its own mounts. */}}
 {{- define "cephqos.exporter" -}}
 {{- $web := .root.Values.web | default dict }}
@@ -154,11 +159,19 @@ securityContext:
 {{- if include "cephqos.records" . }}
   - --recorder.minutes={{ .root.Values.recorder.minutes }}
   - --recorder.megabytes={{ int .root.Values.recorder.megabytes }}
+{{- if and (eq .role "cluster") (include "cephqos.forwards" .root) }}
+  - --recorder.forward={{ include "cephqos.name" (dict "root" .root "role" "osd") }}.{{ include "cephqos.namespace" .root }}:{{ .root.Values.osd.port }}
+{{- end }}
 {{- end }}
 image: {{ include "cephqos.image" (dict "root" .root "image" .root.Values.image) | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 {{ include "cephqos.confined" . }}
-{{- with .values.extraEnv }}
+{{- $env := .values.extraEnv | default list }}
+{{- if include "cephqos.records" . }}
+{{- $node := dict "fieldRef" (dict "fieldPath" "spec.nodeName") }}
+{{- $env = prepend $env (dict "name" "CEPHQOS_EXPORTER_RECORDER_HOST" "valueFrom" $node) }}
+{{- end }}
+{{- with $env }}
 env: {{ toYaml . | nindent 2 }}
 {{- end }}
 ports:

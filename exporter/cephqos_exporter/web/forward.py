@@ -1,0 +1,63 @@
+"""Tells other exporters to keep a piece too, so that an alert has to reach one of them only."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import aiohttp
+
+from cephqos_exporter.web.addresses import shown, split_address
+
+# Those who get it pass it on to no one: two that name each other must not go on forever.
+HOPS: Final = "Cephqos-Forwarded"
+_SECONDS: Final = 20.0  # for one, which may wait for its disk
+_AT_ONCE: Final = 50
+_MOST: Final = 2000
+
+
+async def forward(
+    path: str,
+    addresses: Sequence[str],
+    body: bytes,
+    headers: Mapping[str, str],
+    tls: ssl.SSLContext | None,
+) -> list[str]:
+    """Post to every address of these names. Returns who did not keep it, and why."""
+    if HOPS in headers:
+        return []
+    places: list[Any] = []
+    missed: list[str] = []
+    for address in addresses:
+        try:
+            places += await _places(address)
+        except OSError as exc:
+            missed.append(f"{address} ({exc.strerror or exc})")
+    given = {HOPS: "1", "Content-Type": "application/json"}
+    if "Authorization" in headers:
+        given["Authorization"] = headers["Authorization"]
+    scheme = "https" if tls else "http"
+    few = asyncio.Semaphore(_AT_ONCE)
+
+    async def post(session: aiohttp.ClientSession, place: str) -> None:
+        url = f"{scheme}://{place}{path}"
+        try:
+            async with few, session.post(url, data=body, ssl=tls or True) as answer:
+                if answer.status != 200:
+                    missed.append(f"{place} (HTTP status {answer.status})")
+        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+            missed.append(f"{place} ({exc or 'no answer'})")
+
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    async with aiohttp.ClientSession(headers=given, timeout=timeout) as session:
+        await asyncio.gather(*(post(session, place) for place in dict.fromkeys(places[:_MOST])))
+    return missed
+
+
+async def _places(address: str) -> list[str]:
+    """All addresses of a name, such as those of the pods of a service."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        *split_address(address), type=socket.SOCK_STREAM
+    )
+    return [shown(one[4]) for one in found]
