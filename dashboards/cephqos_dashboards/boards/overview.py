@@ -164,7 +164,7 @@ _WORK = (
         title="Tenants with most of the work",
         reads="""Shares of the time in which OSDs execute or commit operations, by image (its
             id), bucket, CephFS client or other client, with the number of the pool.""",
-        blind="tenants that are not among the eight largest of an OSD: they are in `other`.",
+        blind="tenants that are not among the five largest of an OSD: they are in `other`.",
         empty=f"No operation was sampled, or the collector tenants is off. {TOO_LARGE}",
         width=24,
         height=7,

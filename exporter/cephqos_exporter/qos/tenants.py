@@ -56,7 +56,7 @@ _RGW: Final = re.compile(
     r"(?:[_.]|\Z)"
 )
 
-PLACES: Final = 8
+PLACES: Final = 5
 _HELD_SECONDS: Final = 300.0
 _KEEP: Final = 0.9  # of what was before, at each sample: half of it after a minute
 _MOST_CLIENTS: Final = 4096
