@@ -103,6 +103,7 @@ class Thread:
     user: int = 0
     system: int = 0
     run_ns: int = 0
+    run_at_stat: int = -_NS_PER_TICK
     wait_ns: int = 0
     cpu: int = -1
     voluntary: int = 0
@@ -149,6 +150,7 @@ class ProcessSample:
         self._named = groups
         self._interval = switches_interval
         self._status_due: float | None = None
+        self._statuses_due = True  # in this reading
         self._listed = False
         self._fd = -1
         try:
@@ -189,6 +191,9 @@ class ProcessSample:
             self.process = self._read_process()
             if self.process.start != self.start:  # the number was given to another process
                 raise ProcessLookupError
+            self._statuses_due = self._status_due is None or not (
+                self._status_due - self._interval <= now < self._status_due
+            )
             gone = self._read_threads(self.threads.values())
             if gone or self.process.threads != len(self.threads) or not self._listed:
                 self._listed = False  # until it is whole: descriptors may run out
@@ -253,8 +258,24 @@ class ProcessSample:
         return gone
 
     def _read_thread(self, thread: Thread, raw: bytes) -> None:
-        stat = self._read_stat(thread) if self.waits_known else raw
-        name, user, system, start, cpu = parse_thread_stat(stat)
+        if self.waits_known:
+            fields = raw.split()
+            run_ns, wait_ns = int(fields[0]), int(fields[1])
+            # Its stat counts in ticks: until it has run for one, little is new there. A number that
+            # was given to a new thread begins again.
+            if self._statuses_due or not 0 <= run_ns - thread.run_at_stat < _NS_PER_TICK:
+                self._take_stat(thread, self._read_stat(thread))
+                thread.run_at_stat = run_ns
+        else:
+            self._take_stat(thread, raw)
+            run_ns, wait_ns = (thread.user + thread.system) * _NS_PER_TICK, 0
+        group = self.groups[thread.group]
+        group.busiest_now = max(group.busiest_now, run_ns - thread.run_ns)
+        group.wait_ns += max(0, wait_ns - thread.wait_ns)
+        thread.raw, thread.run_ns, thread.wait_ns = raw, run_ns, wait_ns
+
+    def _take_stat(self, thread: Thread, raw: bytes) -> None:
+        name, user, system, start, cpu = parse_thread_stat(raw)
         if start != thread.start:
             if thread.start:  # the number was given to a new thread
                 raise ProcessLookupError
@@ -262,18 +283,8 @@ class ProcessSample:
         if name != thread.raw_name:
             self._rename(thread, name)
         group = self.groups[thread.group]
-        if self.waits_known:
-            fields = raw.split()
-            run_ns, wait_ns = int(fields[0]), int(fields[1])
-        else:
-            run_ns, wait_ns = (user + system) * _NS_PER_TICK, 0
-        used = run_ns - thread.run_ns
-        if used > group.busiest_now:
-            group.busiest_now = used
         group.user += max(0, user - thread.user)
         group.system += max(0, system - thread.system)
-        group.wait_ns += max(0, wait_ns - thread.wait_ns)
-        thread.raw, thread.run_ns, thread.wait_ns = raw, run_ns, wait_ns
         thread.user, thread.system, thread.cpu = user, system, cpu
 
     def _read_stat(self, thread: Thread) -> bytes:
@@ -296,11 +307,10 @@ class ProcessSample:
             new.threads += 1
 
     def _read_statuses(self, now: float) -> None:
-        due = self._status_due
-        if due is not None and due - self._interval <= now < due:
+        if not self._statuses_due:
             return
         # Spread over the interval, or all daemons found at the start would be due together.
-        first = due is None
+        first = self._status_due is None
         self._status_due = now + self._interval * ((self.pid % 8 + 1) / 8 if first else 1)
         for thread in self.threads.values():
             if thread.raw == thread.raw_at_status and thread.tid != self.pid:
