@@ -99,6 +99,7 @@ _LOOKED_UP: dict[str, float | str] = {
     f'{PerOsd.FINDING}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="limit"'
     ',finding="AtLimitWhileIdle"}': 320,
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}': 1,
+    f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="limit"}}': 1,
     f'{PerOsd.REPLICA_WRITE_SECONDS}{{cluster="c1",ceph_daemon="osd.3"}}': 2,
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="h:1"}}': 1,
     f'{PerOsd.REPLICA_SLOWNESS}{{cluster="c1",ceph_daemon="osd.3"}}': 40,
@@ -114,12 +115,12 @@ _LOOKED_UP: dict[str, float | str] = {
             "CephQosReservationViolated",
             "reservation: it is 300 normalised ops/s short. It gets 50% of its reservation."
             " Violated for 10m 0s of the last 1h. Where: osd.3 on host h, cluster c1. Since: ",
-            "reservation. Where: osd.3, cluster c1. Since: 23:55 UTC, 31 December. Likely",
+            "reservation. Where: osd.3, cluster c1. Since: 23:55 UTC, 31 December. Can it wait",
         ),
         (
             "CephQosReservationViolated",
-            " limit. Most of its work is for image 17af of pool rbd. Can it wait",
-            " limit. Can it wait",
+            " cause: limit. Most of its work is for image 17af of pool rbd. Can it wait",
+            "31 December. Can it wait",
         ),
         (
             "CephQosReplicaSlow",

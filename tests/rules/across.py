@@ -28,7 +28,7 @@ WAITS = replace(
     replica_latency=0.006,
 )
 HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
-_FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "other_osd"}
+_FOR_OSD_1 = {"ceph_daemon": "osd.1", "cluster": CLUSTER, "cause": "other_osd"}
 SLOW_1 = {**_FOR_OSD_1, "severity": "critical"}
 
 
@@ -240,6 +240,10 @@ REPLICAS = [
 ]
 
 _SLOW_LINK = {"interface": "back"}
+# How often the alert began anew.
+_CHANGES = (
+    'max(changes(ALERTS_FOR_STATE{cluster="c1", alertname="CephQosReservationViolated"}[13m]))'
+)
 
 
 def _slow_link(number: int, worst: str, slow: int = 1) -> Series:
@@ -289,6 +293,23 @@ NETWORK = [
                 ),
             ),
         ),
+    ),
+    RuleCase(
+        name="an alert stays the same one when another peer becomes the worst",
+        alert=VIOLATED,
+        series=merged(
+            *(replace(osd((10, WELL), (30, WELL if i else WAITS)), id=i) for i in range(3)),
+            with_more(0, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
+            *(
+                with_more(0, "cephqos_network_worst_peer_info", it, peer=peer, **_SLOW_LINK)
+                for peer, it in (("osd.1", "1x80 stale"), ("osd.2", "_x81 1x200"))
+            ),
+        ),
+        moments=(
+            firing(18, violated("critical", "network", by="osd.1")),
+            firing(30, violated("critical", "network", by="osd.2")),
+        ),
+        values=((30, _CHANGES, 0),),
     ),
     RuleCase(
         name="an OSD whose own link is slow is named by all, itself too",

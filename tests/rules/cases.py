@@ -12,6 +12,7 @@ from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
+from cephqos_base.recorded import PerClass
 
 from .series import STEP, Series
 
@@ -132,12 +133,34 @@ def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     if moment.firing:
         check["exp_samples"] = [
             {
-                "labels": _selector({"alertname": case.alert, "alertstate": "firing", **labels}),
+                "labels": _selector(
+                    {"alertname": case.alert, "alertstate": "firing", **_of_alert(labels)}
+                ),
                 "value": 1,
             }
             for labels in moment.firing
         ]
     return check
+
+
+def _of_alert(labels: Mapping[str, str]) -> dict[str, str]:
+    """The culprit is no label: it changes while the alert fires. Its text names it."""
+    return {key: value for key, value in labels.items() if key != "by" or "class" not in labels}
+
+
+def _culprits(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
+    """Whom the texts of these alerts name."""
+    key = "cluster, ceph_daemon, class"
+    fires = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
+    wanted = ("cluster", "ceph_daemon", "class", "by")
+    return {
+        "expr": f"max by ({key}, by) ({PerClass.MAIN_CAUSE} and on ({key}) {fires})",
+        "eval_time": _time(moment.minute),
+        "exp_samples": [
+            {"labels": _braced({name: of[name] for name in wanted if name in of}), "value": 1}
+            for of in moment.firing
+        ],
+    }
 
 
 def _selector(labels: Mapping[str, str]) -> str:
@@ -155,6 +178,11 @@ def _time(minutes: float) -> str:
 
 def _test(case: RuleCase) -> dict[str, Any]:
     checks = [_check(case, moment) for moment in case.moments]
+    checks += [
+        _culprits(case, moment)
+        for moment in case.moments
+        if moment.firing and all({"ceph_daemon", "cause", "class"} <= {*it} for it in moment.firing)
+    ]
     checks += [
         {
             "expr": expr,

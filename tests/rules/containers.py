@@ -77,9 +77,9 @@ _GETS_ITS_OWN = replace(BUSY, client=1200, cpu_waiting=12)
 _PAGES = replace(BUSY, client=100, replica_writes=60, replica_latency=0.02, write_latency=0.1)
 
 
-def _taken(by: str, instance: str = "host1") -> dict[str, str]:
+def _taken(instance: str = "host1") -> dict[str, str]:
     place = {"cluster": CLUSTER, "instance": instance}
-    return {**place, "severity": "critical", "cause": "cpu", "by": by}
+    return {**place, "severity": "critical", "cause": "cpu"}
 
 
 def _taken_case(name: str, host: Series, by: str, state: State = _STARVED) -> RuleCase:
@@ -87,9 +87,11 @@ def _taken_case(name: str, host: Series, by: str, state: State = _STARVED) -> Ru
         name=name,
         alert=TAKEN,
         series=merged(*_three(state), host),
-        moments=(silent(10), firing(12, _taken(by)), firing(16, _taken(by)), silent(33))
+        moments=(silent(10), firing(12, _taken()), firing(16, _taken()), silent(33))
         if by
         else (silent(16),),
+        values=[(16, f'count(instance:cephqos_cpus_taken:rate{{instance="host1",by="{by}"}})', 1)]
+        * bool(by),
     )
 
 
@@ -114,7 +116,7 @@ _TWO_EXPORTERS = [
         name="two exporters that share the OSDs of a host tell once that its CPUs are taken",
         alert=TAKEN,
         series=merged(_only((0, 2), _ONE), _only((1,), _OTHER)),
-        moments=(silent(10), firing(16, _taken("other_programs", _ONE)), silent(33)),
+        moments=(silent(10), firing(16, _taken(_ONE)), silent(33)),
         values=((16, _OTHERS_TAKE, 49),),
     ),
 ]

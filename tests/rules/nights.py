@@ -327,7 +327,6 @@ FAULTS = [
                     {
                         "cluster": CLUSTER,
                         "ceph_daemon": f"osd.{i}",
-                        "by": f"osd.{i}",
                         "cause": "other_osd",
                         "severity": "critical",
                     }
@@ -350,7 +349,6 @@ FAULTS = [
                 {
                     "cluster": CLUSTER,
                     "ceph_daemon": "osd.1",
-                    "by": "osd.1",
                     "cause": "other_osd",
                     "severity": "critical",
                 },

@@ -373,7 +373,7 @@ CLUSTER_WIDE = [
             silent(9.5),
             firing(
                 13,
-                {**_MANY, "severity": "warning", "cause": "replica_writes", "by": "immediate"},
+                {**_MANY, "severity": "warning", "cause": "replica_writes"},
             ),
         ),
     ),

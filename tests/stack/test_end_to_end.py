@@ -84,7 +84,8 @@ async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster:
     calibration.cancel()
     await load
     assert alert.receiver == "warning"
-    assert alert.has(severity="warning", class_="client", by="immediate")
+    assert alert.has(severity="warning", class_="client")
+    assert "Likely cause: replica_writes by immediate" in alert.annotations["description"]
     assert [a for a in cluster.webhook.firing_since(begin) if a.receiver == "critical"] == []
     await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="replica_writes")
 

@@ -121,4 +121,3 @@ def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
     alert = next(a for a in missed["wpq"] if a["scope"] == "cluster")
     assert alert["class"] == "client"
     assert alert["cause"] == "other_class"
-    assert alert["by"] == "background_recovery"

@@ -116,9 +116,7 @@ def _example() -> TopSamples:
             {"alertname": "CephQosWatchdog", "severity": "none"},
             _alert("CephQosMaintenance", "info", flag="noout"),
             _alert("CephQosReservationViolated", "critical", "osd.3", cause="device"),
-            _alert(
-                "CephQosReservationViolated", "critical", "osd.7", cause="other_class", by=RECOVERY
-            ),
+            _alert("CephQosReservationViolated", "critical", "osd.7", cause="other_class"),
         ),
     )
 

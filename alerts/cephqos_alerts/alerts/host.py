@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.alerts.known import BY, if_by, if_found
+from cephqos_alerts.alerts.known import OF_OSD, if_found
 from cephqos_alerts.recording.limited import (
     CPU_LIMIT,
     IO_LIMIT,
@@ -19,40 +19,47 @@ from cephqos_base.series import OSD, OSD_CLASS, CgroupSeries, DaemonSeries, Host
 
 
 def _limit(by: str, what: str, series: str, size: str) -> str:
-    """A sentence if the label `by` names the limit; its size is left out where it is not known.
+    """A sentence if `.by` names the limit; its size is left out where it is not known.
 
     As rendered: osd.3 is limited by its container's CPU limit of 2 CPUs.
     """
     found = f"{{{{ with . | first }}}} of {size}{{{{ end }}}}"
     size_of_it = if_found(f"{series}SELECTOR", ("cluster", "ceph_daemon"), found)
     limited = f"{{{{ $labels.ceph_daemon }}}} is limited by its container's {what} limit"
-    return if_by(by, f"{limited}{size_of_it}. ")
+    return f'{{{{ if eq .by "{by}" }}}}{limited}{size_of_it}. {{{{ end }}}}'
 
 
 # The first sentence of an alert on an OSD.
-LIMITED_BY: Final = "".join(
-    (
-        _limit(CPU_LIMIT, "CPU", CgroupSeries.CPU_LIMIT, '{{ .Value | printf "%.3g" }} CPUs'),
-        _limit(
-            MEMORY_LIMIT, "memory", CgroupSeries.MEMORY_LIMIT_BYTES, "{{ .Value | humanize1024 }}B"
-        ),
-        _limit(
-            IO_LIMIT,
-            "I/O",
-            PerOsd.IO_LIMIT_REACHED,
-            '{{ .Value | printf "%.0f" }} {{ .Labels.unit }}',
-        ),
+LIMITED_BY: Final = OF_OSD.found(
+    "".join(
+        (
+            _limit(CPU_LIMIT, "CPU", CgroupSeries.CPU_LIMIT, '{{ .Value | printf "%.3g" }} CPUs'),
+            _limit(
+                MEMORY_LIMIT,
+                "memory",
+                CgroupSeries.MEMORY_LIMIT_BYTES,
+                "{{ .Value | humanize1024 }}B",
+            ),
+            _limit(
+                IO_LIMIT,
+                "I/O",
+                PerOsd.IO_LIMIT_REACHED,
+                '{{ .Value | printf "%.0f" }} {{ .Labels.unit }}',
+            ),
+        )
     )
 )
 
-# As rendered: Other programs take 3.5 of 8 CPUs. Without figures: … take most of the CPUs.
-_OTHERS: Final = if_by(OTHER_VMS, "Other virtual machines", "Other programs")
+# As rendered: Other programs take 3.5 of 8 CPUs. Without figures: Others take most of the CPUs.
+_MOST: Final = f"topk(1, {PerHost.CPUS_TAKEN}SELECTOR)"
 _TAKEN: Final = if_found(
-    f"{PerHost.CPUS_TAKEN}SELECTOR",
-    ("instance", "by"),
-    ' take {{ . | first | value | printf "%.1f" }}',
-    " take most",
+    _MOST,
+    ("instance",),
+    f'{{{{ with . | first }}}}{{{{ if eq .Labels.by "{OTHER_VMS}" }}}}Other virtual machines'
+    '{{ else }}Other programs{{ end }} take {{ .Value | printf "%.1f" }}{{ end }}',
+    "Others take most",
 )
+_BY: Final = if_found(_MOST, ("instance",), " by {{ (. | first).Labels.by }}")
 _OF_CPUS: Final = if_found(
     f"max({HostSeries.CPUS}SELECTOR)",
     ("instance",),
@@ -80,22 +87,22 @@ HOST_CPU_TAKEN: Final = Alert(
     name="CephQosHostCpuTaken",
     about=("load",),
     expr=f"""
-    sum by (cluster, instance, by) (
-      count by (cluster, host, by) ({_SUFFERING} * on ({OSD}) group_left (host) {_HOST_OF_OSD})
+    sum by (cluster, instance) (
+      count by (cluster, host) ({_SUFFERING} * on ({OSD}) group_left (host) {_HOST_OF_OSD})
       * on (cluster, host) group_left (instance) {_ONE_EXPORTER}
     )
     """,
     urgency=NOW,
     where="exporter",
-    likely=f"cpu{BY}",
+    likely=f"cpu{_BY}",
     first=FirstCommand(line="top -b -n 1 | head -20", on="host"),
     held="hold",
     dashboard="cpu",
     labels={"cause": causes.CPU.name},
     summary=f"{{{{ $labels.instance }}}}: clients of {counted('OSD')} wait, others take its CPUs"
-    f" (cause: cpu{BY})",
+    f" (cause: cpu{_BY})",
     description=f"""
-    {_OTHERS}{_TAKEN}{_OF_CPUS}. Clients of {counted("OSD")} of this host get less than
+    {_TAKEN}{_OF_CPUS}. Clients of {counted("OSD")} of this host get less than
     their reservation, and the threads of these OSDs wait for a CPU.
     """,
 )

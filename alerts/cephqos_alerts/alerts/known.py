@@ -1,10 +1,11 @@
 """Templates that add what is known of an OSD and class. They are empty where nothing is known."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from cephqos_alerts.rules.text import host_of
-from cephqos_base.recorded import PerClass
+from cephqos_base.recorded import PerClass, PerClusterClass
 from cephqos_base.series import TENANT, WORKING, ClusterSeries, TenantsSeries
 
 
@@ -17,12 +18,6 @@ def if_found(expr: str, labels: Sequence[str], text: str, otherwise: str = "") -
     values = " ".join(f"$labels.{label}" for label in labels)
     instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
     return f'{{{{ with printf "{query}" {values} | query }}}}{text}{instead}{{{{ end }}}}'
-
-
-def if_by(value: str, text: str, otherwise: str = "") -> str:
-    """One text or the other, by whether this is the alert's label `by`."""
-    instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
-    return f'{{{{ if eq $labels.by "{value}" }}}}{text}{instead}{{{{ end }}}}'
 
 
 def known(series: str, text: str, *, of_class: bool = True) -> str:
@@ -57,13 +52,44 @@ MOSTLY: Final = (
     " Most of its work is for {{ .Labels.kind }} {{ .Labels.tenant }} of pool"
     f" {_POOL_NAME}.{{{{ end }}}}{{{{ end }}}}{{{{ end }}}}"
 )
-BY: Final = "{{ with $labels.by }} by {{ . }}{{ end }}"
-CAUSE: Final = (
-    f'{{{{ if ne $labels.cause "unknown" }}}} (cause: {{{{ $labels.cause }}}}{BY}){{{{ end }}}}'
-)
-LIKELY: Final = (
-    '{{ if ne $labels.cause "unknown" }} Likely cause: {{ $labels.cause }}'
-    f"{BY}{host_of('by')}.{{{{ end }}}}"
+BY: Final = "{{ with .by }} by {{ . }}{{ end }}"
+
+
+@dataclass(frozen=True)
+class CauseNow:
+    """The cause and the culprit, looked up when the text is made.
+
+    Both may change while the alert fires. Were the culprit a label, each change would be a new
+    alert, and the end of the one before.
+    """
+
+    series: str
+    labels: Sequence[str]
+
+    def found(self, text: str) -> str:
+        """A text with `.cause` and `.by`; nothing where neither is known."""
+        inner = f"{{{{ with (. | first).Labels }}}}{text}{{{{ end }}}}"
+        return if_found(self.series, self.labels, inner)
+
+    @property
+    def brief(self) -> str:
+        return self.found(
+            f'{{{{ if ne .cause "unknown" }}}} (cause: {{{{ .cause }}}}{BY}){{{{ end }}}}'
+        )
+
+    @property
+    def likely(self) -> str:
+        words = f"{{{{ .cause }}}}{BY}{host_of('.by')}"
+        return self.found(f'{{{{ if ne .cause "unknown" }}}} Likely cause: {words}.{{{{ end }}}}')
+
+
+OF_OSD: Final = CauseNow(f"{PerClass.MAIN_CAUSE}SELECTOR", ("cluster", "ceph_daemon", "class"))
+OF_CLUSTER: Final = CauseNow(f"{PerClusterClass.MAIN_CAUSE}SELECTOR", ("cluster", "class"))
+# Where the culprit is an OSD, it is another one for each.
+OF_MANY: Final = CauseNow(
+    f"topk(1, count by (cause, by) (label_replace({PerClass.MAIN_CAUSE}SELECTOR,"
+    ' \\"by\\", \\"\\", \\"by\\", \\"osd[.].+\\")))',
+    ("cluster", "class", "cause"),
 )
 
 

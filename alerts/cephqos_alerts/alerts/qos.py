@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
-from cephqos_alerts.alerts.known import ALSO, CAUSE, LIKELY, MOSTLY, if_seen, known
+from cephqos_alerts.alerts.known import ALSO, MOSTLY, OF_CLUSTER, OF_MANY, OF_OSD, if_seen, known
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
@@ -81,12 +81,12 @@ def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
         and on ({OSD_CLASS}) ({lasting})
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
-    * on ({OSD_CLASS}) group_left (cause, by) ({chosen})
+    * on ({OSD_CLASS}) group_left (cause) ({chosen})
     """
 
 
 _SHORT_SUMMARY: Final = (
-    f"{{{{ $labels.ceph_daemon }}}}: {{{{ $labels.class }}}} does not get its reservation{CAUSE}"
+    "{{ $labels.ceph_daemon }}: {{ $labels.class }} does not get its reservation" + OF_OSD.brief
 )
 # 0 where it is late, or what it is short of has no figure.
 _SHORT: Final = (
@@ -110,7 +110,7 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
         about=("osd", "load"),
         expr=expr,
         urgency=urgency,
-        likely=f"{LIKELY}{ALSO}{MOSTLY}",
+        likely=f"{OF_OSD.likely}{ALSO}{MOSTLY}",
         first=FirstCommand(line="ceph osd perf"),
         held="hold",
         summary=_SHORT_SUMMARY,
@@ -151,7 +151,7 @@ _REPLICA_SLOW: Final = Alert(
     name="CephQosReplicaSlow",
     about=("osd", "load"),
     expr=f"""
-    max_over_time({PerOsd.WAITED_FOR}[@hold@])
+    max by ({OSD}) (max_over_time({PerOsd.WAITED_FOR}[@hold@]))
       and on ({OSD}) (
         count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @lasting@ * @hold_evaluations@
       )
@@ -295,15 +295,15 @@ _TARGETS: Final = (
           ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
             and on ({OSD_CLASS}) ({_OSD_TARGET_VIOLATED})
         )
-        * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
+        * on ({OSD_CLASS}) group_left (cause) {PerClass.MAIN_CAUSE}
         """,
         urgency=MORNING,
-        likely=LIKELY,
+        likely=OF_OSD.likely,
         first=FirstCommand(line="ceph -s"),
         held="hold",
         labels={"scope": "osd"},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
-        f"{CAUSE}",
+        f"{OF_OSD.brief}",
         description="""
         {{ $labels.class }} on {{ $labels.ceph_daemon }} has unmet demand and has had only
         {{ $value | humanizePercentage }} of its policy target for @hold@.
@@ -317,17 +317,17 @@ _TARGETS: Final = (
           ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
             and on (cluster, class) ({_CLUSTER_TARGET_VIOLATED})
         )
-        * on (cluster, class) group_left (cause, by) {PerClusterClass.MAIN_CAUSE}
+        * on (cluster, class) group_left (cause) {PerClusterClass.MAIN_CAUSE}
         """,
         urgency=MORNING,
         where="cluster",
-        likely=LIKELY,
+        likely=OF_CLUSTER.likely,
         first=FirstCommand(line="ceph -s"),
         held="hold",
         labels={"scope": "cluster"},
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
-        f"{CAUSE}",
+        f"{OF_CLUSTER.brief}",
         description="""
         {{ $labels.class }} has unmet demand and has had only {{ $value | humanizePercentage }} of
         the policy target for the whole cluster for @hold@.
@@ -338,14 +338,10 @@ _TARGETS: Final = (
 
 def _wide(*selectors: str) -> str:
     chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
-    # Where `by` is an OSD, it is another one for each.
     return f"""
-    count by (cluster, class, cause, by) (
-      label_replace(
-        ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
-          unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}},
-        "by", "", "by", "osd[.].+"
-      )
+    count by (cluster, class, cause) (
+      ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
+        unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
     >= @many_osds@
     """
@@ -365,14 +361,14 @@ def _widely(urgency: Urgency, *selectors: str) -> Alert:
         expr=_wide(*selectors),
         urgency=urgency,
         where="cluster",
-        likely=LIKELY,
+        likely=OF_MANY.likely,
         first=FirstCommand(line="ceph -s"),
         held="hold",
         # Load that comes and goes is one warning. A critical one ends when clients get theirs.
         keep=0 if urgency is NOW else KEPT,
         dashboard="cluster",
         summary=f"{{{{ $labels.class }}}} does not get its reservation {ON_SO_MANY}"
-        f"{worst_is(_WORST)}{CAUSE}",
+        f"{worst_is(_WORST)}{OF_MANY.brief}",
         description=f"""
         {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
         figure is the shortfall of the OSD. This alert silences those of the single OSDs.

@@ -7,7 +7,7 @@ from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Severity, Subject
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_base.causes import NETWORK, OTHER_OSD
+from cephqos_base.causes import OTHER_OSD
 from cephqos_base.units import duration
 from cephqos_base.yamlfile import Value
 
@@ -122,15 +122,16 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
             _named("CephQosReplicaSlow"),
             "ceph_daemon",
         ),
+        # For which OSD they wait changes, so it is no label. One that waits for yet another OSD is
+        # silent until the slow one is mended.
         _rule(
             _named("CephQosReplicaSlow"),
             [
                 *_named("CephQosReservationViolated", "CephQosPolicyTargetViolated"),
                 f'cause="{OTHER_OSD}"',
             ],
-            "by",
         ),
-        *_OF_MANY,
+        _rule(_WIDELY, _OF_ONE, "class", "cause", "severity"),
         _rule([*burn, critical], [*burn, warning], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
         _rule(_flags("noout|nodown|noup"), _about("absence")),
@@ -162,9 +163,4 @@ def _flags(flags: str) -> list[str]:
 
 _WIDELY: Final = _named("CephQosReservationViolatedWidely")
 _OF_ONE: Final = _named("CephQosReservationViolated")
-_OF_MANY: Final = (
-    _rule(_WIDELY, _OF_ONE, "class", "cause", "by", "severity"),
-    # Here `by` is another OSD for each.
-    _rule([*_WIDELY, f'cause="{NETWORK}"'], _OF_ONE, "class", "cause", "severity"),
-)
 _OF_RUNS: Final = (_rule(_named("CephQosTestRun"), _about("load")),)

@@ -15,11 +15,11 @@ from cephqos_base.recorded import PerCluster, PerOsd
 from cephqos_base.units import duration
 
 
-def host_of(label: str, otherwise: str = "", of: str = "$labels") -> str:
-    """The host of the OSD in this label: what Prometheus scrapes it at, without the port."""
+def host_of(osd: str = "$labels.ceph_daemon", otherwise: str = "") -> str:
+    """The host of the OSD: what Prometheus scrapes it at, without the port."""
     return (
         f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
-        f" {of}.cluster {of}.{label} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
+        f" $labels.cluster {osd} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
         ' on host {{ . | reReplaceAll ":[0-9]+$" "" }}{{ end }}'
         f"{f'{{{{ else }}}}{otherwise}' if otherwise else ''}{{{{ end }}}}"
     )
@@ -61,7 +61,7 @@ def worst_first(worst: str, figure: str) -> str:
     shown = f" ({{{{ {figure.replace('VALUE', '.Value')} }}}})" if figure else ""
     return (
         f"{{{{ range $i, $osd := {worst} }}}}{{{{ if $i }}}}, {{{{ end }}}}"
-        f"{{{{ with $osd }}}}{{{{ .Labels.ceph_daemon }}}}{host_of('ceph_daemon', of='.Labels')}"
+        f"{{{{ with $osd }}}}{{{{ .Labels.ceph_daemon }}}}{host_of('.Labels.ceph_daemon')}"
         f"{shown}{{{{ end }}}}{{{{ else }}}}not known{{{{ end }}}}"
     )
 
@@ -83,7 +83,7 @@ _CEPH: Final = " (cephadm: in `cephadm shell`; Rook: in the toolbox)"
 def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     """The description as rendered, with the settings still to be filled in."""
     what = " ".join(textwrap.dedent(alert.description).split())
-    host = _HOST_OF_LOG if for_loki else host_of("ceph_daemon")
+    host = _HOST_OF_LOG if for_loki else host_of()
     where = f" Where: {_WHERE[alert.where].replace('HOST', host)}."
     if alert.severity == "none":
         return f"{what}{where}".strip()
@@ -106,7 +106,7 @@ def _to_do(alert: Alert) -> str:
     ]
     if on == "host" and alert.where == "osd":
         found = "`ceph osd find {{ $labels.ceph_daemon }}` names it"
-        place = host_of("ceph_daemon", otherwise=f" on its host ({found})")
+        place = host_of(otherwise=f" on its host ({found})")
     elif on == "host" and alert.where == "osds":
         place = " on the host of the worst"
     return f"{wait} Look at this first{place}: `{alert.first.line}`{_CEPH if on == 'ceph' else ''}."
@@ -119,8 +119,7 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     bound = f"at least {duration(lasted)} ago" if lasted else f"within the last {alert.within}"
     if for_loki:
         return bound
-    # Labels that may change while it fires are left out: it is still the same.
-    named = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause", "by"}
+    named = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause"}
     fixed = {"alertname": alert.name, **alert.labels}
     fixed.pop("cause", None)
     names = sorted(named - set(fixed))

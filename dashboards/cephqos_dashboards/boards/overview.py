@@ -112,7 +112,6 @@ _WHERE = (
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=80),
             PanelColumn(source="class", title="Class", width=180),
             PanelColumn(source="cause", title="Cause", width=110),
-            PanelColumn(source="by", title="By", width=180),
             PanelColumn(source="slo", title="SLO", width=110),
             PanelColumn(source="pool", title="Pool", width=110),
         ),

@@ -97,7 +97,7 @@ FIRING: Final = tuple(
 ALERTS: Final = PanelQuery(
     f"""
     bottomk({2 * ROWS},
-      max by (severity, alertname, ceph_daemon, class, cause, by, pool, slo, run) (
+      max by (severity, alertname, ceph_daemon, class, cause, pool, slo, run) (
         1000 * ALERTS_FOR_STATE{{{CLUSTER}, severity!="none"}}
         and ignoring (alertstate) ALERTS{{{CLUSTER}, alertstate="firing"}}
       )

@@ -50,17 +50,13 @@ class NotifiedAlert:
         return " ".join(part for part in parts if part)
 
     def lines(self) -> list[str]:
-        """The alert as text: severity, OSD, class, cause, summary, links."""
-        cause, by = self.labels.get("cause"), self.labels.get("by")
-        why = f", cause {cause}" if cause else ""
-        if by:  # itself: others wait for it, as the summary says
-            why = "" if by == self.labels.get("ceph_daemon") else f"{why} by {by}"
+        """The alert as text: severity, OSD, class, summary with the cause, links."""
         links = {
             "runbook": self.annotations.get("runbook_url"),
             "dashboard": self.annotations.get("dashboard_url"),
         }
         return [
-            f"FIRING ({self.labels.get('severity', 'none')}): {self.title}{why}",
+            f"FIRING ({self.labels.get('severity', 'none')}): {self.title}",
             *(f"  {text}" for text in filter(None, [self.annotations.get("summary")])),
             *(f"  {name}: {link}" for name, link in links.items() if link),
         ]

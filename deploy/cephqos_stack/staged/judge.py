@@ -1,5 +1,6 @@
 """What came to the receiver, against what was expected."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +17,9 @@ BLIND = ("CephQosCollectorFailing", "CephQosTooFewSamples", "CephQosFiguresMissi
 SOONEST = WINDOWS["hold"] / FASTER
 SETTLED = 8.0  # seconds to look on after all that was expected has come
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
-# What ReplicaSlow says of the OSD is in its description, as it may change while it fires.
+# What may change while an alert fires is in its description: the culprit, and what ReplicaSlow
+# says of the OSD.
+_CULPRIT = re.compile(r"Likely cause: \w+ by ([\w.]+?)(?: on host|\.(?: |$))")
 SEEN_OF_IT = {
     "Its device is slow or has stopped.": "device",
     "Its threads wait for a CPU.": "cpu",
@@ -39,6 +42,8 @@ class Heard:
         seen = [cause for words, cause in SEEN_OF_IT.items() if words in text]
         if labels["alertname"] == "CephQosReplicaSlow":
             labels = {**labels, "cause": seen[0] if seen else "not said"}
+        if culprit := _CULPRIT.search(text):
+            labels = {**labels, "by": culprit[1]}
         return cls(after, labels)
 
     def __str__(self) -> str:

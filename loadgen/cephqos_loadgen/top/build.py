@@ -366,6 +366,7 @@ def _tenants(samples: TopSamples) -> tuple[OsdTenant, ...]:
 def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
     """Firing alerts of the cluster, pages first; those that differ in the OSD only are one."""
     groups: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
+    culprits = {key[:3]: key[4] for key, value in samples.of("cause").items() if value}
     for alert in samples.alerts:
         name, severity = alert.get("alertname", ""), alert.get("severity", "")
         if severity == "none":
@@ -374,7 +375,8 @@ def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
             continue
         words = (alert.get(label, "") for label in ("class", "flag", "slo"))
         what = ", ".join(filter(None, words))
-        groups[(name, severity, what, alert.get("cause", ""), alert.get("by", ""))].append(alert)
+        of = (cluster, alert.get(DAEMON, ""), alert.get("class", ""))
+        groups[(name, severity, what, alert.get("cause", ""), culprits.get(of, ""))].append(alert)
     found = [
         FiringAlert(
             name=name,

@@ -159,7 +159,12 @@ def test_the_text_of_an_alert_names_all_that_it_is_about_and_for_how_long(name: 
         for about in set(ABOUT) - of_osds:
             known = rule["labels"].get(about)  # the same for all of this alert
             said = known and (known in text or WORDS.get(known, known) in text)
-            assert about not in labels or f"$labels.{about}" in text or said
+            assert (
+                about not in labels
+                or f"$labels.{about}" in text
+                or f"{{ .{about} }}" in text
+                or said
+            )
         if rule["labels"]["severity"] != "none":
             assert re.search(r"\d(m|h|d)\b", rule["annotations"]["description"])
             assert "$value" in text or name in UNMEASURED

@@ -96,6 +96,19 @@ def test_the_cause_of_replica_slow_is_what_its_description_says(text: str, cause
     assert Heard.of(10, labels, text).labels["cause"] == cause
 
 
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [
+        ("short. Likely cause: cpu by other_programs. Can it wait", "other_programs"),
+        ("short. Likely cause: network by osd.4 on host ceph4. Also: cpu by osd.2.", "osd.4"),
+        ("short. Likely cause: device. Also: network by osd.1.", None),
+    ],
+)
+def test_the_culprit_is_what_the_description_says(text: str, culprit: str | None) -> None:
+    labels = {"alertname": VIOLATED, "cause": "cpu", "ceph_daemon": "osd.1"}
+    assert Heard.of(10, labels, text).labels.get("by") == culprit
+
+
 def test_every_word_that_the_judge_looks_for_is_in_the_alert() -> None:
     rules = " ".join(Path("alerts/rules/qos.yml").read_text(encoding="utf-8").split())
     assert all(words in rules for words in SEEN_OF_IT)

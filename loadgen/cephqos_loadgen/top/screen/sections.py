@@ -364,7 +364,7 @@ def alert_line(alert: FiringAlert, now: float) -> Line:
     style: Style = {"critical": "bad", "warning": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
     who = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
     cause = f"{alert.cause} by {short(alert.by)}" if alert.by else alert.cause
-    if alert.by in alert.osds:  # CephQosReplicaSlow
+    if alert.name == "CephQosReplicaSlow":
         cause = "others wait for it"
     what = ": ".join(filter(None, (f"{who} {short(alert.what)}".strip(), cause)))
     words = ", ".join(
