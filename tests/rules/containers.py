@@ -29,13 +29,18 @@ def _limited_cpu(throttled: float, cpus: float = 2) -> Series:
     )
 
 
-def _short_of_memory(seconds: float, osd: int = 0) -> Series:
+def _short_of_memory(seconds: float, osd: int = 0, gap: tuple[int, int] | None = None) -> Series:
+    """`gap`: after how many samples how many are missing."""
     name = "cephqos_cgroup_pressure_seconds_total"
     own = {**_OSD0, "ceph_daemon": f"osd.{osd}"}
-    return merged(
-        flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **own),
-        _grows(name, seconds, resource="memory", **own),
-    )
+    pressure = _grows(name, seconds, resource="memory", **own)
+    if gap is not None:
+        until, missing = gap
+        step = seconds * STEP
+        after = step * (until + missing)
+        values = f"0+{step:g}x{until - 1} _x{missing} {after:g}+{step:g}x60"
+        pressure = flat(name, values, resource="memory", **own)
+    return merged(flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **own), pressure)
 
 
 def _limited_io(limit: float, done: float) -> Series:
@@ -144,6 +149,15 @@ CASES = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, STALLED)), _limited_cpu(0.6)),
         moments=(firing(23, violated("critical", "cpu", by="cpu_limit")),),
+    ),
+    RuleCase(
+        name="a store that stands still for want of memory has no failed device while figures lack",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, STALLED)), _short_of_memory(0.5, gap=(92, 4))),
+        moments=(firing(23, violated("critical", "cpu", by="memory_limit")),),
+        values=(
+            (24, f'count(osd:cephqos_device_failing:bool{{cluster="{CLUSTER}"}}) or vector(0)', 0),
+        ),
     ),
     RuleCase(
         name="a CPU limit that is hardly ever reached explains nothing",

@@ -93,9 +93,11 @@ OF_MANY: Final = CauseNow(
 )
 
 
-def if_seen(series: str, text: str, otherwise: str, by: str = "") -> str:
-    """One text or the other, by whether a series of the OSD is there, with this label `by`."""
+def if_seen(series: str, text: str, otherwise: str, by: str = "", within: str = "") -> str:
+    """One text or the other, by whether a series of the OSD is there, with this label `by`, or was
+    there within some time."""
     of_by = f',by=~\\"{by}\\"' if by else ""
     labels = f'{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"{of_by}}}'
-    of_it = f'printf "{series}{labels}" $labels.cluster $labels.ceph_daemon | query'
+    at = f"last_over_time({series}{labels}[{within}])" if within else f"{series}{labels}"
+    of_it = f'printf "{at}" $labels.cluster $labels.ceph_daemon | query'
     return f"{{{{ with {of_it} }}}}{text}{{{{ else }}}}{otherwise}{{{{ end }}}}"

@@ -131,6 +131,7 @@ _SEEN_OF_IT: Final = if_seen(
             " and its network.",
         ),
         by=OF_THREADS,
+        within="@sustained@",
     ),
 )
 

@@ -19,7 +19,8 @@ _THREADS_AT: Final = {
 }
 
 
-_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
+# An OSD whose threads are stopped answers late or not at all, so its figures have gaps.
+_STOPPED: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sustained@])'
 _UNLESS_STOPPED: Final = f"unless on ({OSD}) {_STOPPED}"
 
 
