@@ -3,29 +3,12 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from cephqos_loadgen.report.words import escaped, number
 
-STYLE: Final = """
-.chart{--paper:#fff;--ink:#1c2128;--soft:#5b6570;--grid:#d5dae0;--band:#8a94a0;--c0:#0b62a8;
---c1:#b4480a;--c2:#1b7a43;--c3:#8a2f8f;--c4:#7a6200;--c5:#3f4a56;font:12px system-ui,sans-serif}
-@media screen and (prefers-color-scheme:dark){.chart{--paper:#14181d;--ink:#e6e9ec;--soft:#a3adb8;
---grid:#3a424b;--band:#8a94a0;--c0:#6cb6ff;--c1:#ffa657;--c2:#7ee2a0;--c3:#e2a0ff;--c4:#e3cf5a;--c5:#c0c8d0}}
-.chart text{fill:var(--ink)}.chart .soft{fill:var(--soft)}
-.chart text.on{fill:var(--paper)}.chart .title{font-weight:600;font-size:14px}
-.chart .end{text-anchor:end}.chart .middle{text-anchor:middle}
-.chart .grid{stroke:var(--grid)}.chart .axis{stroke:var(--soft)}
-.chart .band{fill:var(--band);opacity:.22}.chart .l{fill:none;stroke-width:1.6}
-.chart .thin{stroke-width:1}.chart .l{vector-effect:non-scaling-stroke}
-.chart .frame{fill:var(--c0);fill-opacity:.12;stroke:var(--c0)}
-.chart .phase{fill:var(--band);fill-opacity:.3;stroke:var(--soft);stroke-width:.6}
-.chart .planned{fill:var(--band);fill-opacity:.3;stroke:var(--ink);stroke-width:1.4}
-.chart .paper{fill:var(--paper)}.chart .face{fill:var(--c0);stroke:var(--c0);stroke-width:.8}
-""" + "".join(
-    f".chart .s{n}{{stroke:var(--c{n})}}.chart .f{n}{{fill:var(--c{n});stroke:var(--c{n})}}\n"
-    for n in range(6)
-)
+STYLE: Final = Path(__file__).with_name("chart.css").read_text(encoding="utf-8")
 DASHES: Final = ("", "6 3", "2 3", "9 3 2 3", "4 2", "12 4")
 COLOURS: Final = 6
 

@@ -12,6 +12,7 @@ from cephqos_loadgen.report.tables.table import Cell, Table
 from cephqos_loadgen.report.words import escaped
 
 _SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+_STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _MARKS: Final = {"best": "▲ ", "worst": "▼ "}
 _SEVERITY: Final = {"serious": "Serious", "caution": "Caution", "note": "Note"}
 
@@ -22,41 +23,6 @@ _HEAD: Final = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline';
  script-src 'unsafe-inline'; img-src data:">
-"""
-
-_STYLE: Final = """
-:root{--paper:#fff;--ink:#1c2128;--soft:#5b6570;--line:#d5dae0;--best:#1b7a43;--worst:#b3261e;
---panel:#f4f6f8}
-@media screen and (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e6e9ec;--soft:#a3adb8;
---line:#3a424b;--best:#7ee2a0;--worst:#ff9c93;--panel:#1d232a}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:1180px;padding:1.2rem;background:var(--paper);color:var(--ink);
-font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
-h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
-a{color:inherit}.question,p.note{color:var(--soft);max-width:75ch}p.note{font-size:.87rem}
-.summary{max-width:80ch;padding-left:1.2rem}.summary li{margin:.3rem 0}
-div.caveat{border-left:4px solid var(--soft);background:var(--panel);padding:.5rem .8rem;
-margin:.6rem 0;max-width:95ch;overflow-wrap:anywhere}
-div.caveat.serious{border-color:var(--worst)}.evidence{color:var(--soft)}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
-th,td{padding:.22rem .6rem;border-bottom:1px solid var(--line);text-align:left;white-space:nowrap}
-th{position:relative;vertical-align:bottom;font-weight:600}
-th small{display:block;font-weight:400;color:var(--soft)}
-.n{text-align:right}.best{color:var(--best);font-weight:600}.worst{color:var(--worst);
-font-weight:600}
-th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid}
-th[aria-sort=ascending] button::after{content:" ↑"}
-th[aria-sort=descending] button::after{content:" ↓"}
-figure{margin:1rem 0;overflow-x:auto}.chart{max-width:100%;min-width:600px;height:auto}
-.row{display:flex;flex-wrap:wrap;gap:0 1rem}.row figure{flex:0 1 540px;margin:.5rem 0}
-.row .chart{min-width:480px}
-#values{position:fixed;display:none;pointer-events:none;background:var(--panel);padding:.3rem .6rem;
-border:1px solid var(--line);font-size:.8rem;white-space:pre;font-variant-numeric:tabular-nums}
-pre{background:var(--panel);padding:.7rem;overflow-x:auto}
-details summary{cursor:pointer;color:var(--soft)}
-@media print{body{max-width:none;font-size:11px}figure,tr{break-inside:avoid}.wide{overflow:visible}
-.chart{width:100%;height:auto}}
 """
 
 
