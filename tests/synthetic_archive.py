@@ -88,8 +88,8 @@ class Builder:
     osds: Osds | None = None
     profile_in_force: str = "balanced"
     rate_iops: int | None = None
-    # Shares of CPU time: steal, others (all but OSDs and clients), seen (other processes). disks:
-    # that of others in the bytes of a disk that is always busy.
+    # Shares of CPU time: steal, and others. disks: the share of others in the bytes of a disk that
+    # is always busy.
     busy: Mapping[str, float] = field(default_factory=dict)
     points: dict[str, list[SyntheticRepeat]] = field(default_factory=dict)
     axes: Mapping[str, Mapping[str, str]] = field(
@@ -170,7 +170,9 @@ class Builder:
             status="finished", start_unix_seconds=start, end_unix_seconds=end,
             in_force=InForce(options, {}, {}, {}, ()), phases=phases,
             cost=RecordingCost(repeat.seconds, 0.2, 0.1, 0.3, 0.01),
-            metrics=MetricsRecording(repeat.seconds, 100, {"exporter": 0}, ""),
+            metrics=MetricsRecording(
+                repeat.seconds, 100, {"exporter": 0}, "", seconds=repeat.seconds
+            ),
         )  # fmt: skip
         write_json(folder / "repeat.json", to_json(record))
         write_json(folder / "host.json", to_json({"client": self._host(repeat.seconds)}))
@@ -186,8 +188,7 @@ class Builder:
         cpu = CpuUse(2, ours + others, 0.0, 0.0, 0.0, steal, total - ours - others - steal)
         thread = ThreadUse(ours, 0.0, 4, self.busy.get("client", 0.3) * seconds)
         processes = {"client.client.0": ProcessUse(1 << 20, {"fio": thread})}
-        seen = self.busy.get("seen")
-        users = None if seen is None else CpuUsers(ours, seen * total, "make")
+        users = CpuUsers(ours, others, "make")
         return HostUse(seconds, cpu, *self._disks(seconds, processes), users)
 
     def _disks(

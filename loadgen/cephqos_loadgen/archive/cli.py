@@ -15,7 +15,6 @@ from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import (
     busy_cpu_seconds,
     disks_by_others,
-    others_cpu_seconds,
 )
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
@@ -191,9 +190,10 @@ def _host(use: HostUse) -> str:
     if use.cpu is None or use.seconds <= 0:
         return "not recorded"
     whole = use.cpu.cpus * use.seconds
+    others = use.cpu_users.others_seconds if use.cpu_users else 0.0
     shares = (
         ("CPUs busy", busy_cpu_seconds(use.cpu)),
-        ("by others", others_cpu_seconds(use)),
+        ("by others", others),
         ("waiting for disks", use.cpu.iowait_seconds),
         ("stolen", use.cpu.steal_seconds),
     )

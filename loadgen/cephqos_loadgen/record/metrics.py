@@ -113,7 +113,7 @@ class MetricsRecorder:
         self.scrapes = 0
         self.last_error = ""
         self._began: float | None = None
-        self._seconds: float | None = None
+        self._seconds = 0.0
 
     def _now(self) -> float:
         """Seconds since the epoch, by the clock as it stood when recording began."""

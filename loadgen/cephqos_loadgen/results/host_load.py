@@ -27,22 +27,7 @@ class CpuByOthers:
     others: float  # by processes that are not of the run and its cluster
     stolen: float  # by the hypervisor
     throttled: float
-    most: str = ""  # the process of others with the most
-
-
-def others_cpu_seconds(use: HostUse) -> float:
-    """CPU time of processes that are neither of the run nor of its cluster. Where these were not
-    recorded: all but the OSDs and the clients of the phase."""
-    if use.cpu_users is not None:
-        return use.cpu_users.others_seconds
-    if use.cpu is None:
-        return 0.0
-    own = sum(
-        thread.user_seconds + thread.system_seconds
-        for process in use.processes.values()
-        for thread in process.threads.values()
-    )
-    return max(0.0, busy_cpu_seconds(use.cpu) - own)
+    most: str  # the process of others with the most
 
 
 def busy_cpu_seconds(cpu: CpuUse) -> float:
@@ -51,17 +36,17 @@ def busy_cpu_seconds(cpu: CpuUse) -> float:
 
 def cpu_by_others(use: HostUse) -> CpuByOthers | None:
     """Of one phase; None where it was not recorded."""
-    cpu = use.cpu
-    if cpu is None:
+    cpu, users = use.cpu, use.cpu_users
+    if cpu is None or users is None:
         return None
     total = busy_cpu_seconds(cpu) + cpu.iowait_seconds + cpu.steal_seconds + cpu.idle_seconds
     if total <= 0:
         return None
     return CpuByOthers(
-        others_cpu_seconds(use) / total,
+        users.others_seconds / total,
         cpu.steal_seconds / total,
         cpu.throttled_seconds / total,
-        use.cpu_users.most if use.cpu_users else "",
+        users.most,
     )
 
 

@@ -63,7 +63,7 @@ class Step:
     """A load at one depth: a whole phase, or one step of a curve.
 
     `seconds` is the time in which all jobs ran; rates are taken over it.
-    `counted_from_unix_seconds`: where the figures begin, after a ramp; older archives do not say.
+    `counted_from_unix_seconds`: where the figures begin, after a ramp.
     `jobs` are by `client/volume`, for rados bench by pool. `ended_early`: of a load that was to run
     for `asked_seconds`, how long the jobs ran that ended before.
     """
@@ -174,8 +174,8 @@ class PhaseRecord:
 
     @property
     def worked(self) -> tuple[float, float]:
-        """From its start to the end of its work: of a load to the end of its clients. Phases of
-        older archives lasted on while OSDs reported what had recovered."""
+        """From its start to the end of its work: of a load to the end of its clients,
+        not of what served them."""
         end = self.end_unix_seconds
         if isinstance(self.result, LoadResult) and self.result.steps:
             end = min(end, self.result.steps[-1].end_unix_seconds)

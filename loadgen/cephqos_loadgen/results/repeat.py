@@ -68,7 +68,7 @@ class MetricsRecording:
     last_error: str
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     daemon_gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
-    seconds: float | None = None
+    seconds: float = 0.0
     restarts: Mapping[str, int] = field(default_factory=dict)
     interval_seconds: float = 1.0  # between two scrapes
 

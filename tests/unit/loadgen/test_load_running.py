@@ -200,7 +200,7 @@ async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_re
 
 
 def test_a_load_worked_until_its_clients_ended() -> None:
-    """Phases of older archives lasted on."""
+    """What served them takes time to go."""
     step = step_of([follower("a", v0=(100, 10.0))], 4, 0.0)
     result = FioResult("rbd", "load", (replace(step, end_unix_seconds=57.0),))
     assert PhaseRecord("fio", 0.0, 68.0, "condition", result=result).worked == (0.0, 57.0)

@@ -330,7 +330,11 @@ def test_a_disk_with_nothing_to_do_is_no_finding_whoever_uses_it() -> None:
 
 def test_cpus_and_disks_are_said_apart() -> None:
     host = CpuUse(2, 12.0, 0.0, 0.0, 0.0, 3.0, 5.0)
-    found = replace(use({"sda": disk(written=100 * MIB)}, 60 * MIB, 40 * MIB), cpu=host)
+    found = replace(
+        use({"sda": disk(written=100 * MIB)}, 60 * MIB, 40 * MIB),
+        cpu=host,
+        cpu_users=CpuUsers(0.0, 12.0, "make"),
+    )
     assert [line.partition(",")[0] for line in said(found)] == [
         "client: other programs used 60% of this host's CPUs",
         "client: the hypervisor took 15% of this host's CPUs",

@@ -11,7 +11,7 @@ from cephqos_loadgen.phase_kinds.registry import KINDS, RESULTS
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.findings import findings
-from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
+from cephqos_loadgen.results.host import CpuUse, CpuUsers, HostUse, ProcessUse, ThreadUse
 from cephqos_loadgen.results.json_form import Misfit, from_json, to_json
 from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult, RecoveryFigures, Step
 from cephqos_loadgen.results.repeat import BenchFigures, Gap, MetricsRecording
@@ -92,7 +92,8 @@ def host(user: float, osd: float, steal: float = 0.0) -> HostUse:
     """Ten seconds of two CPUs."""
     cpu = CpuUse(2, user, 0.0, 0.0, 0.0, steal, 20.0 - user - steal)
     threads = {"tp_osd_tp": ThreadUse(osd, 0.0, 2, osd / 2)}
-    return HostUse(10.0, cpu, {}, {"osd.0": ProcessUse(1 << 30, threads)})
+    users = CpuUsers(osd, user - osd, "")
+    return HostUse(10.0, cpu, {}, {"osd.0": ProcessUse(1 << 30, threads)}, cpu_users=users)
 
 
 QUIET = MetricsRecording(10, 100, {}, "")

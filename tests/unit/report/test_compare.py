@@ -190,7 +190,7 @@ def test_what_speaks_against_a_run_is_said_beside_its_differences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another program had 40 % of the CPUs in one of the runs; the other is sound."""
-    quiet, busy = made(tmp_path, "quiet"), made(tmp_path, "busy", busy={"seen": 0.4})
+    quiet, busy = made(tmp_path, "quiet"), made(tmp_path, "busy", busy={"others": 0.4})
     assert run(quiet, busy) == 0
     (line,) = [it for it in capsys.readouterr().out.splitlines() if it.startswith("caveat")]
     assert line.startswith("caveat about busy: Other processes than those of the run")
@@ -205,8 +205,8 @@ def test_what_speaks_against_a_run_is_said_beside_its_differences(
 def test_lesser_caveats_are_counted_where_there_are_serious_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quiet = made(tmp_path, "quiet", busy={"seen": 0.15})
-    busy = made(tmp_path, "busy", busy={"seen": 0.4, "steal": 0.02})
+    quiet = made(tmp_path, "quiet", busy={"others": 0.15})
+    busy = made(tmp_path, "busy", busy={"others": 0.4, "steal": 0.02})
     assert run(quiet, busy) == 0
     lines = [it for it in capsys.readouterr().out.splitlines() if it.startswith("caveat")]
     assert lines[1:] == ["caveat about busy: 1 more (cephqos report shows them)"]

@@ -66,17 +66,8 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
     ),
     "who used the CPUs most": (
         "Most: 15%, policy=a, most of it by make",
-        Builder(points={"a": STEADY}, busy={"seen": 0.15}),
         Builder(points={"a": STEADY}, busy={"others": 0.15}),
-    ),
-    "monitors and recording may be others": (
-        "Other processes than OSDs and clients (monitors and recording are among them) used",
-        Builder(points={"a": STEADY}, busy={"others": 0.15}),
-        Builder(points={"a": STEADY}, busy={"seen": 0.15}),
-    ),
-    "monitors and recording are no others": (
-        "Other processes", Builder(points={"a": STEADY}, busy={"others": 0.3}),
-        Builder(points={"a": STEADY}, busy={"others": 0.3, "seen": 0.02}),
+        Builder(points={"a": STEADY}, busy={"others": 0.05}),
     ),
     "the client is at its ceiling": (
         "The client limits", Builder(points={"a": STEADY}, busy={"client": 0.95}),

@@ -297,11 +297,6 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         record(lambda data: data["metrics"].update(seconds=40.0)),
         record(lambda data: data["cost"].update(wall_seconds=40.0)),
     ),
-    "an older archive does not say how long was recorded": (
-        "They were asked 30 times in 40 s",
-        record(lambda data: data.update(end_unix_seconds=data["end_unix_seconds"] + 10)),
-        record(lambda data: data.update(start_unix_seconds=data["start_unix_seconds"] - 10)),
-    ),
     "seconds of clients are missing": (
         "Seconds of the clients are missing",
         intervals(lambda n: n < 25), intervals(lambda n: n < 29),

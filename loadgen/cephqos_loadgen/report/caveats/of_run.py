@@ -13,7 +13,7 @@ from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
-from cephqos_loadgen.results.repeat import Gap, RepeatRecord
+from cephqos_loadgen.results.repeat import Gap
 
 _STEAL: Final = 0.01
 _OTHERS: Final = 0.10  # of all CPU time
@@ -118,11 +118,8 @@ def busy_host(run: ReportRun) -> Iterator[Caveat]:
     yield from _host(
         run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
     )
-    seen = all(use.cpu_users for observed in run.finished for use in observed.hosts_of_loads)
-    # Older archives cannot tell the cluster's other daemons and the recording from strangers.
-    but = "those of the run" if seen else "OSDs and clients (monitors and recording are among them)"
     yield from _host(
-        run, others, _OTHERS, f"Other processes than {but} used the host's CPUs", names
+        run, others, _OTHERS, "Other processes than those of the run used the host's CPUs", names
     )
 
 
@@ -174,7 +171,7 @@ def lost_samples(run: ReportRun) -> Iterator[Caveat]:
     for observed in run.finished:
         record = observed.record
         failed = sum(record.metrics.failures.values())
-        seconds = _recorded_seconds(record)
+        seconds = record.metrics.seconds
         missing = int(seconds * 0.95) - record.metrics.scrapes
         silent = [_silence(source, gaps) for source, gaps in record.metrics.all_gaps.items()]
         if failed or missing > 2 or silent:
@@ -188,15 +185,6 @@ def lost_samples(run: ReportRun) -> Iterator[Caveat]:
                 rows_of(run, record.point),
             )
         yield from _client_gaps(run, observed)
-
-
-def _recorded_seconds(record: RepeatRecord) -> float:
-    """How long metrics were recorded. Older archives do not say: it begins when the pools of the
-    repeat are ready, just before its first phase."""
-    if record.metrics.seconds is not None:
-        return record.metrics.seconds
-    starts = [phase.start_unix_seconds for phase in record.phases.values()]
-    return record.end_unix_seconds - min(starts, default=record.start_unix_seconds)
 
 
 def _silence(source: str, gaps: Sequence[Gap]) -> str:

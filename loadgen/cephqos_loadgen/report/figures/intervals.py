@@ -68,7 +68,7 @@ class Intervals:
 
 
 def _completed(part: Mapping[str, Any]) -> int:
-    """The I/Os that completed. Older archives count submitted I/Os, but their bins are right."""
+    """The I/Os that completed: those in bins, where the tool has bins."""
     return sum(part["latency_bins_ns"].values()) or int(part["ios"])
 
 

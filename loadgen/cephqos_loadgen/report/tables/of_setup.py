@@ -6,7 +6,7 @@ from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import environment_facts
-from cephqos_loadgen.report.figures.observe import WHOLE, Observation
+from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_loads import present
 from cephqos_loadgen.report.tables.table import (
@@ -22,11 +22,7 @@ from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others
 
 
 def cost_table(subject: Subject) -> Table:
-    rows = [
-        row
-        for row in subject.loads(curves=False)
-        if row.key.op == "total" and row.key.window == WHOLE
-    ]
+    rows = subject.main_loads
     wanted = present(rows, metrics.COST)
     lines = [
         (
@@ -88,8 +84,7 @@ def recording_table(subject: Subject) -> Table:
         columns,
         tuple(lines),
         "Others: all processes but those of the run and of its cluster, while a load ran, the most"
-        " of all loads. Disks: those below the OSDs, at least. Older archives do not know them, and"
-        " monitors and recording are others there.",
+        " of all loads. Disks: those below the OSDs, at least.",
     )
 
 
