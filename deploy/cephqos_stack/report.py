@@ -4,6 +4,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
@@ -11,7 +13,8 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.report.figures.analysis import ReportRun
-from cephqos_loadgen.report.figures.causes import TIME_SCALE, WANTED, CauseSeen, with_causes
+from cephqos_loadgen.report.figures.causes import TIME_SCALE, WANTED, with_causes
+from cephqos_loadgen.report.figures.observe import ObservedCause
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_loadgen.report.runs import built, check_reference, read_baseline, read_runs
 from cephqos_loadgen.report.subject import Subject
@@ -91,8 +94,10 @@ async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:
         # What has fewer samples than a run's is judged by the rules as they are.
         scale = TIME_SCALE if scrape_interval(archive) <= 1 else 1.0
         found = await evaluated(archive, WANTED, say, time_scale=scale)
-    seen = [
-        CauseSeen(parse(series)[1], [time / 1000 for time, value in samples.items() if value])
-        for series, samples in found.series.items()
-    ]
-    return with_causes(run, seen)
+    causes = []
+    for series, samples in found.series.items():
+        labels = parse(series)[1]
+        osd, work, cause, by = (labels.get(n, "") for n in ("ceph_daemon", "class", "cause", "by"))
+        times = np.asarray(sorted(at / 1000 for at, value in samples.items() if value), np.float64)
+        causes.append(ObservedCause(osd, work, cause, by, times))
+    return with_causes(run, causes)

@@ -17,8 +17,8 @@ from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stre
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
-from cephqos_loadgen.report.figures.causes import CauseSeen, causes_within, with_causes
-from cephqos_loadgen.report.figures.observe import Observation
+from cephqos_loadgen.report.figures.causes import causes_within, with_causes
+from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
 from cephqos_loadgen.report.figures.samples import Series
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
@@ -182,9 +182,8 @@ def test_a_point_of_one_repeat_is_not_drawn_as_one_without_spread(tmp_path: Path
 # -- causes ----------------------------------------------------------------------------------------
 
 
-def seen(osd: str, cause: str, seconds: range, by: str = "") -> CauseSeen:
-    labels = {"ceph_daemon": osd, "class": "client", "cause": cause, "by": by}
-    return CauseSeen(labels, [START + second for second in seconds])
+def seen(osd: str, cause: str, seconds: range, by: str = "") -> ObservedCause:
+    return ObservedCause(osd, "client", cause, by, np.asarray(seconds, np.float64) + START)
 
 
 def clients(observed: Observation, osd: str) -> Attained:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 
@@ -11,7 +12,8 @@ from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
-from cephqos_loadgen.report.figures.causes import CauseSeen, with_causes
+from cephqos_loadgen.report.figures.causes import with_causes
+from cephqos_loadgen.report.figures.observe import ObservedCause
 from cephqos_loadgen.report.tables.table import Table
 from cephqos_loadgen.results.phase import Step
 
@@ -73,8 +75,8 @@ def test_a_load_of_one_depth_has_no_column_for_it(tmp_path: Path) -> None:
 
 def test_causes_of_a_step_are_those_that_only_it_can_have(tmp_path: Path) -> None:
     """The rules look back 10 s: in its first ten seconds a step still shows the one before."""
-    labels = {"ceph_daemon": "osd.0", "class": "client", "cause": "device", "by": ""}
-    seen = CauseSeen(labels, [START + second for second in range(15, 35)])
+    times = np.arange(START + 15, START + 35)
+    seen = ObservedCause("osd.0", "client", "device", "", times)
     found = table(with_causes(analysed(archive(tmp_path / "a")), [seen]), "reservations")
     by_step = zip(
         column(found, "Depth"), column(found, "OSD"), column(found, "Main causes"), strict=True

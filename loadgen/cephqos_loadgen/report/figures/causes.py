@@ -1,10 +1,8 @@
 """Causes of unmet demand, by the recording rules: the main cause per OSD and class."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
-
-import numpy as np
 
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.report.figures.analysis import ReportRun
@@ -19,38 +17,21 @@ RULES_WINDOW: Final = 60.0
 TIME_SCALE: Final = WINDOW / RULES_WINDOW
 
 
-@dataclass(frozen=True, slots=True)
-class CauseSeen:
-    """One series of a cause: its labels, and the times at which it was present."""
-
-    labels: Mapping[str, str]
-    times: Sequence[float]  # seconds since the epoch
-
-
-def with_causes(run: ReportRun, found: Sequence[CauseSeen]) -> ReportRun:
+def with_causes(run: ReportRun, found: Sequence[ObservedCause]) -> ReportRun:
     """The run with the causes of each repeat."""
     observations = tuple(_with_causes(observed, found) for observed in run.observations)
     return replace(run, observations=observations)
 
 
-def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observation:
+def _with_causes(observed: Observation, found: Sequence[ObservedCause]) -> Observation:
     # In the first window, rules still see the repeat before.
     start = observed.record.start_unix_seconds + WINDOW
     end = observed.record.end_unix_seconds
     causes = []
-    for seen in found:
-        times = np.asarray(sorted(t for t in seen.times if start <= t <= end), np.float64)
-        if len(times):
-            labels = seen.labels
-            causes.append(
-                ObservedCause(
-                    labels.get("ceph_daemon", ""),
-                    labels.get("class", ""),
-                    labels.get("cause", ""),
-                    labels.get("by", ""),
-                    times,
-                )
-            )
+    for cause in found:
+        within = (start <= cause.times) & (cause.times <= end)
+        if within.any():
+            causes.append(replace(cause, times=cause.times[within]))
     return replace(observed, causes=tuple(causes))
 
 

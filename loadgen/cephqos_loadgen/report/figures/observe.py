@@ -1,7 +1,7 @@
 """Figures of one repeat of an archive: loads by step, background work, and costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -176,15 +176,6 @@ def _misplaced(look: Mapping[str, Any]) -> int:
 # -- loads -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Load:
-    """One step of a phase with clients. `LoadPart`s are made from it."""
-
-    phase: str
-    step: Step
-    several_depths: bool
-
-
 def _loads(
     record: RepeatRecord,
     intervals: Intervals,
@@ -198,22 +189,17 @@ def _loads(
         if not isinstance(result, LoadResult):
             continue
         for number, step in enumerate(result.steps, start=1):
-            load = _Load(name, step, several_depths=result.is_curve)
             clients = _clients(name, step, number, host)
             cost = cost_of(step, samples, clients, hosts)
             cost |= kept_by_clients(samples, *step.counted)
-            for op, figures in _by_op(step):
-                yield _whole(load, op, figures, cost)
+            whole = _whole(name, step, result.is_curve, cost)
+            yield whole
+            if step.read and step.write:
+                for op, figures in (("read", step.read), ("write", step.write)):
+                    yield replace(whole, op=op, cost={}, **_figures(figures))
             chosen = intervals.of(name, step.depth)
             chosen &= intervals.within([step.counted])
-            yield from _windows(load, chosen, intervals, stretches)
-
-
-def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
-    yield "total", step.total
-    if step.read and step.write:
-        yield "read", step.read
-        yield "write", step.write
+            yield from _windows(whole, chosen, intervals, stretches)
 
 
 def _clients(phase: str, step: Step, number: int, host: Mapping[str, HostUse]) -> HostUse | None:
@@ -238,28 +224,34 @@ def _step_of(client: str) -> int:
     return int(parts[2]) if len(parts) == 3 and parts[2].isdigit() else 1
 
 
-def _whole(load: _Load, op: str, figures: LoadFigures, cost: Mapping[str, float]) -> LoadPart:
+def _whole(phase: str, step: Step, several_depths: bool, cost: Mapping[str, float]) -> LoadPart:
     return LoadPart(
-        phase=load.phase,
-        depth=load.step.depth,
-        op=op,
+        phase=phase,
+        depth=step.depth,
+        op="total",
         window=WHOLE,
-        several_depths=load.several_depths,
-        start=load.step.counted[0],
-        end=load.step.counted[1],
-        seconds=load.step.seconds,
-        ios=figures.ios,
-        iops=figures.iops,
-        bytes_per_second=figures.bytes_per_second,
-        mean_seconds=figures.latency_mean_seconds,
-        deviation_seconds=figures.latency_deviation_seconds,
-        bins=Bins.of(figures.latency_bins_ns),
-        cost=cost if op == "total" else {},
+        several_depths=several_depths,
+        start=step.counted[0],
+        end=step.counted[1],
+        seconds=step.seconds,
+        cost=cost,
+        **_figures(step.total),
     )
 
 
+def _figures(figures: LoadFigures) -> dict[str, Any]:
+    return {
+        "ios": figures.ios,
+        "iops": figures.iops,
+        "bytes_per_second": figures.bytes_per_second,
+        "mean_seconds": figures.latency_mean_seconds,
+        "deviation_seconds": figures.latency_deviation_seconds,
+        "bins": Bins.of(figures.latency_bins_ns),
+    }
+
+
 def _windows(
-    load: _Load,
+    whole: LoadPart,
     chosen: Mask,
     intervals: Intervals,
     stretches: Mapping[str, Sequence[Stretch]],
@@ -275,25 +267,20 @@ def _windows(
         return
     windows[QUIET] = chosen & ~busy
     for window, mask in windows.items():
-        part = _part(load, window, mask, intervals)
+        part = _part(whole, window, mask, intervals)
         if part and part.seconds >= _LEAST_SECONDS:
             yield part
 
 
-def _part(load: _Load, window: str, mask: Mask, intervals: Intervals) -> LoadPart | None:
+def _part(whole: LoadPart, window: str, mask: Mask, intervals: Intervals) -> LoadPart | None:
     ios = int(intervals.ios[mask].sum())
     if not ios:
         return None
     bins = intervals.bins(mask)
     jobs = len(np.unique(intervals.job[mask]))
-    return LoadPart(
-        phase=load.phase,
-        depth=load.step.depth,
-        op="total",
+    return replace(
+        whole,
         window=window,
-        several_depths=load.several_depths,
-        start=load.step.counted[0],
-        end=load.step.counted[1],
         seconds=float(intervals.seconds[mask].sum()) / jobs,
         ios=ios,
         iops=intervals.rate(mask),
