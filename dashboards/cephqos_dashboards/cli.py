@@ -12,7 +12,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say
 from cephqos_base.urls import refuse_login
-from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
+from cephqos_dashboards.provisioning import Sources, provisioning
 
 PACKAGE: Final = Path(__file__).parent
 GENERATED: Final = PACKAGE / "generated"
@@ -47,7 +47,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _add_install(parser: argparse.ArgumentParser) -> None:
-    default = GrafanaPaths()
+    default = Sources()
     parser.add_argument(
         "directory",
         type=Path,
@@ -80,9 +80,10 @@ def built(directory: Path = PACKAGE) -> dict[Path, str]:
             f" {how_to_install('dashboards')}"
         ) from exc
     files = {directory / GENERATED.name / name: text for name, text in build_dashboards().items()}
-    place = GrafanaPaths(loki="http://localhost:3100")
+    sources = Sources(loki="http://localhost:3100")
     return files | {
-        directory / "provisioning_files" / name: text for name, text in provisioning(place).items()
+        directory / "provisioning_files" / name: text
+        for name, text in provisioning(sources).items()
     }
 
 
@@ -119,13 +120,12 @@ async def _install(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.directory}: expected a directory of Grafana's host, no URL")
     if arguments.directory.exists() and not arguments.directory.is_dir():
         raise UsageError(f"{arguments.directory}: expected a directory")
-    files = installed(
-        arguments.directory,
+    sources = Sources(
         prometheus=arguments.prometheus,
         loki=arguments.loki,
         scrape_interval=arguments.scrape_interval,
     )
-    return _write(files)
+    return _write(installed(arguments.directory, sources))
 
 
 def _write(files: Mapping[Path, str]) -> int:
@@ -135,19 +135,12 @@ def _write(files: Mapping[Path, str]) -> int:
     return 0
 
 
-def installed(
-    directory: Path, *, prometheus: str, loki: str, scrape_interval: float
-) -> dict[Path, str]:
-    """The files of an installation: what is committed, with provisioning for this place."""
+def installed(directory: Path, sources: Sources) -> dict[Path, str]:
+    """Dashboards and provisioning files for a Grafana that reads them in this directory."""
     directory = directory.absolute()
     dashboards = directory / "dashboards"
-    place = GrafanaPaths(
-        dashboards=str(dashboards),
-        prometheus=prometheus,
-        loki=loki,
-        scrape_interval=scrape_interval,
-    )
     files = {dashboards / file.name: file.read_text("utf-8") for file in GENERATED.glob("*.json")}
     return files | {
-        directory / "provisioning" / name: text for name, text in provisioning(place).items()
+        directory / "provisioning" / name: text
+        for name, text in provisioning(sources, str(dashboards)).items()
     }

@@ -29,10 +29,11 @@ from tests.by_signal import clean_up_when_ended
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 
 from cephqos_base import dashboards
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana
-from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.stack import Stack, StackSpec
 
 SIZES: Final = ((1600, 1000), (1280, 800))

@@ -11,6 +11,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
 from cephqos_base.units import GIB
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
@@ -23,7 +24,7 @@ from cephqos_stack.demo.provoke import PROVOCATIONS, find
 from cephqos_stack.demo.remote import ask
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_stack.grafana.find import find_grafana
-from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.logs import LogPipeline
 from cephqos_stack.stack import Stack, StackSpec
 

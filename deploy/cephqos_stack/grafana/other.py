@@ -12,10 +12,12 @@ import aiohttp
 
 from cephqos_base import yamlfile
 from cephqos_base.answers import in_one_line
+from cephqos_dashboards.cli import installed
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.servers import Address, first_words
-from cephqos_stack.grafana.place import Grafana, Sources, installation
+from cephqos_stack.grafana.place import Grafana
 
 _SECONDS: Final = 30.0
 
@@ -32,7 +34,7 @@ class OtherGrafana(Grafana):
     async def showing(
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AsyncIterator[None]:
-        files = installation(sources, folder)
+        files = installed(folder, sources)
         say(f"dashboards are put into {self.url}")
         timeout = aiohttp.ClientTimeout(total=_SECONDS)
         async with (

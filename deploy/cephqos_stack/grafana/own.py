@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base import dashboards, textfile
+from cephqos_dashboards.cli import installed
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
-from cephqos_stack.grafana.place import Grafana, Sources, installation
+from cephqos_stack.grafana.place import Grafana
 
 # That of deploy/compose.
 IMAGE: Final = (
@@ -47,7 +49,7 @@ class OwnGrafana(Grafana):
     async def showing(
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AsyncIterator[None]:
-        for file, text in installation(sources, folder).items():
+        for file, text in installed(folder, sources).items():
             textfile.write(file, text)
         await self._prepare(folder, say)
         say("Grafana is starting")

@@ -3,26 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
 from cephqos_base import dashboards
-from cephqos_dashboards.cli import installed
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.progress import Say
 
 # A demo's story takes three minutes. In the hour that dashboards show it would be a narrow strip.
 _RECENT: Final = "now-15m"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sources:
-    """Whom the dashboards ask."""
-
-    prometheus: str
-    loki: str = ""
-    scrape_interval: float = 1.0
 
 
 class Grafana(ABC):
@@ -47,13 +37,3 @@ class Grafana(ABC):
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AbstractAsyncContextManager[None]:
         """Data sources and dashboards are there during the block. `folder` is for its files."""
-
-
-def installation(sources: Sources, folder: Path) -> dict[Path, str]:
-    """Dashboards and provisioning files for a Grafana that reads them in this folder."""
-    return installed(
-        folder,
-        prometheus=sources.prometheus,
-        loki=sources.loki,
-        scrape_interval=sources.scrape_interval,
-    )

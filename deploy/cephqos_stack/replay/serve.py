@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from cephqos_base import dashboards
-from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_dashboards.provisioning import Sources
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.replay.gather import ReplayedBlocks
 from cephqos_stack.replay.programs import LOOKBACK, prometheus
 

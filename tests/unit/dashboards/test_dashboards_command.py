@@ -9,13 +9,15 @@ import yaml
 from tests.board_panels import UIDS, committed_files
 
 from cephqos_dashboards import cli
-from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
+from cephqos_dashboards.provisioning import Sources, provisioning
 
 
 def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place(
     tmp_path: Path,
 ) -> None:
-    files = cli.installed(tmp_path, prometheus="http://p:1", loki="http://l:2", scrape_interval=1.0)
+    files = cli.installed(
+        tmp_path, Sources(prometheus="http://p:1", loki="http://l:2", scrape_interval=1.0)
+    )
     names = {str(file.relative_to(tmp_path)) for file in files}
     assert {f"dashboards/{uid}.json" for uid in UIDS} < names
     sources = yaml.safe_load(files[tmp_path / "provisioning/datasources/cephqos.yml"])
@@ -29,7 +31,7 @@ def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place
 
 
 def test_without_loki_no_data_source_of_it_is_provisioned() -> None:
-    text = provisioning(GrafanaPaths())["datasources/cephqos.yml"]
+    text = provisioning(Sources())["datasources/cephqos.yml"]
     assert [each["type"] for each in yaml.safe_load(text)["datasources"]] == ["prometheus"]
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cephqos_base.errors import CephqosError
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo import beside
-from cephqos_stack.grafana.place import Sources
 from cephqos_stack.logs import LogPipeline, LogSpec
 
 SOURCES = Sources(prometheus="http://127.0.0.1:1")

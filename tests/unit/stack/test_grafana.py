@@ -19,12 +19,12 @@ from tests.board_panels import UIDS, boards
 
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.cli import GENERATED
+from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.errors import LabError
 from cephqos_stack.grafana import own
 from cephqos_stack.grafana.find import find_grafana
 from cephqos_stack.grafana.other import OtherGrafana, own_copy
 from cephqos_stack.grafana.own import IMAGE, DockerGrafana, OwnGrafana
-from cephqos_stack.grafana.place import Sources
 
 SOURCES = Sources(prometheus="http://127.0.0.1:1", loki="http://127.0.0.1:2")
 
