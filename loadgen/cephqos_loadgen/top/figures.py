@@ -3,7 +3,7 @@ Prometheus, and how to be computed from two scrapes of an exporter.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
 from cephqos_base import series
@@ -54,7 +54,7 @@ class Selection:
     tenants: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TopFigure:
     """One figure of the view.
 
@@ -65,8 +65,9 @@ class TopFigure:
     tenants are shown; sampled so seldom that its rate needs Prometheus and this many seconds.
     """
 
-    metric: str = ""
+    metric: str
     by: Key
+    _: KW_ONLY
     how: Literal["max", "sum", "rate_max", "rate_sum"] = "max"
     where: Mapping[str, str] | None = None
     recorded: str = ""
@@ -158,127 +159,103 @@ BUSIEST: Final = 8
 
 FIGURES: Final[Mapping[str, TopFigure]] = {
     # daemons and exporters
-    "up": TopFigure(metric=DaemonSeries.UP, by=(*_OSD, "reason")),
-    "version": TopFigure(metric=ExporterSeries.BUILD_INFO, by=("version",), how="sum"),
+    "up": TopFigure(DaemonSeries.UP, (*_OSD, "reason")),
+    "version": TopFigure(ExporterSeries.BUILD_INFO, ("version",), how="sum"),
     "scheduler": TopFigure(
-        metric=QosSeries.SCHEDULER_INFO, by=(*_OSD, "in_force", "profile", "media", "reservations")
+        QosSeries.SCHEDULER_INFO, (*_OSD, "in_force", "profile", "media", "reservations")
     ),
     # classes
-    "attained": TopFigure(
-        metric=QosSeries.OPS, by=_CLASS, how="rate_max", recorded=PerClass.ATTAINED_OPS
-    ),
-    "reserved": TopFigure(
-        metric=QosSeries.RESERVATION_OPS, by=_CLASS, recorded=PerClass.RESERVED_OPS
-    ),
-    "limit": TopFigure(metric=QosSeries.LIMIT_OPS, by=_CLASS, recorded=PerClass.LIMIT_OPS),
-    "queued": TopFigure(
-        metric=QosSeries.QUEUE_LENGTH, by=_CLASS, how="sum", recorded=PerClass.QUEUE_LENGTH
-    ),
+    "attained": TopFigure(QosSeries.OPS, _CLASS, how="rate_max", recorded=PerClass.ATTAINED_OPS),
+    "reserved": TopFigure(QosSeries.RESERVATION_OPS, _CLASS, recorded=PerClass.RESERVED_OPS),
+    "limit": TopFigure(QosSeries.LIMIT_OPS, _CLASS, recorded=PerClass.LIMIT_OPS),
+    "queued": TopFigure(QosSeries.QUEUE_LENGTH, _CLASS, how="sum", recorded=PerClass.QUEUE_LENGTH),
     "lag": TopFigure(
-        metric=QosSeries.RESERVATION_LAG_SECONDS,
-        by=_CLASS,
-        recorded=PerClass.RESERVATION_LAG_SECONDS,
+        QosSeries.RESERVATION_LAG_SECONDS, _CLASS, recorded=PerClass.RESERVATION_LAG_SECONDS
     ),
-    "demand": TopFigure(by=_CLASS, recorded=PerClass.DEMAND),
-    "violated": TopFigure(by=_CLASS, recorded=PerClass.VIOLATED),
-    "shortfall": TopFigure(by=_CLASS, recorded=PerClass.SHORTFALL_OPS),
-    "cause": TopFigure(by=(*_CLASS, "cause", "by"), recorded=PerClass.MAIN_CAUSE),
-    "violated_seconds": TopFigure(by=_CLASS, recorded=PerClass.VIOLATED_SECONDS, opened=True),
+    "demand": TopFigure("", _CLASS, recorded=PerClass.DEMAND),
+    "violated": TopFigure("", _CLASS, recorded=PerClass.VIOLATED),
+    "shortfall": TopFigure("", _CLASS, recorded=PerClass.SHORTFALL_OPS),
+    "cause": TopFigure("", (*_CLASS, "cause", "by"), recorded=PerClass.MAIN_CAUSE),
+    "violated_seconds": TopFigure("", _CLASS, recorded=PerClass.VIOLATED_SECONDS, opened=True),
     # what the state of a class is judged by without rules
-    "client_waiting": TopFigure(
-        metric=QosSeries.CLIENT_WAIT_SECONDS, by=_OSD, how="rate_max", judging=True
-    ),
+    "client_waiting": TopFigure(QosSeries.CLIENT_WAIT_SECONDS, _OSD, how="rate_max", judging=True),
     "throttle_waiting": TopFigure(
-        metric=QosSeries.THROTTLE_WAIT_SECONDS, by=_OSD, how="rate_sum", judging=True
+        QosSeries.THROTTLE_WAIT_SECONDS, _OSD, how="rate_sum", judging=True
     ),
     "store_used": TopFigure(
-        metric=QosSeries.THROTTLE_USED_RATIO,
-        by=_OSD,
-        where={"throttle": "bluestore"},
-        judging=True,
+        QosSeries.THROTTLE_USED_RATIO, _OSD, where={"throttle": "bluestore"}, judging=True
     ),
-    "client_present": TopFigure(metric=QosSeries.CLIENT_OPS_IN_PROGRESS, by=_OSD, judging=True),
-    "store_seconds": TopFigure(
-        metric=QosSeries.STORE_SECONDS, by=_OSD, how="rate_max", judging=True
-    ),
+    "client_present": TopFigure(QosSeries.CLIENT_OPS_IN_PROGRESS, _OSD, judging=True),
+    "store_seconds": TopFigure(QosSeries.STORE_SECONDS, _OSD, how="rate_max", judging=True),
     "store_transactions": TopFigure(
-        metric=QosSeries.STORE_TRANSACTIONS, by=_OSD, how="rate_max", judging=True
+        QosSeries.STORE_TRANSACTIONS, _OSD, how="rate_max", judging=True
     ),
     # OSDs
-    "capacity": TopFigure(metric=QosSeries.CAPACITY_OPS, by=_OSD, recorded=PerOsd.CAPACITY_OPS),
+    "capacity": TopFigure(QosSeries.CAPACITY_OPS, _OSD, recorded=PerOsd.CAPACITY_OPS),
     "delivered": TopFigure(
-        metric=QosSeries.DELIVERED_OPS, by=_OSD, how="rate_max", recorded=PerOsd.DELIVERED_OPS
+        QosSeries.DELIVERED_OPS, _OSD, how="rate_max", recorded=PerOsd.DELIVERED_OPS
     ),
-    "in_progress": TopFigure(metric=OpsSeries.IN_PROGRESS, by=_OSD, opened=True),
-    "blocked": TopFigure(metric=OpsSeries.BLOCKED, by=_OSD),
-    "oldest": TopFigure(metric=OpsSeries.OLDEST_AGE_SECONDS, by=_OSD, opened=True),
-    "throttle": TopFigure(
-        metric=QosSeries.THROTTLE_USED_RATIO, by=(*_OSD, "throttle"), opened=True
-    ),
+    "in_progress": TopFigure(OpsSeries.IN_PROGRESS, _OSD, opened=True),
+    "blocked": TopFigure(OpsSeries.BLOCKED, _OSD),
+    "oldest": TopFigure(OpsSeries.OLDEST_AGE_SECONDS, _OSD, opened=True),
+    "throttle": TopFigure(QosSeries.THROTTLE_USED_RATIO, (*_OSD, "throttle"), opened=True),
     # latency of clients' operations, as OSDs see it; per second and bucket
-    "latency": TopFigure(
-        metric=bucket(OpSeries.LATENCY_SECONDS), by=(CLUSTER, "op", "le"), how="rate_sum"
-    ),
+    "latency": TopFigure(bucket(OpSeries.LATENCY_SECONDS), (CLUSTER, "op", "le"), how="rate_sum"),
     "osd_latency": TopFigure(
-        metric=bucket(OpSeries.LATENCY_SECONDS), by=(*_OSD, "op", "le"), how="rate_sum", opened=True
+        bucket(OpSeries.LATENCY_SECONDS), (*_OSD, "op", "le"), how="rate_sum", opened=True
     ),
     # threads and devices
     "threads": TopFigure(
-        metric=ThreadsSeries.BUSIEST_CPU_SECONDS, by=(*_OSD, "group"), how="rate_max", top=BUSIEST
+        ThreadsSeries.BUSIEST_CPU_SECONDS, (*_OSD, "group"), how="rate_max", top=BUSIEST
     ),
     "device_busy": TopFigure(
-        metric=DisksSeries.BUSY_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS, top=BUSIEST
+        DisksSeries.BUSY_SECONDS, _DEVICE, how="rate_max", where=_OF_OSDS, top=BUSIEST
     ),
     "device_depth": TopFigure(
-        metric=DisksSeries.WEIGHTED_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS
+        DisksSeries.WEIGHTED_SECONDS, _DEVICE, how="rate_max", where=_OF_OSDS
     ),
-    "device_time": TopFigure(
-        metric=DisksSeries.TIME_SECONDS, by=_DEVICE, how="rate_sum", where=_OF_OSDS
-    ),
-    "device_ops": TopFigure(metric=DisksSeries.OPS, by=_DEVICE, how="rate_sum", where=_OF_OSDS),
+    "device_time": TopFigure(DisksSeries.TIME_SECONDS, _DEVICE, how="rate_sum", where=_OF_OSDS),
+    "device_ops": TopFigure(DisksSeries.OPS, _DEVICE, how="rate_sum", where=_OF_OSDS),
     # cluster
-    "cluster_up": TopFigure(metric=ClusterSeries.UP, by=(CLUSTER, "reason")),
-    "flags": TopFigure(metric=ClusterSeries.FLAG, by=(CLUSTER, "flag")),
-    "osd_in_map": TopFigure(metric=ClusterSeries.OSD_UP, by=_OSD),
+    "cluster_up": TopFigure(ClusterSeries.UP, (CLUSTER, "reason")),
+    "flags": TopFigure(ClusterSeries.FLAG, (CLUSTER, "flag")),
+    "osd_in_map": TopFigure(ClusterSeries.OSD_UP, _OSD),
     # recovery and scrub
-    "degraded": TopFigure(metric=RecoverySeries.POOL_DEGRADED_OBJECTS, by=_POOL),
-    "misplaced": TopFigure(metric=RecoverySeries.POOL_MISPLACED_OBJECTS, by=_POOL),
-    "unfound": TopFigure(metric=RecoverySeries.POOL_UNFOUND_OBJECTS, by=_POOL),
-    "recovery_rate": TopFigure(metric=RecoverySeries.POOL_OBJECTS_PER_SECOND, by=_POOL),
-    "recovery_bytes": TopFigure(metric=RecoverySeries.POOL_BYTES_PER_SECOND, by=_POOL),
-    "recovery_eta": TopFigure(metric=RecoverySeries.POOL_ETA_SECONDS, by=_POOL),
-    "scrub_pgs": TopFigure(metric=ScrubSeries.POOL_RUNNING_PGS, by=_LEVEL),
-    "scrub_left": TopFigure(metric=ScrubSeries.POOL_RUNNING_OBJECTS_LEFT, by=_LEVEL),
-    "scrub_done": TopFigure(metric=ScrubSeries.POOL_RUNNING_OBJECTS_DONE, by=_LEVEL),
-    "scrub_rate": TopFigure(metric=ScrubSeries.POOL_OBJECTS_PER_SECOND, by=_LEVEL),
-    "scrub_eta": TopFigure(metric=ScrubSeries.POOL_RUNNING_ETA_SECONDS, by=_LEVEL),
+    "degraded": TopFigure(RecoverySeries.POOL_DEGRADED_OBJECTS, _POOL),
+    "misplaced": TopFigure(RecoverySeries.POOL_MISPLACED_OBJECTS, _POOL),
+    "unfound": TopFigure(RecoverySeries.POOL_UNFOUND_OBJECTS, _POOL),
+    "recovery_rate": TopFigure(RecoverySeries.POOL_OBJECTS_PER_SECOND, _POOL),
+    "recovery_bytes": TopFigure(RecoverySeries.POOL_BYTES_PER_SECOND, _POOL),
+    "recovery_eta": TopFigure(RecoverySeries.POOL_ETA_SECONDS, _POOL),
+    "scrub_pgs": TopFigure(ScrubSeries.POOL_RUNNING_PGS, _LEVEL),
+    "scrub_left": TopFigure(ScrubSeries.POOL_RUNNING_OBJECTS_LEFT, _LEVEL),
+    "scrub_done": TopFigure(ScrubSeries.POOL_RUNNING_OBJECTS_DONE, _LEVEL),
+    "scrub_rate": TopFigure(ScrubSeries.POOL_OBJECTS_PER_SECOND, _LEVEL),
+    "scrub_eta": TopFigure(ScrubSeries.POOL_RUNNING_ETA_SECONDS, _LEVEL),
     "scrub_overdue": TopFigure(
-        metric=ScrubSeries.POOL_SCHEDULE_PGS, by=_LEVEL, how="sum", where={"state": "overdue"}
+        ScrubSeries.POOL_SCHEDULE_PGS, _LEVEL, how="sum", where={"state": "overdue"}
     ),
     # tenants, per second of the window
     "tenants": TopFigure(
-        metric=TenantsSeries.SECONDS,
-        by=(*_OSD, *_names(series.TENANT), "state"),
+        TenantsSeries.SECONDS,
+        (*_OSD, *_names(series.TENANT), "state"),
         how="rate_max",
         tenants=TENANTS_SECONDS,
     ),
     "tenant_samples": TopFigure(
-        metric=TenantsSeries.SAMPLED,
-        by=(*_OSD, "state"),
-        how="rate_max",
-        tenants=TENANTS_SECONDS,
+        TenantsSeries.SAMPLED, (*_OSD, "state"), how="rate_max", tenants=TENANTS_SECONDS
     ),
     "pools": TopFigure(
-        metric=ClusterSeries.POOL_INFO, by=(CLUSTER, "pool_id", "pool"), tenants=TENANTS_SECONDS
+        ClusterSeries.POOL_INFO, (CLUSTER, "pool_id", "pool"), tenants=TENANTS_SECONDS
     ),
     # a test run
-    "run": TopFigure(metric=RunSeries.INFO, by=(*_RUN, "scenario", "point", "repeat", "phase")),
-    "run_repeats": TopFigure(metric=RunSeries.REPEATS, by=_RUN),
-    "run_repeats_done": TopFigure(metric=RunSeries.REPEATS_DONE, by=_RUN),
-    "run_remaining": TopFigure(metric=RunSeries.REMAINING_SECONDS, by=_RUN),
-    "client_iops": TopFigure(metric=ClientSeries.IOPS, by=_CLIENT, how="sum"),
+    "run": TopFigure(RunSeries.INFO, (*_RUN, "scenario", "point", "repeat", "phase")),
+    "run_repeats": TopFigure(RunSeries.REPEATS, _RUN),
+    "run_repeats_done": TopFigure(RunSeries.REPEATS_DONE, _RUN),
+    "run_remaining": TopFigure(RunSeries.REMAINING_SECONDS, _RUN),
+    "client_iops": TopFigure(ClientSeries.IOPS, _CLIENT, how="sum"),
     "client_latency": TopFigure(
-        metric=bucket(ClientSeries.LATENCY_SECONDS), by=(*_CLIENT, "le"), how="rate_sum"
+        bucket(ClientSeries.LATENCY_SECONDS), (*_CLIENT, "le"), how="rate_sum"
     ),
 }
 
