@@ -31,10 +31,7 @@ def recording_rules(files: Iterable[str]) -> list[Rule]:
 def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
     """Rules by layer, in order. A rule that reads its own past, or that of a rule after it which
     reads it in turn, is evaluated without it."""
-    by_name: dict[str, list[Rule]] = {}
-    for rule in rules:
-        by_name.setdefault(rule["record"], []).append(rule)
-    needs = {name: _read(name, same, by_name) for name, same in by_name.items()}
+    by_name, needs = _by_name(rules)
     found: list[list[Rule]] = []
     done: set[str] = set()
     while needs:
@@ -49,10 +46,7 @@ def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
 
 def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
     """The rules that record these names, and all that those read."""
-    by_name: dict[str, list[Rule]] = {}
-    for rule in rules:
-        by_name.setdefault(rule["record"], []).append(rule)
-    needs = {name: _read(name, same, by_name) for name, same in by_name.items()}
+    by_name, needs = _by_name(rules)
     kept = {name for name in wanted if name in by_name}
     kept |= {read for name in kept for read in _leading_to(name, needs)}
     return [rule for name, same in by_name.items() if name in kept for rule in same]
@@ -68,9 +62,16 @@ def _leading_to(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _read(name: str, rules: Iterable[Rule], names: Mapping[str, Any]) -> set[str]:
-    words = {word for rule in rules for word in _WORD.findall(rule["expr"])}
-    return (words & names.keys()) - {name}
+def _by_name(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], dict[str, set[str]]]:
+    """The rules, and the names of others that they read."""
+    by_name: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_name.setdefault(rule["record"], []).append(rule)
+    needs = {}
+    for name, same in by_name.items():
+        words = {word for rule in same for word in _WORD.findall(rule["expr"])}
+        needs[name] = (words & by_name.keys()) - {name}
+    return by_name, needs
 
 
 def rule_file(layer: Iterable[Rule]) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any
 
 from cephqos_loadgen import processes
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
@@ -18,6 +17,7 @@ from cephqos_loadgen.pools.kept_pools import (
     APPLICATION,
     SPEC,
     KeptPools,
+    object_counts,
     removal,
     say_what_is_in,
     spec_of,
@@ -95,7 +95,7 @@ class Pools:
         if pools:
             names = [pool.name for pool in pools]
             await self._cluster.wait_for_pgs(clean=True, within=_FILL_SECONDS, pools=names)
-            left = {n: s["num_objects"] for n, s in (await pool_stats(self._cluster)).items()}
+            left = await object_counts(self._cluster)
             for name in names:
                 if left.get(name):
                     raise RunError(f"pool {name} still has {left[name]} objects after its purge")
@@ -193,7 +193,7 @@ class Pools:
             writers.append(
                 self._run(f"prefill.{name}", argv, outputs[-1].extend, within + _COMMAND_SECONDS)
             )
-        there = (await pool_stats(self._cluster)).get(pool, {}).get("num_objects", 0)
+        there = (await object_counts(self._cluster)).get(pool, 0)
         progress = asyncio.create_task(self._follow_objects(pool, objects.count, there))
         try:
             await asyncio.gather(*writers)
@@ -206,8 +206,8 @@ class Pools:
     async def _follow_objects(self, pool: str, count: int, there: int) -> None:
         while True:
             await asyncio.sleep(2.0)
-            stats = await pool_stats(self._cluster)
-            done = max(0, min(count, stats.get(pool, {}).get("num_objects", 0) - there))
+            objects = (await object_counts(self._cluster)).get(pool, 0)
+            done = max(0, min(count, objects - there))
             self._live.filled(pool, "objects", "all", done)
 
     async def _run(
@@ -239,16 +239,3 @@ def check_written(pool: str, objects: Objects, outputs: Sequence[bytes], within:
             f"filling pool {pool}: {written} of {objects.count} objects were written within"
             f" {within:g} s"
         )
-
-
-async def pool_stats(cluster: ClusterConnection) -> dict[str, dict[str, Any]]:
-    """The counters of every pool, by name: objects, misplaced, recovered …"""
-    names = {
-        int(pool["poolnum"]): str(pool["poolname"]) for pool in await cluster.once("osd lspools")
-    }
-    dump = await cluster.once("pg dump", target="mgr", dumpcontents=["pools"])
-    return {
-        names[int(pool["poolid"])]: pool["stat_sum"]
-        for pool in dump["pool_stats"]
-        if int(pool["poolid"]) in names
-    }

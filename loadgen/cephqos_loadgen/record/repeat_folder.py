@@ -1,6 +1,5 @@
 """The folder of one repeat: all that is written down of it, whole on its own."""
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from cephqos_loadgen.record.layout import (
     INTERVALS_FILE,
     REPEAT_FILE,
 )
+from cephqos_loadgen.record.regular import size_and_digest
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import FileSum, RepeatRecord
 
@@ -86,9 +86,5 @@ def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[s
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_file() and name not in leave_out:
-            digest = hashlib.sha256()
-            with path.open("rb") as file:
-                while chunk := file.read(1 << 20):
-                    digest.update(chunk)
-            found[name] = FileSum(path.stat().st_size, digest.hexdigest())
+            found[name] = FileSum(*size_and_digest(path))
     return found

@@ -1,6 +1,6 @@
 """What a report is about: its rows, how they are called, and which caveats touch them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -65,20 +65,12 @@ class Subject:
     @property
     def main_loads(self) -> list[ReportRow]:
         """One row per point and load: both directions together, the whole time."""
-        return [
-            row
-            for row in self.loads(curves=False)
-            if row.key.op == "total" and row.key.window == WHOLE
-        ]
+        return _whole(self.loads(curves=False))
 
     @property
     def steps(self) -> list[ReportRow]:
         """One row per step of a curve: both directions together, the whole step."""
-        return [
-            row
-            for row in self.loads(curves=True)
-            if row.key.op == "total" and row.key.window == WHOLE
-        ]
+        return _whole(self.loads(curves=True))
 
     @cached_property
     def _references(self) -> Mapping[tuple[object, ...], ReportRow]:
@@ -93,6 +85,10 @@ class Subject:
     def reference_of(self, row: ReportRow) -> ReportRow | None:
         """The row of the reference point that this one is compared with."""
         return self._references.get(_same_load(row.key))
+
+
+def _whole(rows: Iterable[ReportRow]) -> list[ReportRow]:
+    return [row for row in rows if row.key.op == "total" and row.key.window == WHOLE]
 
 
 def _same_load(key: Key) -> tuple[object, ...]:

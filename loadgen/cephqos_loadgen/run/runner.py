@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -324,7 +324,7 @@ class Runner:
             self.progress.note(f"warning: {warning}")
         archive.event("point_ready", point=point.name, reused=reused, **to_json(in_force))
         for number in numbers:
-            await self._repeat(archive, session, RepeatToDo(point, number, in_force), recorded)
+            await self._repeat(archive, session, point, number, in_force, recorded)
         await session.roll_back(mark)
         session.check_given_back()
 
@@ -332,10 +332,11 @@ class Runner:
         self,
         archive: ArchiveWriter,
         session: Session,
-        which: "RepeatToDo",
+        point: Point,
+        number: int,
+        in_force: InForce,
         recorded: tuple[Mapping[str, Address], OwnExporter],
     ) -> None:
-        point, number = which.point, which.number
         index = self.plan.runs.index((point, number)) + 1
         folder = repeat_folder(index, point.name, number)
         self.live.where.point, self.live.where.repeat = point.name, number
@@ -355,18 +356,18 @@ class Runner:
                 exporter=recorded[1],
                 make_room=archive.give_reserve_back,
             )
-            record = await repeat.run(new_record(folder, point, number, which.in_force))
-        self._take(title, which, record)
+            record = await repeat.run(new_record(folder, point, number, in_force))
+        self._take(title, point, record)
         session.check_given_back()
 
-    def _take(self, title: str, which: "RepeatToDo", record: RepeatRecord) -> None:
+    def _take(self, title: str, point: Point, record: RepeatRecord) -> None:
         self._records.append(record)
         for finding in record.findings:
             self.progress.note(f"finding: {finding}")
         if record.status != "finished":
             raise RunError(f"{title}: {record.error or record.status}")
         seconds = record.end_unix_seconds - record.start_unix_seconds
-        self._forecast.finished(which.point, which.number, seconds)
+        self._forecast.finished(point, record.repeat, seconds)
 
     # -- what is shown --------------------------------------------------------------------------
 
@@ -411,12 +412,3 @@ def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:
     sent, failed, error = notify.sent, notify.failed, notify.last_error
     if sent or failed:
         archive.event("notified", sent=sent, failed=failed, last_error=error)
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatToDo:
-    """A repeat that is to be made."""
-
-    point: Point
-    number: int
-    in_force: InForce

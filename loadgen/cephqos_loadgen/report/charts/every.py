@@ -11,7 +11,6 @@ from cephqos_loadgen.report.charts.surface import surfaces
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND
-from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.subject import Subject
 
 _MOST_DOTS: Final = 24  # points that a first screen holds
@@ -28,9 +27,8 @@ def charts(subject: Subject) -> Iterator[Chart]:
         yield dots_chart(subject, loads, metrics.IOPS, "throughput", "Client throughput")
         if any(metrics.P99.key in row.figures for row in loads):
             yield percentiles_chart(subject, loads)
-    steps = [r for r in subject.loads(curves=True) if r.key.op == "total" and r.key.window == WHOLE]
-    if steps:
-        yield curves_chart(subject, steps)
+    if subject.steps:
+        yield curves_chart(subject, subject.steps)
     background = [row for row in subject.rows if row.key.kind == BACKGROUND]
     for metric, name, title in (
         (metrics.SCRUB_SECONDS, "scrub-time", "Scrub time"),

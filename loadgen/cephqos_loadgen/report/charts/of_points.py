@@ -120,6 +120,3 @@ def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
     table = Table("chart-curve", title, _CURVE_COLUMNS, tuple(data))
     return Chart("curve", title, drawing, table)
-
-
-# -- CPU -------------------------------------------------------------------------------------------

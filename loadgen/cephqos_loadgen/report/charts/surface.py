@@ -10,7 +10,6 @@ from cephqos_loadgen.report.charts.plot_surface import Grid
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow
-from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Table, TableColumn, figure, text
 
@@ -57,9 +56,8 @@ def _grids(subject: Subject) -> Iterator[Grid]:
 def _rows_and_axes(subject: Subject) -> tuple[Sequence[ReportRow], tuple[str, ...]]:
     """Steps of curves over an axis and their depth, else loads over two axes."""
     numeric = [axis for axis in subject.varying if _numeric(subject, axis)]
-    steps = [r for r in subject.loads(curves=True) if r.key.op == "total" and r.key.window == WHOLE]
-    if steps and numeric:
-        return steps, (numeric[0], DEPTH)
+    if subject.steps and numeric:
+        return subject.steps, (numeric[0], DEPTH)
     return (subject.main_loads, tuple(numeric[:2])) if len(numeric) > 1 else ([], ())
 
 
