@@ -181,15 +181,16 @@ def _averages(
     if counters is None:
         return None
     found: dict[str, float] = {}
-    for key, places in wanted.items():
-        named = _BEFORE_17.get(key, key)
-        counter = named if key not in counters and named in counters else key
-        for part, place in zip(("sum", "avgcount"), places, strict=True):
-            value = figure(counters, counter, odd, part) if place else 0.0
-            if value is None:
-                return None
-            if place:
-                found[place] = value
+    for key, (seconds, number) in wanted.items():
+        older = _BEFORE_17.get(key, key)
+        counter = older if older in counters and key not in counters else key
+        value = figure(counters, counter, odd, "sum")
+        count = figure(counters, counter, odd, "avgcount") if number else 0.0
+        if value is None or count is None:
+            return None
+        found[seconds] = value
+        if number:
+            found[number] = count
     return found
 
 

@@ -128,15 +128,16 @@ class DaemonCollector(ABC, Generic[State]):
         return ()
 
     def commands(self, daemon: Daemon) -> Sequence[Command]:
-        if not self._is_for(daemon):
+        state = self.states.get(daemon)
+        if state is None and not self._is_for(daemon):
             return ()
-        return self.needed(daemon, self.states.get(daemon))
+        return self.needed(daemon, state)
 
     def collect(self, view: DaemonView) -> Iterable[Family]:
-        if not self._is_for(view.daemon):
-            return ()
         state = self.states.get(view.daemon)
         if state is None:
+            if not self._is_for(view.daemon):
+                return ()
             state = self.states[view.daemon] = self.first_seen(view)
         return self.families(view, state)
 

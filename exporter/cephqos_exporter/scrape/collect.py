@@ -52,7 +52,7 @@ class DaemonCollectors:
         self._not_understood = not_understood
         self._max_series = max_series
         self._drop_kept = drop_kept
-        self._renderers = {collector.name: Renderer() for collector in collectors}
+        self._rendered = [(collector, Renderer()) for collector in collectors]
         self._failing: set[str] = set()  # as of the last scrape
         self._retry_at: dict[str, float] = {}  # when they may start again
 
@@ -77,12 +77,14 @@ class DaemonCollectors:
             part.success = self.all_failed()
             return part
         seen = Seen()
-        for collector in self._collectors:
-            started = time.perf_counter()
-            self._collect(collector, view, part, seen)
+        started = time.perf_counter()
+        for collector, renderer in self._rendered:
+            self._collect(collector, renderer, view, part, seen)
             if view.not_understood.found:
                 self._not_understood.take(collector.name, view.daemon.name, view.not_understood)
-            part.seconds[collector.name] = time.perf_counter() - started
+            ended = time.perf_counter()
+            part.seconds[collector.name] = ended - started
+            started = ended
         return part
 
     def all_failed(self) -> dict[str, bool]:
@@ -92,10 +94,12 @@ class DaemonCollectors:
         for collector in self._collectors:
             _forget(collector, daemon)
 
-    def _collect(self, collector: Collector, view: DaemonView, part: Part, seen: Seen) -> None:
+    def _collect(
+        self, collector: Collector, renderer: Renderer, view: DaemonView, part: Part, seen: Seen
+    ) -> None:
         name = collector.name
         try:
-            rendered, missing = self._render(collector, view, seen)
+            rendered, missing = _render(collector, renderer, view, seen)
         except Exception as exc:
             part.success[name] = False
             if isinstance(exc, MISREAD):
@@ -119,18 +123,10 @@ class DaemonCollectors:
             if not whole:
                 self._begin_anew(collector, view.daemon)
 
-    def _render(
-        self, collector: Collector, view: DaemonView, seen: Seen
-    ) -> tuple[Rendered, _Missing | None]:
-        """What it gives, or has without the reply that did not come."""
-        render = self._renderers[collector.name].render
-        try:
-            return render(collector.collect(view), seen), None
-        except ReplyMissing as exc:
-            return render(exc.families, seen), _Missing(exc.reason, str(exc))
-
     def _take(self, part: Part, rendered: Rendered) -> bool:
         """Add a collector's samples if there is room. True if all of them are on the page."""
+        if not rendered.lines and not rendered.left_out:
+            return True
         if rendered.left_out:
             _count(part, "invalid", rendered.left_out)
         samples = part.samples + rendered.samples
@@ -153,6 +149,16 @@ class DaemonCollectors:
         self._retry_at[collector.name] = now + _ANEW_SECONDS
         self._drop_kept()
         _forget(collector, daemon)
+
+
+def _render(
+    collector: Collector, renderer: Renderer, view: DaemonView, seen: Seen
+) -> tuple[Rendered, _Missing | None]:
+    """What it gives, or has without the reply that did not come."""
+    try:
+        return renderer.render(collector.collect(view), seen), None
+    except ReplyMissing as exc:
+        return renderer.render(exc.families, seen), _Missing(exc.reason, str(exc))
 
 
 def _count(part: Part, reason: str, samples: int) -> None:

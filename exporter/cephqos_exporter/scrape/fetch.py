@@ -53,7 +53,7 @@ class _Kept:
     value: Any
     time: float
     share: float  # of the time to live
-    size: int  # bytes as it came
+    body: bytes | bytearray  # as it came
 
 
 class _UnderWay(NamedTuple):
@@ -186,11 +186,11 @@ class DaemonFetcher:
         """The daemon's answers together with the kept replies."""
         began = time.thread_time()
         now = asyncio.get_running_loop().time()
-        sizes = {prefix: len(body) for prefix, body in answers.bodies.items()}
-        parsed = answers.parse()
+        bodies = dict(answers.bodies)
+        parsed = self._unchanged(answers.bodies) | answers.parse()
         for prefix, value in parsed.items():
             if ttls[prefix] > 0:
-                self._keep(prefix, value, now, sizes[prefix])
+                self._keep(prefix, value, now, bodies[prefix])
             replies[prefix] = value
         answered = bool(parsed)
         for prefix, error in answers.errors.items():
@@ -214,12 +214,20 @@ class DaemonFetcher:
         now = time.time()
         return DaemonView(self.daemon, self.labels, replies, errors, now, self._host, down)
 
-    def _keep(self, prefix: str, value: Any, now: float, size: int) -> None:
+    def _unchanged(self, bodies: dict[str, bytes | bytearray]) -> dict[str, Any]:
+        """Takes out what came as it is kept: it need not be parsed again."""
+        kept = {prefix: self._kept[prefix] for prefix in bodies if prefix in self._kept}
+        same = {prefix: one.value for prefix, one in kept.items() if one.body == bodies[prefix]}
+        for prefix in same:
+            del bodies[prefix]
+        return same
+
+    def _keep(self, prefix: str, value: Any, now: float, body: bytes | bytearray) -> None:
         """Keep a reply, unless it is too large to keep."""
         before = self._kept.pop(prefix, None)
-        if size + sum(kept.size for kept in self._kept.values()) <= KEPT_BYTES:
+        if len(body) + sum(len(kept.body) for kept in self._kept.values()) <= KEPT_BYTES:
             share = self._share if before is None else 1.0
-            self._kept[prefix] = _Kept(value, now, share, size)
+            self._kept[prefix] = _Kept(value, now, share, body)
 
     def drop_kept(self) -> None:
         """Ask for everything again."""

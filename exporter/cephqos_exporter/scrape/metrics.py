@@ -8,7 +8,7 @@ from typing import Final, cast
 from prometheus_client import Metric
 
 from cephqos_exporter.families import Family, FamilyType
-from cephqos_exporter.labels import render_labels
+from cephqos_exporter.labels import LabelText, render_labels
 
 _ENDS: Final = {"counter": "_total", "info": "_info"}  # of samples, not of a metric's name
 _LABEL: Final = re.compile(r'([a-zA-Z0-9_]+)="((?:[^"\\]|\\.)*)"')
@@ -24,8 +24,14 @@ def families_of(metrics: Iterable[Metric]) -> Iterator[Family]:
             if sample.name != f"{metric.name}_created":
                 value = float(sample.value)
                 number = int(value) if value.is_integer() else value
-                family.add(render_labels(sample.labels), number, sample.name.removeprefix(name))
+                labels = _text(tuple(sample.labels.items()))
+                family.add(labels, number, sample.name.removeprefix(name))
         yield family
+
+
+@lru_cache(maxsize=1024)
+def _text(labels: tuple[tuple[str, str], ...]) -> LabelText:
+    return render_labels(dict(labels))
 
 
 def metric_of(name: str, kind: FamilyType, text: str, lines: Iterable[str]) -> Metric:

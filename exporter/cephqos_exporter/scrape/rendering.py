@@ -281,8 +281,8 @@ def _numbers(values: Sequence[float]) -> _Numbers:
         return _Numbers(values, [number_text(value) for value in values], False)
     if written.translate(None, _OF_NUMBERS):
         written = written.replace(b"true", b"1").replace(b"false", b"0")
-    if written.translate(None, _OF_NUMBERS):  # not numbers alone
-        return _Numbers(values, [number_text(value) for value in values], False)
+        if written.translate(None, _OF_NUMBERS):  # not numbers alone
+            return _Numbers(values, [number_text(value) for value in values], False)
     signed = written.startswith(b"-") or b",-" in written
     return _Numbers(values, written.decode().split(","), not signed)
 
