@@ -125,6 +125,28 @@ def test_a_reply_of_the_monitors_that_lacks_a_part_is_a_fault(reply: str, key: s
     has(faults(replace(release, cluster_differences=[without])), "failed: cluster: ", key)
 
 
+@pytest.mark.parametrize(
+    ("reply", "at", "key"),
+    [
+        *(
+            ("status", ("pgmap",), "pgs_by_state"),
+            ("osd_dump", (), "pools"),
+            ("pools", (), "pool_stats"),
+        ),
+        *(
+            ("osd_dump", (), "osds"),
+            ("primary_0", (), "pg_stats"),
+            ("osd_dump", ("osds", ""), "up"),
+        ),
+    ],
+)
+def test_what_is_no_list_in_a_reply_of_the_monitors_is_a_fault_and_not_empty(
+    reply: str, at: Sequence[str], key: str
+) -> None:
+    other = Difference(reply, at=at, set={key: {}})
+    has(faults(replace(RELEASES["20.2"], cluster_differences=[other])), "failed: cluster: ", "dict")
+
+
 def test_a_reason_for_a_field_that_is_there_is_a_fault() -> None:
     release = RELEASES["20.2"]
     (one, *_) = release.absent

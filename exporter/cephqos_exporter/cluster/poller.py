@@ -40,7 +40,7 @@ from cephqos_exporter.cluster.replies import (
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub import ScrubProgress
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import NotUnderstood, listed
 
 log = logging.getLogger(__name__)
 
@@ -282,7 +282,7 @@ class Poller:
             return
         started = self._clock()
         brief = await self._ask_manager(PGS_IN_BRIEF)
-        state.states_by_pool = count_states_by_pool(brief["pg_stats"])
+        state.states_by_pool = count_states_by_pool(listed(brief["pg_stats"]))
         state.states_read_at = started
         self._due.states.spent(started, self._clock() - started, self._interval)
 

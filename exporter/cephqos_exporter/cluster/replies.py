@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from cephqos_exporter.not_understood import listed
+
 Level = Literal["shallow", "deep"]
 LEVELS: Final[tuple[Level, Level]] = ("shallow", "deep")
 
@@ -97,7 +99,7 @@ def whole(value: Any) -> int:
 
 
 def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
-    states = reply["pgmap"]["pgs_by_state"]
+    states = listed(reply["pgmap"]["pgs_by_state"])
     return ClusterStatus(
         fsid=text(reply["fsid"]),
         epoch=int(reply["osdmap"]["epoch"]),
@@ -111,8 +113,8 @@ def parse_osd_dump(reply: Mapping[str, Any]) -> OsdMap:
     return OsdMap(
         epoch=int(reply["epoch"]),
         flags=frozenset(reply["flags"].split(",")),
-        pools={entry["pool"]: _parse_pool(entry) for entry in reply["pools"]},
-        osds={whole(entry["osd"]): bool(entry["up"]) for entry in reply["osds"]},
+        pools={entry["pool"]: _parse_pool(entry) for entry in listed(reply["pools"])},
+        osds={whole(entry["osd"]): bool(whole(entry["up"])) for entry in listed(reply["osds"])},
     )
 
 
@@ -133,14 +135,14 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
 
 def parse_pool_totals(reply: Mapping[str, Any]) -> dict[int, Mapping[str, int]]:
     """The sums over each pool's placement groups, by pool."""
-    return {whole(entry["poolid"]): entry["stat_sum"] for entry in reply["pool_stats"]}
+    return {whole(entry["poolid"]): entry["stat_sum"] for entry in listed(reply["pool_stats"])}
 
 
 def parse_pgs(reply: Mapping[str, Any]) -> list[PgStat]:
     """Placement groups as `pg ls` and its kind list them: no list at all where there are none."""
     if reply.keys() <= {"pg_ready"}:
         return []
-    return [_parse_pg(row) for row in reply["pg_stats"]]
+    return [_parse_pg(row) for row in listed(reply["pg_stats"])]
 
 
 def _parse_pg(row: Mapping[str, Any]) -> PgStat:

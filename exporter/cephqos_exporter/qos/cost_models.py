@@ -130,6 +130,10 @@ def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     two kinds differ and it was not set. Otherwise a capacity that was set for only one of the two
     kinds says it. If this returns None, the device itself may say it.
     """
+    # The early model sets the capacity of the medium that it does not have to 0.
+    others = [m for m in MEDIA if config.number(f"{_CAPACITY_OPTION}{m}") == 0]
+    if len(others) == 1:
+        return "ssd" if others == ["hdd"] else "hdd"
     by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
     if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
         return by_shards[0]

@@ -231,6 +231,17 @@ def test_with_shards_set_by_hand_a_measured_capacity_tells_the_device() -> None:
     assert guess_media(measured, 8) == "hdd"
 
 
+def test_a_capacity_that_the_osd_set_to_0_is_of_the_medium_that_it_does_not_have() -> None:
+    config = bandwidth_config(
+        "balanced",
+        BANDWIDTH_PROFILES["18.2", "balanced"],
+        osd_op_num_shards="8",
+        osd_mclock_max_capacity_iops_ssd="0.000000",
+    )
+    zero = {"osd_mclock_max_capacity_iops_ssd": {"default": 21500, "override": 0, "final": 0}}
+    assert guess_media(EffectiveConfig(config.values, zero), 8) == "hdd"
+
+
 def test_a_capacity_of_nothing_does_not_divide_by_zero() -> None:
     table = BANDWIDTH_PROFILES["18.2", "balanced"]
     config = bandwidth_config("balanced", table, osd_mclock_max_capacity_iops_hdd="0")
