@@ -42,7 +42,7 @@ def run_helm(*words: str, values: object = None) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=540,
     )
 
 

@@ -50,10 +50,10 @@ def run(folder: Path, release: tuple[str, str], *argv: str) -> str:
     lock.write_text(f"grafana-foundation-sdk=={release[0]} --hash=sha256:{release[1]}\n")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
     pip += ["--disable-pip-version-check", f"--target={target}", f"--requirement={lock}"]
-    subprocess.run(pip, check=True, timeout=280)
+    subprocess.run(pip, check=True, timeout=540)
     done = subprocess.run(
         [sys.executable, *argv], env=os.environ | {"PYTHONPATH": str(target)},
-        capture_output=True, text=True, timeout=280, check=False,
+        capture_output=True, text=True, timeout=540, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -65,7 +65,7 @@ def make(nfpm: Path, out: Path, *versions: str, where: Sequence[str] = ()) -> No
         "    build.build(nfpm, out, version), build.build_top(nfpm, out, version)"
     )
     argv = [*where, sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run([*argv, *versions], check=True, timeout=280)
+    subprocess.run([*argv, *versions], check=True, timeout=540)
 
 
 @pytest.fixture(scope="module")
@@ -310,8 +310,10 @@ async def test_6_removal_leaves_the_configuration_and_purge_nothing(root: FreshR
     assert "/usr/bin/cephqos" not in said.replace("access '/usr/bin/cephqos", "")
     assert "cephqos_base" not in said
     await root.run("grep", "mine", "/etc/cephqos/exporter.yml")
+    await root.run("test", "-d", "/var/lib/cephqos-exporter")
     await root.run("apt-get", "purge", "--yes", "cephqos-exporter")
-    for gone in ("/etc/cephqos", "/usr/lib/cephqos", "/usr/share/cephqos"):
+    state = "/var/lib/cephqos-exporter"
+    for gone in ("/etc/cephqos", "/usr/lib/cephqos", "/usr/share/cephqos", state):
         status, _ = await root.run("test", "-e", gone, check=False)
         assert status == 1, gone
 

@@ -39,7 +39,7 @@ def debs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         pytest.skip("nfpm is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
     argv = [sys.executable, "-c", MAKE, str(PACKAGES), str(nfpm), str(out), *VERSIONS]
-    subprocess.run(argv, check=True, timeout=280)
+    subprocess.run(argv, check=True, timeout=540)
     return sorted(out.glob(f"*_{ARCH}.deb"))
 
 

@@ -38,7 +38,7 @@ def rpms(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         pytest.skip("nfpm is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
     argv = [sys.executable, "-c", MAKE, str(PACKAGES), str(nfpm), str(out), *VERSIONS]
-    subprocess.run(argv, check=True, timeout=280)
+    subprocess.run(argv, check=True, timeout=540)
     return sorted(out.glob("*.rpm"))
 
 

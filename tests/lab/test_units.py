@@ -49,7 +49,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("nfpm is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
     argv = [sys.executable, "-c", MAKE, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run(argv, check=True, timeout=280)
+    subprocess.run(argv, check=True, timeout=540)
     [deb] = out.glob("*.deb")
     return deb
 
