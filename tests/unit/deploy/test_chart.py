@@ -7,6 +7,7 @@ import re
 import runpy
 import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -98,6 +99,15 @@ def test_the_chart_refuses_the_labels_that_rules_build_refuses() -> None:
     template = (CHART / "templates/prometheusrule.yaml").read_text()
     [listed] = re.findall(r'define "cephqos.ownLabels" -}}\n(.+)\n', template)
     assert listed.split() == sorted(changes._LABELS)
+
+
+def test_the_chart_knows_by_name_the_alerts_that_it_does_not_have() -> None:
+    """A file for `rules build` may leave them out."""
+    template = (CHART / "templates/prometheusrule.yaml").read_text()
+    [listed] = re.findall(r'\$alerts := splitList " " "([^"]+)"', template)
+    texts = "".join(file.read_text() for file in Path("alerts/rules").glob("*.yml"))
+    here = set(re.findall(r"^ +- alert: (\w+)$", texts, re.MULTILINE))
+    assert set(listed.split()) == set(changes._ALERTS) - here
 
 
 def test_the_chart_leaves_out_the_alerts_that_duplicates_no_leaves_out() -> None:
