@@ -3,6 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
+from cephqos_base.judge import BOUNDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
@@ -33,8 +34,8 @@ _NOW = (
     figure(
         osd.ATTAINMENT,
         title="Each class gets",
-        reads="""Share of its reservation, for classes with unmet demand. 100 % or more: a class
-            has its reservation. Below 90 % the reservation is violated.""",
+        reads=f"""Share of its reservation, for classes with unmet demand. 100 % or more: a class
+            has its reservation. Below {BOUNDS.shortfall * 100:g} % the reservation is violated.""",
         blind="""classes without a reservation, best effort (no counter has all of its work),
             and recovery at its limit.""",
         empty="no unmet demand",

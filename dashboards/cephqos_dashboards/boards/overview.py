@@ -3,6 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
+from cephqos_base.judge import BOUNDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.boards.background import (
     copies_to_recover,
@@ -61,9 +62,9 @@ _TOP = (
     figure(
         overview.WORST,
         title="The worst class gets",
-        reads="""Of all classes with unmet demand: the one with the smallest share of its
-            reservation. Below 90 % it is violated. It suffers; the OSD to look at is to the
-            left.""",
+        reads=f"""Of all classes with unmet demand: the one with the smallest share of its
+            reservation. Below {BOUNDS.shortfall * 100:g} % it is violated. It suffers; the OSD to
+            look at is to the left.""",
         empty="no unmet demand",
         width=4,
         height=_HEIGHT,
