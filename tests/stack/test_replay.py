@@ -212,7 +212,7 @@ async def test_remote_write_brings_every_value_and_marks_the_end(tmp_path: Path)
 async def test_a_prometheus_that_takes_no_remote_write_is_one_line(tmp_path: Path) -> None:
     needs_prometheus()
     (tmp_path / "data").mkdir()
-    about = gather.ReplayedBlocks("r", "a", AT, AT, 1, 0)
+    about = gather.ReplayedBlocks("r", AT, AT, 1, 0)
     one = gather.Gathered(RecordedRun({}, {"m{}": {AT * 1000: 1.0}}), {"run": "r"}, 0, about)
     async with prometheus(tmp_path / "data", tmp_path) as url:
         with pytest.raises(ReplayFailed, match=r"--web\.enable-remote-write-receiver") as caught:

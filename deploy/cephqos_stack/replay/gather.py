@@ -40,7 +40,6 @@ class ReplayedBlocks:
     """A run as it is written: its labels, and where it lies in time."""
 
     run: str
-    archive: str
     start_seconds: float
     end_seconds: float
     samples: int
@@ -73,7 +72,6 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
     own = {"run": manifest.run, "archive": archive.folder.resolve().name}
     about = ReplayedBlocks(
         manifest.run,
-        own["archive"],
         begin_ms / 1000 + shift_seconds,
         end_ms / 1000 + shift_seconds,
         samples + sum(map(len, recorded.series.values())),

@@ -6,5 +6,5 @@ sources     fetch samples from Prometheus or from exporters
 figures     which series are read: one table, for PromQL and for own rates
 build       samples -> model (`model`), with what is missing and why (`missing`)
 screen      model -> lines of text on a terminal, keys -> sort, filter, opened OSD
-watch       the loop between source and screen; `cli` prints once, or JSON (`json_output`)
+watch       the loop between source and screen; `cli` prints once, or JSON
 """

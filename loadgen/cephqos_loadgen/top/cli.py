@@ -8,8 +8,9 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
@@ -17,12 +18,29 @@ from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.json_output import to_json
+from cephqos_loadgen.top.model import Model
 from cephqos_loadgen.top.screen.layout import plain
 from cephqos_loadgen.top.screen.page import whole
 from cephqos_loadgen.top.screen.view import SORTS, View
 from cephqos_loadgen.top.sources.source import Source
 from cephqos_loadgen.top.watch import Watch
+
+# Of the JSON, which docs/operate/top.md documents. It changes when a field goes or changes its
+# meaning, not when one is added.
+VERSION: Final = 1
+
+
+def to_json(model: Model, source: str) -> dict[str, Any]:
+    """Plain data; what is not known is null."""
+    data = asdict(model)
+    del data["detail"], data["tenants"]  # only the live view has them; `cephqos who` has more
+    for total, fields in zip(model.classes, data["classes"], strict=True):
+        fields["attainment"] = total.attainment
+    for osd, written in zip(model.osds, data["osds"], strict=True):
+        for part, fields in zip(osd.classes, written["classes"], strict=True):
+            fields["attainment"] = part.attainment
+    return {"version": VERSION, "source": source, **data}
+
 
 DEFAULT_URL: Final = "http://localhost:9090"
 

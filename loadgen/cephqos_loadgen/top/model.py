@@ -1,4 +1,4 @@
-"""What `cephqos top` shows, as plain data. `json_output` writes the same for scripts.
+"""What `cephqos top` shows, as plain data. `cli` writes the same for scripts.
 
 Rates and reservations are in normalised ops/s, times in seconds. None: not known.
 """

@@ -85,7 +85,7 @@ def _bytes(value: bytes | int) -> bytes:
 
 
 def gathered(series: dict[str, dict[int, float]], shift_ms: int = 0) -> Gathered:
-    about = ReplayedBlocks("r", "a", 0.0, 0.0, 0, 0)
+    about = ReplayedBlocks("r", 0.0, 0.0, 0, 0)
     return Gathered(RecordedRun({}, series), {"run": "r"}, shift_ms, about)
 
 

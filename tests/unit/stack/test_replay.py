@@ -344,7 +344,7 @@ async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_run_is_printed_without_control_characters() -> None:
-    shown = cli.describe(ReplayedBlocks("\x1b[2J\n", "a", 1e9, 1e9, 1, 1))
+    shown = cli.describe(ReplayedBlocks("\x1b[2J\n", 1e9, 1e9, 1, 1))
     assert shown.isprintable()
 
 

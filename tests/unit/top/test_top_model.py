@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cephqos_base.terminal import printable
 from cephqos_base.version import __version__
 from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.cli import to_json
 from cephqos_loadgen.top.figures import Selection, Values
-from cephqos_loadgen.top.json_output import to_json
 from cephqos_loadgen.top.model import Model, TopSamples
 from cephqos_loadgen.top.screen import text
 from cephqos_loadgen.top.screen.layout import cut, line, plain

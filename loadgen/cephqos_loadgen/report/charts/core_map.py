@@ -14,7 +14,7 @@ from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.figures.samples import Series
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.table import Table, TableColumn, text
+from cephqos_loadgen.report.tables.table import Table, text, text_columns
 
 _MOST: Final = 12
 _WIDTH: Final = 860.0
@@ -113,10 +113,7 @@ def _chart(label: str, number: int, found: Sequence[Cores], nodes: Mapping[str, 
         | {cpu for content in nodes.values() for cpu in _cpus(str(content))}
     )
     title = f"CPUs of OSDs and clients: {label}"
-    columns = (
-        TableColumn("Who", numeric=False),
-        *(TableColumn(f"CPU {c}", numeric=False) for c in cpus),
-    )
+    columns = tuple(text_columns("Who", *(f"CPU {c}" for c in cpus)))
     rows = tuple((text(it.name), *(text(it.word(cpu)) for cpu in cpus)) for it in found)
     name = f"cores-{number:02d}"
     table = Table(f"chart-{name}", title, columns, rows)

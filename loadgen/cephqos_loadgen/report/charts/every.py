@@ -4,8 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from cephqos_loadgen.report.charts.core_map import core_maps
-from cephqos_loadgen.report.charts.of_cpu import cpu_chart
-from cephqos_loadgen.report.charts.of_points import curves_chart, dots_chart, percentiles_chart
+from cephqos_loadgen.report.charts.of_points import (
+    cpu_chart,
+    curves_chart,
+    dots_chart,
+    percentiles_chart,
+)
 from cephqos_loadgen.report.charts.over_time import timelines
 from cephqos_loadgen.report.charts.surface import surfaces
 from cephqos_loadgen.report.document import Chart

@@ -9,7 +9,7 @@ from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.compare.comparison import Comparison, Difference, Verdict, row_name
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text, text_columns
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
 
 _MOST_CAVEATS: Final = 3  # of a run, on the terminal
@@ -39,8 +39,7 @@ def to_table(found: Comparison) -> Table:
         lines.append((*run, *_cells(d)))
     columns = [TableColumn("Run", numeric=False)] if several else []
     columns += [
-        TableColumn("Row", numeric=False),
-        TableColumn("Figure", numeric=False),
+        *text_columns("Row", "Figure"),
         TableColumn("Reference"),
         TableColumn("Value"),
         TableColumn("Change", "%"),

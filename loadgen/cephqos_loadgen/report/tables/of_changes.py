@@ -16,7 +16,7 @@ from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_loads import WHO, background_rows, best_and_worst
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text, text_columns
 from cephqos_loadgen.report.words import interval, percent, shown, verdict
 
 LATENCIES: Final = (metrics.MEAN, *(metrics.percentile(p) for p in (95.0, 99.0, 99.5)))
@@ -81,8 +81,7 @@ def changes_table(subject: Subject) -> Table:
                 lines.append((*_who(subject, row), name, against, *_change_cells(metric, found)))
     columns = (
         *WHO,
-        TableColumn("Figure", numeric=False),
-        TableColumn("Reference", numeric=False),
+        *text_columns("Figure", "Reference"),
         *_CHANGE,
     )
     return Table("changes", "Change against the reference", columns, tuple(lines), _NOTE)
@@ -221,8 +220,7 @@ def alone_table(subject: Subject) -> Table:
                 )
     columns = (
         *WHO,
-        TableColumn("Part", numeric=False),
-        TableColumn("Figure", numeric=False),
+        *text_columns("Part", "Figure"),
         TableColumn("Alone"),
         TableColumn("Value"),
         *_CHANGE,
@@ -262,7 +260,7 @@ def _level_table(
         own = [_mean_and_deviation(found.get(level), metric, marks) for level in levels]
         cells.append((*(text(value) for value in rest), *own))
     columns = (
-        *(TableColumn(a, numeric=False) for a in others),
+        *text_columns(*others),
         *(TableColumn(level, metric.unit) for level in levels),
     )
     return Table(

@@ -16,12 +16,13 @@ from cephqos_loadgen.report.tables.table import (
     count,
     figure,
     text,
+    text_columns,
 )
 from cephqos_loadgen.report.words import number
 
 _SAME: Final = 1e-9  # figures that differ by less differ by rounding
 _CAVEATS: Final = TableColumn("Caveats", numeric=False)
-WHO: Final = (TableColumn("Point", numeric=False), TableColumn("Load", numeric=False))
+WHO: Final = tuple(text_columns("Point", "Load"))
 
 
 def who(subject: Subject, row: ReportRow) -> list[Cell]:
@@ -154,8 +155,7 @@ def background_table(subject: Subject) -> Table:
         for row in rows
     ]
     columns = (
-        TableColumn("Point", numeric=False),
-        TableColumn("Phase", numeric=False),
+        *text_columns("Point", "Phase"),
         _CAVEATS,
         TableColumn("Repeats"),
         *_columns(wanted),

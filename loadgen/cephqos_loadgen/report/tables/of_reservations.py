@@ -16,6 +16,7 @@ from cephqos_loadgen.report.tables.table import (
     depth_cell,
     plain_figure,
     text,
+    text_columns,
 )
 from cephqos_loadgen.report.words import number
 from cephqos_loadgen.results.phase import LoadResult
@@ -52,9 +53,9 @@ def reservations_table(subject: Subject) -> Table:
 
 def _columns(curves: bool, evaluated: bool) -> tuple[TableColumn, ...]:
     return (
-        *(TableColumn(name, numeric=False) for name in ("Point", "Load")),
+        *text_columns("Point", "Load"),
         *([TableColumn("Depth")] if curves else []),
-        *(TableColumn(name, numeric=False) for name in ("OSD", "Class")),
+        *text_columns("OSD", "Class"),
         TableColumn("Reserved", "ops/s"), TableColumn("Limit", "ops/s"),
         TableColumn("Attained", "ops/s"),
         TableColumn("Attainment", "%"), TableColumn("Demand", "s"), TableColumn("Violated", "s"),

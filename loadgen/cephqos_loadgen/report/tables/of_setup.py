@@ -17,6 +17,7 @@ from cephqos_loadgen.report.tables.table import (
     figure,
     plain_figure,
     text,
+    text_columns,
 )
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others
 
@@ -33,8 +34,7 @@ def cost_table(subject: Subject) -> Table:
         for row in (rows if wanted else [])
     ]
     columns = (
-        TableColumn("Point", numeric=False),
-        TableColumn("Load", numeric=False),
+        *text_columns("Point", "Load"),
         *(TableColumn(metric.title, metric.unit) for metric in wanted),
     )
     return Table(
@@ -107,8 +107,5 @@ def environment_table(runs: Sequence[ReportRun]) -> Table:
     lines = tuple(
         (text(name), *(text(found.get(name, "not recorded")) for found in facts)) for name in names
     )
-    columns = (
-        TableColumn("What", numeric=False),
-        *(TableColumn(run.name, numeric=False) for run in runs),
-    )
+    columns = tuple(text_columns("What", *(run.name for run in runs)))
     return Table("environment", "Environment", columns, lines)

@@ -6,7 +6,14 @@ from typing import Final
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, depth_cell, text
+from cephqos_loadgen.report.tables.table import (
+    Cell,
+    Table,
+    TableColumn,
+    depth_cell,
+    text,
+    text_columns,
+)
 from cephqos_loadgen.report.words import number
 
 _GROUPS: Final = 10
@@ -73,7 +80,7 @@ def threads_table(subject: Subject) -> Table:
         for load in loads
     ]
     columns = (
-        *(TableColumn(name, numeric=False) for name in ("Point", "Load")),
+        *text_columns("Point", "Load"),
         *([TableColumn("Depth")] if curves else []),
         *(TableColumn(name, "cores") for name in (*groups, OTHERS)),
     )

@@ -23,6 +23,10 @@ class TableColumn:
     numeric: bool = True
 
 
+def text_columns(*titles: str) -> list[TableColumn]:
+    return [TableColumn(title, numeric=False) for title in titles]
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """`name` is that of its CSV file. `note` stands below."""
