@@ -186,7 +186,7 @@ class Provoker:
             return
         now = asyncio.get_running_loop().time()
         if attempt.hear(alerts, now):
-            self._tell(f"FOUND: {attempt.line(now)}. The same key ends it")
+            self._tell(f"FOUND: {attempt.line(now)}{self._how_to_end}")
 
     async def look(self, query: Query) -> None:
         """Whether the noisy image, if there is one, is seen by now."""
@@ -277,7 +277,7 @@ class Provoker:
         due = "no alert is due" if situation.healthy else "an alert is due"
         if any(NAMED in it.alert for it in situation.expect):
             due = "no alert is due, but `cephqos who` has to name the image"
-        return self._say(f"PROVOKED: {name}; {due}. The same key ends it")
+        return self._say(f"PROVOKED: {name}; {due}{self._how_to_end}")
 
     async def found(self) -> None:
         """Wait until what is expected has come, or is late by as much again."""
@@ -350,6 +350,10 @@ class Provoker:
     def _say(self, words: str) -> str:
         self._tell(words)
         return words
+
+    @property
+    def _how_to_end(self) -> str:
+        return "" if self.closed else ". The same key ends it"  # keys are closed during the tour
 
     @property
     def going_on(self) -> str:

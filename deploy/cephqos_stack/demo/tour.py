@@ -86,7 +86,7 @@ STEPS: Final = (
         "QoS overview",
         "Tenants with most of the work",
         provoke="noisy-neighbour",
-        command="who --since 1m",
+        command="who --since 30s",  # a new tenant counts as `other` at first
     ),
     _against(WPQ, "no class has a reservation. Recovery has a low priority"),
     _against("high_client_ops", "clients have the larger reservation"),
@@ -127,9 +127,9 @@ class Tour:
             with self.phase(step.title.lower()):
                 if not await self._done(self._stage(step)):
                     continue
+                await self._until_found(step)
                 self.tell(self.where(step))
                 began = asyncio.get_running_loop().time()
-                await self._until_found(step)
                 await asyncio.sleep(step.seconds)
                 if step.policy:
                     seconds = asyncio.get_running_loop().time() - began
