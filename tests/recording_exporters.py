@@ -6,6 +6,8 @@ from pathlib import Path
 
 from cephqos_base.command import build_parser
 from cephqos_exporter.config import Settings
+from cephqos_exporter.daemon import Daemon, DaemonView, Host
+from cephqos_exporter.labels import LabelText
 from cephqos_exporter.recorder import options
 from cephqos_exporter.recorder.recorder import Recorder
 from cephqos_exporter.recorder.ring import Stamp
@@ -20,6 +22,15 @@ class RecordingExporter:
     def __init__(self, recorder: Recorder, address: str) -> None:
         self._recorder = recorder
         self.address = address
+
+    def operation(self, osd: str, description: str, began: str, *events: tuple[str, str]) -> None:
+        """One in progress, as the next scrape finds it: 12.5 s old."""
+        each = [{"time": at, "event": event} for at, event in events]
+        op = {"description": description, "initiated_at": began, "age": 12.5}
+        replies = {"ops": {"ops": [op | {"type_data": {"events": each}}]}}
+        daemon = Daemon("osd", osd, "c1", Path(f"/run/{osd}.asok"))
+        host = Host(*[Path("/none")] * 4)
+        self._recorder.operations.look(DaemonView(daemon, LabelText(""), replies, {}, 0.0, host))
 
     async def record(self, seconds: float, values: Mapping[str, float], **clock: float) -> None:
         """`clock`: what the clock showed, if that was another time."""

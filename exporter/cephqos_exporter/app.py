@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
@@ -17,7 +17,6 @@ from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Settings
-from cephqos_exporter.families import Family
 from cephqos_exporter.probe import probe_options
 from cephqos_exporter.recorder import options as recorder_options
 from cephqos_exporter.recorder.recorder import Recorder
@@ -65,9 +64,8 @@ class Finder:
         return sockets
 
 
-def build_scraper(settings: Settings, more: Callable[[], Iterable[Family]] = tuple) -> Scraper:
-    """A scraper for the roles that are set, its daemons not looked for yet. `more`: see
-    OwnMetrics."""
+def build_scraper(settings: Settings, recorder: Recorder | None = None) -> Scraper:
+    """A scraper for the roles that are set, its daemons not looked for yet."""
     inputs = CollectorInputs(settings)
     patterns, kinds = settings[core_options.SOCKETS], settings[core_options.DAEMONS]
     roles = settings[core_options.ROLE]
@@ -79,12 +77,13 @@ def build_scraper(settings: Settings, more: Callable[[], Iterable[Family]] = tup
         reporter=OwnMetrics(
             process=not settings[core_options.DISABLE_OWN_METRICS],
             discovers="osd" in roles,
-            more=more,
+            more=recorder.families if recorder else tuple,
         ),
         patience=max(
             _LEAST_PATIENCE, settings[core_options.TIMEOUT] - settings[core_options.TIMEOUT_OFFSET]
         ),
         max_series=settings[core_options.MAX_SERIES],
+        look=recorder.operations.look if recorder else None,
     )
 
 
@@ -117,7 +116,7 @@ class App:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _build_scraper(self) -> Scraper:
-        return build_scraper(self._settings, self._recorder.families if self._recorder else tuple)
+        return build_scraper(self._settings, self._recorder)
 
     def _service(self) -> Service:
         settings, scraper = self._settings, self._scraper

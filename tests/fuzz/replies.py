@@ -33,6 +33,7 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.core_options import MAX_SERIES
+from cephqos_exporter.recorder.operations import OPERATIONS_HEAD, Operations
 from cephqos_exporter.recorder.triggers import Triggers
 from cephqos_exporter.scrape.own_metrics import OwnMetrics
 from cephqos_exporter.scrape.scraper import Scraper
@@ -186,7 +187,7 @@ def _bytes_changed(body: bytes, rng: random.Random) -> bytes:
     return body[:at] + body[at + rng.choice((1, 10, 1000)) :]
 
 
-def _scraper(find: Callable[[], list[Socket]]) -> Scraper:
+def _scraper(find: Callable[[], list[Socket]], operations: Operations) -> Scraper:
     off = dict.fromkeys(("threads", "disks", "placement"), "false")  # they read no replies
     flags = {f"collector.{name}": value for name, value in off.items()}
     inputs = CollectorInputs(read_settings(flags | {"collector.perf.min-priority": "3"}, {}))
@@ -197,6 +198,7 @@ def _scraper(find: Callable[[], list[Socket]]) -> Scraper:
         reporter=OwnMetrics(process=False),
         patience=0.5,
         max_series=MAX_SERIES.default,
+        look=operations.look,
     )
 
 
@@ -223,7 +225,8 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
             for i in range(LIARS + 1)
         ]
 
-    scraper, triggers = _scraper(find), Triggers()
+    triggers, operations = Triggers(), Operations()
+    scraper = _scraper(find, operations)
     with mock.patch.object(asok, "Batch", FuzzBatch):
         least = 0
         for _ in range(3):
@@ -231,7 +234,7 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
         while liars.mutated < replies:
             number = figures.pages
             ages[1:] = [(number + i) // PAGES_OF_A_DAEMON + 1 for i in range(1, LIARS + 1)]
-            await _judge(scraper, triggers, figures, least)
+            await _judge(scraper, triggers, operations, figures, least)
             figures.replies = liars.mutated
         await scraper.close()
 
@@ -240,13 +243,16 @@ async def _page(scraper: Scraper) -> str:
     return (await scraper.page(600)).body(openmetrics=False).decode()
 
 
-async def _judge(scraper: Scraper, triggers: Triggers, figures: Figures, least: int) -> None:
+async def _judge(
+    scraper: Scraper, triggers: Triggers, operations: Operations, figures: Figures, least: int
+) -> None:
     figures.pages += 1
     try:
         made = await scraper.page(600)
         page = made.body(openmetrics=False).decode()
         openmetrics = made.body(openmetrics=True).decode()
-        triggers.look(made, float(figures.pages))  # of the recorder
+        triggers.look(made, float(figures.pages))  # of the recorder, as is what follows
+        json.loads(operations.take().decode().removeprefix(OPERATIONS_HEAD) or "[]")
     except Exception as exc:
         figures.lost += 1
         figures.note(f"page {figures.pages}: {type(exc).__name__}: {exc}")

@@ -18,6 +18,7 @@ from cephqos_exporter.config import Settings
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.recorder import options
+from cephqos_exporter.recorder.operations import Operations
 from cephqos_exporter.recorder.pieces import KeptPiece, NoRoom, Pieces, Reason
 from cephqos_exporter.recorder.ring import Ring, Stamp, packed
 from cephqos_exporter.recorder.triggers import Triggers
@@ -51,6 +52,7 @@ class Recorder:
         self._ring = Ring(folder / "ring", self.minutes * 60, round(most * RING_SHARE))
         self._pieces = Pieces(folder / "kept", self.minutes, round(most * (1 - RING_SHARE)))
         self._triggers = Triggers()
+        self.operations = Operations()
         self._jobs: queue.Queue[Callable[[], object] | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._last = Stamp(0, 0)
@@ -78,8 +80,14 @@ class Recorder:
         if 0 <= stamp.boot_ms - self._last.boot_ms < _LEAST_APART_MS:
             return
         self._last = stamp
+        operations = self.operations.take()
+
+        def add() -> None:
+            page = body if compressed else packed(body)
+            self._add(stamp, page + packed(operations) if operations else page)
+
         try:
-            self._jobs.put_nowait(lambda: self._add(stamp, body if compressed else packed(body)))
+            self._jobs.put_nowait(add)
         except queue.Full:
             self._lost["busy"] += 1
             return

@@ -1,7 +1,8 @@
 """The metrics pages of the last minutes on disk, in segments of a minute each.
 
-A page is two gzip members: a line with its times, and the page as a client got it. So a segment is
-one gzip file. A page that was cut off is no whole member, and readers leave it out.
+A page is two gzip members: a line with its times, and the page as a client got it. A third has the
+slowest operations. So a segment is one gzip file. A page that was cut off is no whole member, and
+readers leave it out.
 """
 
 import contextlib

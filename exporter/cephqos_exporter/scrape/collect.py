@@ -1,6 +1,7 @@
 """Runs the collectors on a daemon's replies. Their results are the daemon's part of a page."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -37,7 +38,7 @@ class _Missing(NamedTuple):
 class DaemonCollectors:
     """The collectors of one daemon. The failure of one does not affect the others.
 
-    After `drop_kept`, the daemon is asked for everything again.
+    After `drop_kept`, the daemon is asked for everything again. `look` gets all replies too.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class DaemonCollectors:
         max_series: int,
         drop_kept: Callable[[], None],
         not_understood: NotUnderstoodTotals,
+        look: Callable[[DaemonView], object] | None = None,
     ) -> None:
         self._collectors = collectors
+        self._look = look
         self._not_understood = not_understood
         self._max_series = max_series
         self._drop_kept = drop_kept
@@ -85,6 +88,9 @@ class DaemonCollectors:
             ended = time.perf_counter()
             part.seconds[collector.name] = ended - started
             started = ended
+        if self._look is not None:
+            with contextlib.suppress(*MISREAD):  # collectors say what they do not understand
+                self._look(view)
         return part
 
     def all_failed(self) -> dict[str, bool]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from cephqos_exporter.ceph.discovery import Socket
-from cephqos_exporter.daemon import Collector, Daemon, Host
+from cephqos_exporter.daemon import Collector, Daemon, DaemonView, Host
 from cephqos_exporter.families import Family
 from cephqos_exporter.not_understood import NotUnderstoodTotals, What
 from cephqos_exporter.scrape.collect import DaemonCollectors
@@ -47,7 +47,8 @@ class Scraper:
     """Holds the daemons of this host and answers scrapes.
 
     `patience`: seconds that a daemon may take before it is left out, even if the scrape waits for
-    less. `max_series`: of one daemon; above it, whole collectors are left out.
+    less. `max_series`: of one daemon; above it, whole collectors are left out. `look` gets the
+    replies of each daemon.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class Scraper:
         reporter: Reporter,
         patience: float,
         max_series: int,
+        look: Callable[[DaemonView], object] | None = None,
     ) -> None:
+        self._look = look
         self._host = host
         self._find = find
         self._collectors = collectors
@@ -167,6 +170,7 @@ class Scraper:
                     max_series=self._max_series,
                     drop_kept=fetcher.drop_kept,
                     not_understood=NotUnderstoodTotals(self._told),
+                    look=self._look,
                 )
                 self._tracked[socket] = DaemonRounds(fetcher, collectors, self._speakers)
         self._tracked = {socket: self._tracked[socket] for socket in found}

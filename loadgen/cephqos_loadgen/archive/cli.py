@@ -11,6 +11,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.record.layout import is_archive, is_running
+from cephqos_loadgen.recorder.slow_operations import longest_wait
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import (
     busy_cpu_seconds,
@@ -23,6 +24,8 @@ _DEFAULT_BASE = "cephqos-runs"
 _ARCHIVE = "folder of a recorded run"
 # What is shown is in files that are smaller.
 _SHOWN_BYTES = 4 << 20
+_SHOWN_OPERATIONS = 5
+_SHOWN_TEXT = 120
 # What ended a phase, where it is not what the plan says.
 _ENDED = {
     "cut_off": "cut off by at_most",
@@ -171,6 +174,7 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
     if record.in_force.capacity_iops:
         each = (f"{osd} {iops:,.0f}" for osd, iops in record.in_force.capacity_iops.items())
         yield f"  capacity measured, IOPS: {', '.join(each)}"
+    yield from (f"  {line}" for line in _operations(repeat.operations()))
     hosts = repeat.host()
     for name in sorted(record.phases, key=order.index):
         phase = record.phases[name]
@@ -183,6 +187,19 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
             yield from (f"    {line}" for line in _curve(phase.result))
         if isinstance(phase.result, LoadResult) and name in hosts:
             yield f"    host: {_host(hosts[name])}"
+
+
+def _operations(found: list[dict[str, Any]]) -> Iterator[str]:
+    """The slowest ones that exporters recorded by themselves."""
+    if found:
+        yield f"slowest of {len(found)} recorded operations (operations.jsonl):"
+    for op in found[:_SHOWN_OPERATIONS]:
+        event, seconds = longest_wait(op)
+        at = time.strftime("%H:%M:%S", time.gmtime(op["started_unix_seconds"]))
+        yield (
+            f"  {at} {op['ceph_daemon']} {op['seconds']:.3f} s, {seconds:.3f} s of it after"
+            f" '{event}': {op['description'][:_SHOWN_TEXT]}"
+        )
 
 
 def _host(use: HostUse) -> str:

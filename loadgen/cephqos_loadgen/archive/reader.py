@@ -27,6 +27,7 @@ from cephqos_loadgen.record.layout import (
     MANIFEST,
     MANIFEST_SUM,
     METRICS_FILE,
+    OPERATIONS_FILE,
     PARTIAL,
     PLAN_FILE,
     REPEAT_FILE,
@@ -79,6 +80,11 @@ class RecordedRepeat:
     def metrics(self) -> columns.Columns:
         """The exporters' samples."""
         return columns.read(self.folder / METRICS_FILE)
+
+    def operations(self) -> list[dict[str, Any]]:
+        """Slow operations that exporters recorded by themselves, the slowest first."""
+        path = self.folder / OPERATIONS_FILE
+        return list(read_lines(path)) if path.exists() else []
 
     def host(self) -> dict[str, HostUse]:
         """CPUs, disks and threads per phase; empty where the repeat failed before its first."""

@@ -22,6 +22,7 @@
         cluster.jsonl.gz      health and PG progress per second
         cluster_log.jsonl.gz  the cluster's log, where it can be had
         metrics.columns       the exporters' metrics per second
+        operations.jsonl      slow operations that exporters recorded by themselves
         host.json             CPUs, disks, who used them, and threads per phase
         output/NAME.{stdout,stderr}.gz
 
@@ -62,6 +63,7 @@ CLUSTER_FILE = "cluster.jsonl.gz"
 CLUSTER_LOG_FILE = "cluster_log.jsonl.gz"
 METRICS_FILE = "metrics.columns"
 HOST_FILE = "host.json"
+OPERATIONS_FILE = "operations.jsonl"
 
 
 def repeat_folder(index: int, point: str, repeat: int) -> str:

@@ -22,6 +22,7 @@ from cephqos_loadgen.record.layout import (
     FORMAT,
     HOST_FILE,
     METRICS_FILE,
+    OPERATIONS_FILE,
     PLAN_FILE,
     RECORDED,
     repeat_folder,
@@ -30,6 +31,7 @@ from cephqos_loadgen.record.metrics import PageReader, cluster_of
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.recorder.pages import CLOCK_SET_SECONDS, RecordedHost
 from cephqos_loadgen.recorder.redact import Redaction
+from cephqos_loadgen.recorder.slow_operations import SlowOperations
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import PhaseRecord
@@ -71,6 +73,7 @@ class _Written:
     fsid: str = ""
     gaps: dict[str, tuple[Gap, ...]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
+    operations: SlowOperations = field(default_factory=SlowOperations)
 
 
 class Recording:
@@ -105,6 +108,7 @@ class Recording:
                 raise UsageError("none of the pieces has a whole page")
             watch.finish(found.end, _least(found.interval))
             record = _record(name, found, writer.samples, watch)
+            found.operations.write(repeat.folder / OPERATIONS_FILE)
             write_json(repeat.folder / HOST_FILE, {})  # of no phase
             repeat.close(record)
             archive.json(PLAN_FILE, to_json(_plan(found)))
@@ -141,6 +145,8 @@ class Recording:
             watch.look(values, at, _least(interval))
             writer.add(at, {rename(series): value for series, value in values.items()})
         writer.flush()
+        for behind, op in recorded.operations():
+            found.operations.add(op, behind, self._redaction)
         found.scrapes = max(found.scrapes, len(stamps))
         found.begin, found.end = min(found.begin, stamps[0]), max(found.end, stamps[-1])
 

@@ -1,12 +1,15 @@
 """Reads the segments of a piece. What an exporter wrote while it died is cut off and left out."""
 
+import contextlib
 import itertools
+import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from cephqos_exporter.recorder.operations import OPERATIONS_HEAD
 from cephqos_exporter.recorder.ring import HEAD, SEGMENT_SECONDS
 
 # A page of 200 OSDs has 16 MB.
@@ -44,6 +47,21 @@ def pages_of(segment: bytes) -> Iterator[RecordedPage]:
             except ValueError:
                 return
             times = None
+
+
+def operations_of(segment: bytes) -> Iterator[tuple[RecordedPage, Any]]:
+    """The operations that were recorded with pages. What has another shape is left out."""
+    page = None
+    for member in _members(segment):
+        text = member.decode(errors="replace")
+        if text.startswith(HEAD):
+            with contextlib.suppress(ValueError):
+                wall, boot_time, boot = text.removeprefix(HEAD).split()
+                page = RecordedPage(int(wall), int(boot_time), boot, "")
+        elif page is not None and text.startswith(OPERATIONS_HEAD):
+            with contextlib.suppress(ValueError, RecursionError):
+                found = json.loads(text.removeprefix(OPERATIONS_HEAD))
+                yield from ((page, op) for op in found if isinstance(found, list))
 
 
 def _members(data: bytes) -> Iterator[bytes]:
@@ -105,3 +123,10 @@ class RecordedHost:
                 if at > last:
                     last = at
                     yield at, page
+
+    def operations(self) -> Iterator[tuple[float, Any]]:
+        """Each with what its host's clock was behind, in seconds."""
+        for path in self._segments:
+            for page, op in operations_of(path.read_bytes()):
+                if page.boot in self._offsets:
+                    yield (self._offsets[page.boot] + page.boot_ms - page.wall_ms) / 1000, op

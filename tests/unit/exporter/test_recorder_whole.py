@@ -1,17 +1,23 @@
 """The recorder as a whole, and what triggers it."""
 
 import asyncio
+import contextlib
 import gzip
+import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import until
 
 from cephqos_exporter.config import Settings
+from cephqos_exporter.daemon import Daemon, DaemonView, Host
 from cephqos_exporter.families import Family
-from cephqos_exporter.labels import render_labels
+from cephqos_exporter.labels import LabelText, render_labels
+from cephqos_exporter.not_understood import MISREAD
 from cephqos_exporter.recorder import options
+from cephqos_exporter.recorder.operations import OPERATIONS_HEAD, Operations
 from cephqos_exporter.recorder.recorder import Recorder
 from cephqos_exporter.recorder.ring import Ring, Stamp
 from cephqos_exporter.recorder.triggers import SLOW_OPERATIONS, Triggers
@@ -61,6 +67,60 @@ def test_a_clock_that_is_set_back_makes_no_jump_of_what_drips() -> None:
     triggers = Triggers()
     looks = [triggers.look(page("1", n), 1e6 if n == 0 else n * 61.0) for n in range(30)]
     assert not any(looks)
+
+
+# -- operations --------------------------------------------------------------------------------
+
+
+def operation(number: int, seconds: float, key: str, *events: str) -> dict[str, Any]:
+    """As Ceph writes it."""
+    steps = [
+        {"time": f"2026-11-25T03:00:0{at}.000000+0000", "event": it} for at, it in enumerate(events)
+    ]
+    return {
+        "description": f"osd_op(client.4128.0:{number} 2.1 2:8253546a:::rbd_data.17af.0{number}"
+        ":head [write 0~4096] snapc 0=[] ondisk+write e20)",
+        "initiated_at": "2026-11-25T03:00:00.000000+0000",
+        key: seconds,
+        "type_data": {"events": steps},
+    }
+
+
+def view(daemon: Daemon, **replies: object) -> DaemonView:
+    host = Host(*[Path("/none")] * 4)
+    return DaemonView(daemon, LabelText(""), replies, {}, 0.0, host)
+
+
+def taken(found: Operations) -> list[tuple[str, float, bool]]:
+    text = found.take().decode().removeprefix(OPERATIONS_HEAD)
+    return [(it["ceph_daemon"], it["seconds"], it["finished"]) for it in json.loads(text or "[]")]
+
+
+def test_the_slowest_operations_since_the_last_page_are_few_and_each_is_new() -> None:
+    found, osd = Operations(), Daemon("osd", "3", "c1", Path("/run/a.asok"))
+    record = [operation(n, 30.0 + n, "duration", "initiated", "done") for n in range(4)]
+    found.look(view(osd, dump_historic_slow_ops={"Ops": record}))
+    assert taken(found) == [], "what the record has at first is old"
+    record.append(operation(9, 11.0, "duration", "initiated", "done"))
+    listed = {"ops": [operation(n, n / 10, "age", "initiated", "started") for n in range(20, 60)]}
+    for _ in range(2):  # two rounds before the next page
+        found.look(view(osd, dump_historic_slow_ops={"Ops": record}, ops=listed))
+    found.look(view(Daemon("osd", "4", "c1", Path("/run/b.asok")), ops={"ops": []}))
+    assert taken(found) == [("osd.3", 11.0, True), ("osd.3", 5.9, False), ("osd.3", 5.8, False)]
+    found.look(view(osd, dump_historic_slow_ops={"Ops": record}))
+    assert taken(found) == []
+
+
+@pytest.mark.parametrize(
+    "op",
+    [{}, [], None, {"description": 1}, operation(1, 1.0, "age") | {"type_data": None},
+     operation(1, 1.0, "age") | {"age": "x"}, operation(1, 1.0, "age") | {"initiated_at": []}],
+)  # fmt: skip
+def test_odd_operations_are_left_out(op: object) -> None:
+    found = Operations()
+    with contextlib.suppress(*MISREAD):  # as the scrape does
+        found.look(view(Daemon("osd", "3", "c1", Path("/x")), ops={"ops": [op]}))
+    assert taken(found) == []
 
 
 # -- all of it -----------------------------------------------------------------------------------

@@ -176,6 +176,49 @@ async def test_an_exporter_that_lies_writes_nothing_outside(tmp_path: Path) -> N
             cli._check({**good, **bad})
 
 
+WRITE = (
+    "osd_op(client.4128.0:1508 2.1 2:8253546a:acme::rbd_data.17af.000000{}:head"
+    " [call rbd.acme,write 0~4096] snapc 0=[] ondisk+write e20)"
+)
+BEGAN = "2026-11-18T{}:06:{}.000000+0000"  # START is 11:06:40
+
+
+async def test_the_slowest_operations_are_shown_each_once_and_no_name_is_left_if_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    wrong, right = BEGAN.format(12, 30), BEGAN.format(11, 30)
+    waits = ((wrong, "initiated"), (BEGAN.format(12, 32), "waiting for subops from 2,5"))
+    async with recording_exporter(tmp_path / "a") as a, recording_exporter(tmp_path / "b") as b:
+        for at, shown in ((0, 3600), (15, 3615), (30, 30)):  # the clock is set then
+            if shown > at:
+                a.operation("3", WRITE.format(1), wrong, *waits)
+            await a.record(START + at, {OSD.format(3): 1.0}, shown=START + shown)
+        b.operation("4", WRITE.format(1), right, (right, "delayed by acme.1"))
+        await b.record(START, {OSD.format(4): 1.0})
+        both = ("--exporter", a.address, "--exporter", b.address)
+        await cephqos("record", "keep", *both)
+        for to, more in (("plain", ()), ("redacted", ("--redact",))):
+            argv = (*both, "--to", str(tmp_path / to), *more)
+            assert await cephqos("record", "fetch", *argv) == 0
+    plain, redacted = (the_archive(tmp_path / to) for to in ("plain", "redacted"))
+    capsys.readouterr()
+    assert await cephqos("archive", "show", str(plain.folder)) == 0
+    said = capsys.readouterr().out
+    assert "slowest of 2 recorded operations" in said
+    assert (
+        "11:06:30 osd.3 12.500 s, 10.500 s of it after 'waiting for subops from 2,5': osd_op(client"
+        in said
+    ), said
+    texts = [op["description"] for op in redacted.repeats[0].operations()]
+    assert len(texts) == 2 and len(set(texts)) == 1, "the same object of two hosts"
+    assert re.fullmatch(r"osd_op\(client\.4128 2\.1 object-[0-9a-f]{10} …\)", texts[0])
+    assert await cephqos("archive", "show", str(redacted.folder)) == 0
+    files = [it.read_bytes() for it in redacted.folder.rglob("*") if it.is_file()]
+    assert not any(name in content for content in files for name in (b"acme", b"17af"))
+    assert "acme" not in capsys.readouterr().out
+
+
 async def test_of_many_hosts_those_that_give_nothing_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
