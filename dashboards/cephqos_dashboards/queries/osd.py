@@ -40,9 +40,7 @@ def _class(series: str, legend: str = "{{class}}", condition: str = "") -> Panel
 
 
 VIOLATED: Final = _class(PerClass.VIOLATED)
-ATTAINMENT: Final = PanelQuery(
-    f"max by (class) ({PerClass.EFFECTIVE_ATTAINMENT}{{{ONE_OSD}}})", "{{class}}"
-)
+ATTAINMENT: Final = _class(PerClass.EFFECTIVE_ATTAINMENT)
 CAUSE: Final = PanelQuery(
     f"max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})", "{{class}}: {{cause}} {{by}}"
 )
