@@ -136,7 +136,7 @@ def judged(schemas: str, text: str) -> Any:
         pytest.skip("kubeconform is missing: make tools")
     argv = [str(tool), "-strict", "-summary", "-output", "json", "-schema-location", schemas, "-"]
     done = subprocess.run(
-        argv, input=text, capture_output=True, text=True, check=False, timeout=120
+        argv, input=text, capture_output=True, text=True, check=False, timeout=540
     )
     return json.loads(done.stdout)
 
