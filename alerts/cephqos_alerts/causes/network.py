@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked
+from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries
@@ -30,6 +31,10 @@ label_replace(
   "peer", "$1", "ceph_daemon", "(.+)"
 )
 """.strip()
+# An OSD whose threads a limit stops answers heartbeats late on any network.
+_STOPPED: Final = as_by(
+    f'max by ({OSD}) (max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sustained@]))'
+)
 _SLOW: Final = f"""
 group by ({OSD_CLASS}, by) (
   label_replace(
@@ -39,6 +44,7 @@ group by ({OSD_CLASS}, by) (
     "by", "$1", "peer", "(.+)"
   )
 )
+unless on (cluster, by) {_STOPPED}
 """.strip()
 _SICK: Final = as_by(f"({PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT})")
 
