@@ -26,7 +26,8 @@ _QUIET_WITHIN: Final = 40.0  # seconds after a fault, until its alerts have ende
 _TO_END: Final = 10.0  # seconds for loads, when the demo ends
 # True beside any fault where other programs keep the host busy; then it may hide the fault.
 _BUSY: Final = "CephQosHostCpuTaken"
-_SLOWER: Final = "CephQosDeviceSaturated"  # true where a situation limits all devices
+# True where a situation limits all devices, which were faster before.
+_SLOWER: Final = ("CephQosDeviceSaturated", "CephQosCapacityUnderstated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Provocation:
         """The situation on a lab with so many OSDs, whose rules take `pace` times as long."""
         found = load(HERE / f"{self.situation}.yaml")
         cluster = replace(found.cluster, osds=osds)
-        also = (_BUSY, _SLOWER) if cluster.device_iops else (_BUSY,)
+        also = (_BUSY, *_SLOWER) if cluster.device_iops else (_BUSY,)
         return replace(
             found,
             cluster=cluster,

@@ -32,7 +32,7 @@ async def busy_cpu(stage: Stage, do: StagedAction) -> None:
 async def busy_host(stage: Stage, do: StagedAction) -> None:
     """Others compute on all CPUs of the host: enough to take most of them from the OSDs."""
     cpus = os.sched_getaffinity(0)
-    await _strangers(stage, max(8 * min(len(cpus), 8), 2 * len(cpus)), cpus)
+    await _strangers(stage, max(4 * min(len(cpus), 16), 2 * len(cpus)), cpus)
 
 
 async def _strangers(stage: Stage, processes: int, cpus: set[int]) -> None:
