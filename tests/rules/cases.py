@@ -181,7 +181,9 @@ def _test(case: RuleCase) -> dict[str, Any]:
     checks += [
         _culprits(case, moment)
         for moment in case.moments
-        if moment.firing and all({"ceph_daemon", "cause", "class"} <= {*it} for it in moment.firing)
+        if case.alert not in _FINDINGS
+        and moment.firing
+        and all({"ceph_daemon", "cause", "class"} <= {*it} for it in moment.firing)
     ]
     checks += [
         {
