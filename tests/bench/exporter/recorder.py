@@ -18,6 +18,7 @@ from tests.bench.exporter.replayed import ReplayedHost, replayed
 
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.cli import read_settings
+from cephqos_exporter.daemon import DaemonView
 from cephqos_exporter.recorder.recorder import Recorder
 from cephqos_exporter.recorder.ring import Stamp
 from cephqos_exporter.web.server import _gzip
@@ -49,12 +50,23 @@ async def pairs(host: ReplayedHost, count: int, place: Path) -> tuple[list[float
     flags = dict(flag.removeprefix("--").split("=", 1) for flag in host.flags)
     flags |= {"discovery.sockets": str(host.sockets), "recorder.minutes": "120"}
     settings = read_settings({**flags, "recorder.path": str(place)}, {})
-    recorder, scraper = Recorder(settings), build_scraper(settings)
+    recorder = Recorder(settings)
+    look, looked = recorder.operations.look, 0.0
+
+    def timed(view: DaemonView) -> None:
+        nonlocal looked
+        begun = time.thread_time()
+        look(view)
+        looked += time.thread_time() - begun
+
+    recorder.operations.look = timed  # type: ignore[method-assign]
+    scraper = build_scraper(settings, recorder)
     recorder.start()
     scraper.start()
     found: tuple[list[float], list[float]] = ([], [])
     for number in range(_WARM_UP + count):
         host.run_threads()
+        looked = 0.0
         begun = time.process_time()
         page = await scraper.page(60)
         body = _gzip(page.body(openmetrics=True))
@@ -63,8 +75,8 @@ async def pairs(host: ReplayedHost, count: int, place: Path) -> tuple[list[float
         await recorder.listing()
         recorded = time.process_time()
         if number >= _WARM_UP:
-            found[0].append(written - begun)
-            found[1].append(recorded - written)
+            found[0].append(written - begun - looked)
+            found[1].append(recorded - written + looked)
     await recorder.close()
     await scraper.close()
     return found
