@@ -11,7 +11,12 @@ from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
 # The watching failed. A scrape has one second here and ten in production, and ten minutes of
 # failing are twenty seconds: such an alert is no wrong finding about a reservation.
-BLIND = ("CephQosCollectorFailing", "CephQosTooFewSamples", "CephQosFiguresMissing")
+BLIND = (
+    "CephQosCollectorFailing",
+    "CephQosTooFewSamples",
+    "CephQosFiguresMissing",
+    "CephQosExporterDown",
+)
 # Nothing is found sooner after a fault. What says before that the watching failed, saw it fail
 # without the fault.
 SOONEST = WINDOWS["hold"] / FASTER

@@ -70,6 +70,9 @@ def test_the_wrong_osd_nothing_and_what_fired_before_are_told_apart() -> None:
     assert not blind.hear([alert(alertname="CephQosTooFewSamples")], 105.0)
     assert blind.line(110.0).startswith("slow-device: not judged, because scrapes failed")
     assert blind.hear([alert()], 114.0), "it is judged as soon as it can be"
+    later = attempt("slow-device")
+    later.hear([alert(alertname="CephQosExporterDown")], 130.0)
+    assert later.line(140.0) == "slow-device: missed, in 40 s. Scrapes failed"
     calm = attempt("scrub-flood")
     assert not calm.hear([], 110.0)
     assert calm.line(140.0) == "scrub-flood: right: no alert in 40 s, and none was due"
