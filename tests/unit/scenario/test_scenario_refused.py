@@ -281,7 +281,7 @@ def test_a_matrix_of_a_million_points_is_refused_before_it_is_expanded() -> None
         with pytest.raises(ConfigError, match="found 1,000,000; allowed: at most 10,000 points"):
             parse(text, "s.yaml")
 
-    assert cost(refuse) < 5
+    assert cost(refuse, 5) < 5
 
 
 def test_a_scrub_may_say_that_it_ends_when_scrubs_are_done() -> None:
