@@ -246,7 +246,7 @@ _CHANGES = (
 )
 
 
-def _slow_link(number: int, worst: str, slow: int = 1) -> Series:
+def slow_link(number: int, worst: str, slow: int = 1) -> Series:
     """After ten minutes heartbeats of the OSD to so many peers are slow."""
     return merged(
         with_more(number, "cephqos_network_slow_peers", f"0x40 {slow}x200", **_SLOW_LINK),
@@ -260,7 +260,7 @@ NETWORK = [
         alert=VIOLATED,
         series=merged(
             *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(3)),
-            _slow_link(0, worst="osd.2"),
+            slow_link(0, worst="osd.2"),
         ),
         moments=(silent(14), firing(18, violated("critical", "network", by="osd.2"))),
     ),
@@ -269,7 +269,7 @@ NETWORK = [
         alert=VIOLATED,
         series=merged(
             three((10, WELL), culprit=CULPRIT, others=WAITS),
-            _slow_link(0, worst="osd.2"),
+            slow_link(0, worst="osd.2"),
         ),
         moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
     ),
@@ -282,7 +282,7 @@ NETWORK = [
                 culprit=replace(IDLE, replica_writes=60, replica_latency=0.5),
                 others=WAITS,
             ),
-            *(_slow_link(i, worst="osd.1") for i in (0, 2)),
+            *(slow_link(i, worst="osd.1") for i in (0, 2)),
         ),
         moments=(
             firing(
@@ -316,9 +316,9 @@ NETWORK = [
         alert=VIOLATED,
         series=merged(
             *(replace(osd((10, WELL), (20, WAITS)), id=i) for i in range(3)),
-            _slow_link(0, worst="osd.1"),
-            _slow_link(1, worst="osd.0", slow=2),
-            _slow_link(2, worst="osd.1"),
+            slow_link(0, worst="osd.1"),
+            slow_link(1, worst="osd.0", slow=2),
+            slow_link(2, worst="osd.1"),
         ),
         moments=(
             silent(14),

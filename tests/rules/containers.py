@@ -5,13 +5,14 @@ from dataclasses import replace
 
 from cephqos_base.recorded import PerHost
 
-from .across import REPLICA, SLOW_1, WAITS, WELL, three
+from .across import REPLICA, SLOW_1, WAITS, WELL, slow_link, three
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SIZE3, SLOW, STALLED, VIOLATED, osd, violated
 from .series import BUSY, CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
 
 TAKEN = "CephQosHostCpuTaken"
 _HOST = {"job": "cephqos", "instance": "host1"}
+_NETWORK = f'count(osd_class:cephqos_cause{{cluster="{CLUSTER}", cause="network"}})'
 _OSD0 = {**_HOST, "cluster": CLUSTER, "ceph_daemon": "osd.0"}
 
 
@@ -19,13 +20,13 @@ def _grows(name: str, rate: float, **labels: str) -> Series:
     return flat(name, f"0+{rate * STEP:g}x160", **labels)
 
 
-def _limited_cpu(throttled: float, cpus: float = 2) -> Series:
+def _limited_cpu(throttled: float, cpus: float = 2, osd: int = 0) -> Series:
     """An OSD whose CPU limit holds it back in a part of ten periods per second."""
-    name = "cephqos_cgroup_cpu"
+    name, own = "cephqos_cgroup_cpu", {**_OSD0, "ceph_daemon": f"osd.{osd}"}
     return merged(
-        flat(f"{name}_limit_cpus", cpus, **_OSD0),
-        _grows(f"{name}_periods_total", 10, **_OSD0),
-        _grows(f"{name}_throttled_periods_total", 10 * throttled, **_OSD0),
+        flat(f"{name}_limit_cpus", cpus, **own),
+        _grows(f"{name}_periods_total", 10, **own),
+        _grows(f"{name}_throttled_periods_total", 10 * throttled, **own),
     )
 
 
@@ -158,6 +159,17 @@ CASES = [
         values=(
             (24, f'count(osd:cephqos_device_failing:bool{{cluster="{CLUSTER}"}}) or vector(0)', 0),
         ),
+    ),
+    RuleCase(
+        name="late heartbeats of an OSD that its CPU limit stops are no slow network",
+        alert=VIOLATED,
+        series=merged(
+            *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(3)),
+            slow_link(0, worst="osd.2"),
+            _limited_cpu(0.6, osd=2),
+        ),
+        moments=(silent(14),),
+        values=((18, f"{_NETWORK} or vector(0)", 0),),
     ),
     RuleCase(
         name="a CPU limit that is hardly ever reached explains nothing",
