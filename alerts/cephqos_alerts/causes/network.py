@@ -53,8 +53,9 @@ NETWORK: Final = CauseEvidence(
     by=True,
     means="Writes wait for the network between this OSD and others.",
     seen="client writes are away from the OSD's own store as for"
-    f" {causes.OTHER_OSD}, and heartbeats to the peer `by` take longer than the bound. `by` is the"
-    " OSD itself where more of its peers are slow than of the peer's: suspect its own link. Goes"
+    f" {causes.OTHER_OSD}, and heartbeats to the peer `by` take longer than the bound, and no"
+    " limit of its container stops `by`. `by` is the OSD itself where more of its peers are slow"
+    " than of the peer's: suspect its own link. Goes"
     f" before {causes.OTHER_OSD} if neither the device nor the CPU of `by` shows anything, and"
     " no other OSD whose device or CPU does is waited for",
     blind="heartbeat times are averages of a minute: the alert CephQosReplicaSlow comes first",
