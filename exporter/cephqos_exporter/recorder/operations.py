@@ -1,7 +1,8 @@
 """The slowest operations of each daemon: of replies that collectors have asked for anyway."""
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -39,25 +40,26 @@ class Operations:
         found = dict(self._found.get(view.daemon, {}))
         for command, seconds in _SECONDS.items():
             if command in view.replies:
-                for key, op in self._new(view, command).items():
-                    found[key] = (float(op[seconds]), command, op)
+                slowest = heapq.nlargest(MOST, self._new(view, command), key=itemgetter(seconds))
+                found |= {_key(op): (float(op[seconds]), command, op) for op in slowest}
         if found:
-            slowest = heapq.nlargest(MOST, found.items(), key=lambda one: one[1][0])
-            self._found[view.daemon] = dict(slowest)
+            slowest_of_all = heapq.nlargest(MOST, found.items(), key=lambda one: one[1][0])
+            self._found[view.daemon] = dict(slowest_of_all)
 
-    def _new(self, view: DaemonView, command: str) -> dict[_Key, Mapping[str, Any]]:
+    def _new(self, view: DaemonView, command: str) -> Sequence[Mapping[str, Any]]:
         """Those that were not in the reply before. What a record has at first is old."""
         reply = view.replies[command]
-        ops = reply["Ops"] if "Ops" in reply else reply["ops"]
-        by_key = {(op["description"], op["initiated_at"]): op for op in ops}
+        ops: Sequence[Mapping[str, Any]] = reply["Ops"] if "Ops" in reply else reply["ops"]
         if command == _IN_PROGRESS:
-            return by_key
+            return ops
         if len(self._seen) > _MOST_DAEMONS:
             self._seen.clear()
-        place = (view.daemon, command)
-        before = self._seen.get(place, frozenset(by_key))
-        self._seen[place] = frozenset(by_key)
-        return {key: op for key, op in by_key.items() if key not in before}
+        keys, place = [_key(op) for op in ops], (view.daemon, command)
+        before = self._seen.get(place)
+        self._seen[place] = frozenset(keys)
+        if before is None:
+            return ()
+        return [op for op, key in zip(ops, keys, strict=True) if key not in before]
 
     def take(self) -> bytes:
         """As JSON behind a head; empty where there are none."""
@@ -65,6 +67,10 @@ class Operations:
         every = [_shown(daemon, *one) for daemon, ops in found.items() for one in ops.values()]
         shown = [op for op in every if op]
         return OPERATIONS_HEAD.encode() + orjson.dumps(shown) if shown else b""
+
+
+def _key(op: Mapping[str, Any]) -> _Key:
+    return op["description"], op["initiated_at"]
 
 
 def _shown(
