@@ -30,6 +30,8 @@ async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
                 words = await answer(name[:_MOST_BYTES])
             except CephqosError as error:
                 words = str(error)
+            except asyncio.CancelledError:  # what it waited for ends with the demo
+                words = "NOT PROVOKED: the demo ends"
             writer.write(f"{words}\n".encode())
             await writer.drain()
 

@@ -274,3 +274,20 @@ async def test_another_terminal_asks_the_demo_that_runs(
         assert (folder / "provoke.sock").stat().st_mode & 0o777 == 0o600
     with pytest.raises(UsageError, match="no demo runs"):
         await remote.ask("slow-device")
+
+
+async def test_who_waits_for_a_demo_that_ends_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task was cancelled, and asyncio printed a traceback as the demo's last words."""
+    folder = tmp_path / "demo-1" / "run"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(remote, "labs_dir", lambda: tmp_path)
+
+    async def answer(name: str) -> str:
+        staging = asyncio.ensure_future(asyncio.sleep(60, name))
+        asyncio.get_running_loop().call_soon(staging.cancel)
+        return await staging
+
+    async with remote.listening(folder, answer):
+        assert await remote.ask("slow-device") == "NOT PROVOKED: the demo ends"
