@@ -144,7 +144,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _take(saved: Saved, path: Path) -> set[str]:
-    """What is in the file, in words; nothing if there is nothing that is needed."""
+    """The kinds of replies in the file that are needed."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -332,7 +332,7 @@ def _configuration(given: Mapping[str, str], release: int | None) -> Mapping[str
 
 
 def _balancing(saved: Saved) -> bool | None:
-    """Whether the balancer is on: by itself, or by what is set where it is not on as by default."""
+    """Whether the balancer is on, by its status or else by its option."""
     for one in saved.options if saved.balancing is None else ():
         if one.name == "mgr/balancer/active":
             return one.value.lower() in ("true", "1")

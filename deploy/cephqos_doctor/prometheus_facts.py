@@ -178,15 +178,15 @@ async def _alertmanagers(api: JsonApi) -> int | None:
 
 async def _recorders_told(session: aiohttp.ClientSession, api: JsonApi) -> bool | None:
     """Whether an Alertmanager has a receiver that makes exporters keep what they recorded."""
-    told = None
+    told: list[bool] = []  # by those whose configuration shows it
     with contextlib.suppress(ApiFailed, *_ODD):
         for one in (await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"]:
             address = one["url"].partition("/api/")[0]
             config = (await JsonApi(session, address, {}).get("/api/v2/status"))["config"]
             there = "/-/record" in config["original"]
             if there or "url: <secret>" not in config["original"]:  # hidden since 0.26
-                told = bool(told) or there
-    return told
+                told.append(there)
+    return any(told) if told else None
 
 
 async def _prints(api: JsonApi) -> bool:
