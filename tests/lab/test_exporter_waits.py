@@ -86,7 +86,8 @@ async def test_who_waits_for_a_slow_osd_is_told_from_the_slow_one(lab: RunningLa
         print(f"replica writes {slow:.3f} s, {fast:.3f} s; commit {commit:.2f}; subops {waiting}")
         assert slow > 3 * fast
         assert commit > 0.8
-        assert min(waiting) > 0.6
+        # On a busy machine the others' stores are slow too, but not as slow.
+        assert min(waiting) > 2 * share(page, SLOW, "subops")
         # Each of the two may wait for two peers, and only one of those is the same.
         blamed = {o: sum(page.values(WAITED, peer=o)) for o in (SLOW, *OTHERS)}
         assert max(blamed, key=blamed.__getitem__) == SLOW
