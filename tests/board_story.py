@@ -17,7 +17,7 @@ from tests.log_pipeline import TriedPipeline
 
 from cephqos_base.units import GIB
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.programs import free_ports

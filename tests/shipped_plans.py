@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 

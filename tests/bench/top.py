@@ -1,7 +1,7 @@
 """What a frame of `cephqos top` costs with a thousand OSDs: `make bench-top`.
 
-A frame is what happens after a key: the view is drawn from the model, and Textual shows it. Making
-the model happens once per refresh, in a thread.
+A frame is what happens after a key: the view is drawn from the picture, and Textual shows it. The
+picture is made once per refresh, in a thread.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from functools import partial
 
 from tests.unit.top_samples import FakeSource, example
 
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import FIGURES, Selection, Values
-from cephqos_loadgen.top.model import TopSamples
+from cephqos_loadgen.top.picture import TopSamples
 from cephqos_loadgen.top.screen.app import Lines, Top
 from cephqos_loadgen.top.screen.page import Status, draw
 from cephqos_loadgen.top.screen.view import View
@@ -66,7 +66,7 @@ async def shown(samples: TopSamples, size: tuple[int, int]) -> list[float]:
     app = Top(Watch(FakeSource(samples), 3600.0), View())
     taken = []
     async with app.run_test(size=size) as pilot:
-        while app.feed.model is None:
+        while app.feed.picture is None:
             await pilot.pause(0.1)
         lines = app.query_one(Lines)
         for _ in range(ROUNDS):
@@ -81,13 +81,15 @@ async def shown(samples: TopSamples, size: tuple[int, int]) -> list[float]:
 def main() -> None:
     samples = large()
     status = Status(source="Prometheus http://prometheus:9090", clock="12:00:00", interval=2)
-    model = build_model(samples, Selection())
-    print(f"{len(model.osds)} OSDs, {sum(map(len, samples.values.values()))} values")
-    report("samples to model, once per refresh", cpu(lambda: build_model(samples, Selection()), 10))
+    picture = build_picture(samples, Selection())
+    print(f"{len(picture.osds)} OSDs, {sum(map(len, samples.values.values()))} values")
+    report(
+        "samples to picture, once per refresh", cpu(lambda: build_picture(samples, Selection()), 10)
+    )
     for size in SIZES:
         name = f"{size[0]}x{size[1]}"
-        work = partial(draw, model, status, View(), size)
-        report(f"model to lines, {name}", cpu(work), FRAME_BAR)
+        work = partial(draw, picture, status, View(), size)
+        report(f"picture to lines, {name}", cpu(work), FRAME_BAR)
         report(f"frame through Textual, {name}", asyncio.run(shown(samples, size)), FRAME_BAR)
 
 

@@ -11,7 +11,7 @@ from tests.without_ceph import read_everything
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat, open_archive, problems
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.fio import FioResult
@@ -20,7 +20,7 @@ from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.run.runner import Runner
-from cephqos_loadgen.scenario.source import variable_from_text
+from cephqos_loadgen.scenario.variables import variable_from_text
 
 from .conftest import LabPool, lab_name
 

@@ -13,8 +13,8 @@ from tests.shipped_plans import shipped_plan
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
-from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.check.preflight import check_engine
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -25,7 +25,7 @@ from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
-from cephqos_loadgen.scenario.source import variable_from_text
+from cephqos_loadgen.scenario.variables import variable_from_text
 
 from .conftest import LabPool, lab_name
 from .test_scenarios import assert_restored, growth, run

@@ -9,7 +9,7 @@ import pytest
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import open_archive, problems
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.pin import PinResult

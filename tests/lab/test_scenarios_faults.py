@@ -18,7 +18,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, find_archives, open_archive, problems
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.connection import ClusterConnection, LabAccess
 from cephqos_loadgen.cluster.lock import KEY
 from cephqos_loadgen.cluster.settings import ClusterSettings

@@ -7,7 +7,7 @@ from typing import Any
 from cephqos_base.version import __version__
 from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.figures import Selection, Values
-from cephqos_loadgen.top.model import TopSamples
+from cephqos_loadgen.top.picture import TopSamples
 
 FSID = "0f1e2d3c-0000-4000-8000-000000000001"
 NOW = 1_750_000_000.0

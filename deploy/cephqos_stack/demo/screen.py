@@ -160,7 +160,7 @@ class Screen:
     async def _first_data(self, watch: Watch) -> None:
         """Tell when the clients' work is on the screen for the first time, and what follows."""
         while True:
-            if watch.model and any(each.attained for each in watch.model.classes):
+            if watch.picture and any(each.attained for each in watch.picture.classes):
                 break
             await asyncio.sleep(0.1)
         seconds = time.time() - Process().create_time()
@@ -192,8 +192,8 @@ class Screen:
             return
         while True:
             await watch.refresh()
-            if watch.model is not None:
-                rest = whole(watch.model, watch.status(), View(), _COLUMNS)
+            if watch.picture is not None:
+                rest = whole(watch.picture, watch.status(), View(), _COLUMNS)
                 say(*map(plain, [self._title(), *self._aside(), *rest]))
             await asyncio.sleep(self._arguments.interval)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import Point
+from cephqos_loadgen.plan.planned import Point
 
 Metadata = Sequence[Mapping[str, Any]]
 # What figures rest on, whether an axis decides about it or not.

@@ -3,7 +3,7 @@
 import json
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.live.notify import ANNOTATIONS, PUSH, TOKEN_VARIABLE, with_token
 from cephqos_loadgen.record.metrics import PageReader, cluster_of
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from cephqos_base.units import time_span
 from cephqos_loadgen.cluster import background_work
-from cephqos_loadgen.plan import model, words
+from cephqos_loadgen.plan import planned, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.pools import free_space
 
 
-def heading(plan: model.Plan) -> Iterator[str]:
+def heading(plan: planned.Plan) -> Iterator[str]:
     scale = f", scale {plan.scale}" if plan.scale else ""
     yield f"scenario {plan.scenario}{scale} ({plan.source})"
     if plan.about:
@@ -33,7 +33,7 @@ def heading(plan: model.Plan) -> Iterator[str]:
         yield f"  {axis}: {', '.join(values)}"
 
 
-def axes(plan: model.Plan) -> dict[str, list[str]]:
+def axes(plan: planned.Plan) -> dict[str, list[str]]:
     """The matrix: each axis with its values."""
     found: dict[str, dict[str, None]] = {}
     for point in plan.points:
@@ -43,7 +43,7 @@ def axes(plan: model.Plan) -> dict[str, list[str]]:
 
 
 def lines(
-    plan: model.Plan, place: ProgramPaths, *, commands: bool, cpus: Sequence[Cpu] = ()
+    plan: planned.Plan, place: ProgramPaths, *, commands: bool, cpus: Sequence[Cpu] = ()
 ) -> Iterator[str]:
     """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
     yield from heading(plan)
@@ -68,7 +68,7 @@ def lines(
             yield from (f"    {line}" for line in shown)
 
 
-def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:
+def _cluster_lines(point: planned.Point, commands: bool) -> Iterator[str]:
     for option in point.settings:
         yield f"  ceph config set {option.section} {option.name} {shlex.quote(option.value)}"
     for flag in point.flags:
@@ -87,21 +87,21 @@ def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:
             yield f"  client option {name} = {value}"
 
 
-def _start(start: model.Start) -> str:
+def _start(start: planned.Start) -> str:
     behind = f" + {start.delay:g} s" if start.delay else ""
     if start.kind == "at":
         return f"at {start.delay:g} s"
     return f"{start.kind} {start.phase or start.event}{behind}"
 
 
-def _until(until: model.Until) -> str:
+def _until(until: planned.Until) -> str:
     if until.kind == "duration":
         return f"for {time_span(until.at_most)}"
     what = f"the end of {until.phase}" if until.kind == "phase" else until.kind.replace("_", " ")
     return f"until {what}, {time_span(until.at_most)} at most"
 
 
-def phase_commands(phase: model.Phase, place: ProgramPaths) -> list[str]:
+def phase_commands(phase: planned.Phase, place: ProgramPaths) -> list[str]:
     """Every command line of a phase, as a shell would take it."""
     commands = phase.action.commands(phase.name, phase.until.at_most, place)
     return [shlex.join(argv) for argv in commands]

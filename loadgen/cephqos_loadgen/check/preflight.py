@@ -16,13 +16,13 @@ from cephqos_base.textfile import why
 from cephqos_exporter.ceph.monclient import SAFE_START
 from cephqos_loadgen import processes
 from cephqos_loadgen.check import named_servers
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.paths import labs_dir
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN, bind
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
 from cephqos_loadgen.plan.estimate import run_seconds
@@ -46,7 +46,7 @@ _PACKAGES = {
 }
 
 
-async def check_plan(plan: model.Plan, options: RunOptions) -> None:
+async def check_plan(plan: planned.Plan, options: RunOptions) -> None:
     """What `--check` looks at too: all that the command line names."""
     if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
@@ -68,7 +68,7 @@ async def check_plan(plan: model.Plan, options: RunOptions) -> None:
     await named_servers.check(options, options.known_fsid or lab_fsid)
 
 
-async def check(plan: model.Plan, options: RunOptions) -> None:
+async def check(plan: planned.Plan, options: RunOptions) -> None:
     """All that can be known before a run begins; UsageError of some kind, and nothing is left."""
     for path in options.paths:
         check_unused(Path(path))
@@ -130,7 +130,7 @@ def _read(option: str, path: Path, what: str) -> str:
 # -- a lab of the run's own ----------------------------------------------------------------------
 
 
-def _check_lab(plan: model.Plan) -> None:
+def _check_lab(plan: planned.Plan) -> None:
     for spec in {point.lab for point in plan.points}:
         spec.validate()
     kept = sorted({pool.name for point in plan.points for pool in point.pools if pool.keep})
@@ -141,7 +141,7 @@ def _check_lab(plan: model.Plan) -> None:
         )
 
 
-def _check_lab_host(plan: model.Plan) -> None:
+def _check_lab_host(plan: planned.Plan) -> None:
     for spec in {point.lab for point in plan.points}:
         try:
             checks.check_host(spec)
@@ -162,7 +162,7 @@ def _check_lab_host(plan: model.Plan) -> None:
 # -- this host -----------------------------------------------------------------------------------
 
 
-def _check_out(plan: model.Plan, out: Path) -> None:
+def _check_out(plan: planned.Plan, out: Path) -> None:
     there = _writable("--out", out)
     need = _ARCHIVE_LEAST_BYTES + round(run_seconds(plan) * _ARCHIVE_BYTES_PER_SECOND)
     free = shutil.disk_usage(there).free
@@ -194,7 +194,7 @@ def _seen(path: Path) -> bool:
         return False
 
 
-async def _check_programs(plan: model.Plan, python: str) -> None:
+async def _check_programs(plan: planned.Plan, python: str) -> None:
     """On an existing cluster clients are this host's programs; a lab brings its own."""
     for program in _programs(plan):
         found = shutil.which(program)
@@ -228,11 +228,11 @@ async def _answers(argv: list[str]) -> bool:
         return False
 
 
-def _actions(plan: model.Plan) -> list[Action]:
+def _actions(plan: planned.Plan) -> list[Action]:
     return [phase.action for point in plan.points for phase in point.phases]
 
 
-def _programs(plan: model.Plan) -> list[str]:
+def _programs(plan: planned.Plan) -> list[str]:
     found = {"setpriv"}
     for point in plan.points:
         for pool in point.pools:
@@ -245,11 +245,11 @@ def _programs(plan: model.Plan) -> list[str]:
     return sorted(found)
 
 
-def _engines(plan: model.Plan) -> set[str]:
+def _engines(plan: planned.Plan) -> set[str]:
     return {name for action in _actions(plan) for name in action.fio_engines()}
 
 
-def _fio_engines(plan: model.Plan) -> set[str]:
+def _fio_engines(plan: planned.Plan) -> set[str]:
     """What fio calls the engines that it must have."""
     pools = [pool for point in plan.points for pool in point.pools]
     prefill = any(pool.images and pool.images.prefill for pool in pools)

@@ -10,13 +10,13 @@ from typing import Any
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 
 _BALANCER_OPTION = "mgr/balancer/active"
 _SCRUB_FLAGS = ("noscrub", "nodeep-scrub")
 
 
-def lines(plan: model.Plan) -> Iterator[str]:
+def lines(plan: planned.Plan) -> Iterator[str]:
     """What will be off for the whole run, as the plan shows it."""
     if "balancer" in plan.quiet:
         yield "ceph balancer off (where it is on)"

@@ -6,7 +6,7 @@ from typing import Any
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 
 
 async def check(cluster: ClusterConnection, plan: Plan) -> None:

@@ -6,8 +6,8 @@ from cephqos_loadgen.plan.estimate import (
     fill_seconds,
     point_seconds,
 )
-from cephqos_loadgen.plan.model import Plan, Point, blocks
 from cephqos_loadgen.plan.parts import PlannedPool
+from cephqos_loadgen.plan.planned import Plan, Point, blocks
 
 
 class Forecast:

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from cephqos_loadgen.engines.fio_output import DIRECTIONS, ClientStatus, IoTotals, add, since
-from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.planned import Phase
 
 # Progress in the manager's statistics comes in lumps: rates are taken over this.
 _RATE_SECONDS = 10.0

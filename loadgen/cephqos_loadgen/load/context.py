@@ -13,8 +13,8 @@ from cephqos_loadgen.cluster.settings import ClusterSettings, SettingsReader
 from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
-from cephqos_loadgen.plan.model import Phase, Point
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase, Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.host import HostUse

@@ -9,8 +9,8 @@ from cephqos_loadgen.cluster.settings import set_option
 from cephqos_loadgen.cluster.undo import Change
 from cephqos_loadgen.load.context import Context, Hands
 from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.results.phase import PhaseResult
 
 # Returns when the phase is to end.

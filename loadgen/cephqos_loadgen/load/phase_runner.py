@@ -13,7 +13,7 @@ from cephqos_loadgen.load.context import Context, Hands
 from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.load.start_and_end import scrub_marks, wait_for_end, wait_for_start
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.results.figures import changes
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import EndedBy, LoadResult, PhaseRecord, PhaseResult

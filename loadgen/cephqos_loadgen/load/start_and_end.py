@@ -8,7 +8,7 @@ from typing import Any
 
 from cephqos_loadgen.load.context import Context, Marks
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.planned import Phase
 
 _LOOK_SECONDS = 0.25
 _COVERED = 0.8  # of the window of a steady state

@@ -20,9 +20,9 @@ from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
 from cephqos_loadgen.load.followers import FioFollower, became_steady, check_results
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import TOLD, Ending
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, read_pool_name
 from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step

@@ -8,7 +8,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.undo import HOLDING_DATA, Change, flag
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
-from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_flags
 from cephqos_loadgen.results.phase import PhaseResult
 

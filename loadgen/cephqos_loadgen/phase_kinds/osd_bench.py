@@ -9,8 +9,8 @@ from cephqos_loadgen.cluster.capacity import OBJECT_SIZE, OBJECTS, bench
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import WORK, Ending
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.results.phase import PhaseResult
 from cephqos_loadgen.results.repeat import BenchFigures

@@ -12,8 +12,8 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
 

@@ -12,8 +12,8 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import WORK, Ending
 from cephqos_loadgen.plan.cpu_placement import LSCPU, STRATEGIES, Cpu, parse_lscpu, place_osds
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_cpus, read_integer
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.results.phase import PhaseResult

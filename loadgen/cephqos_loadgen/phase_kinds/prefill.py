@@ -11,9 +11,9 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import WORK, Ending
 from cephqos_loadgen.plan.estimate import objects_seconds
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import Objects
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_objects, read_pool_name
 from cephqos_loadgen.plan.words import objects
 from cephqos_loadgen.results.phase import PhaseResult

@@ -13,9 +13,9 @@ from cephqos_loadgen.load.followers import BenchFollower
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import Action, Ending
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_cpus, read_pool_name
 from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step

@@ -12,9 +12,9 @@ from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import WORK, Action, Ending
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_pool_name
 from cephqos_loadgen.results.phase import PhaseResult
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Self
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
-from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.results.phase import PhaseResult, TimedResult
 
 

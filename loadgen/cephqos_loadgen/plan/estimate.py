@@ -1,7 +1,7 @@
 """How long a plan will take, as far as that can be known before it runs."""
 
-from cephqos_loadgen.plan.model import Phase, Plan, Point, blocks
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
+from cephqos_loadgen.plan.planned import Phase, Plan, Point, blocks
 
 # Applying, restarting and giving back around each point; settling and closing around each repeat.
 POINT_SECONDS = 8.0

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import Phase, Point
 from cephqos_loadgen.plan.parts import PlannedPool
+from cephqos_loadgen.plan.planned import Phase, Point
 from cephqos_loadgen.plan.words import size
 
 _DEFAULT_COPIES = 3

@@ -9,8 +9,8 @@ from typing import Any
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.plan.parts import PlannedPool
+from cephqos_loadgen.plan.planned import Plan
 
 # The pool's application metadata says what a run filled it with. Values have 128 characters at
 # most, so the content is a checksum.

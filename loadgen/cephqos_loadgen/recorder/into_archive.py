@@ -12,8 +12,8 @@ from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
-from cephqos_loadgen.plan.model import Phase, Plan, Point, Start, Until
 from cephqos_loadgen.plan.parts import Device
+from cephqos_loadgen.plan.planned import Phase, Plan, Point, Start, Until
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.record.files import write_json

@@ -13,21 +13,21 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import plan_text, preflight
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
-from cephqos_loadgen.plan.model import ORDERS
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import ORDERS
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.record.layout import SCENARIO_FILE
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
-from cephqos_loadgen.scenario.source import load, variable_from_text
+from cephqos_loadgen.scenario.variables import load, variable_from_text
 from cephqos_loadgen.servers import Address
 
 DEFAULT_OUT = "cephqos-runs"

@@ -19,7 +19,7 @@ from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, Hands, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
-from cephqos_loadgen.plan.model import Point
+from cephqos_loadgen.plan.planned import Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.child import leaf
 from cephqos_loadgen.record.files import JsonLines, write_json

@@ -11,7 +11,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_loadgen.archive.reader import ArchiveDamaged, read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.record.layout import (
     ENVIRONMENT_FILE,
     ENVIRONMENTS_FILE,

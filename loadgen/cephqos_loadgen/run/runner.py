@@ -17,7 +17,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check import preflight
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -28,7 +28,7 @@ from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.notify import Notifier
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
-from cephqos_loadgen.plan.model import Plan, Point, blocks
+from cephqos_loadgen.plan.planned import Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.layout import (

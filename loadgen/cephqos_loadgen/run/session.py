@@ -23,7 +23,7 @@ from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_
 from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
-from cephqos_loadgen.plan.model import Plan, Point
+from cephqos_loadgen.plan.planned import Plan, Point
 from cephqos_loadgen.pools import free_space, kept_pools
 from cephqos_loadgen.record.layout import CLIENT_CONF_FILE, UNDO_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter

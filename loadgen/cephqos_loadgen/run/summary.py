@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from cephqos_loadgen.phase_kinds.fio import FioResult
-from cephqos_loadgen.plan.model import Find, Plan
+from cephqos_loadgen.plan.planned import Find, Plan
 from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult
 from cephqos_loadgen.results.repeat import Found, RepeatRecord, Spread, Summary
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_size
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.plan import model
-from cephqos_loadgen.scenario.source import ScenarioValue
+from cephqos_loadgen.plan import planned
+from cephqos_loadgen.scenario.variables import ScenarioValue
 
 
-def refuse_equal(document: ScenarioValue, points: Sequence[model.Point]) -> None:
+def refuse_equal(document: ScenarioValue, points: Sequence[planned.Point]) -> None:
     """Points that do the same would be compared as if they did not."""
-    seen: dict[model.Point, str] = {}
+    seen: dict[planned.Point, str] = {}
     for point in points:
         same = _what_it_does(point)
         if same in seen:
@@ -22,7 +22,7 @@ def refuse_equal(document: ScenarioValue, points: Sequence[model.Point]) -> None
         seen[same] = point.name
 
 
-def _what_it_does(point: model.Point) -> model.Point:
+def _what_it_does(point: planned.Point) -> planned.Point:
     """The same without its names, and with what has no order in one order."""
     return replace(
         point,

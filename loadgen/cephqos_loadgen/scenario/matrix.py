@@ -10,7 +10,7 @@ import yaml
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.reading import read_options
-from cephqos_loadgen.scenario.source import ScenarioValue, Variables, scalar
+from cephqos_loadgen.scenario.variables import ScenarioValue, Variables, scalar
 
 # Values of axes that are to be run, by axis.
 Only = Mapping[str, Sequence[str]]

@@ -20,7 +20,7 @@ from cephqos_loadgen.lab.spec import (
     LabSpec,
     within,
 )
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import Capacity, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
@@ -33,7 +33,7 @@ from cephqos_loadgen.scenario.matrix import (
     used_variables,
 )
 from cephqos_loadgen.scenario.phase_reader import read_phases
-from cephqos_loadgen.scenario.source import ScenarioValue, Variables, load
+from cephqos_loadgen.scenario.variables import ScenarioValue, Variables, load
 
 _KEYS = (
     "scenario",
@@ -71,13 +71,13 @@ class Choices:
     variables: Mapping[str, yaml.Node] = field(default_factory=dict)
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     repeats: int | None = None
-    order: model.Order | None = None
+    order: planned.Order | None = None
     seed: int = 0
     keep: bool = False  # every pool that is not fresh
     release: str = "reef"  # of the lab that the run starts
 
 
-def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
+def parse(text: str, file: str, choices: Choices | None = None) -> planned.Plan:
     """The plan that the scenario and the choices make, or ConfigError."""
     choices = choices or Choices()
     document = load(text, file)
@@ -93,7 +93,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     runs = len(points) * (choices.repeats or repeats)
     if runs > MAX_RUNS:
         document.fail(f"at most {MAX_RUNS:,} repeats of all points", f"{runs:,}")
-    return model.Plan(
+    return planned.Plan(
         scenario=top["scenario"].text(NAME, "a name of a-z, 0-9, _ and -"),
         about=" ".join(top["about"].text().split()) if "about" in top else "",
         source=file,
@@ -103,7 +103,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
         repeats=choices.repeats or repeats,
         points=points,
         find=_find(top["find"], points) if "find" in top else None,
-        quiet=_quiet(top["quiet"]) if "quiet" in top else model.QUIET,
+        quiet=_quiet(top["quiet"]) if "quiet" in top else planned.QUIET,
         capacity=_capacity(top["capacity"]) if "capacity" in top else None,
         order=_order(top.get("order"), choices),
         seed=choices.seed,
@@ -128,12 +128,12 @@ def _default_only(value: ScenarioValue | None) -> dict[str, tuple[str, ...]]:
     return {axis: tuple(item.text() for item in each.items()) for axis, each in entries.items()}
 
 
-def _order(value: ScenarioValue | None, choices: Choices) -> model.Order:
+def _order(value: ScenarioValue | None, choices: Choices) -> planned.Order:
     if choices.order is not None:
         return choices.order
     if value is None:
         return "interleaved"
-    return value.choice(model.ORDERS)
+    return value.choice(planned.ORDERS)
 
 
 def _variables(
@@ -172,7 +172,7 @@ def _as_text(node: yaml.Node) -> str:
 
 def _point(
     document: ScenarioValue, combination: Sequence[Variant], choices: Choices
-) -> model.Point:
+) -> planned.Point:
     variables = dict(document.variables)
     for variant in combination:
         variables |= variant.variables
@@ -189,7 +189,7 @@ def _point(
     check_kept(document, combination, variables, frozenset(settings))
     name = ",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only"
     lab, fresh_lab = _lab(layers, choices.release)
-    return model.Point(
+    return planned.Point(
         name=name,
         axes=tuple((variant.axis, variant.label) for variant in combination),
         settings=settings,
@@ -328,7 +328,7 @@ def _pool(value: ScenarioValue, keep: bool) -> PlannedPool:
 
 
 def _check_pools(
-    where: ScenarioValue, phases: Sequence[model.Phase], pools: Sequence[PlannedPool]
+    where: ScenarioValue, phases: Sequence[planned.Phase], pools: Sequence[PlannedPool]
 ) -> None:
     known = {pool.name: pool for pool in pools}
     if len(known) < len(pools):
@@ -346,12 +346,12 @@ def _check_pools(
 
 
 def _quiet(value: ScenarioValue) -> tuple[str, ...]:
-    return tuple(item.choice(model.QUIET) for item in value.items())
+    return tuple(item.choice(planned.QUIET) for item in value.items())
 
 
-def _find(value: ScenarioValue, points: Sequence[model.Point]) -> model.Find:
+def _find(value: ScenarioValue, points: Sequence[planned.Point]) -> planned.Find:
     table = value.table(("axis", "keeping", "phase"), ("axis", "keeping", "phase"))
-    return model.Find(
+    return planned.Find(
         axis=table["axis"].choice([name for name, _ in points[0].axes]),
         keeping=table["keeping"].number(0.01, 1),
         phase=table["phase"].choice(

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from cephqos_loadgen.phase_kinds.registry import KINDS
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.action import Action, Ending
 from cephqos_loadgen.plan.reading import NAME, read_client_seconds
-from cephqos_loadgen.scenario.source import ScenarioValue
+from cephqos_loadgen.scenario.variables import ScenarioValue
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
 _ENDINGS: tuple[Ending, ...] = ("done", "scrub_done", "recovery_done")
@@ -16,10 +16,10 @@ _DEFAULT_AT_MOST = 900.0
 MAX_PHASES = 200
 
 
-def read_phases(value: ScenarioValue) -> tuple[model.Phase, ...]:
+def read_phases(value: ScenarioValue) -> tuple[planned.Phase, ...]:
     if value.is_list and len(value.node.value) > MAX_PHASES:
         value.fail(f"at most {MAX_PHASES} phases", str(len(value.node.value)))
-    phases: list[model.Phase] = []
+    phases: list[planned.Phase] = []
     for item in value.items():
         phases.append(_read_phase(item, phases))
     if not phases:
@@ -37,7 +37,7 @@ def read_phases(value: ScenarioValue) -> tuple[model.Phase, ...]:
     return tuple(phases)
 
 
-def _never_comes(phase: model.Phase, phases: Sequence[model.Phase]) -> str:
+def _never_comes(phase: planned.Phase, phases: Sequence[planned.Phase]) -> str:
     """What a scenario lacks that would bring about what a phase waits for."""
     waited = {phase.until.kind, phase.start.event if phase.start.kind == "when" else ""}
     if waited & {"scrub_started", "scrub_done"} and not any(it.action.scrubs for it in phases):
@@ -48,7 +48,7 @@ def _never_comes(phase: model.Phase, phases: Sequence[model.Phase]) -> str:
     return ""
 
 
-def _waits_for_itself(phase: model.Phase, phases: Sequence[model.Phase]) -> bool:
+def _waits_for_itself(phase: planned.Phase, phases: Sequence[planned.Phase]) -> bool:
     """Whether the end of a phase needs, by way of others, the end of the same phase."""
     by_name = {each.name: each for each in phases}
     scrubs = [each.name for each in phases if each.action.scrubs]
@@ -65,14 +65,14 @@ def _waits_for_itself(phase: model.Phase, phases: Sequence[model.Phase]) -> bool
     return False
 
 
-def _ends_needed_to_end(phase: model.Phase, scrubs: Sequence[str]) -> list[str]:
+def _ends_needed_to_end(phase: planned.Phase, scrubs: Sequence[str]) -> list[str]:
     if phase.until.kind == "phase":
         return [phase.until.phase]
     # A scrub ends with its own work, whatever else is said.
     return list(scrubs) if phase.until.kind == "scrub_done" and not phase.action.scrubs else []
 
 
-def _ends_needed_to_start(phase: model.Phase, by_name: Mapping[str, model.Phase]) -> list[str]:
+def _ends_needed_to_start(phase: planned.Phase, by_name: Mapping[str, planned.Phase]) -> list[str]:
     if phase.start.kind == "after":
         return [phase.start.phase]
     if phase.start.kind == "with":
@@ -80,7 +80,7 @@ def _ends_needed_to_start(phase: model.Phase, by_name: Mapping[str, model.Phase]
     return []
 
 
-def _read_phase(value: ScenarioValue, before: Sequence[model.Phase]) -> model.Phase:
+def _read_phase(value: ScenarioValue, before: Sequence[planned.Phase]) -> planned.Phase:
     table = value.table(_PHASE_KEYS, ("name",))
     kinds = [key for key in table if key in KINDS]
     if len(kinds) != 1:
@@ -89,7 +89,7 @@ def _read_phase(value: ScenarioValue, before: Sequence[model.Phase]) -> model.Ph
     if name in [phase.name for phase in before]:
         table["name"].fail("a name that no other phase has")
     action = KINDS[kinds[0]].read(table[kinds[0]])
-    return model.Phase(
+    return planned.Phase(
         name=name,
         action=action,
         start=_read_start(table.get("start"), before),
@@ -99,16 +99,16 @@ def _read_phase(value: ScenarioValue, before: Sequence[model.Phase]) -> model.Ph
     )
 
 
-def _read_against(value: ScenarioValue, action: Action, before: Sequence[model.Phase]) -> str:
+def _read_against(value: ScenarioValue, action: Action, before: Sequence[planned.Phase]) -> str:
     loads = [phase.name for phase in before if phase.action.has_clients]
     if not action.has_clients or not loads:
         value.fail("a phase of client load before this one, for a phase of client load", "none")
     return value.choice(loads)
 
 
-def _read_start(value: ScenarioValue | None, before: Sequence[model.Phase]) -> model.Start:
+def _read_start(value: ScenarioValue | None, before: Sequence[planned.Phase]) -> planned.Start:
     if value is None:
-        return model.Start("after", before[-1].name) if before else model.Start("at")
+        return planned.Start("after", before[-1].name) if before else planned.Start("at")
     table = value.table(("at", "after", "with", "when", "delay"))
     kinds = [key for key in table if key != "delay"]
     if len(kinds) != 1:
@@ -116,20 +116,20 @@ def _read_start(value: ScenarioValue | None, before: Sequence[model.Phase]) -> m
     delay = table["delay"].seconds() if "delay" in table else 0.0
     kind = kinds[0]
     if kind == "at":
-        return model.Start("at", delay=table["at"].seconds() + delay)
+        return planned.Start("at", delay=table["at"].seconds() + delay)
     if kind == "when":
-        event = table["when"].choice(model.EVENTS)
+        event = table["when"].choice(planned.EVENTS)
         if not before:
             table["when"].fail("a phase before this one, from whose start the event counts", event)
-        return model.Start("when", event=event, delay=delay)
+        return planned.Start("when", event=event, delay=delay)
     names = [phase.name for phase in before]
     phase = table[kind].choice(names) if names else table[kind].fail("a phase before this one")
-    return model.Start("after" if kind == "after" else "with", phase, delay=delay)
+    return planned.Start("after" if kind == "after" else "with", phase, delay=delay)
 
 
 def _read_until(
     value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
-) -> model.Until:
+) -> planned.Until:
     found = _read_ending(value, table, action)
     if "until" in table and found.kind not in action.endings:
         allowed = ", ".join(action.endings)
@@ -139,7 +139,7 @@ def _read_until(
 
 def _read_ending(
     value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
-) -> model.Until:
+) -> planned.Until:
     until = table.get("until")
     at_most = table["at_most"].seconds(above_zero=True) if "at_most" in table else None
     expected = table["expect"].seconds() if "expect" in table else None
@@ -164,7 +164,7 @@ def _read_ending(
         phase = entry["phase"].text(NAME, "a phase's name")
         return _ending("phase", at_most, expected, phase=phase)
     steady = entry["steady_state"].table(("window", "dispersion"))
-    state = model.SteadyState(
+    state = planned.SteadyState(
         window=steady["window"].seconds(above_zero=True) if "window" in steady else 10.0,
         dispersion=steady["dispersion"].number(0.001, 1) if "dispersion" in steady else 0.05,
     )
@@ -176,13 +176,13 @@ def _read_ending(
 
 def _duration(
     length: ScenarioValue, table: Mapping[str, ScenarioValue], action: Action
-) -> model.Until:
+) -> planned.Until:
     for key in ("at_most", "expect"):
         if key in table:
             table[key].fail(f"no {key!r} beside a duration: that says it")
     clients = action.has_clients
     seconds = read_client_seconds(length) if clients else length.seconds(above_zero=True)
-    return model.Until("duration", at_most=seconds, expected=seconds)
+    return planned.Until("duration", at_most=seconds, expected=seconds)
 
 
 def _ending(
@@ -190,10 +190,10 @@ def _ending(
     at_most: float | None,
     expected: float | None,
     phase: str = "",
-    steady: model.SteadyState | None = None,
-) -> model.Until:
+    steady: planned.SteadyState | None = None,
+) -> planned.Until:
     if at_most is None:
         at_most = _DEFAULT_AT_MOST if expected is None else expected * 4 + _SLACK
     if expected is None:
         expected = min(60.0, at_most / 4)
-    return model.Until(kind, at_most, expected, phase, steady)
+    return planned.Until(kind, at_most, expected, phase, steady)

@@ -1,4 +1,4 @@
-"""Samples to model: pure arithmetic, and the only place where names from the cluster enter it."""
+"""Samples to picture: pure arithmetic, and the only place where names from the cluster enter it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,18 +17,18 @@ from cephqos_loadgen.top.figures import (
     Values,
 )
 from cephqos_loadgen.top.missing import find_missing
-from cephqos_loadgen.top.model import (
+from cephqos_loadgen.top.picture import (
     STATES,
     BusyDevice,
     BusyThread,
     ClassTotal,
     FiringAlert,
-    Model,
     OsdClass,
     OsdDetail,
     OsdState,
     OsdTenant,
     Percentiles,
+    Picture,
     RecoveryState,
     RunState,
     ScrubState,
@@ -40,14 +40,14 @@ from cephqos_loadgen.top.quantile import quantile
 _SEVERITIES = ("critical", "warning", "info")
 
 
-def build_model(samples: TopSamples, selection: Selection) -> Model:
-    """The model of one cluster: the selected one, or the first."""
+def build_picture(samples: TopSamples, selection: Selection) -> Picture:
+    """The picture of one cluster: the selected one, or the first."""
     safe = _harmless(samples)
     clusters = tuple(sorted({key[0] for name in ("up", "cluster_up") for key in safe.of(name)}))
     cluster = _chosen(clusters, selection)
     mine = _of_cluster(safe, cluster)
     osds = _osds(mine, cluster)
-    return Model(
+    return Picture(
         time=mine.time,
         clusters=clusters,
         cluster=cluster,

@@ -1,4 +1,4 @@
-"""`cephqos top`: options, and the three ways to show the model."""
+"""`cephqos top`: options, and the three ways to show the picture."""
 
 import argparse
 import asyncio
@@ -18,11 +18,11 @@ from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.model import Model
+from cephqos_loadgen.top.picture import Picture
 from cephqos_loadgen.top.screen.layout import plain
 from cephqos_loadgen.top.screen.page import whole
 from cephqos_loadgen.top.screen.view import SORTS, View
-from cephqos_loadgen.top.sources.source import Source
+from cephqos_loadgen.top.sources import Source
 from cephqos_loadgen.top.watch import Watch
 
 # Of the JSON, which docs/operate/top.md documents. It changes when a field goes or changes its
@@ -30,13 +30,13 @@ from cephqos_loadgen.top.watch import Watch
 VERSION: Final = 1
 
 
-def to_json(model: Model, source: str) -> dict[str, Any]:
+def to_json(picture: Picture, source: str) -> dict[str, Any]:
     """Plain data; what is not known is null."""
-    data = asdict(model)
+    data = asdict(picture)
     del data["detail"], data["tenants"]  # only the live view has them; `cephqos who` has more
-    for total, fields in zip(model.classes, data["classes"], strict=True):
+    for total, fields in zip(picture.classes, data["classes"], strict=True):
         fields["attainment"] = total.attainment
-    for osd, written in zip(model.osds, data["osds"], strict=True):
+    for osd, written in zip(picture.osds, data["osds"], strict=True):
         for part, fields in zip(osd.classes, written["classes"], strict=True):
             fields["attainment"] = part.attainment
     return {"version": VERSION, "source": source, **data}
@@ -169,17 +169,17 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
 
 async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -> int:
     await watch.refresh()
-    if watch.model is not None and not watch.model.with_rates:
+    if watch.picture is not None and not watch.picture.with_rates:
         await asyncio.sleep(arguments.interval)  # exporters have no rates before a second scrape
         await watch.refresh()
-    if watch.model is None:
+    if watch.picture is None:
         given = arguments.url or arguments.exporter
         hint = "" if given else "; --url names another, --exporter reads exporters without one"
         raise NoAnswer(f"no answer from {watch.source.name}: {watch.trouble}{hint}")
     if arguments.json:
-        say_json(to_json(watch.model, watch.source.name))
+        say_json(to_json(watch.picture, watch.source.name))
         return 0
     columns = max(80, shutil.get_terminal_size((100, 24)).columns)
-    shown = whole(watch.model, watch.status(), view, columns, _in_ascii(arguments))
+    shown = whole(watch.picture, watch.status(), view, columns, _in_ascii(arguments))
     say(*map(plain, shown))
     return 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from cephqos_base.version import __version__
 from cephqos_loadgen.top.figures import FIGURES, Selection
-from cephqos_loadgen.top.model import Missing, TopSamples
+from cephqos_loadgen.top.picture import Missing, TopSamples
 
 _MCLOCK: Final = "mclock_scheduler"
 

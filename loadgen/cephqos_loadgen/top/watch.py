@@ -1,4 +1,4 @@
-"""The loop between source and screen: the last model stays when the source goes away."""
+"""The loop between source and screen: the last picture stays when the source goes away."""
 
 import asyncio
 import time
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from cephqos_base.terminal import printable
 from cephqos_loadgen.servers import SourceDown
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.model import Model
+from cephqos_loadgen.top.picture import Picture
 from cephqos_loadgen.top.screen.page import Status
-from cephqos_loadgen.top.sources.source import Source
+from cephqos_loadgen.top.sources import Source
 
 
 @dataclass(slots=True)
 class Watch:
-    """The newest model of a source, and what went wrong since.
+    """The newest picture of a source, and what went wrong since.
 
     `patience`: for so many seconds a source without any OSD has not scraped yet (it was started
     together with us), and that is not shown as a fault.
@@ -25,7 +25,7 @@ class Watch:
     source: Source
     interval: float
     selection: Selection = field(default_factory=Selection)
-    model: Model | None = None
+    picture: Picture | None = None
     trouble: str = ""
     now: Callable[[], float] = time.time
     patience: float = 0.0
@@ -35,7 +35,7 @@ class Watch:
         self.began = self.now()
 
     async def refresh(self) -> None:
-        """Fetch once. On failure the model stays, and `trouble` says why."""
+        """Fetch once. On failure the picture stays, and `trouble` says why."""
         fetched = None
         while fetched != self.selection:  # it can change during the fetch
             fetched = self.selection
@@ -45,14 +45,14 @@ class Watch:
                 self.trouble = str(error)
                 return
             # With a thousand OSDs this takes a moment, in which keys should be answered.
-            model = await asyncio.to_thread(build_model, samples, fetched)
+            picture = await asyncio.to_thread(build_picture, samples, fetched)
         self.trouble = ""
-        if model.osds or self.model or self.now() - self.began >= self.patience:
-            self.model = model
+        if picture.osds or self.picture or self.now() - self.began >= self.patience:
+            self.picture = picture
 
     def status(self) -> Status:
-        """For the screen: what a server said is made printable here, as the model's names are."""
-        age = None if self.model is None else max(0.0, self.now() - self.model.time)
+        """For the screen: what a server said is made printable here, as the picture's names are."""
+        age = None if self.picture is None else max(0.0, self.now() - self.picture.time)
         return Status(
             source=printable(self.source.name),
             clock=time.strftime("%H:%M:%S", time.localtime(self.now())),

@@ -32,7 +32,7 @@ from cephqos_base.terminal import (
 from cephqos_doctor.finding import Diagnosis, Finding
 from cephqos_exporter import log
 from cephqos_loadgen.progress import Bar, Frame, Progress, table
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.screen.layout import Line, plain
 from cephqos_loadgen.top.screen.page import draw as draw_page
@@ -162,13 +162,13 @@ def _top(text: str) -> str:
     names = ("alertname", "severity", "ceph_daemon", "class", "summary", text)
     alerts = ({"cluster": FSID, **dict.fromkeys(names, text)},)
     selection = Selection(FSID, text)
-    model = build_model(replace(samples, values=values, alerts=alerts), selection)
+    picture = build_picture(replace(samples, values=values, alerts=alerts), selection)
     source = FakeSource(samples)
     source.name = text
     watch = Watch(source, 2.0)
     shown = []
-    for known in (model, None):
-        watch.model = known
+    for known in (picture, None):
+        watch.picture = known
         for watch.trouble in ("", text):
             views = [View(filter=text), View(page="notes"), View(opened=text), View(typing=True)]
             for view in views:

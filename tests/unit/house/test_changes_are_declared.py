@@ -16,7 +16,7 @@ from cephqos_loadgen.cluster.undo import Change, Undo, ceph, command
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.phase_kinds.registry import _by_name
-from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.results.phase import PhaseResult
 
 

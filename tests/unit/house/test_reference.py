@@ -13,7 +13,7 @@ from tests.reference.__main__ import FOLDER, PAGES
 from tests.reference.files import READERS, faults, written
 
 from cephqos_base.errors import ConfigError
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -20,8 +20,8 @@ from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load.phase_runner import ended_by
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench, RadosBenchResult
-from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase, Start, Until
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.phase import Step

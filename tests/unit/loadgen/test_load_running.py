@@ -25,8 +25,8 @@ from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Phase, Start, Until
 from cephqos_loadgen.record.child import ChildFailed
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder

@@ -12,7 +12,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.urls import without_password
 from cephqos_loadgen.check import named_servers
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.run.cli import add_run_options, options_from
 from cephqos_loadgen.servers import Address

@@ -7,7 +7,7 @@ import pytest
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.phase_kinds.osd_out_in import way_back
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.scenario.parse import parse
 
 QUEUES = """\

@@ -7,7 +7,7 @@ import pytest
 from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.run import session
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.scenario.parse import parse

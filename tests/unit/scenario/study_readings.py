@@ -12,9 +12,9 @@ from cephqos_loadgen.phase_kinds.osd_bench import OsdBench
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.phase_kinds.prefill import Prefill
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
-from cephqos_loadgen.plan.model import Phase, Plan, Point
+from cephqos_loadgen.plan.planned import Phase, Plan, Point
 from cephqos_loadgen.plan.words import size
-from cephqos_loadgen.scenario.source import variable_from_text
+from cephqos_loadgen.scenario.variables import variable_from_text
 
 
 @cache

@@ -10,8 +10,8 @@ import pytest
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.fio import Fio
-from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.run.runner import _cluster_of
 from cephqos_loadgen.scenario.parse import Choices, parse
 

@@ -10,7 +10,7 @@ from cephqos_loadgen.load import curves
 from cephqos_loadgen.load.curves import Search, Sweep
 from cephqos_loadgen.load.start_and_end import is_steady
 from cephqos_loadgen.phase_kinds.fio import FioResult
-from cephqos_loadgen.plan.model import Find
+from cephqos_loadgen.plan.planned import Find
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import PhaseRecord, Step
 from cephqos_loadgen.results.repeat import InForce, RepeatRecord, Spread

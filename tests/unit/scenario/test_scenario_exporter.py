@@ -10,10 +10,10 @@ from tests.shipped_plans import shipped_plan
 
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.cluster.connection import ConfAccess
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record import own_exporter
-from cephqos_loadgen.scenario.source import variable_from_text
+from cephqos_loadgen.scenario.variables import variable_from_text
 
 
 class Entered(ConfAccess):
@@ -61,7 +61,7 @@ def test_it_ends_with_the_run_however_that_ends() -> None:
     ]
 
 
-def filestore(filesystems: str) -> model.Plan:
+def filestore(filesystems: str) -> planned.Plan:
     variables = {"objectstore": "filestore", "filesystem": filesystems, "scheduler": "[bfq]"}
     nodes = {name: variable_from_text(value) for name, value in variables.items()}
     return shipped_plan("io-scheduler", variables=nodes)

@@ -11,11 +11,11 @@ from tests.cpu import cost
 
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_loadgen.ceph_option import conf_line
-from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.check.preflight import check_plan
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.engines.fio_options import OPTIONS
 from cephqos_loadgen.scenario.parse import Choices, parse
-from cephqos_loadgen.scenario.source import load, scalar
+from cephqos_loadgen.scenario.variables import load, scalar
 
 FIO = "engine: rbd, pool: p, rw: randwrite, bs: 4K"
 

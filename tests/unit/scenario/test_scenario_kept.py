@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.plan.parts import Images, PlannedPool
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.pools import kept_pools
 from cephqos_loadgen.scenario.parse import parse
 

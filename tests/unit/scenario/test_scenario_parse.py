@@ -10,13 +10,13 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.cluster.capacity import capacity_option
 from cephqos_loadgen.phase_kinds.fio import Fio
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
-from cephqos_loadgen.scenario.source import variable_from_text
+from cephqos_loadgen.scenario.variables import variable_from_text
 
 BASE = """\
 scenario: one
@@ -36,7 +36,7 @@ phases:
 """
 
 
-def plan(text: str, **choices: object) -> model.Plan:
+def plan(text: str, **choices: object) -> planned.Plan:
     return parse(text, "s.yaml", Choices(**choices))  # type: ignore[arg-type]
 
 

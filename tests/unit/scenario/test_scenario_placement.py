@@ -18,7 +18,7 @@ from cephqos_loadgen.phase_kinds import pin
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.plan.cpu_placement import Cpu, parse_lscpu, place_osds
 from cephqos_loadgen.plan.place import ProgramPaths
-from cephqos_loadgen.scenario.source import scalar
+from cephqos_loadgen.scenario.variables import scalar
 
 
 def lscpu(sockets: int, cores: int, threads: int) -> str:

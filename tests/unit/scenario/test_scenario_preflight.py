@@ -13,9 +13,9 @@ import pytest
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.check import preflight
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.runner import Runner

@@ -20,7 +20,7 @@ from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase, Start, Until
+from cephqos_loadgen.plan.planned import Phase, Start, Until
 from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, PhaseResult
 
 CLEAN = {"active+clean": 8}

@@ -6,7 +6,7 @@ from tests.cpu import cost
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
-from cephqos_loadgen.scenario.source import variable_from_text
+from cephqos_loadgen.scenario.variables import variable_from_text
 
 LOAD = "{engine: rbd, pool: p, rw: read, bs: 4K, depth: 4}"
 DEEP = LOAD.replace("4}", '"${depth}"}')

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
-from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.record.files import write_json
 from cephqos_loadgen.record.layout import repeat_folder

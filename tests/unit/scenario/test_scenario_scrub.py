@@ -12,7 +12,7 @@ from cephqos_loadgen.load.context import Context, Hands, Marks, Sightings
 from cephqos_loadgen.phase_kinds import scrub
 from cephqos_loadgen.phase_kinds.scrub import Scrub
 from cephqos_loadgen.phase_kinds.wait import Wait
-from cephqos_loadgen.plan.model import Phase, Start, Until
+from cephqos_loadgen.plan.planned import Phase, Start, Until
 from cephqos_loadgen.results.phase import PhaseRecord
 
 NEVER, NOW = "2026-01-01T00:00:00", "2026-01-02T00:00:00"

@@ -6,7 +6,7 @@ from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.phase_kinds.pin import Pin
-from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.pools import free_space
@@ -156,11 +156,11 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
 }
 
 
-def study(name: str, **axes: str) -> model.Plan:
+def study(name: str, **axes: str) -> planned.Plan:
     return shipped_plan(name, "study", only=only(**axes))
 
 
-def printed(plan: model.Plan) -> str:
+def printed(plan: planned.Plan) -> str:
     return "\n".join(plan_text.lines(plan, ProgramPaths(), commands=False))
 
 

@@ -13,7 +13,7 @@ from cephqos_base.command import build_parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.top import cli
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.model import TopSamples
+from cephqos_loadgen.top.picture import TopSamples
 from cephqos_loadgen.top.screen.layout import plain
 from cephqos_loadgen.top.screen.page import Status, whole
 from cephqos_loadgen.top.screen.view import View
@@ -120,9 +120,9 @@ async def test_a_printout_may_be_ascii_only(capsys: pytest.CaptureFixture[str]) 
 async def test_a_printout_has_every_osd_and_every_reason() -> None:
     watch = Watch(FakeSource(without("lag", "cluster_up")), 2.0, selection=Selection())
     await watch.refresh()
-    assert watch.model
+    assert watch.picture
     status = Status(source="x", clock="12:00:00", interval=2)
-    printed = "\n".join(map(plain, whole(watch.model, status, View(), 100)))
+    printed = "\n".join(map(plain, whole(watch.picture, status, View(), 100)))
     assert all(f"osd.{number} " in printed for number in range(12))
     assert "no exporter runs with --role=cluster" in printed
 
@@ -139,4 +139,4 @@ async def test_a_selection_that_changes_while_it_is_fetched_is_fetched_again() -
     watch = Watch(source, 2.0)
     await watch.refresh()
     assert [selection.osd for selection in source.asked] == [None, "osd.3"]
-    assert watch.model and watch.model.detail
+    assert watch.picture and watch.picture.detail

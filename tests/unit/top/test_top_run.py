@@ -5,7 +5,7 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.servers import Address, HttpServer
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.sources.exporters import Exporters
 
@@ -21,11 +21,11 @@ async def test_a_run_shows_its_phase_its_progress_and_the_latency_at_the_client(
             _served(live, {4_000_000: 10})
             await source.fetch(Selection("fsid"))
             _served(live, {4_000_000: 1010, 9_000_000: 10})
-            model = build_model(await source.fetch(Selection("fsid")), Selection("fsid"))
-    (run,) = model.runs
+            picture = build_picture(await source.fetch(Selection("fsid")), Selection("fsid"))
+    (run,) = picture.runs
     assert (run.scenario, run.phase, run.repeats_done, run.repeats) == ("study", "load", 3, 12)
     assert run.remaining == 600
-    (latency,) = model.latency
+    (latency,) = picture.latency
     assert (latency.who, latency.op) == ("client", "read")
     assert latency.p50 and 0.0035 < latency.p50 < 0.0045
     assert latency.p999 and 0.0085 < latency.p999 < 0.0095

@@ -15,7 +15,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from cephqos_loadgen.servers import SourceDown
-from cephqos_loadgen.top.model import TopSamples
+from cephqos_loadgen.top.picture import TopSamples
 from cephqos_loadgen.top.screen.app import Top
 from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.watch import Watch
@@ -63,7 +63,7 @@ async def fetched(
     assert isinstance(source, FakeSource)
 
     def came() -> bool:
-        answered = app.feed.model is not None or bool(app.feed.trouble)
+        answered = app.feed.picture is not None or bool(app.feed.trouble)
         selection = app.feed.selection
         wanted = (selection.osd, selection.tenants) == (osd, tenants)
         return answered and wanted and selection == source.asked[-1] and app.idle

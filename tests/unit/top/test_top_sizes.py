@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.model import TopSamples
+from cephqos_loadgen.top.picture import TopSamples
 from cephqos_loadgen.top.screen.layout import Line
 from cephqos_loadgen.top.screen.page import Status, draw
 from cephqos_loadgen.top.screen.text import width
@@ -20,8 +20,8 @@ STATUS = Status(source="Prometheus", clock="12:00:00", interval=5.0, age=1.0)
 def drawn(
     samples: TopSamples, size: tuple[int, int], view: View, ascii_only: bool = False
 ) -> list[Line]:
-    model = build_model(samples, Selection(osd=view.opened))
-    return draw(model, STATUS, view, size, ascii_only)
+    picture = build_picture(samples, Selection(osd=view.opened))
+    return draw(picture, STATUS, view, size, ascii_only)
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 60, 149, 150, 220])
@@ -49,5 +49,5 @@ def test_an_osd_of_thousands_of_digits_is_one_of_the_list() -> None:
     """Longer than any number that Python reads."""
     name = "osd." + "7" * 5000
     up = {**example().values["up"], (FSID, name, ""): 1.0}
-    model = build_model(replace(example(), values={**example().values, "up": up}), Selection())
-    assert model.osds[-1].name == name
+    picture = build_picture(replace(example(), values={**example().values, "up": up}), Selection())
+    assert picture.osds[-1].name == name

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection, wanted_now
 from cephqos_loadgen.top.sources.exporters import Exporters, SeriesReader
 from cephqos_loadgen.top.sources.prometheus import Prometheus, Refused, parse_vector
@@ -126,7 +126,7 @@ async def test_a_label_of_an_alert_is_not_taken_for_the_time_since_when(serve: S
     fake = FakePrometheus({"ALERTS{": [({**labels, **OSD}, 1.0)]})
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
         samples = await Prometheus(connection, 60).fetch(Selection(cluster=FSID))
-    (alert,) = build_model(samples, Selection(cluster=FSID)).alerts
+    (alert,) = build_picture(samples, Selection(cluster=FSID)).alerts
     assert alert.since is None
 
 

@@ -1,2 +1,2 @@
-"""What is on the screen. `view` is what the user chose; `sections` and `page` turn it and the model
-into lines, which `layout` and `text` fit; `app` shows lines and takes keys."""
+"""What is on the screen. `view` is what the user chose; `sections` and `page` turn it and the
+picture into lines, which `layout` and `text` fit; `app` shows lines and takes keys."""

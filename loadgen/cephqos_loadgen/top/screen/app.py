@@ -96,7 +96,7 @@ class Top(App[None]):
         before = self.view
         if not before.typing and event.character and event.character in self._also:
             self._also[event.character]()
-        self.view = pressed(before, event.key, event.character, self.feed.model)
+        self.view = pressed(before, event.key, event.character, self.feed.picture)
         if self.view.over:
             self.exit()
             return
@@ -126,10 +126,10 @@ class Top(App[None]):
         self._draw()
 
     def _draw(self) -> None:
-        """Draw the last model: also when nothing new came, since its age is shown."""
+        """Draw the last picture: also when nothing new came, since its age is shown."""
         columns, rows = self.size
         lines = [cut(one, columns) for one in self._above()]
         size = (columns, max(0, rows - len(lines)))
-        lines += draw(self.feed.model, self.feed.status(), self.view, size, self._ascii_only)
+        lines += draw(self.feed.picture, self.feed.status(), self.view, size, self._ascii_only)
         for widget in self.query(Lines):
             widget.show(lines)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_base.terminal import printable
-from cephqos_loadgen.top.model import Model, OsdDetail, OsdState
+from cephqos_loadgen.top.picture import OsdDetail, OsdState, Picture
 from cephqos_loadgen.top.screen import sections
 from cephqos_loadgen.top.screen.layout import (
     Line,
@@ -77,7 +77,7 @@ class Status:
 
 
 def draw(
-    model: Model | None,
+    picture: Picture | None,
     status: Status,
     view: View,
     size: tuple[int, int],
@@ -85,13 +85,13 @@ def draw(
 ) -> list[Line]:
     """Exactly as many lines as the screen has rows, each as wide as the screen."""
     columns, rows = size
-    top = _header(model, status, view)
-    bottom = [] if rows < MIN_ROWS else [_footer(view, model)]
+    top = _header(picture, status, view)
+    bottom = [] if rows < MIN_ROWS else [_footer(view, picture)]
     room = max(0, rows - len(top) - len(bottom))
     if columns < MIN_COLUMNS or rows < MIN_ROWS:
         top += [line(Span(f"too small: {MIN_COLUMNS}x{MIN_ROWS} or more is needed", "warn"))]
         room = max(0, room - 1)
-    body = _body(model, status, view, columns, room, ascii_only)[:room]
+    body = _body(picture, status, view, columns, room, ascii_only)[:room]
     body += [()] * (room - len(body))
     lines = [*top, *body, *bottom][:rows]
     if not ascii_only:
@@ -101,17 +101,17 @@ def draw(
 
 
 def _body(
-    model: Model | None, status: Status, view: View, columns: int, rows: int, ascii_only: bool
+    picture: Picture | None, status: Status, view: View, columns: int, rows: int, ascii_only: bool
 ) -> list[Line]:
     if view.page == "help":
         return _within(_help(), rows)
-    if model is None:
+    if picture is None:
         return _before_the_first(status)
-    canvas = Canvas(model, view, columns, ascii_only)
+    canvas = Canvas(picture, view, columns, ascii_only)
     if view.page == "notes":
-        return _within(note_lines(model, columns) or [line("Everything is shown.")], rows)
+        return _within(note_lines(picture, columns) or [line("Everything is shown.")], rows)
     if view.page == "tenants":
-        return _within(tenant_lines(model, view.opened), rows)
+        return _within(tenant_lines(picture, view.opened), rows)
     if view.opened is not None:
         return _within(_osd_page(canvas, view.opened), rows)
     return _main(canvas, rows)
@@ -142,18 +142,20 @@ def _within(lines: list[Line], rows: int) -> list[Line]:
 
 
 def whole(
-    model: Model, status: Status, view: View, columns: int, ascii_only: bool = False
+    picture: Picture, status: Status, view: View, columns: int, ascii_only: bool = False
 ) -> list[Line]:
     """Everything, one section below the other, for a printout: no keys, no limit of rows."""
-    rows = 100 + len(model.osds) + sum(map(len, (model.alerts, model.recovery, model.scrubs)))
+    lists = (picture.osds, picture.alerts, picture.recovery, picture.scrubs)
+    rows = 100 + sum(map(len, lists))
     columns = min(columns, TWO_COLUMNS_FROM - 1)
-    lines = [*_header(model, status, view), *_body(model, status, view, columns, rows, ascii_only)]
+    lines = _header(picture, status, view)
+    lines += _body(picture, status, view, columns, rows, ascii_only)
     return [in_ascii(one) for one in lines] if ascii_only else lines
 
 
-def _header(model: Model | None, status: Status, view: View) -> list[Line]:
-    cluster = model.cluster[:8] if model else ""
-    several = f", {len(model.clusters)} clusters" if model and len(model.clusters) > 1 else ""
+def _header(picture: Picture | None, status: Status, view: View) -> list[Line]:
+    cluster = picture.cluster[:8] if picture else ""
+    several = f", {len(picture.clusters)} clusters" if picture and len(picture.clusters) > 1 else ""
     state = ["PAUSED"] if view.paused else []
     state += [f"{duration(status.age)} old"] if status.slow else []
     first = line(
@@ -167,10 +169,10 @@ def _header(model: Model | None, status: Status, view: View) -> list[Line]:
         age = f" Values are {duration(status.age)} old." if status.age is not None else ""
         told = f"NO ANSWER.{age} Asking every {status.interval:g} s: {status.trouble}"
         return [first, line(Span(told, "bad"))]
-    return [first, headline(model)] if model else [first]
+    return [first, headline(picture)] if picture else [first]
 
 
-def _footer(view: View, model: Model | None) -> Line:
+def _footer(view: View, picture: Picture | None) -> Line:
     if view.typing:
         return line(
             Span("filter: ", "title"),
@@ -182,9 +184,9 @@ def _footer(view: View, model: Model | None) -> Line:
     else:
         # How to leave and where to read more come first: a narrow terminal cuts the rest.
         keys = [("q", "quit"), ("?", "help"), ("enter", "open"), ("s", "sort"), ("/", "filter")]
-        if model and model.missing:
-            keys.append(("n", f"not shown ({len(model.missing)})"))
-        if model and len(model.clusters) > 1:
+        if picture and picture.missing:
+            keys.append(("n", f"not shown ({len(picture.missing)})"))
+        if picture and len(picture.clusters) > 1:
             keys.append(("c", "cluster"))
         keys += [("p", "pause"), ("t", "tenants")]
     spans: list[str | Span] = []
@@ -198,8 +200,8 @@ def _main(canvas: Canvas, rows: int) -> list[Line]:
         most = canvas.columns - RIGHT_COLUMNS - 2
         left_columns = min(most, max(LEFT_COLUMNS, canvas.columns // 2))
         right_columns = canvas.columns - left_columns - 2
-        narrow = Canvas(canvas.model, canvas.view, left_columns, canvas.ascii_only)
-        rest = Canvas(canvas.model, canvas.view, right_columns, canvas.ascii_only)
+        narrow = Canvas(canvas.picture, canvas.view, left_columns, canvas.ascii_only)
+        rest = Canvas(canvas.picture, canvas.view, right_columns, canvas.ascii_only)
         upper = [sections.classes(narrow), sections.osds(narrow), sections.runs(narrow)]
         left = _stacked(upper, rows, [0, 2, 1], gap=True)
         parts = [
@@ -247,15 +249,15 @@ def _help() -> list[Line]:
 
 
 def _osd_page(canvas: Canvas, name: str) -> list[Line]:
-    model = canvas.model
-    osd = next((it for it in model.osds if it.name == name), None)
+    picture = canvas.picture
+    osd = next((it for it in picture.osds if it.name == name), None)
     if osd is None:
         return [(), line(Span(f"  {printable(name)} is not among the OSDs any more", "warn"))]
-    detail = model.detail if model.detail and model.detail.name == name else OsdDetail(name)
+    detail = picture.detail if picture.detail and picture.detail.name == name else OsdDetail(name)
     lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(canvas, osd)]
-    mine = [alert for alert in model.alerts if name in alert.osds]
+    mine = [alert for alert in picture.alerts if name in alert.osds]
     lines += [line(Span("ALERTS", "title"), Span("" if mine else "      none fires", "dim"))]
-    lines += [sections.alert_line(alert, model.time) for alert in mine]
+    lines += [sections.alert_line(alert, picture.time) for alert in mine]
     lines += latency_table(detail.latency)
     lines += [_operations(osd, detail)]
     for who, lost in detail.violated_seconds.items():
@@ -264,10 +266,10 @@ def _osd_page(canvas: Canvas, name: str) -> list[Line]:
     if detail.throttles:
         used = ", ".join(f"{it} {percent(ratio)}" for it, ratio in detail.throttles.items())
         lines += [line(Span(fit("THROTTLES", 12), "title"), used)]
-    for thread in [it for it in model.threads if it.osd == name][:6]:
+    for thread in [it for it in picture.threads if it.osd == name][:6]:
         title = Span(fit("THREADS" if lines[-1][0].text[:7] != "THREADS" else "", 12), "title")
         lines += [line(title, fit(thread.group, 18), f"{thread.cpu:>6.0%} of a CPU")]
-    for device in [it for it in model.devices if it.osd == name]:
+    for device in [it for it in picture.devices if it.osd == name]:
         depth = number(device.depth)
         cells = f"{device.busy:.0%} busy, {latency(device.latency)} per request, depth {depth}"
         lines += [line(Span(fit("DEVICE", 12), "title"), fit(device.device, 18), cells)]

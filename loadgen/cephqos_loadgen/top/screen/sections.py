@@ -1,4 +1,4 @@
-"""The sections of the main page: model and view to lines. Each says how many rows it wants."""
+"""The sections of the main page: picture and view to lines. Each says how many rows it wants."""
 
 import textwrap
 from collections.abc import Iterable
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable
-from cephqos_loadgen.top.model import (
+from cephqos_loadgen.top.picture import (
     ClassTotal,
     FiringAlert,
-    Model,
     OsdClass,
     OsdState,
     Percentiles,
+    Picture,
     RecoveryState,
     ScrubState,
     State,
@@ -37,7 +37,7 @@ _STATE_STYLES: dict[State, Style] = {
 class Canvas:
     """What every section draws with."""
 
-    model: Model
+    picture: Picture
     view: View
     columns: int
     ascii_only: bool = False
@@ -47,34 +47,34 @@ def short(name: str) -> str:
     return SHORT.get(name, name)
 
 
-def headline(model: Model) -> Line:
+def headline(picture: Picture) -> Line:
     """Are the reservations violated? In one sentence."""
-    down = sum(not osd.up for osd in model.osds)
+    down = sum(not osd.up for osd in picture.osds)
     tail = f"; {_osds(down)} not answering" if down else ""
     violated = [
         f"{part.name} on {_osds(part.violated_osds)}"
-        for part in model.classes
+        for part in picture.classes
         if part.violated_osds
     ]
     behind = [
-        f"{part.name} on {_osds(part.behind_osds)}" for part in model.classes if part.behind_osds
+        f"{part.name} on {_osds(part.behind_osds)}" for part in picture.classes if part.behind_osds
     ]
     if violated:
         return line(Span("VIOLATED", "bad"), f": {', '.join(violated)}{tail}")
     if behind:
         return line(Span("BEHIND at this moment", "warn"), f": {', '.join(behind)}{tail}")
-    return _none_violated(model, tail)
+    return _none_violated(picture, tail)
 
 
-def _none_violated(model: Model, tail: str) -> Line:
+def _none_violated(picture: Picture, tail: str) -> Line:
     """No class is known to be short. That says something only where there is something to judge."""
-    if not any(osd.up for osd in model.osds):
-        known = "no OSD answers" if model.osds else "no OSD is known"
+    if not any(osd.up for osd in picture.osds):
+        known = "no OSD answers" if picture.osds else "no OSD is known"
         return line(Span("NO DATA", "warn"), f": {known}")
-    if not any(part.reserved for part in model.classes):
+    if not any(part.reserved for part in picture.classes):
         return line(Span("NO RESERVATIONS", "warn"), f": no OSD has a reservation{tail}")
-    judged = sum(osd.judged for osd in model.osds)
-    if not judged and not model.with_rates:
+    judged = sum(osd.judged for osd in picture.osds)
+    if not judged and not picture.with_rates:
         return line("Measuring …")
     if not judged:
         return line(Span("NOT KNOWN", "warn"), f": the work of the classes is not known{tail}")
@@ -87,7 +87,7 @@ def _osds(count: int) -> str:
 
 
 def classes(canvas: Canvas) -> Section:
-    totals = canvas.model.classes
+    totals = canvas.picture.classes
 
     def draw(rows: int) -> list[Line]:
         largest = max(
@@ -121,7 +121,7 @@ def _class_state(violated: int, behind: int) -> Line:
 
 
 def latencies(canvas: Canvas) -> Section:
-    found = canvas.model.latency
+    found = canvas.picture.latency
 
     def draw(rows: int) -> list[Line]:
         if not found:
@@ -149,11 +149,11 @@ def latency_table(found: Iterable[Percentiles]) -> list[Line]:
 
 
 def osds(canvas: Canvas) -> Section:
-    chosen = chosen_osds(canvas.model, canvas.view)
+    chosen = chosen_osds(canvas.picture, canvas.view)
 
     def draw(rows: int) -> list[Line]:
         view = canvas.view
-        of = f"{len(chosen)} of {len(canvas.model.osds)}" if view.filter else f"{len(chosen)}"
+        of = f"{len(chosen)} of {len(canvas.picture.osds)}" if view.filter else f"{len(chosen)}"
         how = f"  {of}, by {view.sort}{' reversed' if view.reverse else ''}"
         if view.filter:
             how += f", /{printable(view.filter)}"
@@ -231,15 +231,15 @@ def _cause(part: OsdClass, columns: int) -> str:
 
 def work(canvas: Canvas) -> Section:
     """Recovery and scrub, with what they have left to do."""
-    model = canvas.model
+    picture = canvas.picture
     lines: list[Line] = []
-    lines += [line("recovery    ", _recovery_words(recovery)) for recovery in model.recovery]
-    for scrub in model.scrubs:
+    lines += [line("recovery    ", _recovery_words(recovery)) for recovery in picture.recovery]
+    for scrub in picture.scrubs:
         level = "deep scrub" if scrub.level == "deep" else "scrub"
         lines.append(line(fit(level, 12), _scrub_words(scrub)))
-    if model.flags:
-        lines.append(line(Span(f"flags       {', '.join(model.flags)}", "warn")))
-    without = any(it.what in ("recovery and scrub", "everything") for it in model.missing)
+    if picture.flags:
+        lines.append(line(Span(f"flags       {', '.join(picture.flags)}", "warn")))
+    without = any(it.what in ("recovery and scrub", "everything") for it in picture.missing)
     empty = "not known" if without else "nothing recovers, no scrub runs or is overdue"
     title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
 
@@ -279,7 +279,7 @@ def _eta(seconds: float | None) -> str:
 
 
 def threads(canvas: Canvas) -> Section:
-    found = canvas.model.threads
+    found = canvas.picture.threads
 
     def draw(rows: int) -> list[Line]:
         title = Span(fit("THREADS", 10), "title")
@@ -298,7 +298,7 @@ def threads(canvas: Canvas) -> Section:
 
 
 def devices(canvas: Canvas) -> Section:
-    found = canvas.model.devices
+    found = canvas.picture.devices
 
     def draw(rows: int) -> list[Line]:
         title = Span(fit("DEVICES", 10), "title")
@@ -317,11 +317,11 @@ def devices(canvas: Canvas) -> Section:
     return Section(draw, wants=1 + min(len(found), 8), needs=1)
 
 
-def tenant_lines(model: Model, osd: str | None) -> list[Line]:
+def tenant_lines(picture: Picture, osd: str | None) -> list[Line]:
     """The largest tenants of each OSD, or of the opened one."""
-    found = [it for it in model.tenants or () if osd in (None, it.osd)]
+    found = [it for it in picture.tenants or () if osd in (None, it.osd)]
     if not found:
-        words = "asking …" if model.tenants is None else _NO_TENANTS
+        words = "asking …" if picture.tenants is None else _NO_TENANTS
         return [line(Span("TENANTS   ", "title"), words)]
     titles = f"{'  share (95 % interval) in 5 min':35}{'work':<21}waiting"
     lines = [line(Span("TENANTS", "title"), Span(titles, "dim"))]
@@ -344,8 +344,8 @@ def _share(share: TenantShare) -> str:
 
 
 def alerts(canvas: Canvas) -> Section:
-    found = canvas.model.alerts
-    known = not any("alerts" in missing.what for missing in canvas.model.missing)
+    found = canvas.picture.alerts
+    known = not any("alerts" in missing.what for missing in canvas.picture.missing)
     empty = "none fires" if known else "not known without Prometheus"
     title = line(
         Span(fit("ALERTS", 10), "title"),
@@ -354,8 +354,8 @@ def alerts(canvas: Canvas) -> Section:
 
     def draw(rows: int) -> list[Line]:
         if rows == 1 and found:
-            return [line(title[0], *alert_line(found[0], canvas.model.time)[1:])]
-        return titled(title, [alert_line(it, canvas.model.time) for it in found], rows)
+            return [line(title[0], *alert_line(found[0], canvas.picture.time)[1:])]
+        return titled(title, [alert_line(it, canvas.picture.time) for it in found], rows)
 
     return Section(draw, wants=1 + len(found), needs=1 + min(len(found), 2))
 
@@ -375,7 +375,7 @@ def alert_line(alert: FiringAlert, now: float) -> Line:
 
 def runs(canvas: Canvas) -> Section:
     lines = []
-    for run in canvas.model.runs:
+    for run in canvas.picture.runs:
         words = [run.scenario, f"phase {run.phase}" if run.phase else ""]
         if run.repeats:
             words.append(f"{number(run.repeats_done)} of {number(run.repeats)} repeats done")
@@ -392,8 +392,8 @@ def runs(canvas: Canvas) -> Section:
 
 def notes(canvas: Canvas) -> Section:
     """What cannot be shown, and why."""
-    found = canvas.model.missing
-    lines = note_lines(canvas.model, canvas.columns)
+    found = canvas.picture.missing
+    lines = note_lines(canvas.picture, canvas.columns)
 
     def draw(rows: int) -> list[Line]:
         if len(lines) <= rows:
@@ -405,9 +405,9 @@ def notes(canvas: Canvas) -> Section:
     return Section(draw, wants=len(lines), needs=min(len(lines), 1))
 
 
-def note_lines(model: Model, columns: int) -> list[Line]:
+def note_lines(picture: Picture, columns: int) -> list[Line]:
     lines: list[Line] = []
-    for missing in model.missing:
+    for missing in picture.missing:
         folded = textwrap.wrap(f"{missing.what}: {missing.why}", max(20, columns - 10))
         for number_, words in enumerate(folded):
             title = "NOT SHOWN" if not lines else ""

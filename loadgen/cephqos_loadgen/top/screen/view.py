@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from cephqos_loadgen.top.build import osd_order
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.model import STATES, Model, OsdState
+from cephqos_loadgen.top.picture import STATES, OsdState, Picture
 
 Page = Literal["main", "help", "notes", "tenants"]
 
@@ -83,14 +83,14 @@ class View:
         following = names[(names.index(self.sort) + 1) % len(names)]
         return replace(self, sort=following, cursor=0)
 
-    def moved(self, rows: int, model: Model | None) -> "View":
+    def moved(self, rows: int, picture: Picture | None) -> "View":
         """The cursor moved by that many rows, within the list."""
-        count = len(chosen_osds(model, self)) if model else 0
+        count = len(chosen_osds(picture, self)) if picture else 0
         return replace(self, cursor=max(0, min(self.cursor + rows, count - 1)))
 
-    def with_opened(self, model: Model | None) -> "View":
+    def with_opened(self, picture: Picture | None) -> "View":
         """The OSD under the cursor opened."""
-        osds = chosen_osds(model, self) if model else []
+        osds = chosen_osds(picture, self) if picture else []
         if not osds or self.page != "main" or self.opened is not None:
             return self
         return replace(self, opened=osds[min(self.cursor, len(osds) - 1)].name)
@@ -115,11 +115,11 @@ class View:
             return replace(self, filter=self.filter + character, cursor=0)
         return self
 
-    def next_cluster(self, model: Model | None) -> "View":
-        if model is None or len(model.clusters) < 2:
+    def next_cluster(self, picture: Picture | None) -> "View":
+        if picture is None or len(picture.clusters) < 2:
             return self
-        known = model.clusters
-        place = known.index(model.cluster) if model.cluster in known else -1
+        known = picture.clusters
+        place = known.index(picture.cluster) if picture.cluster in known else -1
         return replace(self, cluster=known[(place + 1) % len(known)], opened=None, cursor=0)
 
     def on_page(self, page: Page) -> "View":
@@ -137,17 +137,17 @@ _MOVES: Final[Mapping[str, int]] = {
     "home": -1_000_000,
     "end": 1_000_000,
 }
-_KEYS: Final[Mapping[str, Callable[[View, Model | None], View]]] = {
+_KEYS: Final[Mapping[str, Callable[[View, Picture | None], View]]] = {
     "q": lambda view, _: replace(view, over=True),
     "ctrl+c": lambda view, _: replace(view, over=True),
     "s": lambda view, _: view.next_sort(),
     "r": lambda view, _: replace(view, reverse=not view.reverse, cursor=0),
     "slash": lambda view, _: replace(view, typing=True, page="main", opened=None),
-    "enter": lambda view, model: view.with_opened(model),
+    "enter": lambda view, picture: view.with_opened(picture),
     "escape": lambda view, _: view.back(),
     "p": lambda view, _: replace(view, paused=not view.paused),
     "space": lambda view, _: replace(view, paused=not view.paused),
-    "c": lambda view, model: view.next_cluster(model),
+    "c": lambda view, picture: view.next_cluster(picture),
     "n": lambda view, _: view.on_page("notes"),
     "t": lambda view, _: view.on_page("tenants"),
     "h": lambda view, _: view.on_page("help"),
@@ -155,20 +155,20 @@ _KEYS: Final[Mapping[str, Callable[[View, Model | None], View]]] = {
 }
 
 
-def pressed(view: View, key: str, character: str | None, model: Model | None) -> View:
+def pressed(view: View, key: str, character: str | None, picture: Picture | None) -> View:
     """The view after a key, named as Textual names keys. Unknown keys do nothing."""
     if view.typing and key != "ctrl+c":
         return view.typed(key, character)
     if key in _MOVES:
-        return view.moved(_MOVES[key], model)
+        return view.moved(_MOVES[key], picture)
     change = _KEYS.get(key)
-    return view if change is None else change(view, model)
+    return view if change is None else change(view, picture)
 
 
-def chosen_osds(model: Model, view: View) -> list[OsdState]:
+def chosen_osds(picture: Picture, view: View) -> list[OsdState]:
     """The OSDs that the filter lets through, sorted."""
     words = view.filter.lower().split()
-    found = [osd for osd in model.osds if all(_matches(osd, word) for word in words)]
+    found = [osd for osd in picture.osds if all(_matches(osd, word) for word in words)]
     return sorted(found, key=SORTS[view.sort], reverse=view.reverse)
 
 

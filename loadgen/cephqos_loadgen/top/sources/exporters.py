@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cephqos_loadgen.servers import HttpServer, SourceDown
 from cephqos_loadgen.top.figures import WANTED, Labels, PageSamples, Selection, Values, wanted_now
-from cephqos_loadgen.top.model import Missing, TopSamples
+from cephqos_loadgen.top.picture import Missing, TopSamples
 from cephqos_loadgen.top.screen.text import duration
 
 # How the lines begin that are read.

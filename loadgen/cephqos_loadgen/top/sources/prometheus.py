@@ -12,7 +12,7 @@ from cephqos_base.recorded import PerClass
 from cephqos_base.series import DaemonSeries
 from cephqos_loadgen.servers import HttpServer, SourceDown
 from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
-from cephqos_loadgen.top.model import Missing, TopSamples
+from cephqos_loadgen.top.picture import Missing, TopSamples
 
 _AT_ONCE: Final = 6
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"

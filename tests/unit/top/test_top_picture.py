@@ -1,4 +1,4 @@
-"""From samples to the model of `cephqos top`, and what it says of what is missing."""
+"""From samples to the picture of `cephqos top`, and what it says of what is missing."""
 
 import re
 from dataclasses import replace
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from cephqos_base.terminal import printable
 from cephqos_base.version import __version__
-from cephqos_loadgen.top.build import build_model
+from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.cli import to_json
 from cephqos_loadgen.top.figures import Selection, Values
-from cephqos_loadgen.top.model import Model, TopSamples
+from cephqos_loadgen.top.picture import Picture, TopSamples
 from cephqos_loadgen.top.screen import text
 from cephqos_loadgen.top.screen.layout import cut, line, plain
 from cephqos_loadgen.top.screen.sections import headline
@@ -23,20 +23,20 @@ from cephqos_loadgen.top.screen.view import View, chosen_osds, pressed
 from ..top_samples import CLIENT, FSID, HOSTILE, NOW, RECOVERY, example, without
 
 
-def model(samples: TopSamples | None = None, **selection: Any) -> Model:
-    return build_model(samples or example(), Selection(**selection))
+def picture(samples: TopSamples | None = None, **selection: Any) -> Picture:
+    return build_picture(samples or example(), Selection(**selection))
 
 
 def order(view: View) -> list[str]:
-    return [osd.name for osd in chosen_osds(model(), view)]
+    return [osd.name for osd in chosen_osds(picture(), view)]
 
 
 def reasons(samples: TopSamples) -> str:
-    return " | ".join(f"{it.what}: {it.why}" for it in model(samples).missing)
+    return " | ".join(f"{it.what}: {it.why}" for it in picture(samples).missing)
 
 
 def test_the_worst_class_of_an_osd_comes_first_with_its_cause_and_culprit() -> None:
-    osd = {osd.name: osd for osd in model().osds}
+    osd = {osd.name: osd for osd in picture().osds}
     worst = osd["osd.7"].worst
     assert worst
     assert (worst.name, worst.state) == (CLIENT, "violated")
@@ -45,7 +45,7 @@ def test_the_worst_class_of_an_osd_comes_first_with_its_cause_and_culprit() -> N
 
 
 def test_a_class_is_summed_over_osds_and_counts_those_where_it_is_violated() -> None:
-    client = model().classes[0]
+    client = picture().classes[0]
     assert client.name == CLIENT
     assert client.attained == pytest.approx(
         sum(900 * (1 + n / 100) for n in range(11) if n not in (3, 7)) + 750
@@ -89,7 +89,7 @@ def test_the_filter_finds_osds_by_number_state_and_cause(words: str, expected: l
 
 
 def test_latency_percentiles_are_interpolated_within_their_bucket() -> None:
-    read, write = model().latency
+    read, write = picture().latency
     assert (read.op, read.ops_per_second) == ("read", 400)
     assert read.p50 == pytest.approx(0.0015)
     assert write.p95 == pytest.approx(0.01 + 0.01 * 950 / 970)
@@ -100,13 +100,13 @@ def test_latency_percentiles_are_interpolated_within_their_bucket() -> None:
 def test_a_bucket_whose_bound_is_no_number_is_passed_over() -> None:
     values = example().of("latency")
     odd = {**values, (FSID, "read", "many"): 5.0}
-    assert model(example(latency=odd)).latency == model().latency
+    assert picture(example(latency=odd)).latency == picture().latency
 
 
 def test_alerts_that_differ_in_the_osd_only_are_one_and_pages_come_first() -> None:
     samples = example()
     again = {**samples.alerts[2], "ceph_daemon": "osd.10"}
-    found = model(replace(samples, alerts=(*samples.alerts, again))).alerts
+    found = picture(replace(samples, alerts=(*samples.alerts, again))).alerts
     assert [alert.severity for alert in found] == ["critical", "critical", "info"]
     assert found[0].osds == ("osd.3", "osd.10")
     assert found[0].since == NOW - 95
@@ -115,12 +115,12 @@ def test_alerts_that_differ_in_the_osd_only_are_one_and_pages_come_first() -> No
 def test_alerts_of_another_cluster_and_the_watchdog_are_left_out() -> None:
     samples = example()
     others = {**samples.alerts[1], "cluster": "another"}
-    assert model(replace(samples, alerts=(samples.alerts[0], others))).alerts == ()
+    assert picture(replace(samples, alerts=(samples.alerts[0], others))).alerts == ()
 
 
 def test_without_rules_a_class_that_waits_and_gets_less_is_behind() -> None:
     bare = without("violated", "demand", "shortfall", "cause", rules=False)
-    osd = {osd.name: osd for osd in model(bare).osds}
+    osd = {osd.name: osd for osd in picture(bare).osds}
     waiting, working = osd["osd.3"].worst, osd["osd.0"].worst
     assert waiting and working
     assert waiting.state == "behind"  # its queue is not empty
@@ -137,7 +137,7 @@ def test_without_rules_clients_that_wait_inside_the_store_count_as_waiting() -> 
         "store_transactions": {osd7: 40.0},
     }
     samples = replace(bare, values={**bare.values, **judging})
-    states = {osd.name: osd.worst.state for osd in model(samples).osds if osd.worst}
+    states = {osd.name: osd.worst.state for osd in picture(samples).osds if osd.worst}
     assert states["osd.7"] == "behind"
     assert states["osd.3"] == "kept"  # the same shortfall, but nobody waits
 
@@ -156,11 +156,13 @@ def test_without_rules_a_disk_is_not_blamed_for_the_time_that_disks_take(
         "store_transactions": {osd7: 2000.0},
     }
     samples = replace(bare, values={**bare.values, **changed})
-    assert {osd.name: osd.worst.state for osd in model(samples).osds if osd.worst}["osd.7"] == state
+    assert {osd.name: osd.worst.state for osd in picture(samples).osds if osd.worst}[
+        "osd.7"
+    ] == state
 
 
 def test_nothing_is_missing_from_the_whole_example() -> None:
-    assert model().missing == ()
+    assert picture().missing == ()
 
 
 @pytest.mark.parametrize(
@@ -198,13 +200,13 @@ def test_a_monitor_that_answers_makes_no_exporter_too_old_for_osds_that_do_not()
 
 def test_a_prometheus_that_has_just_begun_to_scrape_is_not_said_to_lack_anything() -> None:
     young = replace(without("attained", "latency", "threads", rules=False), with_rates=False)
-    assert [(part.what, part.why) for part in model(young).missing] == [
+    assert [(part.what, part.why) for part in picture(young).missing] == [
         (
             "rates and causes",
             "Prometheus began to scrape less than --window ago: they follow",
         )
     ]
-    assert model(replace(example(), with_rates=False)).missing == ()
+    assert picture(replace(example(), with_rates=False)).missing == ()
 
 
 def test_a_policy_that_sets_targets_for_wpq_is_not_reported_as_missing() -> None:
@@ -217,7 +219,7 @@ def test_an_osd_that_is_down_is_not_said_to_lack_queues() -> None:
 
 
 def test_a_cluster_that_is_not_there_is_named() -> None:
-    found = build_model(example(), Selection("0000")).missing
+    found = build_picture(example(), Selection("0000")).missing
     assert "no series of cluster 0000" in found[0].why
 
 
@@ -225,17 +227,17 @@ def test_clusters_are_kept_apart() -> None:
     samples = example()
     other: Values = {("another", "osd.0", ""): 1.0}
     both = replace(samples, values={**samples.values, "up": {**samples.values["up"], **other}})
-    assert build_model(both, Selection()).clusters == (FSID, "another")
-    assert len(build_model(both, Selection()).osds) == 12
-    assert [osd.name for osd in build_model(both, Selection("another")).osds] == ["osd.0"]
+    assert build_picture(both, Selection()).clusters == (FSID, "another")
+    assert len(build_picture(both, Selection()).osds) == 12
+    assert [osd.name for osd in build_picture(both, Selection("another")).osds] == ["osd.0"]
 
 
 def test_no_control_character_of_the_cluster_enters_the_model() -> None:
-    pools = [scrub.pool for scrub in model().scrubs]
+    pools = [scrub.pool for scrub in picture().scrubs]
     assert printable(HOSTILE) in pools
     assert "\\x1b[2J" in pools[0]
     hostile = ({"alertname": HOSTILE, "severity": HOSTILE, "cluster": FSID, "class": HOSTILE},)
-    shown = repr(model(replace(example(), alerts=hostile)))
+    shown = repr(picture(replace(example(), alerts=hostile)))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 
@@ -276,11 +278,11 @@ def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
     ],
 )
 def test_the_headline_claims_no_more_than_is_known(samples: TopSamples, expected: str) -> None:
-    assert plain(headline(model(samples))).startswith(expected)
+    assert plain(headline(picture(samples))).startswith(expected)
 
 
 def test_json_has_what_the_screen_has_and_null_for_what_is_not_known() -> None:
-    data = to_json(model(osd="osd.3"), "Prometheus http://p:9090")
+    data = to_json(picture(osd="osd.3"), "Prometheus http://p:9090")
     assert data["version"] == 1
     osd = next(osd for osd in data["osds"] if osd["name"] == "osd.3")
     assert osd["classes"][0]["attainment"] == pytest.approx(140 / 1030)
@@ -288,7 +290,7 @@ def test_json_has_what_the_screen_has_and_null_for_what_is_not_known() -> None:
 
 
 def test_keys_move_open_and_step_back() -> None:
-    view, shown = View(), model()
+    view, shown = View(), picture()
     for key in ("down", "enter"):
         view = pressed(view, key, None, shown)
     assert view.opened == "osd.3"
@@ -300,23 +302,23 @@ def test_keys_move_open_and_step_back() -> None:
 def test_while_the_filter_is_typed_keys_are_letters() -> None:
     view = View()
     for key, character in (("slash", "/"), ("q", "q"), ("s", "s"), ("backspace", "\x08")):
-        view = pressed(view, key, character, model())
+        view = pressed(view, key, character, picture())
     assert view.typing
     assert view.filter == "q"
-    kept = pressed(view, "enter", "\r", model())
+    kept = pressed(view, "enter", "\r", picture())
     assert (kept.typing, kept.filter) == (False, "q")
-    assert pressed(view, "escape", None, model()).filter == ""
-    assert pressed(view, "ctrl+c", None, model()).over
+    assert pressed(view, "escape", None, picture()).filter == ""
+    assert pressed(view, "ctrl+c", None, picture()).over
 
 
 def test_a_key_that_is_not_known_changes_nothing() -> None:
-    assert pressed(View(), "f12", None, model()) == View()
+    assert pressed(View(), "f12", None, picture()) == View()
 
 
 def test_the_next_cluster_follows_in_a_circle() -> None:
-    shown = replace(model(), clusters=("a", "b"), cluster="b")
+    shown = replace(picture(), clusters=("a", "b"), cluster="b")
     assert View().next_cluster(shown).cluster == "a"
-    assert View().next_cluster(model()) == View()
+    assert View().next_cluster(picture()) == View()
 
 
 def test_every_field_of_the_json_is_documented_and_every_documented_field_is_there() -> None:
@@ -327,7 +329,7 @@ def test_every_field_of_the_json_is_documented_and_every_documented_field_is_the
     documented = {
         name: set(re.findall(r"`([a-z_0-9]+)(?:\[\])?`", fields)) for name, fields in rows
     }
-    data = to_json(model(osd="osd.3"), "x")
+    data = to_json(picture(osd="osd.3"), "x")
     for name in (
         "classes",
         "osds",

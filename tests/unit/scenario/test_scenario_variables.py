@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.errors import ConfigError
-from cephqos_loadgen.scenario.source import ScenarioValue, load, variable_from_text
+from cephqos_loadgen.scenario.variables import ScenarioValue, load, variable_from_text
 
 
 def value(text: str, **variables: str) -> ScenarioValue:

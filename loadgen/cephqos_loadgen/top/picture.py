@@ -214,7 +214,7 @@ class TopSamples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Picture:
     time: float
     clusters: tuple[str, ...]
     cluster: str
