@@ -13,7 +13,8 @@ from cephqos_exporter.families import Family, Form, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.procfs import CLOCK_TICKS
-from cephqos_exporter.qos.account import Account, Evidence, Place, Sums
+from cephqos_exporter.qos.account.account import Account
+from cephqos_exporter.qos.account.sums import Evidence, Place, Sums
 from cephqos_exporter.sampler import ThreadGroup, ThreadSamples
 
 _NS: Final = 1e-9

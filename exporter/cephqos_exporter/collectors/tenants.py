@@ -7,15 +7,15 @@ from cephqos_exporter.collectors.base import SamplingCollector
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, Form
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.qos.tenants import PLACES, State, Tenant, TenantMeter
+from cephqos_exporter.qos.tenants import NAMED_TENANTS, State, Tenant, TenantMeter
 
 _SECONDS = (
     "Time of operations by tenant, estimated from samples. state: waiting (in the queue, blocked, "
     "or for other OSDs), working (the OSD executes or commits it, replica writes included). kind: "
     "image (tenant is its id), bucket (its marker), cephfs and client (the client's id), other. "
-    f"The {PLACES} largest have series, which begin at 0. A queued operation counts for what its "
-    "client did last. Sub-operations of erasure-coded pools are left out. Absent until operations "
-    "were sampled."
+    f"The {NAMED_TENANTS} largest have series, which begin at 0. A queued operation counts for "
+    "what its client did last. Sub-operations of erasure-coded pools are left out. Absent until "
+    "operations were sampled."
 )
 _SAMPLED = (
     "Operations in the samples behind cephqos_tenants_seconds_total. Absent until operations were "

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from cephqos_exporter.not_understood import NotUnderstood
-from cephqos_exporter.qos.places import Places
+from cephqos_exporter.qos.largest import Largest
 from cephqos_exporter.qos.waits import (
     BLOCKED,
     CLIENT,
@@ -56,7 +56,7 @@ _RGW: Final = re.compile(
     r"(?:[_.]|\Z)"
 )
 
-PLACES: Final = 5
+NAMED_TENANTS: Final = 5
 _HELD_SECONDS: Final = 300.0
 _KEEP: Final = 0.9  # of what was before, at each sample: half of it after a minute
 _MOST_CLIENTS: Final = 4096
@@ -141,8 +141,8 @@ class TenantMeter:
 
     seconds: dict[tuple[Tenant, State], float] = field(default_factory=dict)
     sampled: dict[State, int] = field(default_factory=lambda: dict.fromkeys(STATES, 0))
-    _places: Places[Tenant] = field(
-        default_factory=lambda: Places(PLACES, keep=_KEEP, held=_HELD_SECONDS)
+    _largest: Largest[Tenant] = field(
+        default_factory=lambda: Largest(NAMED_TENANTS, keep=_KEEP, held=_HELD_SECONDS)
     )
     _clients: dict[tuple[str, str], Tenant] = field(default_factory=dict)
 
@@ -180,17 +180,17 @@ class TenantMeter:
 
     def _add(self, found: dict[tuple[Tenant, State], float], now: float) -> None:
         """One that gets a place begins at 0: Prometheus sees no increase in a first value."""
-        before = set(self._places.shown)
+        before = set(self._largest.shown)
         by_tenant: dict[Tenant, float] = {}
         for (tenant, _), seconds in found.items():
             if tenant is not _NOBODY:
                 by_tenant[tenant] = by_tenant.get(tenant, 0.0) + seconds
-        for lost in self._places.add(by_tenant, now):
+        for lost in self._largest.add(by_tenant, now):
             for state in STATES:
                 self.seconds.pop((lost, state), None)
-        for tenant in (*self._places.shown, _NOBODY):
+        for tenant in (*self._largest.shown, _NOBODY):
             for state in STATES:
                 self.seconds.setdefault((tenant, state), 0.0)
         for (tenant, state), seconds in found.items():
-            shown = tenant if tenant in before and tenant in self._places.shown else _NOBODY
+            shown = tenant if tenant in before and tenant in self._largest.shown else _NOBODY
             self.seconds[shown, state] += seconds

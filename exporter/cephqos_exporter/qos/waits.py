@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
-from cephqos_exporter.qos.places import Places
+from cephqos_exporter.qos.largest import Largest
 
 OTHER: Final = "other"
 CLIENT: Final = "client"
@@ -221,7 +221,7 @@ class WaitMeter:
     def __init__(self, *, peers: int = 4) -> None:
         self.seconds: dict[tuple[str, str, str], float] = {}  # by kind, event, peer
         self.sampled: dict[str, int] = {}  # by kind
-        self._worst: Places[str] = Places(peers)
+        self._worst: Largest[str] = Largest(peers)
 
     def add(self, operations: Iterable[SampledOperation]) -> None:
         """Take in a sample of operations in progress; what was not understood waits nowhere."""

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_exporter.qos.account import Account, Evidence, Place, State, Sums
+from cephqos_exporter.qos.account.account import Account
+from cephqos_exporter.qos.account.sums import Evidence, Place, State, Sums
 from cephqos_exporter.qos.waits import OperationWait, SampledOperation
 
 ALL_KNOWN = Evidence(store=True, threads=True)

@@ -11,8 +11,8 @@ from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.tenants import TenantsCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.not_understood import NotUnderstood
-from cephqos_exporter.qos.places import Places
-from cephqos_exporter.qos.tenants import PLACES, SentFor, Tenant, TenantMeter, described
+from cephqos_exporter.qos.largest import Largest
+from cephqos_exporter.qos.tenants import NAMED_TENANTS, SentFor, Tenant, TenantMeter, described
 from cephqos_exporter.qos.waits import OperationWait, SampledOperation, in_progress
 
 from ..hostile_text import HOSTILE
@@ -173,10 +173,10 @@ def test_series_are_bounded_whatever_tenants_do() -> None:
         ops = [sampled(image(rng.randrange(100_000))) for _ in range(100)]
         meter.sample(ops, float(now), NotUnderstood())
         shown = {tenant for tenant, _ in meter.seconds}
-        assert len(shown) <= PLACES + 1
+        assert len(shown) <= NAMED_TENANTS + 1
         seen |= shown
     # A place changes hands every five minutes at most.
-    assert len(seen) <= PLACES * 12 + 1
+    assert len(seen) <= NAMED_TENANTS * 12 + 1
 
 
 def test_a_tenant_keeps_its_place_until_it_is_clearly_beaten() -> None:
@@ -186,12 +186,12 @@ def test_a_tenant_keeps_its_place_until_it_is_clearly_beaten() -> None:
         meter.sample([sampled(image(n)) for n in numbers], now, NotUnderstood())
         return {tenant.name for tenant, _ in meter.seconds if tenant.name}
 
-    first = sample(0.0, *range(1, PLACES + 1))
-    assert len(first) == PLACES
-    assert sample(10.0, *[99] * 5, *range(1, PLACES + 1)) == first  # too early
-    for now in range(20, 900, 10):
-        assert sample(float(now), 98, *range(1, PLACES + 1)) == first  # as much is not enough
-    later = sample(910.0, *[97] * 40, *range(1, PLACES + 1))
+    first = sample(0.0, *range(1, NAMED_TENANTS + 1))
+    assert len(first) == NAMED_TENANTS
+    assert sample(10.0, *[99] * 5, *range(1, NAMED_TENANTS + 1)) == first  # too early
+    for now in range(20, 900, 10):  # as much is not enough
+        assert sample(float(now), 98, *range(1, NAMED_TENANTS + 1)) == first
+    later = sample(910.0, *[97] * 40, *range(1, NAMED_TENANTS + 1))
     assert "61" in later and len(later - first) == 1
 
 
@@ -209,7 +209,7 @@ def test_times_of_a_real_list_are_all_counted(release: str) -> None:
 
 
 def test_the_largest_have_places_which_do_not_change_hands_for_every_change_of_rank() -> None:
-    places: Places[str] = Places(2)
+    places: Largest[str] = Largest(2)
     assert not places.add({"osd.1": 10.0, "osd.2": 9.0, "osd.3": 8.0})
     assert not places.add({"osd.1": 10.0, "osd.2": 9.0, "osd.3": 12.0})
     assert list(places.shown) == ["osd.1", "osd.2"]

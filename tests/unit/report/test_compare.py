@@ -12,7 +12,7 @@ from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.report.compare.comparison import read_rule
+from cephqos_loadgen.report.compare.fail_rules import read_rule
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -145,7 +145,7 @@ def test_a_rule_on_a_figure_that_no_row_has_is_a_mistake() -> None:
 
 def test_a_bound_of_its_own_is_in_the_shown_unit() -> None:
     rule = read_rule("clat_p99 > 20")
-    assert (rule.bound, rule.factor, rule.metric.unit) == (20.0, None, "ms")
+    assert (rule.bound, rule.of_reference, rule.metric.unit) == (20.0, False, "ms")
     with pytest.raises(UsageError, match="no figure clat"):
         read_rule("clat > 20")
 

@@ -22,7 +22,7 @@ def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) ->
 def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Caveat]:
     """The baseline's machine or cluster is not that of the runs."""
     base = settings.baseline_run
-    differing = [line for run in runs if base for line in environment_differences([base, run])]
+    differing = [line for run in runs if base for line in environment_differences(base, run)]
     if differing:
         yield Caveat(
             "serious",
@@ -53,5 +53,5 @@ def _caveat(what: str, above: Sequence[tuple[ReportRow, float]]) -> Iterator[Cav
             " baseline for them, and no reservation was tested there.",
             f"Most: {row.key.phase} of {row.key.point} did {with_unit(metrics.IOPS, iops)}, the"
             f" baseline {with_unit(metrics.IOPS, base)}.",
-            tuple(found.key for found, _ in above),
+            tuple(row.key for row, _ in above),
         )

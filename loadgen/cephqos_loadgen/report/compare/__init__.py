@@ -1,2 +1,2 @@
-"""Runs against each other: `comparison` matches rows and judges them, `output` shows it, `cli` is
-`cephqos compare`."""
+"""Runs against each other: `differing` says whether they can be compared, `comparison` matches
+rows, `fail_rules` judges them, `output` shows it, `cli` is `cephqos compare`."""

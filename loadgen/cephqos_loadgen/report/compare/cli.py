@@ -8,13 +8,9 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_loadgen.archive.reader import ArchiveDamaged, damage_named
 from cephqos_loadgen.report.caveats.every import caveats
-from cephqos_loadgen.report.compare.comparison import (
-    SHOWN,
-    compare,
-    judge,
-    read_rule,
-    run_differences,
-)
+from cephqos_loadgen.report.compare.comparison import SHOWN, compare
+from cephqos_loadgen.report.compare.differing import run_differences
+from cephqos_loadgen.report.compare.fail_rules import judge, read_rule
 from cephqos_loadgen.report.compare.output import to_document, to_json, to_terminal
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.pages.markdown import to_markdown
@@ -48,31 +44,28 @@ async def _compare(arguments: argparse.Namespace) -> int:
     except ArchiveDamaged as error:
         # Status 1 is a regression: a gate must not take an archive that cannot be read for one.
         raise UsageError(str(error)) from None
-    differing = list(
-        dict.fromkeys(
-            printable(line) for run in others for line in run_differences([reference, run])
-        )
-    )
+    lines = (line for run in others for line in run_differences(reference, run))
+    differing = list(dict.fromkeys(map(printable, lines)))
     if differing and not arguments.although_different:
         raise UsageError(
             f"the runs are not of the same environment: {'; '.join(differing)}"
             " (--although-different compares them all the same)"
         )
     wanted = list(dict.fromkeys((*SHOWN, *(rule.metric for rule in rules))))
-    found = compare(reference, others, wanted)
-    if not found.differences:
+    comparison = compare(reference, others, wanted)
+    if not comparison.differences:
         raise UsageError(
             f"nothing to compare: no row of {listed([run.name for run in others])} matches one of"
             f" {reference.name}"
         )
-    outcome = judge(found, rules)
+    outcome = judge(comparison, rules)
     if arguments.form == "json":
-        say_json(to_json(found, outcome, differing))
+        say_json(to_json(comparison, outcome, differing))
     elif arguments.form:
-        document = to_document(found, outcome, differing)
+        document = to_document(comparison, outcome, differing)
         say_text({"markdown": to_markdown, "html": to_html}[arguments.form](document))
     else:
-        say_text(to_terminal(found, outcome))
+        say_text(to_terminal(comparison, outcome))
         say(*(f"the environments differ: {line}" for line in differing))
     return outcome.exit_status
 
@@ -97,6 +90,6 @@ def _read(folder: Path) -> ReportRun:
     """One run whose plan and environment can be compared, else ArchiveDamaged."""
     (run,) = read_runs([folder])
     with damage_named(folder):
-        list(run_differences([run]))
+        list(run_differences(run, run))
         caveats(run)
     return run

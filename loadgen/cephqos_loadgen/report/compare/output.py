@@ -7,7 +7,8 @@ from typing import Any, Final
 from cephqos_base.terminal import printable
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.caveats.every import caveats
-from cephqos_loadgen.report.compare.comparison import Comparison, Difference, Verdict, row_name
+from cephqos_loadgen.report.compare.comparison import Comparison, Difference, row_name
+from cephqos_loadgen.report.compare.fail_rules import Verdict
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text, text_columns
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
@@ -15,15 +16,15 @@ from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, 
 _MOST_CAVEATS: Final = 3  # of a run, on the terminal
 
 
-def caveats_of(found: Comparison) -> dict[str, list[Caveat]]:
+def caveats_of(comparison: Comparison) -> dict[str, list[Caveat]]:
     """What speaks against the figures of each run: a difference may come from there."""
-    runs = {run.name: run for run in (found.reference, *found.others)}
+    runs = {run.name: run for run in (comparison.reference, *comparison.others)}
     return {name: caveats(run) for name, run in runs.items()}
 
 
-def _grave_ones(found: Comparison) -> Iterator[str]:
+def _grave_ones(comparison: Comparison) -> Iterator[str]:
     """One line each for the serious caveats of each run, and how many more there are."""
-    for name, own in caveats_of(found).items():
+    for name, own in caveats_of(comparison).items():
         grave = [caveat for caveat in own if caveat.severity == "serious"][:_MOST_CAVEATS]
         for caveat in grave:
             yield f"caveat about {name}: {caveat.text} {caveat.evidence}".rstrip()
@@ -31,10 +32,10 @@ def _grave_ones(found: Comparison) -> Iterator[str]:
             yield f"caveat about {name}: {len(own) - len(grave)} more (cephqos report shows them)"
 
 
-def to_table(found: Comparison) -> Table:
-    several = len(found.others) > 1
+def to_table(comparison: Comparison) -> Table:
+    several = len(comparison.others) > 1
     lines = []
-    for d in found.differences:
+    for d in comparison.differences:
         run = [text(d.row.key.run)] if several else []
         lines.append((*run, *_cells(d)))
     columns = [TableColumn("Run", numeric=False)] if several else []
@@ -67,73 +68,77 @@ def _cells(d: Difference) -> tuple[Cell, ...]:
     )
 
 
-def to_document(found: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
-    names = [run.name for run in found.others]
+def to_document(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
+    names = [run.name for run in comparison.others]
     shown = [Caveat("caution", "The environments differ.", line) for line in warnings]
-    shown += [Caveat("caution", "A row has no counterpart.", u) for u in found.unmatched]
-    for name, own in caveats_of(found).items():
+    shown += [Caveat("caution", "A row has no counterpart.", u) for u in comparison.unmatched]
+    for name, own in caveats_of(comparison).items():
         shown += [replace(caveat, text=f"{name}: {caveat.text}", rows=()) for caveat in own]
     return Document(
-        title=f"{listed(names)} against {found.reference.name}",
+        title=f"{listed(names)} against {comparison.reference.name}",
         question="",
-        summary=tuple(summary(found, outcome)),
+        summary=tuple(summary(comparison, outcome)),
         caveats=tuple(shown),
-        tables=(to_table(found),),
+        tables=(to_table(comparison),),
         charts=(),
         commands=(),
     )
 
 
-def summary(found: Comparison, outcome: Verdict) -> list[str]:
+def summary(comparison: Comparison, outcome: Verdict) -> list[str]:
     """What to know first."""
-    worse = sum(d.regression for d in found.differences)
-    better = sum(d.beyond_noise and not d.regression for d in found.differences)
-    unknown = sum(not d.change.known for d in found.differences)
-    same = len(found.differences) - worse - better - unknown
+    differences = comparison.differences
+    worse = sum(d.regression for d in differences)
+    better = sum(d.beyond_noise and not d.regression for d in differences)
+    unknown = sum(not d.change.known for d in differences)
+    same = len(differences) - worse - better - unknown
     lines = [
-        f"{len(found.differences)} figures compared: {worse} worse, {better} other differences,"
+        f"{len(differences)} figures compared: {worse} worse, {better} other differences,"
         f" {same} with {NONE_FOUND}" + (f", {unknown} not known" if unknown else "") + "."
     ]
-    if not found.differences:
+    if not differences:
         lines = ["No rows match, so nothing is compared."]
-    elif not worse and not better and not unknown and not found.lost:
+    elif not worse and not better and not unknown and not comparison.lost:
         lines.append(f"{NONE_FOUND.capitalize()}.")
     return [*lines, *outcome.failures, *outcome.unjudged]
 
 
-def to_terminal(found: Comparison, outcome: Verdict) -> str:
+def to_terminal(comparison: Comparison, outcome: Verdict) -> str:
     """Columns under each other; nothing of an archive reaches the terminal as it is."""
-    table = to_table(found)
+    table = to_table(comparison)
     rows = [[printable(cell.text) for cell in row] for row in table.rows]
     heads = [column.title for column in table.columns]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [f"reference: {printable(found.reference.name)}"] if rows else []
+    lines = [f"reference: {printable(comparison.reference.name)}"] if rows else []
     for row in [heads, *rows] if rows else []:
         cells = [
             cell.rjust(width) if column.numeric else cell.ljust(width)
             for cell, width, column in zip(row, widths, table.columns, strict=True)
         ]
         lines.append("  ".join(cells).rstrip())
-    lines += [f"not compared: {printable(name)}" for name in found.unmatched]
-    lines += map(printable, _grave_ones(found))
-    return "\n".join([*lines, *map(printable, summary(found, outcome))])
+    lines += [f"not compared: {printable(name)}" for name in comparison.unmatched]
+    lines += map(printable, _grave_ones(comparison))
+    return "\n".join([*lines, *map(printable, summary(comparison, outcome))])
 
 
-def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[str, Any]:
+def to_json(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> dict[str, Any]:
     return {
-        "reference": found.reference.name,
-        "runs": [run.name for run in found.others],
+        "reference": comparison.reference.name,
+        "runs": [run.name for run in comparison.others],
         "environments_differ": warnings,
-        "caveats": {name: [_caveat(d) for d in own] for name, own in caveats_of(found).items()},
-        "differences": [_json(d) for d in found.differences],
-        "unmatched": list(found.unmatched),
+        "caveats": {
+            name: [_caveat(caveat) for caveat in own]
+            for name, own in caveats_of(comparison).items()
+        },
+        "differences": [_json(d) for d in comparison.differences],
+        "unmatched": list(comparison.unmatched),
         "failures": list(outcome.failures),
         "cannot_be_judged": list(outcome.unjudged),
     }
 
 
-def _caveat(found: Caveat) -> dict[str, str]:
-    return {"severity": found.severity, "text": found.text, "evidence": found.evidence}
+def _caveat(caveat: Caveat) -> dict[str, str]:
+    return {"severity": caveat.severity, "text": caveat.text, "evidence": caveat.evidence}
 
 
 def _json(d: Difference) -> dict[str, Any]:

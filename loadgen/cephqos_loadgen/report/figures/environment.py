@@ -1,6 +1,6 @@
 """Hardware and software of a run, which decide whether two runs can be compared."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cephqos_loadgen.report.figures.analysis import ReportRun
@@ -12,28 +12,25 @@ _MAY_DIFFER: Final = ("cephqos",)
 
 def environment_facts(run: ReportRun) -> dict[str, str]:
     """The facts that must be equal in runs that are compared, in words."""
-    found = facts_of_all(run.environments or (run.environment,))
-    fio = found.pop("fio", "")
+    facts = facts_of_all(run.environments or (run.environment,))
+    fio = facts.pop("fio", "")
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
     limits = {int(lab["device_iops"]) for lab in labs if lab.get("device_iops")}
     if limits:
-        found["Device limit"] = ", ".join(f"{limit} requests/s per OSD" for limit in sorted(limits))
+        facts["Device limit"] = ", ".join(f"{limit} requests/s per OSD" for limit in sorted(limits))
     if fio:
-        found["fio"] = fio
-    found["cephqos"] = str(run.environment.get("cephqos", run.manifest.cephqos))
-    return found
+        facts["fio"] = fio
+    facts["cephqos"] = str(run.environment.get("cephqos", run.manifest.cephqos))
+    return facts
 
 
-def environment_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
-    """What differs between the machines and clusters of runs, one line each."""
-    facts = [environment_facts(run) for run in runs]
-    for name in dict.fromkeys(name for found in facts for name in found):
-        values = [found.get(name, "not recorded") for found in facts]
-        if name not in _MAY_DIFFER and len(set(values)) > 1:
-            shown = ", ".join(
-                f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
-            )
-            yield f"{name}: {shown}"
+def environment_differences(reference: ReportRun, run: ReportRun) -> Iterator[str]:
+    """What differs between the machines and clusters of two runs, one line each."""
+    facts, others = environment_facts(reference), environment_facts(run)
+    for name in facts | others:
+        was, is_now = facts.get(name, "not recorded"), others.get(name, "not recorded")
+        if name not in _MAY_DIFFER and was != is_now:
+            yield f"{name}: {was} ({reference.name}), {is_now} ({run.name})"
 
 
 def on_a_file(osd: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""A few places for the largest of many, which do not change hands for every change of rank."""
+"""The largest few of many, which do not change for every change of rank."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _MOST_KNOWN: Final = 512  # of those without a place
 
 
 @dataclass(slots=True)
-class Places(Generic[K]):
+class Largest(Generic[K]):
     """The largest few, each with a place; the others are one.
 
     A holder keeps its place until another one has twice as much, and for `held` seconds at least,

@@ -1,0 +1,84 @@
+"""Where sampled operations waited lately: for what Ceph does not count at all."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cephqos_exporter.qos import waits
+from cephqos_exporter.qos.account.sums import NOT_KNOWN, Shares, State
+from cephqos_exporter.qos.largest import Largest
+
+_HALF_LIFE_SECONDS: Final = 60.0  # samples come every 10 to 33 s
+_NAMED_PEERS: Final = 4
+# Operations of one sample wait for the same batch of commits: a sample of many counts once, one of
+# few for less. The mean commit of all transactions counts as much as ten samples. It is exact if
+# all are alike; recovery's and clients' are not.
+_FEW: Final = 4.0
+_MEAN_COUNTS: Final = 10.0
+
+# The places of sampled operations that are not counted, or that others are compared with.
+_STATES: Final[Mapping[str, State]] = {
+    waits.QUEUE: State.QUEUE,
+    waits.BLOCKED: State.BLOCKED,
+    waits.SUBOPS: State.REPLICA,
+    waits.REPLY: State.REPLY,
+    waits.UNKNOWN: State.UNKNOWN,
+}
+
+
+@dataclass(slots=True)
+class WaitSamples:
+    """Client operations of one OSD; samples of long ago count less."""
+
+    seconds: Shares = field(default_factory=dict)
+    # Of operations that left the queue: how many wait for the own commit, and for what comes later.
+    _committing: float = 0.0
+    _committed: float = 0.0
+    _peers: Largest[str] = field(default_factory=lambda: Largest(_NAMED_PEERS))
+
+    def add(self, operations: Iterable[waits.SampledOperation]) -> Sequence[str]:
+        """Take in a sample; the peers that are one with the others from now on."""
+        sample: Shares = defaultdict(float)
+        during = after = 0.0
+        for op in operations:
+            for wait, seconds in op.spent if op.kind == waits.CLIENT else ():
+                if seconds and wait.event == waits.COMMIT:
+                    during += seconds / op.seconds
+                elif seconds and wait.event in (waits.SUBOPS, waits.REPLY):
+                    after += seconds / op.seconds
+                if (state := _STATES.get(wait.event)) is not None:
+                    for peer in (peers := wait.peers or ("",)):
+                        sample[state, peer] += seconds / len(peers)
+        self._committing += during / (during + after + _FEW)
+        self._committed += after / (during + after + _FEW)
+        lost = self._peers.add({peer: s for (_, peer), s in sample.items() if _is_named(peer)})
+        for peer in lost:
+            self.seconds.pop((State.REPLICA, peer), None)
+        for (state, peer), seconds in sample.items():
+            own = not _is_named(peer) or peer in self._peers.shown
+            place = state, peer if own else waits.OTHER
+            self.seconds[place] = self.seconds.get(place, 0.0) + seconds
+        return lost
+
+    def fade(self, seconds: float) -> None:
+        """So much time has passed."""
+        kept = 0.5 ** (seconds / _HALF_LIFE_SECONDS)
+        self.seconds = {p: s * kept for p, s in self.seconds.items() if s * kept > 1e-6}
+        self._committing *= kept
+        self._committed *= kept
+
+    def of(self, *states: State) -> Shares:
+        """The seconds in these states."""
+        return {place: s for place, s in self.seconds.items() if place[0] in states}
+
+    def corrected_commit(self, mean: float, whole: float) -> float:
+        """The own commit as its mean says, as far as samples do not say otherwise."""
+        if not whole:
+            return mean
+        committing = _MEAN_COUNTS * mean / whole + self._committing
+        return whole * committing / (_MEAN_COUNTS + self._committing + self._committed)
+
+
+def _is_named(peer: str) -> bool:
+    return peer not in ("", NOT_KNOWN)
