@@ -1,4 +1,4 @@
-"""Follow one fio process, or one instance of rados bench, and check what it leaves."""
+"""Follow one client process, of fio or of rados bench, and check what it leaves."""
 
 import time
 from collections.abc import Sequence
@@ -9,13 +9,94 @@ from cephqos_loadgen.engines.fio_output import (
     IoTotals,
     JobStatus,
     JsonStream,
+    figures_over,
     read_status,
+    since,
 )
 from cephqos_loadgen.engines.rados_bench import RowStream, read_result
-from cephqos_loadgen.load.clients import Follower
+from cephqos_loadgen.live.state import SHORTEST_SECONDS
 from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.intervals import JobIntervals, Stretch
 from cephqos_loadgen.plan.errors import RunError
+from cephqos_loadgen.results.figures import Interval
+from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.rates import DoneSoFar
+
+
+class Follower:
+    """Takes one client's output as it comes: for the live figures, the archive, and the result.
+
+    Programs differ in what they print: a subclass reads it, and calls `take` with what it says.
+    """
+
+    def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
+        self._context, self._phase, self._depth = context, phase, depth
+        self.client = client
+        self.last: ClientStatus | None = None
+        self.points: dict[str, list[DoneSoFar]] = {}
+        self._starts: dict[str, float] = {}
+        self._intervals: dict[str, JobIntervals] = {}
+        context.live.start_client(phase, client, engine)
+
+    def __call__(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def take(self, status: ClientStatus) -> None:
+        """What the client says of itself now."""
+        before = self.last.jobs if self.last else {}
+        for name, job in status.jobs.items():
+            self._record(name, job, before.get(name), status.time)
+        self.last = status
+        live = self._context.live
+        live.status(self._phase, self.client, status)
+        # An interval ends when fio gets round to it; a very short one says nothing.
+        if live.clients[self._phase, self.client].seconds >= SHORTEST_SECONDS:
+            rates = self._context.rates.setdefault(self._phase, [])
+            rates.append((status.time, live.iops(self._phase)))
+
+    def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
+        if before is not None and job.counts_anew(before):
+            # Newer versions of fio say the new start too.
+            self._starts[name] = job.start if job.start > before.start else time - job.runtime
+            self.points[name] = []
+            before = None
+        start = self._starts.setdefault(name, job.start)
+        points = self.points.setdefault(name, [])
+        if not points:
+            points.append(DoneSoFar(start, {}, {}))
+        points.append(job.done_so_far(start))
+        self._write(name, self._intervals.setdefault(name, JobIntervals()).add(job, before, time))
+
+    def flush(self) -> None:
+        """Write what is held back, at the end of the client."""
+        for name, intervals in self._intervals.items():
+            self._write(name, intervals.rest())
+
+    def _write(self, name: str, stretch: Stretch | None) -> None:
+        if stretch is None:
+            return
+        before, job = stretch.before, stretch.job
+        parts = {
+            d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
+        }
+        seconds = max(0.001, stretch.seconds)
+        # A direction that has begun stays: a second in which nothing completed is a second too.
+        read, write = (
+            figures_over(parts[d], seconds) if job.totals[d].ios else None for d in DIRECTIONS
+        )
+        if job.runtime <= 0 and read is None and write is None:
+            return  # it has not begun
+        interval = Interval(
+            end_unix_seconds=stretch.end,
+            seconds=round(seconds, 3),
+            phase=self._phase,
+            client=self.client,
+            job=name,
+            depth=self._depth,
+            read=read,
+            write=write,
+        )
+        self._context.recorder.intervals.write(to_json(interval))
 
 
 class FioFollower(Follower):

@@ -14,11 +14,12 @@ from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.fio_keys import MIXED, read_rate, read_size, refuse_unused
 from cephqos_loadgen.engines.fio_options import read_fio_options
 from cephqos_loadgen.load import host_figures
-from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
+from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
 from cephqos_loadgen.load.followers import FioFollower, became_steady, check_results
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.load.step import step_of
 from cephqos_loadgen.plan.action import TOLD, Ending
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds

@@ -7,10 +7,11 @@ from typing import ClassVar, Literal, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.rados_bench import bench_argv
-from cephqos_loadgen.load.clients import ClientProcess, run_clients, step_of
+from cephqos_loadgen.load.clients import ClientProcess, run_clients
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.followers import BenchFollower
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.load.step import step_of
 from cephqos_loadgen.plan.action import Action, Ending
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import PlannedPool

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.fio_said import SaidJob, document
 
 from cephqos_loadgen.live.state import Live, RunPlace
-from cephqos_loadgen.load.clients import step_of
 from cephqos_loadgen.load.followers import FioFollower
+from cephqos_loadgen.load.step import step_of
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.layout import INTERVALS_FILE
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder

@@ -16,12 +16,12 @@ from tests.recorded import client_output
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus, read_status
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import clients, phase_runner
-from cephqos_loadgen.load.clients import Follower, step_of
 from cephqos_loadgen.load.context import Hands, Marks
 from cephqos_loadgen.load.curves import Search, search
-from cephqos_loadgen.load.followers import FioFollower
+from cephqos_loadgen.load.followers import FioFollower, Follower
 from cephqos_loadgen.load.intervals import JobIntervals
 from cephqos_loadgen.load.phase_runner import limit_of
+from cephqos_loadgen.load.step import step_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait
 from cephqos_loadgen.plan.errors import RunError
