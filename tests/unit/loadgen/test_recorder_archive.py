@@ -210,6 +210,10 @@ async def test_the_slowest_operations_are_shown_each_once_and_no_name_is_left_if
         "11:06:30 osd.3 12.500 s, 10.500 s of it after 'waiting for subops from 2,5': osd_op(client"
         in said
     ), said
+    assert await cephqos("report", str(plain.folder), "--out", str(tmp_path / "report")) == 0
+    table = (tmp_path / "report/tables/operations.csv").read_text().splitlines()
+    row = '2026-11-18 11:06:30,osd.3,12.5,10.5,"waiting for subops from 2,5","osd_op('
+    assert len(table) == 3 and table[1].startswith(row), table
     texts = [op["description"] for op in redacted.repeats[0].operations()]
     assert len(texts) == 2 and len(set(texts)) == 1, "the same object of two hosts"
     assert re.fullmatch(r"osd_op\(client\.4128 2\.1 object-[0-9a-f]{10} …\)", texts[0])

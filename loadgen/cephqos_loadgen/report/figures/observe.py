@@ -97,6 +97,7 @@ class Observation:
     samples: Samples
     host: Mapping[str, HostUse]
     looks: Sequence[Mapping[str, Any]]  # one look at the cluster per second
+    operations: Sequence[Mapping[str, Any]]  # slow ones, of an exporter's own recording
     absent: tuple[str, ...]  # files that the archive lacks
     causes: tuple[ObservedCause, ...] | None = None  # None: rules were not evaluated
 
@@ -136,6 +137,7 @@ def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
         samples=samples,
         host=host,
         looks=looks,
+        operations=repeat.operations(),
         absent=absent,
     )
 

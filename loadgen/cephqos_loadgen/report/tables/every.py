@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_changes import change_tables
 from cephqos_loadgen.report.tables.of_loads import background_table, curves_table, loads_table
+from cephqos_loadgen.report.tables.of_operations import operations_table
 from cephqos_loadgen.report.tables.of_reservations import reservations_table
 from cephqos_loadgen.report.tables.of_setup import cost_table, environment_table, recording_table
 from cephqos_loadgen.report.tables.of_tenants import tenants_table
@@ -21,6 +22,7 @@ def tables(subject: Subject) -> Iterator[Table]:
         curves_table(subject),
         reservations_table(subject),
         tenants_table(subject),
+        operations_table(subject),
         cost_table(subject),
         threads_table(subject),
         recording_table(subject),
