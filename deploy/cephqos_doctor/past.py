@@ -47,11 +47,13 @@ class Past:
     """What an archive has of a stretch of time."""
 
     def __init__(
-        self, folder: Path, families: Sequence[str], since: float, at: float | None
+        self, folder: Path, families: Sequence[str] | None, since: float, at: float | None
     ) -> None:
+        """Of these families; None: of those that reports are made of."""
         try:
             from cephqos_loadgen.archive.reader import damage_named, open_archive
             from cephqos_loadgen.record.layout import METRICS_FILE
+            from cephqos_loadgen.report.figures.observe import FAMILIES
             from cephqos_loadgen.report.figures.samples import read_samples
         except ImportError as exc:
             needed = f"needs {exc.name}, not installed here; {how_to_install('report')}"
@@ -60,11 +62,18 @@ class Past:
         with damage_named(folder):
             repeats = archive.repeats
             files = [it.folder / METRICS_FILE for it in repeats]
-            self._samples = [read_samples(file, families) for file in files]
+            self._samples = [read_samples(file, families or FAMILIES) for file in files]
         end = archive.manifest.end_unix_seconds if at is None else at
         self._span = end - since, end
         times = [(it.record.start_unix_seconds, it.record.end_unix_seconds) for it in repeats]
-        self.seconds = sum(max(0.0, min(end, b) - max(end - since, a)) for a, b in times)
+        spans = [(max(end - since, a), min(end, b)) for a, b in times]
+        # Samples of each repeat in the time, and its seconds there.
+        self.parts = [
+            (its, *span)
+            for its, span in zip(self._samples, spans, strict=True)
+            if span[0] < span[1]
+        ]
+        self.seconds = sum(b - a for _, a, b in self.parts)
         if not self.seconds:
             raise UsageError(f"{folder}: found no figures of that time; see cephqos archive show")
 

@@ -70,6 +70,8 @@ COMMANDS: Final = (
             "cephqos_doctor.cli:add_options"),
     CommandEntry("capacity", "compare the capacity of OSDs with what they delivered",
             "cephqos_doctor.capacity.cli:add_options"),
+    CommandEntry("advise", "show what another profile, WPQ or other reservations would give",
+            "cephqos_doctor.advise.cli:add_options"),
     CommandEntry("who", "show which images, buckets and clients an OSD works for, and which wait",
             "cephqos_doctor.who:add_options"),
     CommandEntry("blame", "list what client operations wait for, and on which OSDs",

@@ -78,29 +78,42 @@ async def gather(
     end = float((await _result(api, "query", query="time()"))[0])
     step = step or max(SHORTEST, math.ceil(since / PIECES))
     # An OSD that was down a moment ago is an OSD all the same.
-    now = {name: await _instant(api, query) for name, query in NOW.items()}
+    now = {name: await instant(api, query) for name, query in NOW.items()}
     rules = bool(
         await _result(api, "query", query=f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))")
     )
-    queries = range_queries(step, rules)
-    spans = list(_spans(end - since, end, step))
     pieces: dict[Osd, dict[float, dict[str, float]]] = {}
-    asked, whole = 0, len(spans) * len(queries)
-    for start, until in spans:
-        answers = await asyncio.gather(
-            *(_range(api, query, start, until, step) for query in queries.values())
-        )
-        for name, answer in zip(queries, answers, strict=True):
-            for labels, values in answer:
-                osd = pieces.setdefault(_osd(labels), {})
-                for time, value in values:
-                    osd.setdefault(time, {})[name] = value
-        asked += len(queries)
-        note(f"asked {asked} of {whole} questions, {len(pieces)} OSDs")
+    for name, labels, values in await over_time(
+        api, range_queries(step, rules), end - since, end, step, note
+    ):
+        osd = pieces.setdefault(osd_of(labels), {})
+        for time, value in values:
+            osd.setdefault(time, {})[name] = value
     known = {name: _by_osd(found) for name, found in now.items()}
     osds = sorted({*pieces, *known["host"], *known["capacity"]})
     records = tuple(_record(osd, known, pieces.get(osd, {})) for osd in osds)
     return History(records=records, rules=rules, start=end - since, end=end, step=step)
+
+
+async def over_time(
+    api: JsonApi,
+    queries: Mapping[str, str],
+    start: float,
+    end: float,
+    step: float,
+    note: Callable[[str], None] = lambda _: None,
+) -> Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]]:
+    """What each query, by its name, gives at the end of each piece of the time."""
+    spans = list(_spans(start, end, step))
+    found = []
+    for number, (first, last) in enumerate(spans, start=1):
+        answers = await asyncio.gather(
+            *(_range(api, query, first, last, step) for query in queries.values())
+        )
+        for name, answer in zip(queries, answers, strict=True):
+            found += [(name, labels, values) for labels, values in answer]
+        note(f"asked {number * len(queries)} of {len(spans) * len(queries)} questions")
+    return found
 
 
 def _spans(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
@@ -119,7 +132,7 @@ async def _result(api: JsonApi, path: str, **parameters: str) -> Any:
     return reply["data"].get("result", ())
 
 
-async def _instant(api: JsonApi, query: str) -> list[Sample]:
+async def instant(api: JsonApi, query: str) -> list[Sample]:
     found = await _result(api, "query", query=query)
     try:
         return [(it["metric"], float(it["value"][1])) for it in found]
@@ -142,14 +155,14 @@ async def _range(
         raise ApiFailed("/api/v1/query_range: an answer of another shape") from exc
 
 
-def _osd(labels: Mapping[str, str]) -> Osd:
+def osd_of(labels: Mapping[str, str]) -> Osd:
     return (str(labels.get("cluster", "")), str(labels.get("ceph_daemon", "")))
 
 
 def _by_osd(found: Sequence[Sample]) -> dict[Osd, list[Sample]]:
     by_osd: dict[Osd, list[Sample]] = {}
     for labels, value in found:
-        by_osd.setdefault(_osd(labels), []).append((labels, value))
+        by_osd.setdefault(osd_of(labels), []).append((labels, value))
     return by_osd
 
 

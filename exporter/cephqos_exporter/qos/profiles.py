@@ -49,6 +49,9 @@ _BEST_EFFORT: Final[Mapping[int, Mapping[str, Share]]] = {
 }
 
 
+PROFILES: Final = tuple(_CLIENTS_AND_RECOVERY)
+
+
 def release_of(version: Any) -> int | None:
     """The first number of the release, from the reply to `version`; None if it has none.
 
@@ -67,3 +70,23 @@ def shares_of(release: int | None, profile: str) -> Mapping[str, Share] | None:
         return None
     client, recovery = _CLIENTS_AND_RECOVERY[profile]
     return {CLIENT: client, RECOVERY: recovery, BEST_EFFORT: best_effort}
+
+
+def shares_of_any(profile: str) -> Mapping[str, Share]:
+    """What clients and recovery have, which is the same in each release of the bandwidth model."""
+    return dict(zip((CLIENT, RECOVERY), _CLIENTS_AND_RECOVERY[profile], strict=True))
+
+
+def release_that_gives(
+    profile: str, bounds: Mapping[str, tuple[float | None, float]]
+) -> int | None:
+    """The release whose profile of that name gives these reservations and limits, by class; None
+    if none does. A later release with the same values counts as the first with them."""
+    for release in _BEST_EFFORT:
+        shares = shares_of(release, profile) or {}
+        if shares and all(
+            bounds.get(cls, (None, 0.0)) == (share.reservation, share.limit)
+            for cls, share in shares.items()
+        ):
+            return release
+    return None

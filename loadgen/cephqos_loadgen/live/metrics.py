@@ -1,4 +1,4 @@
-"""A run's live state as metrics. A test compares it with docs/measure/recording.md."""
+"""A run's live state as metrics. A test compares it with docs/internals/measure.md."""
 
 import time
 from collections.abc import Iterator

@@ -128,6 +128,7 @@ _PAGE_OF: Final = {
     "rules": "docs/operate/alerts.md",
     "dashboards": "docs/operate/dashboards.md",
     "doctor": "docs/operate/doctor.md",
+    "advise": "docs/operate/advise.md",
     "capacity": "docs/operate/capacity.md",
     "who": "docs/operate/who.md",
     "blame": "docs/operate/blame.md",

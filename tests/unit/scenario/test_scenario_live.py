@@ -29,7 +29,7 @@ from cephqos_loadgen.servers import Address
 from cephqos_loadgen.top.quantile import quantile
 
 NOTHING = LiveMetrics(Live(RunPlace()))
-PAGE = Path(__file__).parents[3] / "docs/measure/recording.md"
+PAGE = Path(__file__).parents[3] / "docs/internals/measure.md"
 
 
 def live() -> Live:

@@ -11,10 +11,10 @@ from cephqos_base.series import (
     IMMEDIATE,
     ClusterSeries,
     PlacementSeries,
-    RecoverySeries,
     ScrubSeries,
     TenantsSeries,
 )
+from cephqos_loadgen.advise.facts import FAMILIES as ADVICE_FAMILIES
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
@@ -42,11 +42,9 @@ QUIET = "without either"
 # Shorter parts say nothing about a load.
 _LEAST_SECONDS = 2.0
 _RECOVERING = ("recovering", "backfilling")
-_FAMILIES = (
-    COST_FAMILIES | ATTAINED_FAMILIES | {ScrubSeries.POOL_OBJECTS, RecoverySeries.POOL_OBJECTS}
-)
-_FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO}
-_FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
+FAMILIES = COST_FAMILIES | ATTAINED_FAMILIES | ADVICE_FAMILIES | {ScrubSeries.POOL_OBJECTS}
+FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO}
+FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +113,7 @@ def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
     absent = tuple(name for name in names if not (folder / name).exists())
     lines = read_lines(folder / names[0]) if names[0] not in absent else iter(())
     intervals = read_intervals(lines)
-    samples = read_samples(folder / names[1], _FAMILIES)
+    samples = read_samples(folder / names[1], FAMILIES)
     host = repeat.host() if names[2] not in absent else {}
     looks = repeat.cluster() if names[3] not in absent else []
     stretches = {

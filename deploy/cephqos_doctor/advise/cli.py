@@ -1,0 +1,105 @@
+"""`cephqos advise`."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say, say_json, say_text
+from cephqos_doctor.advise.series import gather
+from cephqos_doctor.cli import headers_of
+from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_doctor.past import Past, add_past, stretch
+from cephqos_loadgen.advise import text
+from cephqos_loadgen.advise.candidates import candidates
+from cephqos_loadgen.advise.facts import Facts, NoAdvice, checked
+from cephqos_loadgen.advise.goals import HELP, answer, met_how, parse_goal
+from cephqos_loadgen.advise.outcome import outcome
+
+_WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
+
+
+def add_options(parser: Parser) -> None:
+    parser.description = (
+        "Show what another profile, WPQ or a right capacity would give, and the commands that set"
+        " it and take it back. Nothing is changed."
+    )
+    parser.epilog = (
+        "Status 0: rows, or what --for asks. 1: nothing gives it, or it is not known, or too little"
+        " is recorded. 2: a mistake in the command."
+    )
+    add_past(parser, since="1h")
+    parser.add_argument("--cluster", default="", metavar="FSID", help="one of several clusters")
+    parser.add_argument(
+        "--for",
+        dest="goals",
+        action="append",
+        default=[],
+        metavar="GOAL",
+        help=f"search reservations that give this (repeatable): {HELP}",
+    )
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.set_defaults(run=_run)
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    goals = [parse_goal(it) for it in arguments.goals]
+    since, at = stretch(arguments)
+    if arguments.archive:
+        found = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
+    elif at is not None:
+        raise UsageError("--at needs --archive")
+    else:
+        found = await _ask(arguments, since)
+    facts = checked(found, arguments.cluster)
+    if not goals:
+        outcomes = [outcome(it, facts) for it in candidates(facts)]
+        if arguments.json:
+            say_json(text.document(facts, outcomes), indent=2)
+        else:
+            say_text(text.text(facts, outcomes))
+        return 0
+    answered = answer(goals, facts)
+    chosen = [it for it in candidates(facts) if it.now]
+    if answered.candidate is not None and not answered.candidate.now:
+        chosen.append(answered.candidate)
+    outcomes = [outcome(it, facts) for it in chosen]
+    if arguments.json:
+        say_json(text.document(facts, outcomes, answered), indent=2)
+    else:
+        say_text(text.text(facts, outcomes, met_how(goals, answered)))
+    return 1 if answered.candidate is None else 0
+
+
+async def _ask(arguments: argparse.Namespace, since: float) -> Sequence[Facts]:
+    timeout = aiohttp.ClientTimeout(total=_WITHIN)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
+        try:
+            return await gather(api, since, _progress)
+        except ApiFailed as exc:
+            raise NoAdvice(f"{arguments.prometheus}: {exc}") from exc
+
+
+def _progress(line: str) -> None:
+    if sys.stderr.isatty():
+        say(line, file=sys.stderr)
+
+
+def _in_archive(folder: Path, since: float, at: float | None) -> Sequence[Facts]:
+    past = Past(folder, None, since, at)
+    from cephqos_loadgen.report.tables.advice_facts import advice_facts
+
+    if len(past.parts) > 1:
+        ends = ", ".join(f"{end:.0f}" for _, _, end in past.parts)
+        raise UsageError(
+            f"{folder}: found {len(past.parts)} repeats in this time, which end at {ends}; expected"
+            " one: use --at and --since"
+        )
+    return list(advice_facts(*past.parts[0]))

@@ -1,0 +1,147 @@
+"""What `cephqos advise` asks a Prometheus besides what `cephqos capacity` asks."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
+from cephqos_base.units import duration
+from cephqos_doctor.capacity import series
+from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
+from cephqos_doctor.capacity.series import Osd, Sample, instant, osd_of, over_time
+from cephqos_doctor.json_api import JsonApi
+from cephqos_loadgen.advise.facts import (
+    AdvicePiece,
+    AdvisedOsd,
+    Facts,
+    NoAdvice,
+    RecoveryBacklog,
+    bounds_of,
+)
+
+_HALF: Final = 0.5
+_POOL: Final = "cluster, pool"
+
+
+def range_queries(step: float) -> Mapping[str, str]:
+    """Averages over pieces of `step` seconds, by their name."""
+
+    def average(by: str, name: str) -> str:
+        return f"max by ({by}) (avg_over_time({name}[{duration(step)}]))"
+
+    return {
+        "attained": average(OSD_CLASS, PerClass.ATTAINED_OPS),
+        "demand": average(OSD_CLASS, PerClass.DEMAND),
+        "violated": average(OSD_CLASS, PerClass.VIOLATED),
+        "delivered": average(OSD, PerOsd.DELIVERED_OPS),
+    }
+
+
+def now_queries(since: float) -> Mapping[str, str]:
+    """What is now, and what recovery did in the time."""
+    window = duration(since)
+    return {
+        "about": f"max by ({OSD}, profile, model) ({QosSeries.SCHEDULER_INFO})",
+        "degraded": _of_pools(RecoverySeries.POOL_DEGRADED_OBJECTS),
+        "misplaced": _of_pools(RecoverySeries.POOL_MISPLACED_OBJECTS),
+        "recovered": _of_pools(f"increase({RecoverySeries.POOL_OBJECTS}[{window}])"),
+        "work": f'max by ({OSD}) (increase({QosSeries.OPS}{{class="{RECOVERY}"}}[{window}]))',
+    }
+
+
+def _of_pools(expression: str) -> str:
+    return f"sum by (cluster) (max by ({_POOL}) ({expression}))"
+
+
+async def gather(
+    api: JsonApi, since: float, note: Callable[[str], None] = lambda _: None
+) -> Sequence[Facts]:
+    """Each cluster. Raises ApiFailed, and NoAdvice without the series of the rules."""
+    history = await series.gather(api, since, None, note)
+    if history.records and not history.rules:
+        raise NoAdvice(
+            "found no series of the recording rules; expected those of `cephqos rules build`: they"
+            " show demand and saturation"
+        )
+    now = {name: await instant(api, query) for name, query in now_queries(since).items()}
+    queries = range_queries(history.step)
+    found = await over_time(api, queries, history.start, history.end, history.step, note)
+    pieces = _pieces(found, history.step)
+    by_cluster: dict[str, list[AdvisedOsd]] = {}
+    about = {osd_of(labels): labels for labels, _ in now["about"]}
+    for one in sorted(judge(history.records), key=lambda it: _by_number(it.record.osd)):
+        osd = (one.record.cluster, one.record.osd)
+        facts = _osd(one, about.get(osd, {}), pieces.get(osd, ()))
+        by_cluster.setdefault(one.record.cluster, []).append(facts)
+    return [
+        Facts(cluster=name, seconds=since, osds=osds, backlog=_backlog(now, name))
+        for name, osds in sorted(by_cluster.items())
+    ]
+
+
+def _by_number(osd: str) -> tuple[int, str]:
+    number = osd.removeprefix("osd.")
+    return (int(number) if number.isdecimal() else -1, osd)
+
+
+def _pieces(
+    found: Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]], step: float
+) -> Mapping[Osd, Sequence[AdvicePiece]]:
+    """By OSD; a piece without its whole work is left out."""
+    figures: dict[Osd, dict[float, dict[tuple[str, str], float]]] = {}
+    for name, labels, values in found:
+        osd = figures.setdefault(osd_of(labels), {})
+        for time, value in values:
+            osd.setdefault(time, {})[name, labels.get("class", "")] = value
+
+    def made(of: Mapping[float, Mapping[tuple[str, str], float]]) -> Iterator[AdvicePiece]:
+        for _, its in sorted(of.items()):
+            delivered = its.get(("delivered", ""))
+            if delivered is not None:
+                classes = {name: _of_class(its, name) for name in ("attained", "demand")}
+                yield AdvicePiece(
+                    attained=classes["attained"],
+                    demand=frozenset(c for c, part in classes["demand"].items() if part >= _HALF),
+                    delivered=delivered,
+                    violated=step * sum(_of_class(its, "violated").values()),
+                )
+
+    return {osd: tuple(made(of)) for osd, of in figures.items()}
+
+
+def _of_class(its: Mapping[tuple[str, str], float], name: str) -> dict[str, float]:
+    return {cls: value for (figure, cls), value in its.items() if figure == name}
+
+
+def _osd(
+    one: JudgedCapacity, about: Mapping[str, str], pieces: Sequence[AdvicePiece]
+) -> AdvisedOsd:
+    record, its = one.record, one.estimate
+    measured = its.kind == "measured" and its.low is not None and its.high is not None
+    return AdvisedOsd(
+        osd=record.osd,
+        in_force=record.in_force,
+        profile=about.get("profile", ""),
+        model=about.get("model", ""),
+        media=record.media,
+        origin=record.origin,
+        capacity=record.capacity,
+        present=bounds_of(record.reservations, record.limits),
+        most=its.most or 0.0,
+        can_do=(its.low or 0.0, its.high or 0.0) if measured else None,
+        suggested=one.suggested,
+        not_all_counted=record.lower_bound,
+        pieces=pieces,
+    )
+
+
+def _backlog(now: Mapping[str, Sequence[Sample]], cluster: str) -> RecoveryBacklog:
+    def of(name: str) -> float | None:
+        return next((v for labels, v in now[name] if labels.get("cluster", "") == cluster), None)
+
+    return RecoveryBacklog(
+        degraded=of("degraded"),
+        misplaced=of("misplaced"),
+        recovered=of("recovered") or 0.0,
+        work={osd: v for labels, v in now["work"] for c, osd in [osd_of(labels)] if c == cluster},
+    )

@@ -1,0 +1,170 @@
+"""What advice is made from, out of recorded metrics: no rules have judged them."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from cephqos_base.series import RECOVERY, SCHEDULED, QosSeries, RecoverySeries
+from cephqos_loadgen.advise.facts import (
+    LEAST_PIECES,
+    AdvicePiece,
+    AdvisedOsd,
+    Facts,
+    RecoveryBacklog,
+    bounds_of,
+)
+from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
+from cephqos_loadgen.report.figures.samples import Samples, Series
+
+_PIECE: Final = 60.0
+_MOST_PIECES: Final = 168
+_HALF: Final = 0.5
+# In so many of the samples each shard has work waiting that no limit holds back: the OSD does all
+# that it can. A gauge is read while the queue is refilled, too.
+_SATURATED: Final = 0.9
+
+
+def advice_facts(
+    samples: Samples, start: float, end: float, window: float = WINDOW
+) -> Iterator[Facts]:
+    """Each cluster that the samples are of, in a stretch of time."""
+    found: dict[str, list[AdvisedOsd]] = {}
+    of_classes = _of_classes(samples, start, end, window)
+    for info in samples.of(QosSeries.SCHEDULER_INFO):
+        if info.at(end, start) is not None:
+            osd = _osd(samples, info, of_classes, (start, end))
+            found.setdefault(info.labels.get("cluster", ""), []).append(osd)
+    for cluster, osds in sorted(found.items()):
+        yield Facts(
+            cluster=cluster,
+            seconds=end - start,
+            osds=osds,
+            backlog=_backlog(samples, cluster, osds, (start, end)),
+        )
+
+
+Of = Mapping[str, Sequence[Attained]]
+
+
+def _of_classes(
+    samples: Samples, start: float, end: float, window: float
+) -> Sequence[tuple[float, float, Of]]:
+    """The pieces of the time, and what each OSD's classes got in each."""
+    count = min(_MOST_PIECES, max(LEAST_PIECES, math.floor((end - start) / _PIECE)))
+    step = (end - start) / count
+    pieces = []
+    for number in range(count):
+        a = start + number * step
+        by_osd: dict[str, list[Attained]] = {}
+        for it in attained_by_class(samples, a, a + step, min(window, step)):
+            by_osd.setdefault(it.osd, []).append(it)
+        pieces.append((a, a + step, by_osd))
+    return pieces
+
+
+def _osd(
+    samples: Samples,
+    info: Series,
+    pieces: Sequence[tuple[float, float, Of]],
+    within: tuple[float, float],
+) -> AdvisedOsd:
+    name, (start, end) = info.labels.get("ceph_daemon", ""), within
+
+    def level(family: str, **labels: str) -> float | None:
+        found = samples.of(family, ceph_daemon=name, **labels)
+        return found[0].at(end, start) if found else None
+
+    def shares(family: str) -> Mapping[str, float]:
+        known = {cls: level(family, **{"class": cls}) for cls in SCHEDULED}
+        return {cls: value for cls, value in known.items() if value is not None}
+
+    limits = shares(QosSeries.LIMIT_RATIO)
+    own, saturated = [], []
+    for a, b, by_osd in pieces:
+        piece = _piece(samples, name, (a, b), by_osd.get(name, ()))
+        if piece is None:
+            continue
+        own.append(piece)
+        if _always_queued(samples, name, limits, a, b):
+            saturated.append(piece.delivered)
+    return AdvisedOsd(
+        osd=name,
+        in_force=info.labels.get("in_force", ""),
+        profile=info.labels.get("profile", ""),
+        model=info.labels.get("model", ""),
+        media=info.labels.get("media", ""),
+        origin=info.labels.get("capacity_origin", ""),
+        capacity=level(QosSeries.CAPACITY_OPS),
+        present=bounds_of(shares(QosSeries.RESERVATION_RATIO), limits),
+        most=max((it.delivered for it in own), default=0.0),
+        can_do=(min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None,
+        not_all_counted=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
+        pieces=own,
+    )
+
+
+def _piece(
+    samples: Samples, osd: str, within: tuple[float, float], of: Sequence[Attained]
+) -> AdvicePiece | None:
+    """None without samples of half of it."""
+    delivered = samples.of(QosSeries.DELIVERED_OPS, ceph_daemon=osd)
+    covered = max((it.covered(*within) for it in delivered), default=0.0)
+    if covered < _HALF * (within[1] - within[0]) or not of:
+        return None
+    return AdvicePiece(
+        attained={it.work: it.attained for it in of},
+        demand=frozenset(it.work for it in of if it.demand_seconds >= _HALF * it.seconds),
+        delivered=delivered[0].growth(*within) / covered,
+        violated=sum(it.violated_seconds or 0.0 for it in of),
+    )
+
+
+def _always_queued(
+    samples: Samples, osd: str, limits: Mapping[str, float], start: float, end: float
+) -> bool:
+    """Whether each shard had work in its queue that no limit holds back."""
+    waiting: dict[str, list[Series]] = {}
+    for it in samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd):
+        if it.labels.get("class") in SCHEDULED and it.labels["class"] not in limits:
+            waiting.setdefault(it.labels.get("shard", ""), []).append(it)
+    for series in waiting.values():
+        kept = [it.values[(it.times >= start) & (it.times <= end)] for it in series]
+        if len({len(it) for it in kept}) != 1 or not len(kept[0]):
+            return False
+        if float(np.mean(np.sum(kept, axis=0) >= 1)) < _SATURATED:
+            return False
+    return bool(waiting)
+
+
+def _backlog(
+    samples: Samples, cluster: str, osds: Sequence[AdvisedOsd], within: tuple[float, float]
+) -> RecoveryBacklog:
+    """At the beginning: there it is what was to be done. What recovery did until the end."""
+    start, end = within
+
+    def copies(family: str) -> float | None:
+        """The most in the time, as it grows when an OSD goes out."""
+        found = [it for it in samples.of(family, cluster=cluster)]
+        if not found:
+            return None
+        return sum(
+            float(values.max())
+            for it in found
+            if len(values := it.values[(it.times >= start) & (it.times <= end)])
+        )
+
+    work = {
+        osd.osd: samples.growth(
+            QosSeries.OPS, start, end, ceph_daemon=osd.osd, **{"class": RECOVERY}
+        )
+        or 0.0
+        for osd in osds
+    }
+    return RecoveryBacklog(
+        degraded=copies(RecoverySeries.POOL_DEGRADED_OBJECTS),
+        misplaced=copies(RecoverySeries.POOL_MISPLACED_OBJECTS),
+        recovered=samples.growth(RecoverySeries.POOL_OBJECTS, start, end, cluster=cluster) or 0.0,
+        work=work,
+    )

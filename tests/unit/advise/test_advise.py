@@ -1,0 +1,248 @@
+"""Arithmetic of advice: what candidates reserve, who would be violated, and what is refused."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from cephqos_base.errors import UsageError
+from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
+from cephqos_exporter.qos.profiles import Share, shares_of
+from cephqos_loadgen.advise import text
+from cephqos_loadgen.advise.candidates import candidates, commands
+from cephqos_loadgen.advise.facts import (
+    AdvicePiece,
+    AdvisedOsd,
+    Facts,
+    NoAdvice,
+    RecoveryBacklog,
+    checked,
+)
+from cephqos_loadgen.advise.goals import answer, met_how, parse_goal
+from cephqos_loadgen.advise.outcome import Outcome, outcome
+
+
+def piece(
+    client: float = 40, recovery: float = 0, immediate: float = 20, demand: str = "cr"
+) -> AdvicePiece:
+    classes = {"c": CLIENT, "r": RECOVERY, "b": BEST_EFFORT}
+    return AdvicePiece(
+        attained={CLIENT: client, RECOVERY: recovery},
+        demand=frozenset(classes[it] for it in demand),
+        delivered=client + recovery + immediate,
+    )
+
+
+def osd(number: int = 0, *pieces: AdvicePiece, **about: object) -> AdvisedOsd:
+    made = AdvisedOsd(
+        osd=f"osd.{number}",
+        in_force="mclock_scheduler",
+        profile="balanced",
+        media="ssd",
+        origin="mon",
+        capacity=100.0,
+        present=shares_of(18, "balanced") or {},
+        most=70.0,
+        pieces=pieces or (piece(demand=""),) * 3,
+    )
+    return replace(made, **about)  # type: ignore[arg-type]
+
+
+def cluster(*osds: AdvisedOsd, backlog: RecoveryBacklog | None = None) -> Facts:
+    return Facts(cluster="c", seconds=3600, osds=osds, backlog=backlog or RecoveryBacklog())
+
+
+def rows(facts: Facts) -> dict[str, Outcome]:
+    return {it.name: outcome(it, facts) for it in candidates(facts)}
+
+
+def test_the_rows_are_what_is_now_the_other_profiles_a_right_capacity_and_wpq() -> None:
+    found = rows(cluster(osd(), osd(1, suggested=80.0)))
+    assert list(found) == [
+        *("balanced", "high_client_ops", "high_recovery_ops", "balanced, capacity right", "wpq")
+    ]
+    assert [it.candidate.now for it in found.values()] == [True, *[False] * 4]
+    assert found["high_client_ops"].reserved == {CLIENT: 120, RECOVERY: 80, BEST_EFFORT: 0}
+    assert found["high_client_ops"].limits == {BEST_EFFORT: 140}
+    assert found["balanced, capacity right"].reserved[CLIENT] == 90
+    assert not found["wpq"].reserved and found["wpq"].verdicts == {"osd.0": "none", "osd.1": "none"}
+
+
+def test_best_effort_is_unknown_where_no_known_release_gives_what_is_in_force() -> None:
+    odd = {**(shares_of(18, "balanced") or {}), BEST_EFFORT: Share(0.2, None, 0.9)}
+    found = rows(cluster(osd(present=odd)))["high_client_ops"]
+    assert found.reserved == {CLIENT: 60, RECOVERY: 40, BEST_EFFORT: None}
+    assert found.limits == {BEST_EFFORT: None}
+    newer = rows(cluster(osd(present=shares_of(20, "balanced"))))["high_client_ops"]
+    assert newer.reserved[BEST_EFFORT] == 5
+
+
+def test_an_osd_keeps_what_it_was_seen_to_do_and_violates_what_it_cannot() -> None:
+    wants = (piece(demand="c"),) * 3  # 20 for replicas, 50 or 60 reserved for clients
+    assert rows(cluster(osd(0, *wants)))["balanced"].verdicts == {"osd.0": "kept"}
+    # 80 were never delivered: that it cannot do them is known only if it was seen saturated.
+    assert rows(cluster(osd(0, *wants)))["high_client_ops"].verdicts == {"osd.0": "unknown"}
+    full = osd(0, *wants, can_do=(68.0, 70.0))
+    assert rows(cluster(full))["high_client_ops"].verdicts == {"osd.0": "violated"}
+    # A class gets nine tenths of its reservation before it counts as violated.
+    near = osd(0, *wants, can_do=(68.0, 74.5))
+    assert rows(cluster(near))["high_client_ops"].verdicts == {"osd.0": "unknown"}
+    idle = osd(0, *(piece(demand=""),) * 3, can_do=(10.0, 20.0))
+    assert rows(cluster(idle))["high_client_ops"].verdicts == {"osd.0": "kept"}
+    ec = osd(0, *wants, not_all_counted=True)
+    assert rows(cluster(ec))["balanced"].verdicts == {"osd.0": "unknown"}
+
+
+BUSY = osd(0, *(piece(client=30, recovery=20, immediate=0),) * 3, can_do=(100.0, 100.0))
+RECOVERING = RecoveryBacklog(degraded=1000.0, misplaced=0.0, recovered=100.0, work={"osd.0": 200.0})
+
+
+def test_the_backlog_takes_as_long_as_what_clients_leave_allows() -> None:
+    found = rows(cluster(BUSY, backlog=RECOVERING))
+    # Two operations for each copy, as measured; 100 less what is reserved for clients.
+    assert found["balanced"].backlog_seconds == pytest.approx(2000 / 50)
+    assert found["high_client_ops"].backlog_seconds == pytest.approx(2000 / 40)
+    assert found["wpq"].backlog_seconds == pytest.approx(2000 / 100)
+    unknown = rows(cluster(replace(BUSY, can_do=None), backlog=RECOVERING))
+    assert unknown["balanced"].backlog_seconds is None
+    # Misplaced data may be backfilled as best effort, or recovered by the log: all that is left.
+    misplaced = rows(cluster(BUSY, backlog=RecoveryBacklog(misplaced=1000.0)))
+    assert misplaced["high_client_ops"].backlog_seconds == pytest.approx(1000 / 100)
+    assert rows(cluster(BUSY, backlog=RecoveryBacklog(degraded=0.0)))["wpq"].backlog_seconds is None
+
+
+def test_commands_set_a_candidate_and_take_it_back() -> None:
+    facts = cluster(osd(suggested=80.0), osd(1, suggested=90.0, origin="default"))
+    its = {it.name: commands(it, facts) for it in candidates(facts)}
+    assert its["balanced"].apply == ()
+    assert its["high_client_ops"].apply == (
+        "ceph config set osd osd_mclock_profile high_client_ops",
+    )
+    assert its["high_client_ops"].back == ("ceph config set osd osd_mclock_profile balanced",)
+    right = its["balanced, capacity right"]
+    assert right.apply[0] == "ceph config set osd.0 osd_mclock_max_capacity_iops_ssd 80"
+    assert right.back == (
+        "ceph config set osd.0 osd_mclock_max_capacity_iops_ssd 100",
+        "ceph config rm osd.1 osd_mclock_max_capacity_iops_ssd",
+    )
+    assert its["wpq"].back == ("ceph config set osd osd_op_queue mclock_scheduler",)
+    assert "Restart" in its["wpq"].after
+
+
+def test_what_will_do_now_is_preferred_then_a_profile_then_reservations_of_its_own() -> None:
+    facts = cluster(*(osd(n, can_do=(97.0, 100.0)) for n in range(2)))
+
+    def found(*goals: str) -> tuple[str, str]:
+        asked = [parse_goal(it) for it in goals]
+        answered = answer(asked, facts)
+        name = answered.candidate.name if answered.candidate else ""
+        return name, met_how(asked, answered)
+
+    assert found("client at least 90 ops/s")[0] == "balanced"
+    assert found("client at least 115 ops/s")[0] == "high_client_ops"
+    # Clients of 80 write 40 for replicas: 128 write 64, and each OSD has to do 64 and 32.
+    assert found("client at least 128 ops/s")[0] == "custom, client 65%"
+    name, why = found("client at least 160 ops/s")
+    assert not name and why.startswith("Nothing gives this")
+    name, why = found("client p99 < 20ms")
+    assert not name and why.startswith("Not known") and "not predicted" in why
+    assert (
+        "nothing is to recover" in found("recovery within 1h")[1]
+        or "no exporter" in (found("recovery within 1h")[1])
+    )
+
+
+def test_more_than_was_delivered_is_refused_where_no_osd_was_seen_saturated() -> None:
+    facts = cluster(osd())
+    answered = answer([parse_goal("client at least 60 ops/s")], facts)
+    assert answered.candidate is None and answered.unknown
+    assert "delivered 70 at most" in answered.why
+
+
+def test_recovery_in_a_time_needs_its_reservation_on_each_osd() -> None:
+    facts = cluster(BUSY, backlog=RECOVERING)
+    soon = answer([parse_goal("recovery within 45s")], facts)  # 44 a second beside 50 for clients
+    assert soon.candidate is not None and soon.candidate.name == "balanced"
+    sooner = answer([parse_goal("recovery within 36s")], facts)  # 56 a second
+    assert sooner.candidate is not None and sooner.candidate.name == "high_recovery_ops"
+    assert "slots" in met_how([parse_goal("recovery within 36s")], sooner)
+    never = answer([parse_goal("recovery within 10s")], facts)
+    assert never.candidate is None and not never.unknown
+    both = [parse_goal("recovery within 36s"), parse_goal("client at least 40 ops/s")]
+    chosen = answer(both, facts).candidate
+    assert chosen is not None and chosen.name == "custom, client 40%"
+    more = [parse_goal("recovery within 36s"), parse_goal("client at least 60 ops/s")]
+    assert answer(more, facts).candidate is None
+
+
+def test_custom_reservations_come_with_their_way_back() -> None:
+    facts = cluster(*(osd(n, can_do=(97.0, 100.0)) for n in range(2)))
+    chosen = answer([parse_goal("client at least 128 ops/s")], facts).candidate
+    assert chosen is not None
+    its = commands(chosen, facts)
+    assert its.apply[:2] == (
+        "ceph config set osd osd_mclock_profile custom",
+        "ceph config set osd osd_mclock_scheduler_client_res 0.65",
+    )
+    assert its.back[0] == "ceph config set osd osd_mclock_profile balanced"
+    assert len(its.back) == len(its.apply)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["fast", "client p98 < 1s", "client p99 < soon", "recovery within 0s"]
+)
+def test_a_goal_that_is_not_understood_is_a_mistake(wrong: str) -> None:
+    with pytest.raises(UsageError):
+        parse_goal(wrong)
+
+
+def refusals() -> Iterator[tuple[Facts, str]]:
+    few = (piece(),) * 2
+    yield cluster(), "found no OSD"
+    yield cluster(osd(0, *few)), "found figures of 2 pieces"
+    yield cluster(osd(), osd(1, profile="high_client_ops")), "found several profiles: balanced 1"
+    yield cluster(osd(), osd(1, in_force="wpq")), "found several schedulers"
+    yield cluster(osd(), osd(1, model="early")), "found several cost models"
+    yield cluster(osd(in_force="")), "found scheduler 'unknown'"
+
+
+@pytest.mark.parametrize(("facts", "why"), list(refusals()))
+def test_what_does_not_allow_advice_is_refused(facts: Facts, why: str) -> None:
+    with pytest.raises(NoAdvice, match=why):
+        checked([facts])
+
+
+def test_of_several_clusters_one_must_be_named() -> None:
+    two = [cluster(osd()), replace(cluster(osd()), cluster="d")]
+    with pytest.raises(NoAdvice, match="found 2 clusters: c, d"):
+        checked(two)
+    assert checked(two, "d").cluster == "d"
+
+
+def test_under_wpq_reservations_of_mclock_are_unknown_without_a_capacity() -> None:
+    facts = cluster(osd(in_force="wpq", profile="", present={}, capacity=None))
+    found = rows(facts)
+    assert list(found) == ["wpq", "balanced", "high_client_ops", "high_recovery_ops"]
+    assert found["balanced"].reserved[CLIENT] is None
+    shown = text.text(facts, list(found.values()))
+    assert "the capacity is not shown, as under WPQ" in shown
+    its = commands(found["balanced"].candidate, facts)
+    assert its.apply[0] == "ceph config set osd osd_op_queue mclock_scheduler"
+
+
+def test_the_early_model_has_no_other_profiles() -> None:
+    assert list(rows(cluster(osd(model="early")))) == ["balanced", "wpq"]
+
+
+def test_the_table_says_what_is_not_known() -> None:
+    facts = cluster(osd(0, *(piece(demand="c"),) * 3), backlog=RECOVERING)
+    shown = text.text(facts, [outcome(it, facts) for it in candidates(facts)])
+    lines = shown.splitlines()
+    assert lines[0] == "Cluster c, 1 OSDs, 1 h."
+    assert lines[3].split() == ["balanced", "(now)", "50", "50", "0", "90", "0", "unknown"]
+    assert lines[4].split()[5:8] == ["0", "to", "1"]
+    assert "1 of 1 OSDs were not seen saturated" in shown
+    assert "Not predicted" in shown
+    found = text.document(facts, [outcome(it, facts) for it in candidates(facts)])
+    assert found["candidates"][1]["osds"] == {"osd.0": "unknown"}
+    assert found["candidates"][1]["back"] == ["ceph config set osd osd_mclock_profile balanced"]
