@@ -7,7 +7,18 @@ from cephqos_base.recorded import PerHost
 
 from .across import REPLICA, SLOW_1, WAITS, WELL, slow_link, three
 from .cases import RuleCase, firing, silent
-from .qos import PROVEN, SHORT, SIZE3, SLOW, STALLED, VIOLATED, osd, violated
+from .qos import (
+    FULL_OF_REPLICAS,
+    PROVEN,
+    SHORT,
+    SIZE3,
+    SLOW,
+    STALLED,
+    VIOLATED,
+    WIDE,
+    osd,
+    violated,
+)
 from .series import BUSY, CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
 
 TAKEN = "CephQosHostCpuTaken"
@@ -127,8 +138,6 @@ _TWO_EXPORTERS = [
     ),
 ]
 
-
-_REPLICA_WRITES = violated("warning", "replica_writes", by="immediate")
 
 CASES = [
     RuleCase(
@@ -268,14 +277,14 @@ CASES = [
     *_TWO_EXPORTERS,
     RuleCase(
         name="replica writes are not blamed where other programs take the CPUs",
-        alert=VIOLATED,
+        alert=WIDE,
         series=merged(*_three(_STARVED), _host(8, 7.9)),
         moments=(silent(13), silent(20)),
     ),
     RuleCase(
         name="replica writes are blamed where other programs leave room",
-        alert=VIOLATED,
+        alert=WIDE,
         series=merged(osd((5, IDLE), (20, SIZE3)), _host(8, 7.9)),
-        moments=(firing(16, _REPLICA_WRITES),),
+        moments=(firing(16, FULL_OF_REPLICAS),),
     ),
 ]

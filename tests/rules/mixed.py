@@ -6,7 +6,7 @@ from typing import Any
 from .across import CRITICAL_1, CULPRIT, REPEATED, REPLICA, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .nights import HDD, several
-from .qos import OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
+from .qos import FULL_OF_REPLICAS, OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
 from .series import (
     BUSY,
     CLUSTER,
@@ -244,7 +244,7 @@ HARDWARE = [
     ),
     RuleCase(
         name="flash of a slower kind beside faster flash has not failed",
-        alert=VIOLATED,
+        alert=WIDE,
         series=merged(
             *osds(5, ((25, _FAST),), **_FASTER),
             replace(osd((25, _SLOWER), **_ONE_OF_ANOTHER_KIND), id=5),
@@ -252,16 +252,7 @@ HARDWARE = [
         ),
         moments=(
             silent(3),
-            firing(
-                20,
-                *(
-                    {
-                        **violated("warning", "replica_writes", by="immediate"),
-                        "ceph_daemon": f"osd.{number}",
-                    }
-                    for number in (5, 6)
-                ),
-            ),
+            firing(20, FULL_OF_REPLICAS),
         ),
     ),
     RuleCase(

@@ -44,6 +44,7 @@ def violated(severity: str, cause: str, **more: str) -> dict[str, str]:
 
 
 _SLOW_DEVICE = violated("critical", "device")
+FULL_OF_REPLICAS = {**CLIENT, "severity": "warning", "cause": "replica_writes"}
 
 RESERVATION = [
     RuleCase(
@@ -82,13 +83,13 @@ RESERVATION = [
         only=True,
     ),
     RuleCase(
-        name="replica work that fills an OSD is a warning",
-        alert=VIOLATED,
+        name="replica work that fills an OSD for a time is one warning, of the cluster, for hours",
+        alert=WIDE,
         series=merged(osd((5, IDLE), (20, SIZE3), (10, IDLE))),
         moments=(
             silent(9.5),
-            firing(13, violated("warning", "replica_writes", by="immediate")),
-            silent(29),
+            firing(13, FULL_OF_REPLICAS),
+            firing(29, FULL_OF_REPLICAS),
         ),
         only=True,
     ),
@@ -371,10 +372,7 @@ CLUSTER_WIDE = [
         series=merged(*osds(4, ((5, IDLE), (20, SIZE3)))),
         moments=(
             silent(9.5),
-            firing(
-                13,
-                {**_MANY, "severity": "warning", "cause": "replica_writes"},
-            ),
+            firing(13, FULL_OF_REPLICAS),
         ),
     ),
     RuleCase(

@@ -17,7 +17,7 @@ from .across import (
     with_more,
 )
 from .cases import RuleCase, firing, silent
-from .qos import RECOVERING, VIOLATED, osd, violated
+from .qos import FULL_OF_REPLICAS, RECOVERING, VIOLATED, WIDE, osd, violated
 from .reservations import CLUSTER_TARGET, CLUSTER_VIOLATED, TARGET, WPQ
 from .series import Series, merged
 
@@ -181,14 +181,9 @@ CASES = [
     ),
     RuleCase(
         name="one that is no slower than taking over explains is a warning, as it holds replicas",
-        alert=VIOLATED,
+        alert=WIDE,
         series=_short_while_it_takes_over(0.06),
-        moments=(
-            firing(
-                22,
-                {**violated("warning", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
-            ),
-        ),
+        moments=(firing(22, FULL_OF_REPLICAS),),
     ),
     RuleCase(
         name="an OSD whose device has failed is critical while it takes over a placement group",

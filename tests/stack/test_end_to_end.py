@@ -80,14 +80,17 @@ async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster:
     begin = await cluster.quiet()
     load = cluster.write("size3", SATURATED + 15)
     calibration = asyncio.create_task(_keep_calibrated(cluster))
-    alert = await cluster.received(begin, alertname=VIOLATED, cause="replica_writes")
+    wide = f"{VIOLATED}Widely"
+    alert = await cluster.received(begin, alertname=wide, cause="replica_writes")
     calibration.cancel()
     await load
     assert alert.receiver == "warning"
     assert alert.has(severity="warning", class_="client")
-    assert "Likely cause: replica_writes by immediate" in alert.annotations["description"]
+    description = alert.annotations["description"]
+    assert "Likely cause: replica_writes by immediate" in description
+    assert "of the capacity: no larger reservation" in " ".join(description.split())
     assert [a for a in cluster.webhook.firing_since(begin) if a.receiver == "critical"] == []
-    await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="replica_writes")
+    await cluster.received(begin, status="resolved", alertname=wide, cause="replica_writes")
 
 
 async def test_an_overstated_capacity_is_found_on_its_osd_and_resolves_when_set_right(

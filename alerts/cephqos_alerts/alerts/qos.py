@@ -3,7 +3,16 @@
 from typing import Final
 
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
-from cephqos_alerts.alerts.known import ALSO, MOSTLY, OF_CLUSTER, OF_MANY, OF_OSD, if_seen, known
+from cephqos_alerts.alerts.known import (
+    ALSO,
+    MOSTLY,
+    OF_CLUSTER,
+    OF_MANY,
+    OF_OSD,
+    if_found,
+    if_seen,
+    known,
+)
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
@@ -21,7 +30,7 @@ from cephqos_alerts.rules.rule import (
 from cephqos_alerts.rules.text import ON_SO_MANY, counted, worst_first, worst_is, worst_of
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, QosSeries
+from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS, QosSeries
 
 # Causes that an operator can end at night. All others can wait until morning.
 _ENDED_AT_NIGHT: Final = (
@@ -32,9 +41,11 @@ _ENDED_AT_NIGHT: Final = (
 _OWN: Final = f'by!~"{OF_HOST}"'
 _CRITICAL: Final = (f'class="client", cause=~"{_ENDED_AT_NIGHT}", {_OWN}',)
 _WARNING: Final = (
-    f'class="client", cause!~"{_ENDED_AT_NIGHT}|{causes.OTHER_OSD}"',
+    f'class="client", cause!~"{_ENDED_AT_NIGHT}|{causes.OTHER_OSD}|{causes.REPLICA_WRITES}"',
     f'class=~"background_.*", cause!="{causes.OTHER_OSD}", {_OWN}',
 )
+# No setting of an OSD leaves its clients more beside replica writes: one warning for the cluster.
+_OF_CLUSTER: Final = f'class="client", cause="{causes.REPLICA_WRITES}"'
 # If the time is spent on another OSD, that OSD has a critical alert, which silences these. It may
 # take a while until that OSD is found.
 _AWAY: Final = f'cause="{causes.OTHER_OSD}"'
@@ -198,6 +209,7 @@ REPEATED: Final = OsdFinding(
     {PerClass.VIOLATED_SECONDS} > @repeated@
       and on ({OSD_CLASS})
         last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}", {_OWN}}}[@hold@])
+      unless on ({OSD_CLASS}) last_over_time({PerClass.MAIN_CAUSE}{{{_OF_CLUSTER}}}[@hold@])
       unless on ({OSD_CLASS}) max by ({OSD_CLASS}) (
         count_over_time(
           ALERTS{{alertname="CephQosReservationViolated", alertstate="firing"}}[@hour@]
@@ -337,17 +349,38 @@ _TARGETS: Final = (
 )
 
 
-def _wide(*selectors: str) -> str:
+def _wide(*selectors: str, at_least: str = "@many_osds@") -> str:
     chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     count by (cluster, class, cause) (
       ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
-    >= @many_osds@
+    >= {at_least}
     """
 
 
+# What these OSDs do besides replica writes, of their capacity: the most that clients can have.
+_FULL_OF_REPLICAS: Final = (
+    f'and on ({OSD}) {PerClass.MAIN_CAUSE}{{cluster=\\"%[1]s\\",class=\\"client\\"'
+    f',cause=\\"{causes.REPLICA_WRITES}\\"}}'
+)
+_LEFT_FOR_CLIENTS: Final = (
+    f"sum(({PerOsd.DELIVERED_OPS} - on ({OSD})"
+    f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=\\"{IMMEDIATE}\\"}})) {_FULL_OF_REPLICAS})'
+    f" / sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICAS})"
+)
+_CAN_BE_KEPT: Final = (
+    f'{{{{ if eq $labels.cause "{causes.REPLICA_WRITES}" }}}}'
+    " Replica writes have no class and go first."
+    + if_found(
+        _LEFT_FOR_CLIENTS,
+        ("cluster",),
+        " They leave {{ . | first | value | humanizePercentage }} of the capacity: no larger"
+        " reservation can be kept under this load.",
+    )
+    + "{{ end }}"
+)
 _WORST: Final = worst_of(
     f"{PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"
     f" and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{SELECTOR}}",
@@ -355,11 +388,11 @@ _WORST: Final = worst_of(
 )
 
 
-def _widely(urgency: Urgency, *selectors: str) -> Alert:
+def _widely(urgency: Urgency, expr: str) -> Alert:
     return Alert(
         name="CephQosReservationViolatedWidely",
         about=("load",),
-        expr=_wide(*selectors),
+        expr=expr,
         urgency=urgency,
         where="cluster",
         likely=OF_MANY.likely,
@@ -372,7 +405,8 @@ def _widely(urgency: Urgency, *selectors: str) -> Alert:
         f"{worst_is(_WORST)}{OF_MANY.brief}",
         description=f"""
         {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
-        figure is the shortfall of the OSD. This alert silences those of the single OSDs.
+        figure is the shortfall of the OSD. This alert silences those of the single
+        OSDs.{_CAN_BE_KEPT}
         Worst first: {worst_first(_WORST, 'VALUE | printf "%.0f normalised ops/s"')}.
         """,
     )
@@ -429,8 +463,8 @@ QOS: Final = RuleGroup(
         ),
         HOST_CPU_TAKEN,
         _REPLICA_SLOW,
-        _widely(NOW, *_CRITICAL),
-        _widely(NOT_TONIGHT, *_WARNING),
+        _widely(NOW, _wide(*_CRITICAL)),
+        _widely(NOT_TONIGHT, f"({_wide(*_WARNING)}) or ({_wide(_OF_CLUSTER, at_least='1')})"),
         *_TARGETS,
         _LIMIT,
     ),
