@@ -24,6 +24,7 @@ from cephqos_stack.staged.stage import Stage, StagedLab, clean
 from cephqos_stack.staged.tenant import named as tenant_named
 
 from . import fault_at
+from .account import shadow
 from .runbook import not_as_said, shown
 
 _SATURATED: Final = 11.0  # seconds of load that show what an OSD can do
@@ -90,6 +91,8 @@ class Judgement:
     others: list[str] = field(default_factory=list)  # what should not have come
     heard: list[str] = field(default_factory=list)  # all that came
     note: str = ""
+    account: str = ""  # what the account of waiting would say, and whether that is right
+    account_right: bool | None = None
     seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
     runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
 
@@ -146,6 +149,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
     policy = await _policy(lab, situation, pool)
     async with watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
         stage = Stage(on, situation, turn, pool)
+        first = time.time()
         try:
             if situation.history:
                 await prepare(stage, await delivered_at_its_end(stage, on))
@@ -155,6 +159,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
             begun = time.monotonic()
             heard = await play(stage, on, random.Random(seed))  # noqa: S311 - a jitter, no secret
             watched = time.monotonic() - begun
+            account = await shadow(stage, on, first)
             stayed = await _stayed(stage, on, heard)
             showed = await shown(on, heard)
             seen = await _courses(on, round(time.monotonic() - begun))
@@ -165,6 +170,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
             await unset(stage)
     judged = _judged(situation, seed, heard)
     note = "; ".join(filter(None, (judged.note, *not_as_said(showed))))
+    judged = replace(judged, account=account[0], account_right=account[1])
     return replace(judged, stayed=stayed, watched=watched, seen=seen, runbook=showed, note=note)
 
 
@@ -281,12 +287,13 @@ async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
     for fault in (it for it in faults if not it.after):
         await FAULTS[fault.kind](stage, fault)
     staged = begin = time.monotonic()
+    stage.staged = time.time()
     for load in situation.loads:
         stage.run(LOADS[load.kind](stage, load, stage.load_seconds))
     for fault in (it for it in faults if it.after):
         await asyncio.sleep(max(0.0, begin + fault.after - time.monotonic()))
         await FAULTS[fault.kind](stage, fault)
-        staged = time.monotonic()
+        staged, stage.staged = time.monotonic(), time.time()
 
     tenant: list[Heard] = []
 

@@ -2,7 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
+
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.rule import RecordedSeries
+from cephqos_alerts.rules.settings import Thresholds
 
 _WORSE = ("late", "missed", "false", "wrong cause", "wrong OSD", "not run")
 
@@ -10,8 +15,8 @@ _WORSE = ("late", "missed", "false", "wrong cause", "wrong OSD", "not run")
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: a line for each situation, its runs together."""
     lines = [
-        "| situation | runs | verdict | seconds to alert | then fired | what else came |",
-        "|---|---|---|---|---|---|",
+        "| situation | runs | verdict | seconds to alert | then fired | what else came | account |",
+        "|---|---|---|---|---|---|---|",
     ]
     for healthy in (True, False):
         for name in sorted({row["name"] for row in rows if row["healthy"] is healthy}):
@@ -28,9 +33,17 @@ def _line(name: str, runs: Sequence[dict[str, Any]]) -> str:
     stayed = ", ".join(f"{it:.0%}" for run in runs if (it := run.get("stayed")) is not None)
     others = sorted({_without_time(other) for run in runs for other in run["others"]})
     notes = sorted({run["note"] for run in runs if run["note"]})
+    account = "; ".join(_of_account(run) for run in runs if run.get("account"))
     return (
-        f"| {name} | {len(runs)} | {said} | {times} | {stayed} | {'; '.join([*others, *notes])} |"
+        f"| {name} | {len(runs)} | {said} | {times} | {stayed}"
+        f" | {'; '.join([*others, *notes])} | {account} |"
     )
+
+
+def _of_account(run: dict[str, Any]) -> str:
+    """What the account of waiting, which no rule reads, says of a fault."""
+    right = {True: "right: ", False: "wrong: "}.get(run["account_right"], "")
+    return f"{right}{run['account']}"
 
 
 def _without_time(other: str) -> str:
@@ -49,3 +62,15 @@ def _sums(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
             f"{title}: {len(runs)} runs of {situations} situations: {', '.join(parts)};"
             f" wrong critical alerts in {critical}; watched for {watched / 60:.0f} minutes"
         )
+    judged = [row for row in rows if row.get("account_right") is not None]
+    account = sum(row["account_right"] for row in judged)
+    rules = sum(row["verdict"] == "right" for row in judged)
+    yield f"{len(judged)} runs with a cause: account right in {account}, rules in {rules}"
+    names = {
+        rule.record
+        for groups in FILES.values()
+        for group in groups
+        for rule in group.rules
+        if isinstance(rule, RecordedSeries)
+    }
+    yield f"rules: {len(names)} recorded series, {len(fields(Thresholds))} thresholds"

@@ -40,6 +40,7 @@ class Stage:
     situation: Situation
     turn: int
     pool: str
+    staged: float = 0.0  # time of the last fault
     noisy: str = ""  # id of the image that has to be named as the one with most of the work
     undo: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)

@@ -1,0 +1,133 @@
+"""The account of waiting as a second judge, in shadow: no rule reads it.
+
+The cause is where the most of the excess time goes: seconds per second during the fault, beyond
+what as many operations needed there before, by that OSD or by the median of all, whichever is less.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from tests.stack.conftest import Watched
+
+from cephqos_base import causes
+from cephqos_base.series import CLIENT, IMMEDIATE, AccountSeries, OpSeries, count
+from cephqos_doctor.blame import Root, roots, waits
+from cephqos_doctor.past import Sample
+from cephqos_stack.staged.judge import named
+from cephqos_stack.staged.situation import ExpectedFinding, Situation
+from cephqos_stack.staged.stage import Stage
+
+_OF_STATE: Final = {
+    "store_device": causes.DEVICE.name,
+    "store_commit": causes.DEVICE.name,
+    "store_throttle": causes.DEVICE.name,
+    "cpu": causes.CPU.name,
+    "store_cpu": causes.CPU.name,
+    "network": causes.NETWORK.name,
+}
+_OF_QUEUE: Final = {
+    "limit": causes.LIMIT.name,
+    "cpu": causes.CPU.name,
+    IMMEDIATE: causes.REPLICA_WRITES.name,
+    CLIENT: causes.CAPACITY.name,  # behind other client operations: there is more work than time
+}
+# What an alert says whose finding has no cause.
+_OF_ALERT: Final = {
+    "CephQosCapacityOverstated": causes.CAPACITY.name,
+    "CephQosAtLimitWhileIdle": causes.LIMIT.name,
+}
+
+
+@dataclass(frozen=True)
+class Waited:
+    """What clients waited for in a time, by place, in seconds per second; their operations."""
+
+    places: Sequence[Root]
+    ops: float
+
+    def per_op(self) -> Mapping[tuple[str, str], Mapping[str, float]]:
+        """Seconds of each operation of the cluster, by kind of place, then by OSD."""
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for it in self.places if self.ops else ():
+            found.setdefault((it.state, it.by), {})[it.osd] = it.seconds / self.ops
+        return found
+
+
+def cause_of(place: Root) -> str:
+    if place.state == "queue":
+        return _OF_QUEUE.get(place.by, causes.OTHER_CLASS.name)
+    return _OF_STATE.get(place.state, place.state)
+
+
+def excess(before: Waited, during: Waited) -> Sequence[tuple[Root, float]]:
+    """The places where more time goes than as many operations needed before, the worst first."""
+    needed = before.per_op()
+
+    def beyond(place: Root) -> float:
+        own = needed.get((place.state, place.by), {})
+        usual = median(own.values() or [0.0])
+        return place.seconds - during.ops * min(own.get(place.osd, usual), usual)
+
+    found = [(place, more) for place in during.places if (more := beyond(place)) > 0]
+    return sorted(found, key=lambda it: -it[1])
+
+
+def said(found: Iterable[tuple[Root, float]]) -> tuple[str, str, float]:
+    """The cause with the most excess, the OSD with the most of that, and the cause's share."""
+    sums: dict[str, dict[str, float]] = {}
+    for place, more in found:
+        osds = sums.setdefault(cause_of(place), {})
+        osds[place.osd] = osds.get(place.osd, 0.0) + more
+    whole = sum(sum(osds.values()) for osds in sums.values())
+    if not whole:
+        return "nothing", "", 0.0
+    cause, osds = max(sums.items(), key=lambda it: sum(it[1].values()))
+    return cause, max(osds, key=lambda it: osds[it]), sum(osds.values()) / whole
+
+
+def right(situation: Situation, turn: int, cause: str, osd: str) -> bool | None:
+    """Whether that is what was staged. None where no finding of it has a cause."""
+    wanted = [(it, c) for it in situation.expect if (c := it.cause or _cause_of_alert(it))]
+    if not wanted:
+        return None
+    return any(
+        cause in c.split("|") and _place(it, turn, situation.cluster.osds) in (None, osd)
+        for it, c in wanted
+    )
+
+
+def _cause_of_alert(finding: ExpectedFinding) -> str | None:
+    return next((_OF_ALERT[it] for it in finding.alert if it in _OF_ALERT), None)
+
+
+def _place(finding: ExpectedFinding, turn: int, osds: int) -> str | None:
+    if finding.by and finding.by.startswith("osd."):
+        return named(int(finding.by.removeprefix("osd.")), turn, osds)
+    return None if finding.osd is None else named(finding.osd, turn, osds)
+
+
+async def shadow(stage: Stage, on: Watched, began: float) -> tuple[str, bool | None]:
+    """What the account says of the fault, and whether that is right. Shares of the account look
+    back for half a minute, so the later half of the fault counts. `began`: before the first load.
+    """
+    now = time.time()
+    during = await _waited(on, max(2.0, (now - stage.staged) / 2), now)
+    before = await _waited(on, max(2.0, stage.staged - began), stage.staged)
+    cause, osd, share = said(excess(before, during))
+    text = f"{cause} {osd} {share:.0%}" if osd else cause
+    return text, right(stage.situation, stage.turn, cause, osd)
+
+
+async def _waited(on: Watched, seconds: float, end: float) -> Waited:
+    async def rates(name: str, by: str) -> Sequence[Sample]:
+        query = f"max by ({by}) (rate({name}[{seconds:.0f}s] @ {end:.3f}))"
+        return [(it["metric"], float(it["value"][1])) for it in await on.stack.query(query)]
+
+    states = "cluster, ceph_daemon, state, by"
+    account = await rates(AccountSeries.SECONDS, states)
+    replicas = await rates(AccountSeries.REPLICA_SECONDS, states)
+    ops = await rates(count(OpSeries.LATENCY_SECONDS), "cluster, ceph_daemon, op")
+    return Waited(roots(waits(account, replicas)), sum(value for _, value in ops))
