@@ -1,4 +1,4 @@
-"""Alerts on reservations, policy targets and limits; with those on settings."""
+"""Alerts on reservations and limits."""
 
 from typing import Final
 
@@ -6,13 +6,13 @@ from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import (
     ALSO,
     MOSTLY,
-    OF_CLUSTER,
     OF_MANY,
     OF_OSD,
     if_found,
     if_seen,
     known,
 )
+from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
@@ -29,7 +29,7 @@ from cephqos_alerts.rules.rule import (
 )
 from cephqos_alerts.rules.text import ON_SO_MANY, counted, worst_first, worst_is, worst_of
 from cephqos_base import causes
-from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
+from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS, QosSeries
 
 # Causes that an operator can end at night. All others can wait until morning.
@@ -49,25 +49,6 @@ _OF_CLUSTER: Final = f'class="client", cause="{causes.REPLICA_WRITES}"'
 # If the time is spent on another OSD, that OSD has a critical alert, which silences these. It may
 # take a while until that OSD is found.
 _AWAY: Final = f'cause="{causes.OTHER_OSD}"'
-
-
-def _lasting(series: str, told: str) -> str:
-    """To fire: true in every sample of the hold, and seen in most of it. To go on: true in half.
-
-    A fault stays while its effects come and go, and they must not end the alert again and again.
-    The hold is in the expression and not in `for`, since a change of the cause would restart `for`.
-    """
-    return (
-        f"min_over_time({series}[@hold@]) == 1"
-        f" and count_over_time({series}[@hold@]) >= @hold_samples@"
-        f" or {told} (sum_over_time({series}[@hold@]) >= @lasting@ * @hold_evaluations@)"
-    )
-
-
-def _firing(alert: str, by: str, **labels: str) -> str:
-    """The start of an expression: those for which the alert already fires, and …"""
-    more = "".join(f', {name}="{value}"' for name, value in labels.items())
-    return f'max by ({by}) (ALERTS{{alertname="{alert}"{more}, alertstate="firing"}}) and'
 
 
 # An OSD that waits for another one has its alert later: that OSD's critical alert comes first.
@@ -231,121 +212,9 @@ REPEATED: Final = OsdFinding(
     """,
 )
 
-_TARGET: Final = "CephQosPolicyTargetViolated"
-_OSD_TARGET_VIOLATED: Final = _lasting(
-    PerClass.TARGET_VIOLATED, _firing(_TARGET, OSD_CLASS, scope="osd")
-)
-_CLUSTER_TARGET_VIOLATED: Final = _lasting(
-    PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
-)
-_HELD: Final = _lasting(
+_HELD: Final = lasting(
     PerClass.AT_LIMIT_WHILE_IDLE,
     f'{previously(PerOsd.FINDING)}{{finding="AtLimitWhileIdle"}} and on ({OSD_CLASS})',
-)
-
-# Causes that say no more than that an OSD does all it can for its own clients, replicas included.
-_OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
-# Clients have demand on a cluster if half of its OSDs have demand, or if a few OSDs hold up most of
-# the operations in progress. The second is also true for one hot object, which violates no target.
-# So a cause must hold those few back, and their best throughput must have met the target.
-_CLUSTER_DEMAND: Final = f"""
-        0 * (
-          sum by (cluster, class) (
-            {PerClass.HAS_DEMAND}{{class="client"}}
-            * on ({OSD}) group_left () {PerOsd.CLIENT_PRESENT_LOW}
-            and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"{_OWN_LOAD}"}}
-          )
-          > on (cluster) group_left () (
-            @held_up@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})
-          )
-          and on (cluster, class) (
-            sum by (cluster, class) (
-              {PerClass.HAS_DEMAND}{{class="client"}}
-              * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}
-              or {PerClass.ATTAINED_OPS}{{class="client"}}
-            )
-            >= {PerClusterClass.TARGET_OPS}
-          )
-        ) + 1
-        or on (cluster, class) (
-          {PerClusterClass.DEMAND_OSDS}
-          >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
-        )
-"""
-
-_TARGETS: Final = (
-    RecordedSeries(
-        record=PerClass.TARGET_VIOLATED,
-        expr=f"""
-        {PerClass.DEMAND}
-        * on ({OSD_CLASS}) (
-          {PerClass.ATTAINED_OPS}
-          < bool on ({OSD_CLASS}) (@shortfall@ * ({PerClass.TARGET_OPS} > 0))
-        )
-        """,
-    ),
-    RecordedSeries(
-        record=PerClusterClass.TARGET_OPS,
-        expr=f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})",
-    ),
-    RecordedSeries(record=PerClusterClass.DEMAND, expr=_CLUSTER_DEMAND),
-    RecordedSeries(
-        record=PerClusterClass.TARGET_VIOLATED,
-        expr=f"""
-        {PerClusterClass.DEMAND}
-        * on (cluster) group_left () ({previously(PerCluster.COVERAGE)} >= bool 1)
-        * (
-          {PerClusterClass.ATTAINED_OPS}
-          < bool (@shortfall@ * ({PerClusterClass.TARGET_OPS} > 0))
-        )
-        """,
-    ),
-    Alert(
-        name=_TARGET,
-        about=("osd", "load"),
-        expr=f"""
-        (
-          ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
-            and on ({OSD_CLASS}) ({_OSD_TARGET_VIOLATED})
-        )
-        * on ({OSD_CLASS}) group_left (cause) {PerClass.MAIN_CAUSE}
-        """,
-        urgency=MORNING,
-        likely=OF_OSD.likely,
-        first=FirstCommand(line="ceph -s"),
-        held="hold",
-        labels={"scope": "osd"},
-        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
-        f"{OF_OSD.brief}",
-        description="""
-        {{ $labels.class }} on {{ $labels.ceph_daemon }} has unmet demand and has had only
-        {{ $value | humanizePercentage }} of its policy target for @hold@.
-        """,
-    ),
-    Alert(
-        name=_TARGET,
-        about=("osd", "load"),
-        expr=f"""
-        (
-          ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
-            and on (cluster, class) ({_CLUSTER_TARGET_VIOLATED})
-        )
-        * on (cluster, class) group_left (cause) {PerClusterClass.MAIN_CAUSE}
-        """,
-        urgency=MORNING,
-        where="cluster",
-        likely=OF_CLUSTER.likely,
-        first=FirstCommand(line="ceph -s"),
-        held="hold",
-        labels={"scope": "cluster"},
-        dashboard="cluster",
-        summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
-        f"{OF_CLUSTER.brief}",
-        description="""
-        {{ $labels.class }} has unmet demand and has had only {{ $value | humanizePercentage }} of
-        the policy target for the whole cluster for @hold@.
-        """,
-    ),
 )
 
 
@@ -454,7 +323,7 @@ QOS: Final = RuleGroup(
     rules=(
         RecordedSeries(
             record=PerClass.VIOLATED_LASTING,
-            expr=_lasting(PerClass.VIOLATED, f"{previously(PerClass.VIOLATED_LASTING)} and"),
+            expr=lasting(PerClass.VIOLATED, f"{previously(PerClass.VIOLATED_LASTING)} and"),
         ),
         _reservation(NOW, _violated(*_CRITICAL)),
         _reservation(
@@ -465,7 +334,7 @@ QOS: Final = RuleGroup(
         _REPLICA_SLOW,
         _widely(NOW, _wide(*_CRITICAL)),
         _widely(NOT_TONIGHT, f"({_wide(*_WARNING)}) or ({_wide(_OF_CLUSTER, at_least='1')})"),
-        *_TARGETS,
+        *TARGETS,
         _LIMIT,
     ),
 )

@@ -1,0 +1,142 @@
+"""Alerts on policy targets, of OSDs and of clusters; how a finding is held."""
+
+from typing import Final
+
+from cephqos_alerts.alerts.known import OF_CLUSTER, OF_OSD
+from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries, previously
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, QosSeries
+
+
+def lasting(series: str, told: str) -> str:
+    """To fire: true in every sample of the hold, and seen in most of it. To go on: true in half.
+
+    A fault stays while its effects come and go, and they must not end the alert again and again.
+    The hold is in the expression and not in `for`, since a change of the cause would restart `for`.
+    """
+    return (
+        f"min_over_time({series}[@hold@]) == 1"
+        f" and count_over_time({series}[@hold@]) >= @hold_samples@"
+        f" or {told} (sum_over_time({series}[@hold@]) >= @lasting@ * @hold_evaluations@)"
+    )
+
+
+def _firing(alert: str, by: str, **labels: str) -> str:
+    """The start of an expression: those for which the alert already fires, and …"""
+    more = "".join(f', {name}="{value}"' for name, value in labels.items())
+    return f'max by ({by}) (ALERTS{{alertname="{alert}"{more}, alertstate="firing"}}) and'
+
+
+_TARGET: Final = "CephQosPolicyTargetViolated"
+_OSD_TARGET_VIOLATED: Final = lasting(
+    PerClass.TARGET_VIOLATED, _firing(_TARGET, OSD_CLASS, scope="osd")
+)
+_CLUSTER_TARGET_VIOLATED: Final = lasting(
+    PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
+)
+
+# Causes that say no more than that an OSD does all it can for its own clients, replicas included.
+_OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
+# Clients have demand on a cluster if half of its OSDs have demand, or if a few OSDs hold up most of
+# the operations in progress. The second is also true for one hot object, which violates no target.
+# So a cause must hold those few back, and their best throughput must have met the target.
+_CLUSTER_DEMAND: Final = f"""
+        0 * (
+          sum by (cluster, class) (
+            {PerClass.HAS_DEMAND}{{class="client"}}
+            * on ({OSD}) group_left () {PerOsd.CLIENT_PRESENT_LOW}
+            and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"{_OWN_LOAD}"}}
+          )
+          > on (cluster) group_left () (
+            @held_up@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})
+          )
+          and on (cluster, class) (
+            sum by (cluster, class) (
+              {PerClass.HAS_DEMAND}{{class="client"}}
+              * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}
+              or {PerClass.ATTAINED_OPS}{{class="client"}}
+            )
+            >= {PerClusterClass.TARGET_OPS}
+          )
+        ) + 1
+        or on (cluster, class) (
+          {PerClusterClass.DEMAND_OSDS}
+          >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
+        )
+"""
+
+TARGETS: Final = (
+    RecordedSeries(
+        record=PerClass.TARGET_VIOLATED,
+        expr=f"""
+        {PerClass.DEMAND}
+        * on ({OSD_CLASS}) (
+          {PerClass.ATTAINED_OPS}
+          < bool on ({OSD_CLASS}) (@shortfall@ * ({PerClass.TARGET_OPS} > 0))
+        )
+        """,
+    ),
+    RecordedSeries(
+        record=PerClusterClass.TARGET_OPS,
+        expr=f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})",
+    ),
+    RecordedSeries(record=PerClusterClass.DEMAND, expr=_CLUSTER_DEMAND),
+    RecordedSeries(
+        record=PerClusterClass.TARGET_VIOLATED,
+        expr=f"""
+        {PerClusterClass.DEMAND}
+        * on (cluster) group_left () ({previously(PerCluster.COVERAGE)} >= bool 1)
+        * (
+          {PerClusterClass.ATTAINED_OPS}
+          < bool (@shortfall@ * ({PerClusterClass.TARGET_OPS} > 0))
+        )
+        """,
+    ),
+    Alert(
+        name=_TARGET,
+        about=("osd", "load"),
+        expr=f"""
+        (
+          ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
+            and on ({OSD_CLASS}) ({_OSD_TARGET_VIOLATED})
+        )
+        * on ({OSD_CLASS}) group_left (cause) {PerClass.MAIN_CAUSE}
+        """,
+        urgency=MORNING,
+        likely=OF_OSD.likely,
+        first=FirstCommand(line="ceph -s"),
+        held="hold",
+        labels={"scope": "osd"},
+        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
+        f"{OF_OSD.brief}",
+        description="""
+        {{ $labels.class }} on {{ $labels.ceph_daemon }} has unmet demand and has had only
+        {{ $value | humanizePercentage }} of its policy target for @hold@.
+        """,
+    ),
+    Alert(
+        name=_TARGET,
+        about=("osd", "load"),
+        expr=f"""
+        (
+          ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
+            and on (cluster, class) ({_CLUSTER_TARGET_VIOLATED})
+        )
+        * on (cluster, class) group_left (cause) {PerClusterClass.MAIN_CAUSE}
+        """,
+        urgency=MORNING,
+        where="cluster",
+        likely=OF_CLUSTER.likely,
+        first=FirstCommand(line="ceph -s"),
+        held="hold",
+        labels={"scope": "cluster"},
+        dashboard="cluster",
+        summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
+        f"{OF_CLUSTER.brief}",
+        description="""
+        {{ $labels.class }} has unmet demand and has had only {{ $value | humanizePercentage }} of
+        the policy target for the whole cluster for @hold@.
+        """,
+    ),
+)
