@@ -19,7 +19,8 @@ from cephqos_base.units import parse_size
 from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
 from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.observe import WHOLE, Observation, observe
+from cephqos_loadgen.report.figures.loads import WHOLE
+from cephqos_loadgen.report.figures.observe import Observation, observe
 
 from .fit import COVERAGE, FIGURES, MARGIN, FigureError, Predicted, Recorded, cross_predict, errors
 

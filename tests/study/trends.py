@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
+from cephqos_loadgen.report.figures.loads import DURING, WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.figures.observe import DURING, WHOLE
-from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.words import interval, percent, with_unit
 
 Verdict = Literal["agrees", "no difference found", "differs", "not put to the test", "not known"]

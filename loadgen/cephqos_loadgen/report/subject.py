@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cephqos_loadgen.report.figures.analysis import LOAD, Key, ReportRow, ReportRun, ReportSettings
-from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.figures.loads import WHOLE
 
 Marked = Mapping[Key, Sequence[int]]  # the numbers of the caveats that touch a row
 

@@ -4,8 +4,8 @@ import html
 from collections.abc import Sequence
 
 from cephqos_base.terminal import printable
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.figures.statistics import ChangeInterval
 
 NONE_FOUND = "no difference found"
 UNKNOWN = "one repeat: not known"

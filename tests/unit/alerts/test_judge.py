@@ -9,8 +9,9 @@ from tests.rules.series import STEP
 from cephqos_base.judge import Hold
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.record.columns import parse
-from cephqos_loadgen.report.figures.attained import hold_of, window_rates
-from cephqos_loadgen.report.figures.samples import Samples, Series
+from cephqos_loadgen.report.arrays.samples import Samples, Series
+from cephqos_loadgen.report.arrays.windows import window_rates
+from cephqos_loadgen.report.figures.attained import hold_of
 
 MINUTE = 60.0
 

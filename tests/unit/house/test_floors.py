@@ -30,7 +30,7 @@ MAY_IMPORT = {
 # Houses whose rooms are floors, lowest first: each room may import those before it, and itself.
 ROOMS_IN_ORDER = {
     "loadgen/cephqos_loadgen/report": (
-        *("figures", "caveats", "tables", "charts", "pages", "compare"),
+        *("arrays", "figures", "caveats", "tables", "charts", "pages", "compare"),
     ),
     "alerts/cephqos_alerts": ("rules", "recording", "causes", "alerts", "slo", "output"),
 }

@@ -30,7 +30,7 @@ from cephqos_loadgen.plan.planned import Phase, Start, Until
 from cephqos_loadgen.record.child import ChildFailed
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
-from cephqos_loadgen.report.figures.intervals import read_intervals
+from cephqos_loadgen.report.arrays.intervals import read_intervals
 from cephqos_loadgen.results.figures import changes
 from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.rates import DoneSoFar

@@ -16,10 +16,10 @@ from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record import columns
+from cephqos_loadgen.report.arrays.samples import read_samples
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.attained import attained_by_class
-from cephqos_loadgen.report.figures.samples import read_samples
 from cephqos_loadgen.report.pages.markdown import to_markdown
 from cephqos_loadgen.report.pages.page import to_html
 from cephqos_loadgen.report.subject import Subject

@@ -18,13 +18,13 @@ from cephqos_base.series import DaemonSeries, QosSeries
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.metrics import labelled
+from cephqos_loadgen.report.arrays.bins import Bins
+from cephqos_loadgen.report.arrays.samples import Samples, Series, read_samples
+from cephqos_loadgen.report.arrays.statistics import change
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, analyse, load_row
 from cephqos_loadgen.report.figures.attained import attained_by_class, hold_of
-from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import thread_groups
-from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
-from cephqos_loadgen.report.figures.samples import Samples, Series, read_samples
-from cephqos_loadgen.report.figures.statistics import change
+from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 SATURATED = Osds(attained=800.0, waiting=5.0)

@@ -8,12 +8,12 @@ from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.arrays.statistics import mean
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.compare.comparison import compare
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportSettings, analyse
-from cephqos_loadgen.report.figures.observe import WHOLE
-from cephqos_loadgen.report.figures.statistics import mean
+from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.tables.of_changes import LATENCIES, change_between
 from cephqos_loadgen.report.tables.table import Table
 from cephqos_loadgen.results.phase import RecoveryFigures

@@ -10,6 +10,7 @@ import pytest
 from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat, write_metrics
 
 from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.arrays.samples import Series
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.charts.over_time import level, rate
 from cephqos_loadgen.report.charts.plot_surface import Grid, surface
@@ -19,7 +20,6 @@ from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, a
 from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
 from cephqos_loadgen.report.figures.causes import causes_within, with_causes
 from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
-from cephqos_loadgen.report.figures.samples import Series
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
 SCRUBBED = Builder(

@@ -8,10 +8,10 @@ import pytest
 from cephqos_base.series import DaemonSeries
 from cephqos_loadgen.engines.fio_output import IoTotals, figures_over
 from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.report.arrays.samples import read_samples
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.cost import cost_of
-from cephqos_loadgen.report.figures.observe import _clients
-from cephqos_loadgen.report.figures.samples import read_samples
+from cephqos_loadgen.report.figures.loads import _clients
 from cephqos_loadgen.results.host import HostUse, ProcessUse, ThreadUse, step_name
 from cephqos_loadgen.results.phase import Step
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cephqos_loadgen.report.figures.bins import Bins, merged
-from cephqos_loadgen.report.figures.statistics import (
+from cephqos_loadgen.report.arrays.bins import Bins, merged
+from cephqos_loadgen.report.arrays.statistics import (
     change,
     deviation,
     freedom,

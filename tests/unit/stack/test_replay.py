@@ -26,7 +26,7 @@ from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
 from cephqos_loadgen.archive.series import RecordedRun, merge
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns, labelled, parse, render
-from cephqos_loadgen.report.figures.samples import read_samples
+from cephqos_loadgen.report.arrays.samples import read_samples
 from cephqos_stack.replay import cli
 from cephqos_stack.replay.blocks import (
     check_archives,

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from cephqos_loadgen.report.arrays.statistics import mean
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings
 from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline, pairs
 from cephqos_loadgen.report.figures.environment import environment_differences
-from cephqos_loadgen.report.figures.statistics import mean
 from cephqos_loadgen.report.words import with_unit
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from cephqos_base.series import SCHEDULED, DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.plan.words import count
+from cephqos_loadgen.report.arrays.windows import window_rates
 from cephqos_loadgen.report.caveats.caveat import Caveat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
-from cephqos_loadgen.report.figures.attained import hold_of, window_rates
+from cephqos_loadgen.report.figures.attained import WINDOW, hold_of
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
@@ -181,7 +182,7 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
         configured = [
             s.at(end) for s in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd)
         ]
-        times, rates = window_rates(series, start, end)
+        times, rates = window_rates(series, start, end, WINDOW)
         if not configured or not configured[0] or not len(times):
             continue
         holds = [hold_of(observed.samples, osd, work, times, rates) for work in SCHEDULED]

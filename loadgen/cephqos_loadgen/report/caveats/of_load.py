@@ -11,7 +11,8 @@ from cephqos_loadgen.report.caveats.caveat import Caveat, load_name, rows_of
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun
 from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
 from cephqos_loadgen.report.figures.environment import on_a_file
-from cephqos_loadgen.report.figures.observe import WHOLE, Observation
+from cephqos_loadgen.report.figures.loads import WHOLE
+from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.host import HostUse, step_name
 from cephqos_loadgen.results.phase import LoadResult, Step

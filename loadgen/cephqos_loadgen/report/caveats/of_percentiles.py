@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from cephqos_loadgen.plan.words import count
+from cephqos_loadgen.report.arrays.bins import Bins
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
-from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.figures import LAST_BIN_NS
 

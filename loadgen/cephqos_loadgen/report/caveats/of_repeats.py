@@ -8,7 +8,8 @@ import numpy as np
 from cephqos_loadgen.report.caveats.caveat import Caveat, load_name
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun
-from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation
+from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
+from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
 
 _ENOUGH_REPEATS: Final = 3

@@ -9,7 +9,8 @@ import numpy as np
 
 from cephqos_loadgen.report.caveats.caveat import Caveat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
-from cephqos_loadgen.report.figures.observe import WHOLE, Observation
+from cephqos_loadgen.report.figures.loads import WHOLE
+from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of

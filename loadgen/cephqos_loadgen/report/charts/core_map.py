@@ -8,11 +8,11 @@ from cephqos_base.errors import UsageError
 from cephqos_base.series import PlacementSeries
 from cephqos_base.units import parse_cpu_list
 from cephqos_loadgen.phase_kinds.pin import PinResult
+from cephqos_loadgen.report.arrays.samples import Series
 from cephqos_loadgen.report.charts import svg
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.samples import Series
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Table, text, text_columns
 

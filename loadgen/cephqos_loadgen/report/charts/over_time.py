@@ -15,14 +15,14 @@ from cephqos_base.series import (
     RecoverySeries,
     ScrubSeries,
 )
+from cephqos_loadgen.report.arrays.bins import Ints, merged_arrays
+from cephqos_loadgen.report.arrays.intervals import Intervals, Mask
+from cephqos_loadgen.report.arrays.samples import Samples, Series
+from cephqos_loadgen.report.arrays.statistics import Floats
 from cephqos_loadgen.report.charts import plot_time
 from cephqos_loadgen.report.charts.plot_time import Band, Line, Panel, Strip, stretches
 from cephqos_loadgen.report.document import Chart
-from cephqos_loadgen.report.figures.bins import Ints, merged_arrays
-from cephqos_loadgen.report.figures.intervals import Intervals, Mask
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.samples import Samples, Series
-from cephqos_loadgen.report.figures.statistics import Floats
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
+from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.figures.observe import WHOLE
-from cephqos_loadgen.report.figures.statistics import ChangeInterval
 
 # What every comparison shows. Other figures appear when a rule names them.
 SHOWN: Final = (

@@ -8,17 +8,18 @@ from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
 from cephqos_loadgen.record.layout import EVENTS_FILE
-from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.bins import Bins, merged
-from cephqos_loadgen.report.figures.metrics import PERCENTS
-from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation, observe
-from cephqos_loadgen.report.figures.statistics import (
+from cephqos_loadgen.report.arrays.bins import Bins, merged
+from cephqos_loadgen.report.arrays.statistics import (
     ChangeInterval,
     change,
     deviation,
     mean,
     variation,
 )
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
+from cephqos_loadgen.report.figures.metrics import PERCENTS
+from cephqos_loadgen.report.figures.observe import Observation, observe
 from cephqos_loadgen.results.repeat import Manifest
 
 LOAD, BACKGROUND = "load", "background"

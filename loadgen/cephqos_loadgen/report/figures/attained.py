@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cephqos_base.judge import UNKNOWN, Hold
 from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
+from cephqos_loadgen.report.arrays.intervals import Mask
+from cephqos_loadgen.report.arrays.samples import Samples, Series
+from cephqos_loadgen.report.arrays.statistics import Floats
+from cephqos_loadgen.report.arrays.windows import (
+    combined,
+    extremes,
+    restarts,
+    summed_rates,
+    window_rates,
+)
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.intervals import Mask
-from cephqos_loadgen.report.figures.samples import Samples, Series
-from cephqos_loadgen.report.figures.statistics import Floats
 
 WINDOW: Final = 10.0
 # The shards in which a class has demand are those of this many windows, as in the rules.
@@ -68,8 +74,8 @@ class Attained:
         if not len(self.demand_ends):
             return np.zeros(len(times), np.bool_)
         last = np.searchsorted(self.demand_ends, times, side="right") - 1
-        found: Mask = (last >= 0) & (times - self.demand_ends[last] < self.step)
-        return found
+        wanted: Mask = (last >= 0) & (times - self.demand_ends[last] < self.step)
+        return wanted
 
 
 def attained_by_class(
@@ -79,9 +85,9 @@ def attained_by_class(
     for series in samples.of(QosSeries.OPS):
         osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
         if work in SCHEDULED:
-            found = _attained(samples, series, (osd, work), (start, end), window)
-            if found:
-                yield found
+            attained = _attained(samples, series, (osd, work), (start, end), window)
+            if attained:
+                yield attained
 
 
 def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, float]:
@@ -89,12 +95,12 @@ def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, flo
 
     Empty if no OSD reports a reservation.
     """
-    found = [p for p in attained_by_class(samples, start, end) if p.work == CLIENT]
-    shares = [p.attainment for p in found if p.attainment is not None]
-    lost = [p.violated_seconds for p in found if p.violated_seconds is not None]
+    clients = [it for it in attained_by_class(samples, start, end) if it.work == CLIENT]
+    shares = [it.attainment for it in clients if it.attainment is not None]
+    violated = [it.violated_seconds for it in clients if it.violated_seconds is not None]
     if not shares:
         return {}
-    return {metrics.ATTAINMENT.key: min(shares), metrics.VIOLATED.key: sum(lost)}
+    return {metrics.ATTAINMENT.key: min(shares), metrics.VIOLATED.key: sum(violated)}
 
 
 def _attained(
@@ -136,68 +142,14 @@ def _attained(
     )
 
 
-def _level(found: Sequence[Series], time: float) -> float | None:
+def _level(gauges: Sequence[Series], time: float) -> float | None:
     """The value of the only such gauge at this time."""
-    return found[0].at(time) if found else None
+    return gauges[0].at(time) if gauges else None
 
 
-def _figure(found: Sequence[Series], time: float) -> float:
-    level = _level(found, time)
+def _figure(gauges: Sequence[Series], time: float) -> float:
+    level = _level(gauges, time)
     return UNKNOWN if level is None else level
-
-
-def window_rates(
-    series: Series, start: float, end: float, window: float = WINDOW
-) -> tuple[Floats, Floats]:
-    """Ends of the windows between `start` and `end`, and the counter's rate over each."""
-    kept = (series.times >= start) & (series.times <= end)
-    within = Series(series.name, series.labels, series.times[kept], series.values[kept])
-    times = within.times
-    if len(times) < 2:
-        return times[:0], times[:0]
-    rates = _rates_at(within, times, window)
-    first, last, _ = _windows(within, times, window)
-    whole = times[last] - times[first] >= min(window, float(times[-1] - times[0])) - 0.5
-    whole &= ~np.isnan(rates)
-    return times[whole], rates[whole]
-
-
-def _windows(
-    series: Series, times: Floats, window: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp], Mask]:
-    """First and last sample of the windows that end at these times, and which windows have both."""
-    last = np.searchsorted(series.times, times, side="right") - 1
-    first = np.searchsorted(series.times, times - window - 0.5, side="left")
-    seen: Mask = last > first  # before its first sample, last is -1
-    return first, last, seen
-
-
-def _rates_at(counter: Series, times: Floats, window: float) -> Floats:
-    """Its rate over the window that ends at each time; UNKNOWN without two samples there."""
-    first, last, seen = _windows(counter, times, window)
-    first, last, grown = first[seen], last[seen], counter.grown()
-    found = np.full(len(times), UNKNOWN)
-    found[seen] = (grown[last] - grown[first]) / (counter.times[last] - counter.times[first])
-    return found
-
-
-def _rates_together(counters: Sequence[Series], times: Floats, window: float) -> Floats:
-    """The sum of the rates that are known; UNKNOWN where none is."""
-    found = np.full(len(times), UNKNOWN)
-    for counter in counters:
-        rate = _rates_at(counter, times, window)
-        found = np.where(np.isnan(found), rate, found + np.nan_to_num(rate))
-    return found
-
-
-def _restarted(counters: Sequence[Series], times: Floats, window: float) -> Mask:
-    """The windows, by their end, in which one of the counters restarted at 0."""
-    found: Mask = np.zeros(len(times), np.bool_)
-    for counter in counters:
-        first, last, seen = _windows(counter, times, window)
-        falls = np.concatenate([[0], np.cumsum(np.diff(counter.values) < 0)])
-        found[seen] |= falls[last[seen]] > falls[first[seen]]
-    return found
 
 
 def hold_of(
@@ -215,15 +167,15 @@ def hold_of(
         return samples.of(family, **own, **labels)
 
     # After a restart there is neither demand nor a violation, as in the rules.
-    restarted = _restarted(of(QosSeries.DELIVERED_OPS), times, window)
+    restarted = restarts(of(QosSeries.DELIVERED_OPS), times, window)
 
     def rate(*families: str) -> Floats:
         counters = [s for family in families for s in of(family)]
-        return np.where(restarted, UNKNOWN, _rates_together(counters, times, window))
+        return np.where(restarted, UNKNOWN, summed_rates(counters, times, window))
 
     def least(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
-        found = _extreme(np.minimum, together(gauges, fold), times, window)
-        return np.where(restarted, UNKNOWN, found)
+        lowest = extremes(np.minimum, combined(gauges, fold), times, window)
+        return np.where(restarted, UNKNOWN, lowest)
 
     of_class = {"class": work}
     queues = of(QosSeries.QUEUE_LENGTH, **of_class)
@@ -255,32 +207,5 @@ def _shards_with_demand(
     wanting = np.zeros(len(times))
     for queue in queues:
         if shards and queue.values.any():
-            wanting += _extreme(np.maximum, [queue], times, long) > 0
+            wanting += extremes(np.maximum, queue, times, long) > 0
     return np.where(wanting, wanting / count, 1.0)
-
-
-def together(gauges: Sequence[Series], fold: np.ufunc = np.add) -> list[Series]:
-    """One series from several, such as those of shards: `fold` of all samples of each time."""
-    if len(gauges) < 2:
-        return list(gauges)
-    times = gauges[0].times
-    if all(np.array_equal(gauge.times, times) for gauge in gauges):  # as from one exporter
-        return [Series(gauges[0].name, {}, times, fold.reduce([it.values for it in gauges]))]
-    times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
-    total = np.zeros(len(times))
-    for gauge in gauges:
-        at = np.searchsorted(times, gauge.times)
-        total[at] = fold(total[at], gauge.values)
-    return [Series(gauges[0].name, {}, times, total)]
-
-
-def _extreme(of: np.ufunc, gauges: Sequence[Series], times: Floats, window: float) -> Floats:
-    """Minimum or maximum in the window that ends at each time; UNKNOWN without a sample."""
-    if not gauges:
-        return np.full(len(times), UNKNOWN)
-    (gauge,) = gauges
-    last = np.searchsorted(gauge.times, times, side="right")
-    first = np.searchsorted(gauge.times, times - window, side="left")
-    ends = np.column_stack([first, last]).ravel()
-    found = of.reduceat(np.append(gauge.values, UNKNOWN), ends)[::2]
-    return np.where(last > first, found, UNKNOWN)

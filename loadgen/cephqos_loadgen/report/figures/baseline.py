@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval, change
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import LOAD, ReportRow, ReportRun
-from cephqos_loadgen.report.figures.observe import WHOLE
-from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
+from cephqos_loadgen.report.figures.loads import WHOLE
 
 Outcome = Literal["kept", "broken", "too close to call", "not put to the test", "not known"]
 # Clients alone are not slower than clients beside other work. If a load did more than its baseline

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from cephqos_base.series import DaemonSeries, DisksSeries, ThreadsSeries
+from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import Step
 

@@ -15,8 +15,8 @@ from cephqos_loadgen.advise.facts import (
     RecoveryBacklog,
     bounds_of,
 )
+from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
-from cephqos_loadgen.report.figures.samples import Samples, Series
 
 _PIECE: Final = 60.0
 _MOST_PIECES: Final = 168

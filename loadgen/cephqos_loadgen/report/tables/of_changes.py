@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, LOAD, Key, ReportRow, ReportSettings
 from cephqos_loadgen.report.figures.baseline import (
@@ -13,7 +14,6 @@ from cephqos_loadgen.report.figures.baseline import (
     pairs,
 )
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_loads import WHO, background_rows, best_and_worst
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text, text_columns

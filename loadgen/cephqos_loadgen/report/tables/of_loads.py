@@ -5,8 +5,8 @@ from typing import Final
 
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, Key, ReportRow
+from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import (
     Cell,

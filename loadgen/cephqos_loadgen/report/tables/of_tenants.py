@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cephqos_base.series import ClusterSeries, TenantsSeries
 from cephqos_base.tenant_shares import OsdSums, TenantKey, TenantShare
-from cephqos_loadgen.report.figures.samples import Samples
+from cephqos_loadgen.report.arrays.samples import Samples
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_reservations import LoadStep, load_steps
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_loadgen.report.figures.cost import thread_groups
-from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import (
     Cell,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cephqos_loadgen.report.figures.bins import Bins, Ints, merged_arrays
-from cephqos_loadgen.report.figures.statistics import Floats
+from cephqos_loadgen.report.arrays.bins import Bins, Ints, merged_arrays
+from cephqos_loadgen.report.arrays.statistics import Floats
 
 Mask = NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from cephqos_loadgen.record.columns import HEAD, frames, parse
-from cephqos_loadgen.report.figures.statistics import Floats
+from cephqos_loadgen.report.arrays.statistics import Floats
 
 # A label that a recording adds to a series that another exporter has already shown.
 _SECOND = "exporter"

@@ -1,0 +1,91 @@
+"""Windows of time that move over series: rates of counters, extremes of gauges.
+
+A result has one value per window, which ends at the time that is given; UNKNOWN without samples.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cephqos_base.judge import UNKNOWN
+from cephqos_loadgen.report.arrays.intervals import Mask
+from cephqos_loadgen.report.arrays.samples import Series
+from cephqos_loadgen.report.arrays.statistics import Floats
+
+
+def window_rates(counter: Series, start: float, end: float, window: float) -> tuple[Floats, Floats]:
+    """Ends of the windows between `start` and `end`, and the counter's rate over each."""
+    kept = (counter.times >= start) & (counter.times <= end)
+    within = Series(counter.name, counter.labels, counter.times[kept], counter.values[kept])
+    times = within.times
+    if len(times) < 2:
+        return times[:0], times[:0]
+    rates = _rates(within, times, window)
+    first, last, _ = _samples(within, times, window)
+    whole = times[last] - times[first] >= min(window, float(times[-1] - times[0])) - 0.5
+    whole &= ~np.isnan(rates)
+    return times[whole], rates[whole]
+
+
+def summed_rates(counters: Sequence[Series], times: Floats, window: float) -> Floats:
+    """The sum of the rates that are known."""
+    total = np.full(len(times), UNKNOWN)
+    for counter in counters:
+        rates = _rates(counter, times, window)
+        total = np.where(np.isnan(total), rates, total + np.nan_to_num(rates))
+    return total
+
+
+def _rates(counter: Series, times: Floats, window: float) -> Floats:
+    first, last, seen = _samples(counter, times, window)
+    first, last, grown = first[seen], last[seen], counter.grown()
+    rates = np.full(len(times), UNKNOWN)
+    rates[seen] = (grown[last] - grown[first]) / (counter.times[last] - counter.times[first])
+    return rates
+
+
+def restarts(counters: Sequence[Series], times: Floats, window: float) -> Mask:
+    """The windows in which one of the counters restarted at 0."""
+    restarted: Mask = np.zeros(len(times), np.bool_)
+    for counter in counters:
+        first, last, seen = _samples(counter, times, window)
+        falls = np.concatenate([[0], np.cumsum(np.diff(counter.values) < 0)])
+        restarted[seen] |= falls[last[seen]] > falls[first[seen]]
+    return restarted
+
+
+def _samples(
+    series: Series, times: Floats, window: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Mask]:
+    """First and last sample of each window, and which windows have both."""
+    last = np.searchsorted(series.times, times, side="right") - 1
+    first = np.searchsorted(series.times, times - window - 0.5, side="left")
+    seen: Mask = last > first  # before its first sample, last is -1
+    return first, last, seen
+
+
+def extremes(of: np.ufunc, gauge: Series | None, times: Floats, window: float) -> Floats:
+    """The minimum or maximum in each window."""
+    if gauge is None:
+        return np.full(len(times), UNKNOWN)
+    last = np.searchsorted(gauge.times, times, side="right")
+    first = np.searchsorted(gauge.times, times - window, side="left")
+    ends = np.column_stack([first, last]).ravel()
+    values = of.reduceat(np.append(gauge.values, UNKNOWN), ends)[::2]
+    return np.where(last > first, values, UNKNOWN)
+
+
+def combined(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Series | None:
+    """One series from several, such as those of shards: `fold` of all samples of each time."""
+    if len(gauges) < 2:
+        return gauges[0] if gauges else None
+    times = gauges[0].times
+    if all(np.array_equal(gauge.times, times) for gauge in gauges):  # as from one exporter
+        return Series(gauges[0].name, {}, times, fold.reduce([it.values for it in gauges]))
+    times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
+    total = np.zeros(len(times))
+    for gauge in gauges:
+        at = np.searchsorted(times, gauge.times)
+        total[at] = fold(total[at], gauge.values)
+    return Series(gauges[0].name, {}, times, total)
