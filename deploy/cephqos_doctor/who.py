@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import aiohttp
@@ -18,6 +18,8 @@ from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
 from cephqos_doctor.cli import headers_of
+from cephqos_doctor.cluster_access import access_of, add_access
+from cephqos_doctor.image_names import ImageNames, NamesFailed, image_names
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_doctor.past import Past, Sample, add_past, moment, stretch
 
@@ -43,6 +45,7 @@ def add_options(parser: Parser) -> None:
     add_past(parser, since="10m")
     parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
     parser.add_argument("--all", action="store_true", help=f"all OSDs, not {_ROWS} only")
+    add_access(parser, "the names of images")
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.set_defaults(run=_run)
 
@@ -64,13 +67,16 @@ async def _run(arguments: argparse.Namespace) -> int:
         if not re.fullmatch(r"osd\.\d+", osd):
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
     answers = await _ask(arguments, since, at)
-    found, name = shares_of(answers), names_of(answers["pools"])
+    found = shares_of(answers)
+    images, unnamed = await _images(arguments, found)
+    name = names_of(answers["pools"], images)
     uses = _by_application(answers)
     osds = [it for it in found if it.osd and (not arguments.osd or it.osd in arguments.osd)]
     clusters = [] if arguments.osd else [it for it in found if not it.osd]
     if arguments.json:
         shown = [_document(it, name, uses[it.cluster, it.osd]) for it in (*clusters, *osds)]
-        say_json({"version": __version__, "since_seconds": since, "shares": shown}, indent=2)
+        head = {"version": __version__, "since_seconds": since}
+        say_json({**head, **({"unnamed": unnamed} if unnamed else {}), "shares": shown}, indent=2)
     else:
         rows = osds if arguments.all else osds[:_ROWS]
         lines = [_line(it, name) for it in rows]
@@ -80,8 +86,23 @@ async def _run(arguments: argparse.Namespace) -> int:
             lines.append(f"… and {len(osds) - len(rows)} more OSDs (--all)")
         if osds:
             lines.append(f"Operations of the last {time_span(since)}, sampled by the exporter.")
+        if unnamed:
+            lines.append(printable(f"The cluster does not say the names of images: {unnamed}"))
         say_text("\n".join(lines))
     return 0 if osds else 1
+
+
+async def _images(
+    arguments: argparse.Namespace, found: Iterable[OsdTenants]
+) -> tuple[ImageNames, str]:
+    """What images are called, or why that is not known."""
+    if not arguments.conf:
+        return {}, ""
+    wanted = dict.fromkeys((it.cluster, one.key) for it in found for one in it.tenants)
+    try:
+        return await image_names(access_of(arguments), wanted), ""
+    except NamesFailed as exc:
+        return {}, str(exc)
 
 
 def answers_of(past: Past) -> Mapping[str, Sequence[Sample]]:
@@ -179,15 +200,19 @@ def _any(sums: OsdSums) -> bool:
 Namer = Callable[[str, TenantKey], str]
 
 
-def names_of(pools: Iterable[tuple[Mapping[str, str], float]]) -> Namer:
-    """How a tenant of a cluster is called, with the name of its pool where that is known."""
+def names_of(
+    pools: Iterable[tuple[Mapping[str, str], float]], images: ImageNames | None = None
+) -> Namer:
+    """How a tenant of a cluster is called: with the names of its pool and image where known."""
     by_id = {
         (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("pool", "")
         for labels, _ in pools
     }
 
     def name(cluster: str, key: TenantKey) -> str:
-        return key.named({key.pool_id: by_id.get((cluster, key.pool_id), "")})
+        known = (images or {}).get((cluster, key), key.tenant)
+        pool = by_id.get((cluster, key.pool_id), "")
+        return replace(key, tenant=known).named({key.pool_id: pool})
 
     return name
 

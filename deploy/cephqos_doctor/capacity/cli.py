@@ -2,9 +2,7 @@
 
 import argparse
 import re
-import shlex
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -16,13 +14,9 @@ from cephqos_base.units import parse_seconds
 from cephqos_doctor.capacity import measure, series, text
 from cephqos_doctor.capacity.estimate import judge
 from cephqos_doctor.cli import add_prometheus, check_url, headers_of
+from cephqos_doctor.cluster_access import access_of, add_access
 from cephqos_doctor.json_api import ApiFailed, JsonApi
-from cephqos_exporter.ceph.monclient import (
-    ClusterAccess,
-    ClusterUnreachable,
-    CommandFailed,
-    MonClient,
-)
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 
 _WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
 _ASK_SECONDS: Final = 20.0
@@ -58,25 +52,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _add_cluster(parser: Parser) -> None:
-    parser.add_argument(
-        "--conf",
-        metavar="PATH",
-        help="Ceph's configuration file: also ask the cluster for device models, hosts and where"
-        " capacities come from",
-    )
-    parser.add_argument(
-        "--name",
-        default="client.admin",
-        metavar="USER",
-        help="Ceph user to connect as (default: client.admin)",
-    )
-    parser.add_argument("--keyring", default="", metavar="PATH", help="keyring of that user")
-    parser.add_argument(
-        "--python",
-        default="/usr/bin/python3",
-        metavar="COMMAND",
-        help="Python with Ceph's rados module (default: /usr/bin/python3)",
-    )
+    add_access(parser, "device models, hosts and where capacities come from")
     parser.add_argument(
         "--measure",
         metavar="osd.N",
@@ -118,7 +94,7 @@ async def _history(
             raise CapacityFailed(f"{arguments.prometheus}: {exc}") from exc
     if not arguments.conf:
         return history
-    async with MonClient(_access(arguments)) as client:
+    async with MonClient(access_of(arguments)) as client:
         metadata = await _ask(client, "osd metadata")
         dump = await _ask(client, "config dump")
     return series.told_by_cluster(history, metadata, dump)
@@ -129,17 +105,6 @@ async def _ask(client: MonClient, command: str) -> Any:
         return await client.command(command, within=_ASK_SECONDS)
     except (ClusterUnreachable, CommandFailed) as exc:
         raise CapacityFailed(f"the cluster does not say its {command}: {exc}") from exc
-
-
-def _access(arguments: argparse.Namespace) -> ClusterAccess:
-    if not Path(arguments.conf).is_file():
-        raise UsageError(f"--conf {arguments.conf}: expected Ceph's configuration file")
-    return ClusterAccess(
-        conf=arguments.conf,
-        python=tuple(shlex.split(arguments.python)),
-        name=arguments.name,
-        keyring=arguments.keyring,
-    )
 
 
 def _progress(line: str) -> None:
@@ -153,7 +118,7 @@ async def _measure(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--measure {osd}: expected one OSD, such as osd.3")
     if not arguments.conf:
         raise UsageError("--measure needs --conf, Ceph's configuration file")
-    access = _access(arguments)
+    access = access_of(arguments)
     if not arguments.yes:
         raise UsageError(measure.WARNING.format(osd=osd, slices=measure.SLICES))
     async with MonClient(access) as client:

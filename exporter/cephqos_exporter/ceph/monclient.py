@@ -80,6 +80,13 @@ while True:
             code, out, err = cluster.mgr_command(command, data, **named)
         elif kind == "osd":
             code, out, err = cluster.osd_command(int(target), command, data)
+        elif kind == "pool":
+            asked = request["command"]
+            with rados.ReadOpCtx() as read, cluster.open_ioctx2(int(target)) as pool:
+                found, _ = pool.get_omap_vals_by_keys(read, tuple(asked["keys"]))
+                pool.operate_read_op(read, asked["object"])
+                values = {key: value.hex() for key, value in found}
+            code, out, err = 0, json.dumps(values).encode(), ""
         else:
             code, out, err = cluster.pg_command(target, command, data)
     except Exception as error:
@@ -173,7 +180,8 @@ class MonClient:
     ) -> Any:
         """The JSON reply of a command (its text where it is no JSON).
 
-        `target` is mon, mgr, mon.ID, mgr.ID, osd.N or pg.ID. Raises CommandFailed or
+        `target` is mon, mgr, mon.ID, mgr.ID, osd.N or pg.ID. The omap values of an object, as hex,
+        are asked of its pool: pool.ID, with `object` and `keys`. Raises CommandFailed or
         ClusterUnreachable.
         """
         request = {

@@ -4,7 +4,9 @@ import argparse
 import json
 import math
 import random
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,21 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.tenant_shares import OsdSums, TenantKey, interval
 from cephqos_doctor import who
+
+# Answers like the child of MonClient.
+CHILD = """#!{python}
+import json, sys
+def answer(out, **header):
+    print(json.dumps(dict(header, length=len(out))), out, sep="\\n", end="", flush=True)
+answer("")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["target"] == "mon":
+        answer('{{"fsid": "c1"}}', code=0, err="")
+    else:
+        assert asked["target"] == "pool.3" and "id_17af" in asked["command"]["keys"]
+        answer('{omap}', code=0, err="")
+"""
 
 Samples = Sequence[tuple[Mapping[str, str], float]]
 
@@ -131,6 +148,28 @@ async def test_work_is_divided_by_the_application_of_its_pool(
 async def test_without_a_name_a_pool_is_its_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert await asked({**NOISY, "pools": [], "shortfall": []}, "--osd", "osd.3") == 0
     assert "image pool 3/17af has" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ('{"id_17af": "05000000766d2d3137"}', "image rbd/vm-17 has 71 %"),
+        ("no such key", "image rbd/17af has 71 %"),
+    ],
+)
+async def test_the_cluster_says_what_images_are_called(
+    reply: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    child = tmp_path / "python"
+    child.write_text(CHILD.format(python=sys.executable, omap=reply))
+    child.chmod(0o755)
+    conf = tmp_path / "ceph.conf"
+    conf.touch()
+    assert await asked(NOISY, "--conf", str(conf), "--python", str(child)) == 0
+    out = capsys.readouterr().out
+    assert said in out
+    assert "image rbd/02bc" in out, "removed meanwhile"
+    assert ("does not say the names of images" in out) == (not reply.startswith("{"))
 
 
 async def test_names_cannot_change_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
