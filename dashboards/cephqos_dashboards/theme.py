@@ -24,7 +24,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from cephqos_base.causes import CAUSES
-from cephqos_base.judge import BOUNDS
+from cephqos_base.thresholds import THRESHOLDS
 
 # One colour per class, everywhere.
 CLASSES: Final[Mapping[str, str]] = {
@@ -77,7 +77,7 @@ def steps(*rising: tuple[float | None, str]) -> list[Threshold]:
 NEUTRAL: Final = steps((None, QUIET))
 ZERO_IS_GOOD: Final = steps((None, GOOD), (1, BAD))
 ZERO_IS_USUAL: Final = steps((None, GOOD), (1, WARN))
-ATTAINMENT: Final = steps((None, BAD), (BOUNDS.shortfall, WARN), (1, GOOD))
+ATTAINMENT: Final = steps((None, BAD), (THRESHOLDS.shortfall, WARN), (1, GOOD))
 BUDGET: Final = steps((None, BAD), (0.0001, WARN), (0.25, GOOD))
 CULPRIT: Final = steps((None, QUIET), (0, GOOD), (1, BAD))
 UP: Final = steps((None, BAD), (1, GOOD))

@@ -10,6 +10,8 @@ answers     what servers answer, within bounds
 urls        what of a URL may be shown
 units       sizes, durations, CPU lists
 bounds      histogram buckets of latencies
+judge       whether a reservation is violated, where no rules run
+thresholds  from where on a figure is a finding
 version     the version of all packages
 series      names and label sets of our series, classes of work, causes
 recorded    names of the series that our rules record

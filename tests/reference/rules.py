@@ -14,7 +14,7 @@ from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.changes import THRESHOLDS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import runbook_page
-from cephqos_alerts.rules.settings import Thresholds
+from cephqos_base.thresholds import Thresholds
 
 _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.rule import RecordedSeries
-from cephqos_alerts.rules.settings import Thresholds
+from cephqos_base.thresholds import Thresholds
 
 _WORSE = ("late", "missed", "false", "wrong cause", "wrong OSD", "not run")
 

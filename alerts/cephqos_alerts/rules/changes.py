@@ -17,8 +17,9 @@ from typing import Final, get_args
 
 from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity
 from cephqos_alerts.rules.runbooks import RUNBOOKS
-from cephqos_alerts.rules.settings import Changes, RuleSettings, Thresholds
+from cephqos_alerts.rules.settings import Changes, RuleSettings
 from cephqos_base.judge import Bounds
+from cephqos_base.thresholds import Thresholds
 from cephqos_base.yamlfile import Value
 
 _KEYS: Final = (

@@ -3,6 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, figure, lines, matrix, rows
@@ -36,7 +37,8 @@ _TIME = (
     lines(
         cpu.CEILING,
         title="OSDs nearest to a thread's ceiling",
-        reads="The OSD's busiest thread or reactor. Above 95 % the cause is cpu.",
+        reads=f"""The OSD's busiest thread or reactor. Above
+            {100 * THRESHOLDS.thread_ceiling:g} % the cause is cpu.""",
         empty=f"No OSD has a figure. {NO_RULES}",
         unit=Unit.RATIO,
         minimum=0,
@@ -45,8 +47,8 @@ _TIME = (
     lines(
         cpu.WAITING,
         title="Waiting for a CPU",
-        reads="""Threads of an OSD that are ready to run and have no CPU, on average. Above 2
-            the cause of a violation is cpu.""",
+        reads=f"""Threads of an OSD that are ready to run and have no CPU, on average. Above
+            {THRESHOLDS.cpu_waiting:g} the cause of a violation is cpu.""",
         empty=f"No OSD has a figure. {NO_RULES}",
         unit=Unit.THREADS,
         link=_OSD_LINK,
@@ -143,8 +145,8 @@ _LIMITS = (
     lines(
         cpu.THROTTLED,
         title="OSDs stopped by a CPU limit",
-        reads="Periods in which the CPU limit of a container or unit was used up. Above 20 % "
-        "the cause of a violation is cpu.",
+        reads=f"""Periods in which the CPU limit of a container or unit was used up. Above
+            {100 * THRESHOLDS.throttled:g} % the cause of a violation is cpu.""",
         empty=_NO_LIMIT,
         width=8,
         unit=Unit.RATIO,

@@ -3,6 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states
@@ -42,8 +43,9 @@ _NOW = (
     figure(
         exporter.SERIES,
         title="Series",
-        reads="""Of all exporters, after relabelling. An alert fires above 750 for each OSD of
-            an exporter, not counting 500 for host and cluster.""",
+        reads=f"""Of all exporters, after relabelling. An alert fires above
+            {THRESHOLDS.series_per_osd:g} for each OSD of an exporter, not counting
+            {THRESHOLDS.series_of_exporter:g} for host and cluster.""",
         empty="none scraped",
         width=4,
     ),

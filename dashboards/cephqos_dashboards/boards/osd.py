@@ -3,7 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
-from cephqos_base.judge import BOUNDS
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
@@ -35,7 +35,8 @@ _NOW = (
         osd.ATTAINMENT,
         title="Each class gets",
         reads=f"""Share of its reservation, for classes with unmet demand. 100 % or more: a class
-            has its reservation. Below {BOUNDS.shortfall * 100:g} % the reservation is violated.""",
+            has its reservation. Below {100 * THRESHOLDS.shortfall:g} % the reservation is
+            violated.""",
         blind="""classes without a reservation, best effort (no counter has all of its work),
             and recovery at its limit.""",
         empty="no unmet demand",

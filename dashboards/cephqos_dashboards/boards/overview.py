@@ -3,7 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
-from cephqos_base.judge import BOUNDS
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.boards.background import (
     copies_to_recover,
@@ -63,8 +63,8 @@ _TOP = (
         overview.WORST,
         title="The worst class gets",
         reads=f"""Of all classes with unmet demand: the one with the smallest share of its
-            reservation. Below {BOUNDS.shortfall * 100:g} % it is violated. It suffers; the OSD to
-            look at is to the left.""",
+            reservation. Below {100 * THRESHOLDS.shortfall:g} % it is violated. It suffers; the OSD
+            to look at is to the left.""",
         empty="no unmet demand",
         width=4,
         height=_HEIGHT,
@@ -197,8 +197,9 @@ _HOSTS = (
     rows(
         *overview.CAPACITY,
         title="Capacity set too high",
-        reads="""Configured capacity against the most that the OSD delivered under saturation
-            in the last day. Above 1.5, reservations and limits are too large by that factor.""",
+        reads=f"""Configured capacity against the most that the OSD delivered under saturation
+            in the last day. Above {THRESHOLDS.overstated:g}, reservations and limits are too large
+            by that factor.""",
         blind="OSDs that were never saturated in the last day: what they can do is not known.",
         empty="No OSD was saturated in the last day, so no capacity was put to the test.",
         width=12,
@@ -209,7 +210,7 @@ _HOSTS = (
                 source="ratio",
                 title="Times too high",
                 unit=Unit.NONE,
-                thresholds=theme.steps((None, theme.GOOD), (1.5, theme.BAD)),
+                thresholds=theme.steps((None, theme.GOOD), (THRESHOLDS.overstated, theme.BAD)),
             ),
             PanelColumn(source="capacity", title="Configured", unit=Unit.OPS),
             PanelColumn(source="proven", title="Most delivered", unit=Unit.OPS),
@@ -219,9 +220,10 @@ _HOSTS = (
     rows(
         overview.CAPACITY_TOO_LOW,
         title="Capacity set too low",
-        reads="""What an OSD delivered for five minutes of the last day, in multiples of its
+        reads=f"""What an OSD delivered for five minutes of the last day, in multiples of its
             configured capacity; or a limit that holds a class back while device and CPU have room.
-            Above 1.5 only. `cephqos capacity` prints the command that sets it right.""",
+            Above {THRESHOLDS.understated:g} only. `cephqos capacity` prints the command that sets
+            it right.""",
         blind="OSDs that were never busy: what they can do is not known.",
         empty="No OSD is known to do more than it is configured for.",
         width=12,
@@ -232,7 +234,7 @@ _HOSTS = (
                 source="ratio",
                 title="Times too low, at least",
                 unit=Unit.NONE,
-                thresholds=theme.steps((None, theme.GOOD), (1.5, theme.BAD)),
+                thresholds=theme.steps((None, theme.GOOD), (THRESHOLDS.understated, theme.BAD)),
             ),
         ),
         sort="Times too low, at least",

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from cephqos_alerts.rules.settings import Thresholds
+from cephqos_base.thresholds import THRESHOLDS
 
 Kind = Literal["measured", "at_least", "unknown"]
 Sure = Literal["high", "medium", "none"]
 Verdict = Literal["too_high", "too_low", "fits", "unknown", "unused"]
 
-_RULES: Final = Thresholds()
-TOO_HIGH: Final = _RULES.overstated
-TOO_LOW: Final = _RULES.understated
+TOO_HIGH: Final = THRESHOLDS.overstated
+TOO_LOW: Final = THRESHOLDS.understated
 # Pieces of the time in which the OSD was saturated: fewer may be one odd moment, and a piece counts
 # only with this many samples of the rules.
 LEAST_PIECES: Final = 3

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_alerts.rules.settings import Thresholds
 from cephqos_base.errors import UsageError
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_base.yamlfile import read
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.spec import LabSpec
@@ -124,7 +124,7 @@ def load(path: Path) -> Situation:
 def _also_true(plain: dict[str, Any]) -> Iterator[ExpectedFinding]:
     """Where the capacity is a small share of what the OSDs did, an alert that says so is true."""
     capacity = plain.get("capacity", Situation.capacity)
-    if capacity is not None and capacity * Thresholds().understated < 1:
+    if capacity is not None and capacity * THRESHOLDS.understated < 1:
         yield ExpectedFinding(alert=("CephQosCapacityUnderstated",), seen="delivered")
 
 
