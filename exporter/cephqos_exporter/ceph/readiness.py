@@ -38,9 +38,8 @@ class Readiness:
         self._readers[fd] = reader
 
     def forget(self, fd: int) -> None:
-        """No longer; before it is closed."""
+        """It is about to be closed, which takes it out of the epoll, too."""
         del self._readers[fd]
-        self._epoll.unregister(fd)
 
     def _ready(self) -> None:
         for fd, _ in self._epoll.poll(0, _AT_ONCE):

@@ -323,10 +323,13 @@ def _sources(
         else:
             yield _Counters([f"{level}/memory.failcnt"], _one_number, [hits])
             yield _Counters([f"{level}/memory.oom_control"], _oom_kills, [kills])
+    by_file: dict[str, list[_LimitedIo]] = {}
     for one in io:
         file = "io.stat" if groups.io.v2 else _V1_IO_COUNTERS[one.key[1][1:]]
-        done = partial(_io_done, one.key)
-        yield _Counters([f"{one.level}/{file}"], done, [(one.counter, one.labels)])
+        by_file.setdefault(f"{one.level}/{file}", []).append(one)
+    for path, those in by_file.items():
+        done = partial(_io_done, [_io_field(*one.key, v2=groups.io.v2) for one in those])
+        yield _Counters([path], done, [(one.counter, one.labels) for one in those])
     if groups.pressure is not None:
         for resource in PRESSURE_RESOURCES:
             yield _Counters(
@@ -345,9 +348,7 @@ def _readable(sources: Iterable[_Counters], files: _Files) -> Iterator[_Counters
 
 
 def _read(sources: Iterable[_Counters], files: _Files) -> list[float]:
-    """Each file once."""
-    content = {path: files.read(path) for path in {p for one in sources for p in one.paths}}
-    return [n for one in sources for n in one.parse(*[content[path] for path in one.paths])]
+    return [n for one in sources for n in one.parse(*map(files.read, one.paths))]
 
 
 def _fields(raw: bytes) -> dict[bytes, int]:
@@ -371,20 +372,22 @@ def _oom_kills(raw: bytes) -> Sequence[float]:
     return (_fields(raw)[b"oom_kill"],)
 
 
-def _io_done(key: tuple[str, str], raw: bytes) -> Sequence[float]:
+def _io_field(device: str, limit: str, *, v2: bool) -> tuple[bytes, bytes]:
+    """Where what was done under a limit of a device is counted."""
+    if v2:
+        return device.encode(), (limit[0] + ("ios" if limit[1:] == "iops" else "bytes")).encode()
+    return device.encode(), b"Read" if limit[0] == "r" else b"Write"
+
+
+def _io_done(wanted: Sequence[tuple[bytes, bytes]], raw: bytes) -> Sequence[float]:
     """`8:0 Write 12` in version 1, `8:0 rbytes=1 wbytes=2 rios=3 wios=4 ...` in version 2."""
-    device, name = key[0].encode(), key[1]
-    wanted = (name[0] + ("ios" if name[1:] == "iops" else "bytes")).encode() + b"="
-    old = b"Read" if name[0] == "r" else b"Write"
-    for line in raw.splitlines():
-        words = line.split()
-        if words[:1] == [device]:
-            if words[1:2] == [old]:
-                return (int(words[2]),)
-            for word in words:
-                if word.startswith(wanted):
-                    return (int(word[len(wanted) :]),)
-    return (0,)  # a device is listed from its first request on
+    devices = {device for device, _ in wanted}
+    done = dict.fromkeys(wanted, 0)  # a device is listed from its first request on
+    for words in map(bytes.split, raw.replace(b"=", b" ").splitlines()):
+        if words and words[0] in devices:
+            named = zip(words[1::2], words[2::2], strict=False)
+            done.update(((words[0], name), int(value)) for name, value in named)
+    return [done[field] for field in wanted]
 
 
 def _one_number(raw: bytes) -> Sequence[float]:

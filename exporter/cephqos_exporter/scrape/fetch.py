@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -65,7 +66,8 @@ class _UnderWay(NamedTuple):
     errors: dict[str, str]
 
 
-def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
+@lru_cache(256)  # most daemons are asked the same at most scrapes
+def _lifetimes(commands: tuple[Command, ...]) -> Mapping[str, tuple[float, float]]:
     """Each command once, with the shortest time to live that is asked for, and the longest."""
     found: dict[str, tuple[float, float]] = {}
     for command in commands:
@@ -139,7 +141,7 @@ class DaemonFetcher:
         errors: dict[str, str] = {}
         ask: dict[str, float] = {}
         now = asyncio.get_running_loop().time()
-        for prefix, (least, most) in _lifetimes(commands).items():
+        for prefix, (least, most) in _lifetimes(tuple(commands)).items():
             kept = self._kept.get(prefix)
             if kept is not None and now - kept.time < least * kept.share:
                 replies[prefix] = kept.value

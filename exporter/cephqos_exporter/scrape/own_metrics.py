@@ -1,7 +1,7 @@
 """The exporter about itself: what each daemon and collector gave, what it cost, what it is.
 
-Metrics of the whole exporter are objects of prometheus_client. Metrics per daemon are not: the 720
-samples of a host with 60 OSDs would take 10 ms instead of 1.
+Metrics of its process are prometheus_client's. Those of the scrape are not: the 720 samples of a
+host with 60 OSDs would take 10 ms instead of 1.
 """
 
 import os
@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, Metric, PlatformCollector
+from prometheus_client import CollectorRegistry, GCCollector, Info, Metric, PlatformCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from cephqos_base.series import ExporterSeries
 from cephqos_base.version import __version__
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import LabelText, extend_labels
 from cephqos_exporter.procfs import CLOCK_TICKS
 from cephqos_exporter.scrape.metrics import families_of
@@ -39,32 +39,7 @@ class OwnMetrics:
         self._more = more
         own = self._registry = CollectorRegistry()
         self._extended: dict[tuple[LabelText, str, str], LabelText] = {}
-        self._collectors: tuple[set[str], set[str]] = set(), set()  # that the gauges have
-        self._discovered = (
-            Gauge(
-                "cephqos_discovery_daemons",
-                "Daemons found by their admin sockets. 0: there are none, or the "
-                "exporter's user may not see them.",
-                registry=own,
-            )
-            if discovers
-            else None
-        )
-        self._collector_seconds = Gauge(
-            "cephqos_collector_duration_seconds",
-            "Time that a collector spent in this scrape, over all daemons.",
-            ["collector"],
-            registry=own,
-        )
-        self._host_success = Gauge(
-            "cephqos_collector_host_success",
-            "1: the collector produced its metrics for the host or the cluster in this scrape.",
-            ["collector"],
-            registry=own,
-        )
-        self._seconds = Gauge(
-            "cephqos_exporter_scrape_duration_seconds", "Time that this scrape took.", registry=own
-        )
+        self._discovers = discovers
         build = Info("cephqos_exporter_build", "Version of the exporter.", registry=own)
         build.info({"version": __version__, "python_version": platform.python_version()})
         if process:
@@ -74,23 +49,7 @@ class OwnMetrics:
 
     def families(self, parts: Sequence[Part], seconds: float) -> Iterable[Family]:
         daemons = _by_labels(parts)
-        if self._discovered is not None:
-            self._discovered.set(len(daemons))
-        spent: Counter[str] = Counter()
-        success: dict[str, bool] = {}
-        for part in parts:
-            spent.update(part.seconds)
-            if part.labels is None:
-                success.update(part.success)
-        if (names := (set(spent), set(success))) != self._collectors:
-            self._collectors = names
-            self._collector_seconds.clear()
-            self._host_success.clear()
-        for name, total in spent.items():
-            self._collector_seconds.labels(name).set(total)
-        for name, good in success.items():
-            self._host_success.labels(name).set(good)
-        self._seconds.set(seconds)
+        yield from self._scrape(parts, len(daemons), seconds)
         yield from self._daemons(daemons)
         yield _not_understood([*daemons.values(), *(p for p in parts if p.labels is None)])
         yield from self._more()
@@ -103,6 +62,40 @@ class OwnMetrics:
                 self._extended.clear()
             self._extended[key] = extend_labels(labels, {name: value})
         return self._extended[key]
+
+    def _scrape(self, parts: Sequence[Part], daemons: int, took: float) -> Iterable[Family]:
+        """About the scrape as a whole."""
+        spent: Counter[str] = Counter()
+        success: dict[str, bool] = {}
+        for part in parts:
+            spent.update(part.seconds)
+            if part.labels is None:
+                success.update(part.success)
+        text = (
+            "Daemons found by their admin sockets. 0: there are none, or the exporter's user may "
+            "not see them."
+        )
+        none = LabelText("")
+        if self._discovers:
+            yield single("cephqos_discovery_daemons", "gauge", text, none, daemons)
+        text = "Time that this scrape took."
+        yield single("cephqos_exporter_scrape_duration_seconds", "gauge", text, none, took)
+        for name, text, figures in (
+            (
+                "cephqos_collector_duration_seconds",
+                "Time that a collector spent in this scrape, over all daemons.",
+                spent,
+            ),
+            (
+                "cephqos_collector_host_success",
+                "1: the collector produced its metrics for the host or the cluster in this scrape.",
+                success,
+            ),
+        ):
+            family = Family(name, "gauge", text)
+            for collector, value in figures.items():
+                family.add(self._with(none, "collector", collector), value)
+            yield family
 
     def _daemons(self, daemons: dict[LabelText, Part]) -> Iterable[Family]:
         up = Family(

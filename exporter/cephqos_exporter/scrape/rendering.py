@@ -32,7 +32,9 @@ from cephqos_exporter.scrape.validity import (
 _HEAD: Final = attrgetter("name", "type", "help")
 _WHOLE: Final = frozenset({int, bool})
 _OF_NUMBERS: Final = b"0123456789,.eE+-"
-_BETWEEN: Final = "\0"  # families of a layout; no valid name, label or number has it
+# Marks families and numbers of a layout: no valid name or label has one.
+_BETWEEN: Final = "\0"
+_NUMBER: Final = "\0\0"
 
 
 class Heads(NamedTuple):
@@ -73,7 +75,7 @@ class _Layout:
     heads: Heads
     samples: Sequence[Sequence[Sample]]  # of each family that has some
     series: frozenset[str]  # names with suffixes
-    text: str
+    text: list[str]  # every second piece is a number's place
     # Places of buckets, and of those right above them.
     lower: Sequence[int]
     upper: Sequence[int]
@@ -89,20 +91,22 @@ class _Layout:
         place = 0
         families = [family for family in form.families if family.samples]
         for name, family in zip(heads.names, families, strict=True):
-            block = _lines(name, family.samples, repeat("\0"))
-            blocks.append(block.replace("%", "%%").replace("\0", "%s"))
+            blocks.append(_lines(name, family.samples, repeat(_NUMBER)))
             series.update(name + suffix for suffix, _, _ in family.samples)
             if family.type == "histogram":
                 rising += [(place + one, place + above) for one, above in _rising(family.samples)]
             numbered = enumerate(family.samples, place)
             counted += [i for i, (suffix, _, _) in numbered if suffix in COUNTED]
             place += len(family.samples)
+        around = _BETWEEN.join(blocks).split(_NUMBER)
+        text = [""] * (2 * len(around) - 1)
+        text[::2] = around
         return cls(
             form,
             heads,
             [family.samples for family in families],
             frozenset(series),
-            _BETWEEN.join(blocks),
+            text,
             [one for one, _ in rising],
             [above for _, above in rising],
             _taking(counted),
@@ -120,7 +124,9 @@ class _Layout:
             return None
         if not seen.are_new(self.series, self.heads.names, self.samples):
             return None
-        text = self.text % tuple(texts)
+        pieces = self.text[:]
+        pieces[1::2] = texts
+        text = "".join(pieces)  # a third of what % takes
         lines = text.split(_BETWEEN)
         return Rendered(self.heads, lines, len(values), 0, len(text) - len(lines) + 1)
 

@@ -153,10 +153,9 @@ async def test_a_description_that_is_no_text_is_replaced(
 async def test_deeply_nested_replies_cost_what_needs_them(
     tmp_path: Path, deep: int, command: str
 ) -> None:
-    # The last one hides its depth from who counts brackets; what remains is each one's own failure.
     for opening, closing in ((b'{"a":', b"}"), (b"[", b"]"), (b'["]",', b',"["]')):
         nested = opening * deep + b"1" + closing * deep
-        if len(opening) != 5 or deep > 1024 or b"a" in opening:
+        if deep > 1024:
             with pytest.raises(Malformed):
                 decode_reply(nested)
         name = f"{command}-{len(opening)}"
