@@ -62,6 +62,16 @@ class NotUnderstood:
             self.add("reply", f"{what}: {exc!r}")
             return []
 
+    def each(self, what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> list[T]:
+        """What `read` makes of each row; one of another shape costs itself only, and is counted."""
+        found = []
+        for row in rows:
+            try:
+                found.append(read(row))
+            except MISREAD as exc:
+                self.add("reply", f"{what}: {exc!r}")
+        return found
+
     def include(self, other: "NotUnderstood") -> None:
         """Say again what was found when something was derived that is kept between scrapes."""
         for what, (times, text) in other.found.items():

@@ -164,7 +164,8 @@ class ClusterSource:
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:
             yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)
-        yield from running_families(state.scrub, pools, labels)
+        if state.scrub.knows_running:
+            yield from running_families(state.scrub, pools, labels)
         yield from done_families(state.scrub, pools, labels)
         if state.schedule is not None:
             yield from schedule_families(state.schedule, pools, state.scrub, labels)

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from cephqos_exporter.cluster.recovery import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.replies import (
     ClusterStatus,
     OsdMap,
+    PgStat,
     count_states,
     count_states_by_pool,
     parse_osd_dump,
@@ -195,7 +196,7 @@ class Poller:
         if not status.manager:
             raise NoManager("no manager is active")
         now = self._clock()
-        totals = parse_pool_totals(await self._ask_manager(POOL_TOTALS))
+        totals = parse_pool_totals(await self._ask_manager(POOL_TOTALS), self.not_understood)
         osd_map = await self._read_osd_map(status, totals.keys() - self._pools(), now)
         await self._read_options(now)
         self._recovery.update(totals, now, self.not_understood)
@@ -227,7 +228,8 @@ class Poller:
         again = self._due.same_map.is_due(now)
         if known is None or again or (new and (unknown or self._due.osd_map.is_due(now))):
             started = self._clock()
-            known = self._osd_map = parse_osd_dump(await self.reader.ask(OSD_DUMP))
+            reply = await self.reader.ask(OSD_DUMP)
+            known = self._osd_map = parse_osd_dump(reply, self.not_understood)
             seconds = self._clock() - started
             least = min(_OSD_MAP_INTERVAL_SECONDS, 2 * self._interval)
             self._due.osd_map.spent(now, seconds, least)
@@ -244,11 +246,12 @@ class Poller:
     async def _read_scrubs(self, status: ClusterStatus) -> None:
         """Those being scrubbed: OSDs take on few at once, so the list is short."""
         any_now = "scrubbing" in count_states(status.pgs_by_state)
+        listing: Sequence[PgStat] | None = []
         if any_now or self._scrub.running:
-            running = [
-                pg for pg in parse_pgs(await self._ask_manager(SCRUBBING_PGS)) if pg.scrubbing
-            ]
+            listing = parse_pgs(await self._ask_manager(SCRUBBING_PGS), self.not_understood)
+            running = [pg for pg in listing or () if pg.scrubbing]
             self._rotation.ask_soon(self._scrub.list_running(running))
+        self._scrub.knows_running = listing is not None
 
     def _too_many(self, osd_map: OsdMap) -> bool:
         return sum(pool.pg_num for pool in osd_map.pools.values()) > self._most_pgs
@@ -266,7 +269,8 @@ class Poller:
             self._scrub.end_round()
 
     async def _read_primary(self, osd: int) -> None:
-        self._scrub.observe(parse_pgs(await self._ask_manager(pgs_of_primary(osd))))
+        reply = await self._ask_manager(pgs_of_primary(osd))
+        self._scrub.observe(parse_pgs(reply, self.not_understood) or ())
 
     async def _read_states(self, state: ClusterState) -> None:
         """States by pool: none needs asking while the whole cluster has none."""
@@ -282,7 +286,7 @@ class Poller:
             return
         started = self._clock()
         brief = await self._ask_manager(PGS_IN_BRIEF)
-        state.states_by_pool = count_states_by_pool(listed(brief["pg_stats"]))
+        state.states_by_pool = count_states_by_pool(listed(brief["pg_stats"]), self.not_understood)
         state.states_read_at = started
         self._due.states.spent(started, self._clock() - started, self._interval)
 

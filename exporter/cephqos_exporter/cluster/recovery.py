@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states, whole
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 
 # States that belong to recovery, or that keep data from being whole or reachable.
 STATES: Final = (
@@ -119,6 +119,17 @@ class _Counter:
         self.last = value
 
 
+def _known(values: Mapping[str, Any], odd: NotUnderstood) -> Mapping[str, int]:
+    """The sums of a pool that are there, and are numbers."""
+    found = {}
+    for key in _NEEDED:
+        try:
+            found[key] = whole(values[key])
+        except MISREAD:
+            odd.add("counter", key)
+    return found
+
+
 class RecoveryTotals:
     """Keeps recovery counters of each pool that never fall, and their rates."""
 
@@ -128,15 +139,9 @@ class RecoveryTotals:
         self._counters: dict[tuple[int, str], _Counter] = {}
         self._seen_states: dict[int, set[str]] = {}
 
-    def update(self, sums: Mapping[int, Mapping[str, int]], now: float, odd: NotUnderstood) -> None:
+    def update(self, sums: Mapping[int, Mapping[str, Any]], now: float, odd: NotUnderstood) -> None:
         """Take in the sums over each pool's placement groups; one that is missing is left out."""
-        for key in _NEEDED:
-            if missing := sum(key not in values for values in sums.values()):
-                odd.add("counter", key, missing)
-        sums = {
-            pool: {key: whole(values[key]) for key in _NEEDED if key in values}
-            for pool, values in sums.items()
-        }
+        sums = {pool: _known(values, odd) for pool, values in sums.items()}
         self.sums = sums
         for pool, values in sums.items():
             for key, _, _ in _SUMS:

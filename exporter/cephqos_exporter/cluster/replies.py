@@ -1,12 +1,13 @@
 """The replies of a cluster's monitors and manager, as far as they are needed, as plain data."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
-from cephqos_exporter.not_understood import listed
+from cephqos_exporter.not_understood import NotUnderstood, listed
 
+T = TypeVar("T")
 Level = Literal["shallow", "deep"]
 LEVELS: Final[tuple[Level, Level]] = ("shallow", "deep")
 
@@ -109,13 +110,26 @@ def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
     )
 
 
-def parse_osd_dump(reply: Mapping[str, Any]) -> OsdMap:
+def parse_osd_dump(reply: Mapping[str, Any], odd: NotUnderstood) -> OsdMap:
+    pools = _most_of("osd dump: a pool", reply["pools"], _parse_pool, odd)
     return OsdMap(
         epoch=int(reply["epoch"]),
         flags=frozenset(reply["flags"].split(",")),
-        pools={entry["pool"]: _parse_pool(entry) for entry in listed(reply["pools"])},
-        osds={whole(entry["osd"]): bool(whole(entry["up"])) for entry in listed(reply["osds"])},
+        pools={pool.id: pool for pool in pools},
+        osds=dict(_most_of("osd dump: an OSD", reply["osds"], _parse_osd, odd)),
     )
+
+
+def _most_of(what: str, rows: Any, read: Callable[[Any], T], odd: NotUnderstood) -> list[T]:
+    """The rows that are understood; ValueError if none is: the cluster would look empty."""
+    found = odd.each(what, listed(rows), read)
+    if rows and not found:
+        raise ValueError(f"{what}: none of {len(rows)} is as expected")
+    return found
+
+
+def _parse_osd(entry: Mapping[str, Any]) -> tuple[int, bool]:
+    return whole(entry["osd"]), bool(whole(entry["up"]))
 
 
 def _parse_pool(entry: Mapping[str, Any]) -> Pool:
@@ -133,16 +147,25 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
     )
 
 
-def parse_pool_totals(reply: Mapping[str, Any]) -> dict[int, Mapping[str, int]]:
+def parse_pool_totals(reply: Mapping[str, Any], odd: NotUnderstood) -> dict[int, Mapping[str, Any]]:
     """The sums over each pool's placement groups, by pool."""
-    return {whole(entry["poolid"]): entry["stat_sum"] for entry in listed(reply["pool_stats"])}
+    return dict(_most_of("a pool's sums", reply["pool_stats"], _parse_totals, odd))
 
 
-def parse_pgs(reply: Mapping[str, Any]) -> list[PgStat]:
-    """Placement groups as `pg ls` and its kind list them: no list at all where there are none."""
+def _parse_totals(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+    return whole(entry["poolid"]), dict(entry["stat_sum"])
+
+
+def parse_pgs(reply: Mapping[str, Any], odd: NotUnderstood) -> list[PgStat] | None:
+    """Placement groups as `pg ls` and its kind list them: no list at all where there are none.
+
+    None if none of those in the list is understood.
+    """
     if reply.keys() <= {"pg_ready"}:
         return []
-    return [_parse_pg(row) for row in listed(reply["pg_stats"])]
+    rows = listed(reply["pg_stats"])
+    found = odd.each("a placement group", rows, _parse_pg)
+    return None if rows and not found else found
 
 
 def _parse_pg(row: Mapping[str, Any]) -> PgStat:
@@ -199,10 +222,19 @@ def count_states(pgs_by_state: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 
-def count_states_by_pool(rows: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, int]]:
-    """The same by pool, from placement groups in brief."""
+def count_states_by_pool(
+    rows: Sequence[Mapping[str, Any]], odd: NotUnderstood
+) -> dict[int, dict[str, int]] | None:
+    """The same by pool, from placement groups in brief; None if none of them is understood."""
     by_pool: dict[int, dict[str, int]] = {}
-    for row in rows:
-        pool = by_pool.setdefault(int(row["pgid"].partition(".")[0]), {})
-        pool[row["state"]] = pool.get(row["state"], 0) + 1
+    found = odd.each("a placement group", rows, _parse_brief)
+    if rows and not found:
+        return None
+    for group, state in found:
+        pool = by_pool.setdefault(group, {})
+        pool[state] = pool.get(state, 0) + 1
     return {pool: count_states(states) for pool, states in by_pool.items()}
+
+
+def _parse_brief(row: Mapping[str, Any]) -> tuple[int, str]:
+    return int(row["pgid"].partition(".")[0]), text(row["state"])

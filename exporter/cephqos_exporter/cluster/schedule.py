@@ -71,7 +71,7 @@ class Schedule:
     """The backlog of every pool, at one moment."""
 
     limits: Mapping[int, Mapping[Level, Limits]]
-    backlogs: Mapping[tuple[int, Level], Backlog]
+    backlogs: Mapping[tuple[int, Level], Backlog]  # of pools that have placement groups
     counted: int  # placement groups that came by
     flags: frozenset[str] = field(default_factory=frozenset)
 
@@ -91,7 +91,9 @@ def make_schedule(
         shallow, deep = now - record.scrubbed, now - record.deep_scrubbed
         backlogs[record.pool, "shallow"].count(record, shallow, of_pool["shallow"])
         backlogs[record.pool, "deep"].count(record, deep, of_pool["deep"])
-    return Schedule(limits, backlogs, counted, osd_map.flags)
+    # A pool of which none came by would look as if nothing were due.
+    known = {key: one for key, one in backlogs.items() if one.on_time or one.due or one.overdue}
+    return Schedule(limits, known, counted, osd_map.flags)
 
 
 def schedule_families(
@@ -99,16 +101,19 @@ def schedule_families(
 ) -> Iterable[Family]:
     """Backlog, limits and whether scrubs may begin at all, per pool and level."""
     families = {name: Family(name, "gauge", text) for name, text in _TEXTS.items()}
-    for (pool_id, level), backlog in schedule.backlogs.items():
+    each = [(one, *each) for one, levels in schedule.limits.items() for each in levels.items()]
+    for pool_id, level, limits in each:
         pool = pools.get(pool_id)
         if pool is None:
             continue
         text = labels.of("pool", pool.name, "level", level)
-        limits = schedule.limits[pool_id][level]
         families["cephqos_scrub_pool_interval_seconds"].add(text, limits.due)
         families["cephqos_scrub_pool_overdue_after_seconds"].add(text, limits.overdue)
         flag = "noscrub" if level == "shallow" else "nodeep-scrub"
         families["cephqos_scrub_pool_allowed"].add(text, flag not in schedule.flags | pool.flags)
+        backlog = schedule.backlogs.get((pool_id, level))
+        if backlog is None:
+            continue
         families["cephqos_scrub_pool_oldest_seconds"].add(text, backlog.oldest)
         for state, count in (
             ("on_time", backlog.on_time),

@@ -53,6 +53,7 @@ class ScrubProgress:
     def __init__(self) -> None:
         self.records: dict[str, PgRecord] = {}
         self.running: Sequence[PgStat] = ()
+        self.knows_running = True  # unless the list of them was not understood
         self.done: dict[Key, Done] = {}
         self.rates: Rates[Key] = Rates()
         self.round = 0

@@ -1,12 +1,16 @@
 """Recorded replies of three releases' clusters, and placement groups made to order."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tests.recorded import RECORDINGS
 
 from cephqos_exporter.cluster.replies import PgStat, Pool
+from cephqos_exporter.not_understood import NotUnderstood
+
+T = TypeVar("T")
 
 NOW: Final = 1_795_000_000.0
 P1: Final = Pool(id=2, name="p1", type="replicated", pg_num=8, flags=frozenset())
@@ -15,6 +19,14 @@ P1: Final = Pool(id=2, name="p1", type="replicated", pg_num=8, flags=frozenset()
 def recorded(release: str, moment: str, name: str) -> Any:
     """A reply of the cluster: `moment` is idle, scrub or recovery."""
     return json.loads((RECORDINGS / "cluster" / release / moment / f"{name}.json").read_text())
+
+
+def understood(parse: Callable[[Any, NotUnderstood], T | None], reply: Any) -> T:
+    """What a reply says, all of which must be understood."""
+    odd = NotUnderstood()
+    found = parse(reply, odd)
+    assert found is not None and not odd.found
+    return found
 
 
 _PG: Final = PgStat(

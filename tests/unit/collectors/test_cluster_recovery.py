@@ -46,7 +46,7 @@ def status(**pgs_by_state: int) -> ClusterStatus:
 @pytest.mark.parametrize("release", RELEASES)
 def test_totals_are_the_clusters_own(release: str) -> None:
     totals = RecoveryTotals()
-    reply = parse_pool_totals(recorded(release, "recovery", "pools"))
+    reply = parse_pool_totals(recorded(release, "recovery", "pools"), NotUnderstood())
     totals.update(reply, NOW, NotUnderstood())
     found = samples(totals.families({2: P1}, LABELS))
     for key, name in (
