@@ -16,7 +16,6 @@ from typing import Any, Final
 from tests.log_pipeline import TriedPipeline
 
 from cephqos_base.units import GIB
-from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -77,12 +76,6 @@ phases:
 
 def story_lab(name: str, release: str = "tentacle", op_queue: str = "mclock_scheduler") -> LabSpec:
     """Three OSDs on loop devices that count as SSDs."""
-    settings = (
-        CephOption("osd", "osd_mclock_skip_benchmark", "true"),
-        CephOption("global", "mon_allow_pool_size_one", "true"),
-        CephOption("mon", "mon_allow_pool_delete", "true"),
-        CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
-    )
     return LabSpec(
         name=name,
         release=release,
@@ -91,7 +84,6 @@ def story_lab(name: str, release: str = "tentacle", op_queue: str = "mclock_sche
         backing="loop",
         rotational=False,
         op_queue=op_queue,
-        settings=settings,
     )
 
 

@@ -21,7 +21,7 @@ _UNRELEASED: Final = "Unreleased"
 
 def version(root: Path = ROOT) -> str:
     """The one that the package states; all others follow it."""
-    return _found(root, *_PACKAGE)
+    return _stated(root, *_PACKAGE)
 
 
 def disagreements(root: Path = ROOT, tag: str = "") -> list[str]:
@@ -31,8 +31,8 @@ def disagreements(root: Path = ROOT, tag: str = "") -> list[str]:
 
 def _disagreements(root: Path, stated: str, tag: str) -> Iterator[str]:
     for name, pattern in _OTHERS:
-        if (found := _found(root, name, pattern)) != stated:
-            yield f"{name}: found {found}, expected {stated} ({pattern.split(':')[0][1:]})"
+        if (other := _stated(root, name, pattern)) != stated:
+            yield f"{name}: found {other}, expected {stated} ({pattern.split(':')[0][1:]})"
     headings = _HEADING.findall((root / "CHANGELOG.md").read_text(encoding="utf-8"))
     allowed = [stated] if tag else [_UNRELEASED, stated]
     if headings[:1] not in [[one] for one in allowed]:
@@ -42,19 +42,19 @@ def _disagreements(root: Path, stated: str, tag: str) -> Iterator[str]:
         )
     if tag and tag != f"v{stated}":
         yield f"tag: found {tag}, expected v{stated}"
-    if tag and (found := _found(root, *_NAMES)) != stated:
-        yield f"{_NAMES[0]}: found {found}, expected {stated}: python -m tests.reference.names"
+    if tag and (other := _stated(root, *_NAMES)) != stated:
+        yield f"{_NAMES[0]}: found {other}, expected {stated}: python -m tests.reference.names"
 
 
-def _found(root: Path, name: str, pattern: str) -> str:
-    found = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1].strip("\"'") if found else "nothing"
+def _stated(root: Path, name: str, pattern: str) -> str:
+    match = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.MULTILINE)
+    return match[1].strip("\"'") if match else "nothing"
 
 
 def main(arguments: Sequence[str]) -> int:
-    found = disagreements(tag=arguments[0] if arguments else "")
-    print("\n".join(found) or f"versions agree: {version()}")
-    return 1 if found else 0
+    wrong = disagreements(tag=arguments[0] if arguments else "")
+    print("\n".join(wrong) or f"versions agree: {version()}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ class App:
         try:
             settings = self._read()
             check(settings)
-            self._server.reload_web_config()
+            self._server.gate.reload()
             if settings != self._settings:  # files that they name may have changed
                 self._replace(settings)
         except ConfigError as exc:

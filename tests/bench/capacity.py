@@ -24,7 +24,6 @@ from cephqos_doctor.capacity import measure
 from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
 from cephqos_doctor.capacity.series import gather
 from cephqos_doctor.json_api import JsonApi
-from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_stack.stack import Stack, StackSpec
@@ -187,11 +186,6 @@ async def once() -> tuple[list[Row], float, float]:
 
 
 def _spec() -> LabSpec:
-    settings = (
-        CephOption("osd", "osd_mclock_skip_benchmark", "true"),
-        CephOption("global", "mon_allow_pool_size_one", "true"),
-        CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
-    )
     return LabSpec(
         name=f"bench-capacity-{secrets.token_hex(2)}",
         osds=OSDS,
@@ -200,7 +194,6 @@ def _spec() -> LabSpec:
         rotational=False,
         op_queue="mclock_scheduler",
         device_iops=RATE,
-        settings=settings,
     )
 
 

@@ -1,7 +1,8 @@
-"""Each part of each reply in turn has another shape: what needs it is absent and counted.
+"""A reply of which one part has another shape: only the figures that need the part are absent.
 
-Nothing else may suffer: no collector of several replies fails as a whole, and no figure of the
-others becomes 0 or goes without a word.
+One after the other, each part of each recorded reply is left out, made null, or put a level deeper.
+What is lost must be counted as not understood. No collector of several replies may fail as a whole,
+and no other figure may become 0.
 """
 
 import json
@@ -36,7 +37,7 @@ REPLIES: Final = (
 # Their only reply is theirs to lose.
 OF_ONE_REPLY: Final = ("histograms", "network", "perf")
 
-Way = tuple[str | int, ...]
+Keys = tuple[str | int, ...]  # that lead to a part of a reply
 
 
 class Figures(Shown):
@@ -51,28 +52,39 @@ class Figures(Shown):
                 self.fields.add(f"{family.name}{suffix}{{{labels}}}{mark}")
 
 
-def ways(reply: Any, way: Way = ()) -> Iterator[Way]:
-    """To the parts of a reply; of a list, to its first entry."""
+def parts_of(reply: Any, keys: Keys = ()) -> Iterator[Keys]:
+    """The keys of all parts; of a list, those of its first entry."""
     for key, part in reply.items() if isinstance(reply, dict) else enumerate(reply[:1]):
-        yield (*way, key)
+        yield (*keys, key)
         if isinstance(part, dict | list):
-            yield from ways(part, (*way, key))
+            yield from parts_of(part, (*keys, key))
 
 
-def wanted(command: str, way: Way) -> bool:
-    names = [key for key in way if isinstance(key, str)]
+def tried(replies: Replies, shape: str) -> Iterator[tuple[str, Keys]]:
+    """The parts that are changed, by command: of large replies a few, so that the test ends."""
+    unread = "perf dump" if "counter dump" in replies else ""
+    for command in REPLIES:
+        reply = None if command == unread else replies.get(command)
+        for keys in parts_of(reply) if reply else ():
+            may_be_absent = keys[-1] == 0 or MAY_BE_ABSENT.fullmatch(str(keys[-1]))
+            if is_read(command, keys) and not (shape == "missing" and may_be_absent):
+                yield command, keys
+
+
+def is_read(command: str, keys: Keys) -> bool:
+    names = [key for key in keys if isinstance(key, str)]
     if command in ("counter dump", "perf dump"):
         return all(READ.fullmatch(name) for name in names)
     if command == "perf histogram dump":
-        return len(way) < 2 or (len(way) == 3 and way[1] == "op_w_latency_in_bytes_histogram")
+        return len(keys) < 2 or (len(keys) == 3 and keys[1] == "op_w_latency_in_bytes_histogram")
     return command != "config diff" or all(OPTIONS.fullmatch(name) for name in names)
 
 
-def changed(reply: Any, way: Way, shape: str) -> Any:
-    """Every entry of a list is changed alike."""
+def changed(reply: Any, keys: Keys, shape: str) -> Any:
+    """The reply with this part in another shape; every entry of a list is changed alike."""
     reply = json.loads(json.dumps(reply))
 
-    def change(place: Any, rest: Way) -> None:
+    def change(place: Any, rest: Keys) -> None:
         key, *more = rest
         for one in range(len(place)) if key == 0 and isinstance(place, list) else (key,):
             if isinstance(place, dict) and one not in place:
@@ -84,14 +96,14 @@ def changed(reply: Any, way: Way, shape: str) -> Any:
             else:
                 place[one] = None if shape == "null" else {"value": place[one]}
 
-    change(reply, way)
+    change(reply, keys)
     return reply
 
 
-def figures(moments: list[Replies]) -> Shown:
-    found = Figures()
-    shown(moments, {}, found)
-    return found
+def collected(moments: list[Replies]) -> Shown:
+    figures = Figures()
+    shown(moments, {}, figures)
+    return figures
 
 
 @pytest.mark.parametrize(
@@ -100,34 +112,25 @@ def figures(moments: list[Replies]) -> Shown:
 )
 def test_what_has_another_shape_costs_the_figures_that_need_it(name: str, shape: str) -> None:
     replies = [RELEASES[name].osd_replies(moment) for moment in MOMENTS]
-    before = figures(replies)
+    before = collected(replies)
     faults = []
-    unread = "perf dump" if "counter dump" in replies[-1] else ""
-    for command in REPLIES:
-        loaded = None if command == unread else replies[-1].get(command)
-        for way in ways(loaded) if loaded else ():
-            by_design = shape == "missing" and (
-                way[-1] == 0 or MAY_BE_ABSENT.fullmatch(str(way[-1]))
-            )
-            if by_design or not wanted(command, way):
-                continue
-            moments = [
-                r | {command: changed(r[command], way, shape)} if command in r else r
-                for r in replies
-            ]
-            try:
-                found = figures(moments)
-            except AssertionError as exc:
-                faults.append(f"{command}: {way}: {exc}")
-                continue
-            faults += [f"{command}: {way}: {fault}" for fault in judged(before, found)]
+    for command, keys in tried(replies[-1], shape):
+        moments = [
+            r | {command: changed(r[command], keys, shape)} if command in r else r for r in replies
+        ]
+        try:
+            after = collected(moments)
+        except AssertionError as exc:
+            faults.append(f"{command}: {keys}: {exc}")
+        else:
+            faults += [f"{command}: {keys}: {fault}" for fault in faults_of(before, after)]
     assert faults == [], "\n".join(faults)
 
 
-def judged(before: Shown, found: Shown) -> Iterator[str]:
-    for collector, why in found.failed.items():
+def faults_of(before: Shown, after: Shown) -> Iterator[str]:
+    for collector, why in after.failed.items():
         if "Error(" in why and collector not in OF_ONE_REPLY:
             yield f"{collector} fails as a whole: {why}"
-    lost = sorted(before.fields - found.fields)
-    if lost and not found.failed and not found.not_understood:
+    lost = sorted(before.fields - after.fields)
+    if lost and not after.failed and not after.not_understood:
         yield f"lost without a word: {lost[0]} and {len(lost) - 1} more"

@@ -1,29 +1,17 @@
 """One package for all: on Debian 12 and on one newer than 13, with the Python that each has."""
 
 import platform
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.trees import tree_path, tree_ready
-from cephqos_stack.tools import find_tool
-
+from .fresh_packages import VERSIONS, exporter_packages, root_with
 from .fresh_root import FreshRoot
 
 pytestmark = pytest.mark.full
 
-PACKAGES: Final = Path(__file__).parents[2] / "deploy" / "packages"
-MAKE: Final = (
-    "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-    "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
-)
-VERSIONS: Final = ("0.1.0", "0.1.1")
 ARCH: Final = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
 # It answers with its own page: every compiled library is loaded by then.
 SERVES: Final = """
@@ -34,23 +22,14 @@ cephqos-exporter --web.listen-address=127.0.0.1:0 --config.check && cephqos-expo
 
 @pytest.fixture(scope="module")
 def debs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    nfpm = find_tool("nfpm")
-    if nfpm is None:
-        pytest.skip("nfpm is missing: make tools")
-    out = tmp_path_factory.mktemp("packages")
-    argv = [sys.executable, "-c", MAKE, str(PACKAGES), str(nfpm), str(out), *VERSIONS]
-    subprocess.run(argv, check=True, timeout=540)
-    return sorted(out.glob(f"*_{ARCH}.deb"))
+    return exporter_packages(tmp_path_factory.mktemp("packages"), f"*_{ARCH}.deb")
 
 
 # The release trees of Ceph 16.2 and 20.2 are Debian 12 and the one after 13.
 @pytest.fixture(params=["pacific", "tentacle"])
 def root(request: pytest.FixtureRequest, debs: list[Path], tmp_path: Path) -> Iterator[FreshRoot]:
-    release = find_release(request.param)
-    if not tree_ready(release):
-        pytest.skip(f"no release tree of {request.param}: run `cephqos lab trees`")
-    yield FreshRoot(tree_path(release), tmp_path, (debs[0].parent,))
-    shutil.rmtree(tmp_path / "work", ignore_errors=True)
+    with root_with(debs[0].parent, request.param, tmp_path) as fresh:
+        yield fresh
 
 
 async def test_it_needs_nothing_but_a_python_and_leaves_nothing(

@@ -1,30 +1,17 @@
 """The exporter's RPM under systemd, in a Debian with its libraries: upgraded and removed."""
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.trees import tree_path, tree_ready
-from cephqos_stack.tools import find_tool
-
 from .booted_root import Booted, booted
+from .fresh_packages import VERSIONS, exporter_packages, root_with
 from .fresh_root import FreshRoot
 
 pytestmark = pytest.mark.full
 
-
-PACKAGES: Final = Path(__file__).parents[2] / "deploy" / "packages"
-MAKE: Final = (
-    "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-    "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
-)
-VERSIONS: Final = ("0.1.0", "0.1.1")
 NAME: Final = "cephqos-exporter"
 CONF: Final = "/etc/cephqos/exporter.yml"
 KEY: Final = "/etc/cephqos/keys/client.cephqos.keyring"
@@ -33,23 +20,13 @@ ASKED: Final = "from urllib.request import *; urlopen('http://127.0.0.1:10130/me
 
 @pytest.fixture(scope="module")
 def rpms(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    nfpm = find_tool("nfpm")
-    if nfpm is None:
-        pytest.skip("nfpm is missing: make tools")
-    out = tmp_path_factory.mktemp("packages")
-    argv = [sys.executable, "-c", MAKE, str(PACKAGES), str(nfpm), str(out), *VERSIONS]
-    subprocess.run(argv, check=True, timeout=540)
-    return sorted(out.glob("*.rpm"))
+    return exporter_packages(tmp_path_factory.mktemp("packages"), "*.rpm")
 
 
 @pytest.fixture(scope="module")
 def root(rpms: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
-    release = find_release("reef")
-    if not tree_ready(release):
-        pytest.skip("no release tree of reef: run `cephqos lab trees`")
-    directory = tmp_path_factory.mktemp("root")
-    yield FreshRoot(tree_path(release), directory, (rpms[0].parent,))
-    shutil.rmtree(directory / "work", ignore_errors=True)
+    with root_with(rpms[0].parent, "reef", tmp_path_factory.mktemp("root")) as fresh:
+        yield fresh
 
 
 async def answering(inside: Booted) -> str:

@@ -5,30 +5,19 @@ configuration and its key, has loaded Ceph's module in a child, and may open con
 """
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.trees import tree_path, tree_ready
-from cephqos_stack.tools import find_tool
-
 from .booted_root import Booted, booted
+from .fresh_packages import PACKAGES, VERSIONS, exporter_packages, root_with
 from .fresh_root import FreshRoot
 
 pytestmark = pytest.mark.full
 
 
-DEPLOY: Final = Path(__file__).parents[2] / "deploy"
-MAKE: Final = (
-    "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-    "build.build(Path(sys.argv[2]), Path(sys.argv[3]))"
-)
 UNITS: Final = {"cephqos-cluster": 10131, "cephqos-probe": 10132}
 CONF: Final = "[global]\nmon_host = [v2:127.0.0.1:3300]\n"
 HEARD: Final = "/run/heard"
@@ -44,25 +33,15 @@ while True:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    nfpm = find_tool("nfpm")
-    if nfpm is None:
-        pytest.skip("nfpm is missing: make tools")
-    out = tmp_path_factory.mktemp("packages")
-    argv = [sys.executable, "-c", MAKE, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run(argv, check=True, timeout=540)
-    [deb] = out.glob("*.deb")
+    [deb] = exporter_packages(tmp_path_factory.mktemp("packages"), "*.deb", VERSIONS[:1])
     return deb
 
 
 @pytest.fixture(scope="module")
 def root(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
     """With Ceph's packages, as a host has them that is to run these roles."""
-    release = find_release("reef")
-    if not tree_ready(release):
-        pytest.skip("no release tree of reef: run `cephqos lab trees`")
-    directory = tmp_path_factory.mktemp("root")
-    yield FreshRoot(tree_path(release), directory, (package.parent,))
-    shutil.rmtree(directory / "work", ignore_errors=True)
+    with root_with(package.parent, "reef", tmp_path_factory.mktemp("root")) as fresh:
+        yield fresh
 
 
 async def installed(root: FreshRoot, package: Path) -> None:
@@ -72,7 +51,7 @@ async def installed(root: FreshRoot, package: Path) -> None:
     await root.run("mkdir", "-p", "/etc/ceph")
     await root.run("sh", "-c", f"printf '{CONF}' >/etc/ceph/ceph.conf")
     for unit in UNITS:
-        text = (DEPLOY / "packages" / "conf" / f"{unit.partition('-')[2]}.yml").read_text()
+        text = (PACKAGES / "conf" / f"{unit.partition('-')[2]}.yml").read_text()
         [name] = re.findall(r"^  name: (\S+)$", text, re.MULTILINE)
         [keyring] = re.findall(r"^  keyring: (\S+)$", text, re.MULTILINE)
         await root.run("ceph-authtool", "-C", keyring, "--gen-key", "-n", name)
@@ -145,6 +124,6 @@ async def test_on_proxmox_systemd_hands_the_role_cluster_a_copy_of_what_it_may_n
 
 def proxmox_command() -> str:
     """The page's command that puts the drop-in in its place."""
-    page = (DEPLOY.parent / "docs/install/proxmox.md").read_text()
+    page = (PACKAGES.parents[1] / "docs/install/proxmox.md").read_text()
     [command] = re.findall(r"^install -D .*proxmox\.conf$", page, re.MULTILINE)
     return str(command)

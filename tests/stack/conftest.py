@@ -15,7 +15,6 @@ from tests.lab.conftest import LabPool, lab_name
 from tests.waiting import PATIENCE, until
 
 from cephqos_base.units import GIB
-from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_stack.stack import Stack, StackSpec
@@ -226,13 +225,7 @@ def watching(
 
 
 def lab_spec(purpose: str, **changes: Any) -> LabSpec:
-    """Three OSDs on loop devices that count as SSDs, with no benchmark at their start."""
-    settings = (
-        CephOption("osd", "osd_mclock_skip_benchmark", "true"),
-        CephOption("global", "mon_allow_pool_size_one", "true"),
-        CephOption("mon", "mon_allow_pool_delete", "true"),
-        CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
-    )
+    """Three OSDs on loop devices that count as SSDs."""
     base: dict[str, Any] = {
         "name": lab_name(purpose),
         "osds": 3,
@@ -240,6 +233,5 @@ def lab_spec(purpose: str, **changes: Any) -> LabSpec:
         "backing": "loop",
         "rotational": False,
         "op_queue": "mclock_scheduler",
-        "settings": settings,
     }
     return LabSpec(**(base | changes))

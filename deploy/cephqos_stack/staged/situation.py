@@ -30,13 +30,6 @@ class StagedCluster:
     settings: tuple[tuple[str, str], ...] = ()  # in ceph.conf, for [osd]
 
     def spec(self, name: str) -> LabSpec:
-        settings = (
-            CephOption("osd", "osd_mclock_skip_benchmark", "true"),
-            CephOption("global", "mon_allow_pool_size_one", "true"),
-            CephOption("mon", "mon_allow_pool_delete", "true"),
-            CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
-            *(CephOption("osd", option, value) for option, value in self.settings),
-        )
         return LabSpec(
             name=name,
             release=self.release,
@@ -46,7 +39,7 @@ class StagedCluster:
             rotational=self.media == "hdd",
             op_queue=self.op_queue,
             device_iops=self.device_iops,
-            settings=settings,
+            settings=tuple(CephOption("osd", *one) for one in self.settings),
         )
 
 

@@ -33,26 +33,26 @@ def merge(parts: Iterable[Columns]) -> RecordedRun:
 
     A series has no sample where the exporter gave none: a gap stays a gap.
     """
-    found = RecordedRun({}, {})
+    run = RecordedRun({}, {})
     for part in parts:
         for family, (kind, _) in part.families.items():
-            found.types.setdefault(family, kind)
+            run.types.setdefault(family, kind)
         for series, values in part.series.items():
             samples = _samples(series, values)
             if samples:
                 name, labels = parse(series)
-                found.series.setdefault(render(name, labels), {}).update(samples)
-        if len(found.series) > MOST_SERIES:
+                run.series.setdefault(render(name, labels), {}).update(samples)
+        if len(run.series) > MOST_SERIES:
             raise ValueError(f"more than {MOST_SERIES} series")
-    return found
+    return run
 
 
 def _samples(series: str, values: Iterable[tuple[float, float]]) -> Samples:
-    found: Samples = {}
+    samples: Samples = {}
     for seconds, value in values:
         time = round(seconds * 1000)
         if not 0 < time < LAST_TIME_MS:
             raise ValueError(f"{series[:80]!r} has a sample at {seconds} s since 1970")
         if value == value:
-            found[time] = value
-    return found
+            samples[time] = value
+    return samples

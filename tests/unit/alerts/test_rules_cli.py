@@ -40,18 +40,7 @@ def test_rules_are_written_wherever_one_is(
     monkeypatch.chdir("/")
     out = tmp_path / "some/where"
     assert rules("build", "--slo", slos, "--out", out) == 0
-    assert {file.name for file in out.iterdir()} == {
-        *(
-            "recording.yml",
-            "qos.yml",
-            "osds.yml",
-            "state.yml",
-            "coverage.yml",
-            "blind.yml",
-            "helpers.yml",
-            "slo.yml",
-        )
-    }
+    assert {file.name for file in out.iterdir()} == set(NAMES)
     groups = yaml.safe_load((out / "slo.yml").read_text())["groups"]
     assert [group["name"] for group in groups] == ["cephqos-slo-mine"]
     assert rules("check", "--slo", slos, "--out", out) == 0
@@ -59,16 +48,7 @@ def test_rules_are_written_wherever_one_is(
 
 def test_without_slos_of_ones_own_those_that_come_with_it_are_taken(tmp_path: Path) -> None:
     assert rules("build", "--out", tmp_path) == 0
-    for name in (
-        "recording.yml",
-        "qos.yml",
-        "osds.yml",
-        "state.yml",
-        "coverage.yml",
-        "blind.yml",
-        "helpers.yml",
-        "slo.yml",
-    ):
+    for name in NAMES:
         assert (tmp_path / name).read_text() == (ROOT / "alerts/rules" / name).read_text()
 
 

@@ -11,7 +11,6 @@ from cephqos_exporter.daemon_errors import Malformed
 from .crimson_views import BLUESTORE, collected, entry, histogram, one, recorded, unread, view
 
 
-# Hostile input
 def test_a_figure_that_is_not_finite_is_absent_and_not_odd() -> None:
     reply = one("reactor_polls", None, shard="0")
     assert collected(reply) == {}

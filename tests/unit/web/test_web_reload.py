@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter.web import server as web_server
+from cephqos_exporter.web import gate
 
 from .test_web_server import HASH, MUTUAL, Scrapes, WebClient, basic, serving, trusting, web_file
 
@@ -21,7 +21,7 @@ GOOD = basic("prometheus", "secret")
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be read is tried again at once."""
-    monkeypatch.setattr(web_server, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(gate, "RETRY_SECONDS", 0.0)
 
 
 async def serves(client: WebClient, certificates: Path, name: str) -> bool:
@@ -152,7 +152,7 @@ async def test_passwords_do_not_end_while_the_file_is_being_written(tmp_path: Pa
             assert (await client.get("/metrics"))[0] == 401
             assert (await client.get("/metrics", Authorization=GOOD))[0] == 200
             with pytest.raises(ConfigError, match="at least one user, until a restart"):
-                client.server.reload_web_config()
+                client.server.gate.reload()
         config.write_text(text.replace("prometheus", "other"))
         assert (await client.get("/metrics", Authorization=GOOD))[0] == 401
         assert (await client.get("/metrics", Authorization=basic("other", "secret")))[0] == 200

@@ -239,7 +239,7 @@ async def test_a_changed_web_configuration_acts_without_a_restart_and_a_bad_one_
         config.write_text("basic_auth_users: {prometheus: oops}")
         assert (await client.get("/metrics"))[0] == 401
         with pytest.raises(ConfigError):
-            client.server.reload_web_config()
+            client.server.gate.reload()
         config.unlink()
         assert (await client.get("/metrics"))[0] == 401
         config.write_text(f"basic_auth_users: {{other: {HASH}}}")
@@ -317,7 +317,7 @@ async def test_a_client_authority_that_was_replaced_is_trusted_no_longer(
         assert (await client.get("/metrics", tls=trusting(certificates, "client")))[0] == 200
         shutil.copy(certificates / "server.crt", tmp_path / "ca.crt")  # signed nobody
         os.utime(path)
-        client.server.reload_web_config()
+        client.server.gate.reload()
         with pytest.raises(aiohttp.ClientError):
             await client.get("/metrics", tls=trusting(certificates, "client"))
 
@@ -331,13 +331,13 @@ async def test_what_only_a_restart_can_change_is_refused_while_it_serves(
         for content in ("{}", with_tls.replace("server.key", f"server.key{MUTUAL}")):
             path.write_text(content)
             with pytest.raises(ConfigError, match="until a restart"):
-                client.server.reload_web_config()
+                client.server.gate.reload()
         assert (await client.get("/metrics", tls=trusting(certificates)))[0] == 200
     path.write_text("{}")
     async with serving(Scrapes(), web_config=path) as client:
         path.write_text(with_tls)
         with pytest.raises(ConfigError, match="until a restart"):
-            client.server.reload_web_config()
+            client.server.gate.reload()
 
 
 async def test_a_password_is_hashed_once_and_its_outcome_remembered(

@@ -102,8 +102,8 @@ async def test_who_was_let_in_is_closed_last(
 
 async def test_a_client_cannot_have_the_handshake_again(tmp_path: Path, certificates: Path) -> None:
     async with serving(Scrapes(), web_config=web_file(tmp_path, certificates)) as client:
-        assert client.server._credentials is not None
-        options = client.server._credentials.context.options
+        assert client.server.gate.credentials is not None
+        options = client.server.gate.credentials.context.options
     assert options & ssl.OP_NO_RENEGOTIATION
     assert options & ssl.OP_NO_TICKET
 
