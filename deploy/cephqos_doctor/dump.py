@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,8 @@ from cephqos_base.errors import UsageError
 from cephqos_doctor.capacity.series import model_of
 from cephqos_doctor.cluster_facts import scrub_hours
 from cephqos_doctor.host_facts import OsdFacts, read_osd
+from cephqos_exporter.cluster.replies import parse_stamp
+from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 from cephqos_exporter.qos.tags import MCLOCK
 
 _LARGEST: Final = 256 << 20  # placement groups of a large cluster
@@ -113,9 +114,9 @@ def gather(folder: Path) -> DumpFacts:
     if not found:
         raise UsageError(
             f"{folder}: no file in it is a reply of Ceph that is understood. Expected any of: ceph"
-            " config dump, ceph osd metadata, ceph osd tree, ceph pg dump, ceph balancer status"
-            " (with --format json), and ceph daemon osd.N config show, config diff,"
-            " dump_op_pq_state"
+            " config dump, ceph osd metadata, ceph osd tree, ceph pg dump, ceph balancer status,"
+            " ceph report (with --format json), ceph config show osd.N, and ceph daemon osd.N"
+            " config show, config diff, dump_op_pq_state"
         )
     pgs, overdue = _overdue(saved)
     return DumpFacts(
@@ -351,25 +352,19 @@ def _window(options: Iterable[SetOption]) -> float | None:
 
 
 def _overdue(saved: Saved) -> tuple[int, int]:
-    """Placement groups, and those of whose deep scrub Ceph warns."""
+    """Placement groups whose times are understood, and those of whose deep scrub Ceph warns."""
     rows = [row for row in saved.placement.get("pg_stats", ()) if isinstance(row, dict)]
-    now = _time(saved.placement.get("stamp"))
+    rows = [row for row in rows if row.get("state") != "unknown"]  # their times are 0
     given = {one.name: one.value for one in saved.options}
     try:
+        now = parse_stamp(saved.placement["stamp"])
         interval = float(given.get("osd_deep_scrub_interval", _DEEP_SECONDS))
         ratio = float(given.get("mon_warn_pg_not_deep_scrubbed_ratio", _WARNED))
-    except ValueError:
-        return len(rows), 0
-    if now is None:
-        return len(rows), 0
-    stamps = [_time(row.get("last_deep_scrub_stamp")) for row in rows]
-    return len(rows), sum(
-        stamp is not None and now - stamp > interval * (1 + ratio) for stamp in stamps
+    except MISREAD:
+        now = 0.0
+    if not now:
+        return 0, 0
+    stamps = NotUnderstood().each(
+        "a placement group", rows, lambda row: parse_stamp(row["last_deep_scrub_stamp"])
     )
-
-
-def _time(text: object) -> float | None:
-    try:
-        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
+    return len(stamps), sum(now - stamp > interval * (1 + ratio) for stamp in stamps)

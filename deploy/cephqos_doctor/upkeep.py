@@ -77,7 +77,7 @@ def _no_balancer(facts: Balanced) -> str:
 
 
 def _no_placement(facts: Scrubs) -> str:
-    return "" if facts.pgs else "no `ceph pg dump --format json`"
+    return "" if facts.pgs else "no `ceph pg dump --format json` whose times are understood"
 
 
 def _no_pgs(facts: Scrubs) -> str:

@@ -207,7 +207,7 @@ def _parse_duration(row: Mapping[str, Any]) -> float | None:
 
 def parse_stamp(text: str) -> float:
     """Seconds since the epoch; 0 for what has never been, which Ceph writes as a number."""
-    if "T" not in text:
+    if "-" not in text:
         return float(text)
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

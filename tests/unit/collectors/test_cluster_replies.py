@@ -157,7 +157,7 @@ def test_what_is_no_list_of_placement_groups_is_not_taken_for_none() -> None:
 
 
 def test_a_time_in_another_form_is_not_taken_for_never() -> None:
-    for text in ("yesterday", "", "2026-11-21 03:02:45"):
+    for text in ("yesterday", ""):
         with pytest.raises(ValueError, match="could not convert"):
             parse_stamp(text)
 
