@@ -67,8 +67,8 @@ def figure(
 ) -> float | None:
     """A counter, or a part of an average (`sum`, `avgcount`); None, and said so, without it."""
     found = counters.get(key)
-    if part and type(found) is dict:
-        found = found.get(part)
+    if part:
+        found = found.get(part) if type(found) is dict else None
     if type(found) is int or type(found) is float:  # a third of what isinstance takes
         return found
     odd.add("counter", f"{key} {part}".rstrip())

@@ -12,11 +12,12 @@ from fnmatch import translate
 from typing import Any, Final, NamedTuple, Self
 
 from cephqos_exporter.collectors.base import DaemonCollector
-from cephqos_exporter.collectors.counters import LABELLED
+from cephqos_exporter.collectors.counters import LABELLED, figure
 from cephqos_exporter.config import Settings, integer, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, FamilyType, FilledForm, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 # Bits of a counter's `type` in the schema.
 _LONG_RUNNING_AVERAGE: Final = 4
@@ -122,10 +123,22 @@ class _LoggerPlan:
     plain: Sequence[_Entry]
     averages: Sequence[_Entry]
 
-    def within(self, dump: Mapping[str, Any]) -> Self:
-        """The part of it that a dump has."""
+    def within(self, dump: Mapping[str, Any], odd: NotUnderstood) -> Self:
+        """The part of it that a dump has: a counter that one of the sets has not is left out."""
         found = dump.get(self.logger, ())
-        return replace(self, sets=[one for one in self.sets if one.is_in(found)])
+        sets = [one for one in self.sets if one.is_in(found)]
+        counters = [found[one.at]["counters"] for one in sets]
+
+        def there(entry: _Entry, *parts: str) -> bool:
+            values = [figure(own, entry.key, odd, part) for own in counters for part in parts]
+            return None not in values
+
+        return replace(
+            self,
+            sets=sets,
+            plain=[entry for entry in self.plain if there(entry, "")],
+            averages=[entry for entry in self.averages if there(entry, "sum", "avgcount")],
+        )
 
     def families(self) -> Iterable[Family]:
         """The series in the order in which `pick` gives their numbers."""
@@ -159,16 +172,18 @@ class _Plan:
     shape: tuple[int, int]
     loggers: Sequence[_LoggerPlan]
     form: Form
-    whole: bool  # nothing that is described was missing
+    whole: bool  # no set that is described was missing
+    odd: NotUnderstood  # counters that were not as described
 
     @classmethod
     def of(cls, loggers: Sequence[_LoggerPlan], dump: Mapping[str, Any]) -> Self:
         """For those of the loggers and sets that the dump has."""
-        there = [logger.within(dump) for logger in loggers]
+        odd = NotUnderstood()
+        there = [logger.within(dump, odd) for logger in loggers]
         whole = all(len(a.sets) == len(b.sets) for a, b in zip(there, loggers, strict=True))
         there = [logger for logger in there if logger.sets]
         form = Form.of(family for logger in there for family in logger.families())
-        return cls(_shape(dump), there, form, whole)
+        return cls(_shape(dump), there, form, whole, odd)
 
     def fits(self, dump: Mapping[str, Any]) -> bool:
         """Whether a dump has the loggers and sets that it had when this was made."""
@@ -243,6 +258,7 @@ class PerfCollector(
             # The next scrape brings the schema; until then, what the plan still knows.
             state.plan = None
             plan = _Plan.of(plan.loggers, dump)
+        view.not_understood.include(plan.odd)
         return plan.fill(dump)
 
     def _loggers(self, schema: Mapping[str, Any], labels: LabelText) -> Iterable[_LoggerPlan]:

@@ -203,6 +203,20 @@ def test_a_logger_that_goes_costs_only_its_own_samples() -> None:
         }
 
 
+@pytest.mark.parametrize("wrong", [None, "7", {"avgcount": 1}, {"sum": 1.0}])
+def test_a_counter_that_is_not_as_described_costs_itself_only_and_is_counted(
+    wrong: object,
+) -> None:
+    osd, collector = RecordedOsd("reef"), everything()
+    whole = {name for name in by_name(RecordedOsd("reef").scrape(everything()))}
+    osd.counters("osd")["op_latency"] = wrong
+    del osd.counters("osd")["recovery_bytes"]
+    for _ in range(2):
+        families = by_name(osd.scrape(collector))
+        assert whole - families.keys() == {"ceph_osd_op_latency", "ceph_osd_recovery_bytes"}
+        assert osd.not_understood == {"counter"}
+
+
 def test_a_first_scrape_without_the_schema_says_which_reply_is_missing() -> None:
     osd = RecordedOsd("reef")
     del osd.replies["counter schema"]
