@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Final, Literal
 
 from cephqos_base.judge import BOUNDS
-from cephqos_base.series import CLIENT, SCHEDULED
+from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED
 from cephqos_loadgen.advise.candidates import Candidate
 from cephqos_loadgen.advise.facts import MCLOCK, AdvicePiece, AdvisedOsd, Facts
 
@@ -126,15 +126,18 @@ def needed(
 
 
 def backlog_seconds(candidate: Candidate, facts: Facts) -> float | None:
-    """The least time that the backlog of recovery takes while clients go on as they did."""
+    """The least time that the backlog of recovery takes while clients go on as they did, and each
+    OSD has the part of recovery's work that it had."""
     backlog = facts.backlog
     if not backlog.copies:
         return None
-    rates = [most_for(candidate, osd, backlog.cls) for osd in facts.osds]
-    known = [rate for rate in rates if rate is not None]
-    if len(known) < len(rates) or not sum(known):
-        return None
-    return backlog.copies * backlog.ops_per_copy / sum(known)
+    ops, whole = backlog.copies * backlog.ops_per_copy, sum(backlog.work.values())
+    rates = {osd.osd: most_for(candidate, osd, backlog.cls) for osd in facts.osds}
+    known = {osd: rate for osd, rate in rates.items() if rate}
+    if whole and backlog.cls == RECOVERY:
+        parts = {osd: ops * work / whole for osd, work in backlog.work.items()}
+        return max((parts.get(osd, 0.0) / rate for osd, rate in known.items()), default=None)
+    return ops / sum(known.values()) if len(known) == len(rates) else None
 
 
 def most_for(candidate: Candidate, osd: AdvisedOsd, cls: str | None) -> float | None:

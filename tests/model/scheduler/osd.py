@@ -41,8 +41,10 @@ class ModelOsd:
         self._random = random
         self.shards = [Shard(place, random) for _ in range(place.shards)]
         self._slots = [place.store.slots] * (2 if place.store.apart else 1)
-        self._queues: list[deque[tuple[Work, Callable[[], None]]]] = [deque() for _ in self._slots]
+        self._queues: list[deque[tuple[float, Callable[[], None]]]] = [deque() for _ in self._slots]
         self._held = 0.0  # bytes in the throttle
+        self._to_commit: list[Work] = []  # their data is written
+        self._committing = False
         self._at_throttle: deque[tuple[Work, Shard]] = deque()
         spread = place.store.spread
         self._shape = 1 / spread**2 if spread else 0.0
@@ -111,20 +113,46 @@ class ModelOsd:
             self._events.after(0.0, lambda shard=shard: self._feed(shard))  # type: ignore[misc]
 
     def _written(self, work: Work) -> None:
-        self._held -= self._charge(work)
+        if not self._store.commit_seconds:
+            self._release([work])
+            work.done()
+            return
+        self._to_commit.append(work)
+        if not self._committing:
+            self._commit()
+
+    def _commit(self) -> None:
+        """All that wait now, together; what comes meanwhile is for the next one. BlueStore lets go
+        of the throttle before the commit, so that the next ones write their data meanwhile."""
+        batch, self._to_commit = self._to_commit, []
+        self._committing = bool(batch)
+        self._release(batch)
+        if batch:
+            lane = len(self._slots) - 1
+            self._queue_on(lane, self._store.commit_seconds, lambda: self._committed(batch))
+
+    def _committed(self, batch: list[Work]) -> None:
+        self._commit()
+        for work in batch:
+            work.done()
+
+    def _release(self, batch: list[Work]) -> None:
+        self._held -= sum(map(self._charge, batch))
         self._pass_throttle()
-        work.done()
 
     def _to_device(self, work: Work, done: Callable[[], None]) -> None:
         lane = len(self._slots) - 1 if work.write else 0
+        seconds = self._store.seconds(work.size, work.requests, write=work.write)
+        self._queue_on(lane, seconds, done)
+
+    def _queue_on(self, lane: int, seconds: float, done: Callable[[], None]) -> None:
         if not self._slots[lane]:
-            self._queues[lane].append((work, done))
+            self._queues[lane].append((seconds, done))
             return
         self._slots[lane] -= 1
-        self._serve(lane, work, done)
+        self._serve(lane, seconds, done)
 
-    def _serve(self, lane: int, work: Work, done: Callable[[], None]) -> None:
-        seconds = self._store.seconds(work.size, work.requests, write=work.write)
+    def _serve(self, lane: int, seconds: float, done: Callable[[], None]) -> None:
         if self._shape:
             seconds *= self._random.gammavariate(self._shape, 1 / self._shape)
 

@@ -1,6 +1,7 @@
 """What a prediction is made for: the store, the cluster, its clients and its background work."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT
@@ -36,7 +37,12 @@ class Store:
     slots: int = 1
     spread: float = 0.3  # standard deviation of a request's seconds, as a share of their mean
     throttle_bytes: float | None = None
-    throttle_bytes_per_write: float = 4000.0  # charged beside the data
+    # Charged beside the data: bluestore_throttle_cost_per_io_ssd for the data and for the commit,
+    # and about as much of the placement group's log.
+    throttle_bytes_per_write: float = 9500.0
+    # After its data a write waits for a commit of the key-value store, which takes so long on the
+    # device for all that wait together (BlueStore's _kv_sync_thread).
+    commit_seconds: float = 0.0
     apart: bool = False  # reads and writes do not take one another's slots
 
     def seconds(self, size: float, requests: int = 1, *, write: bool) -> float:
@@ -68,6 +74,7 @@ class RecoveryWork:
     groups: int  # placement groups that lack objects; objects are in one of them by chance
     at_once: int = 1 << 16  # that have a reservation at the target (`osd_max_backfills`)
     target: int = 0
+    sources: Sequence[float] = ()  # shares of the groups by OSD that pushes; empty: all others
     work: str = BEST_EFFORT  # the class: background_recovery where redundancy is lacking
 
 
@@ -85,7 +92,10 @@ class ScrubWork:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A cluster of equal OSDs. `qos` is None under WPQ."""
+    """A cluster of equal OSDs. `qos` is None under WPQ.
+
+    `placements`: OSDs of a client's operation, the primary first, each with its share; empty: even.
+    """
 
     osds: int
     copies: int
@@ -94,3 +104,4 @@ class Place:
     shards: int = 1
     threads: int = 4  # of a shard
     hop_seconds: float = 0.0002  # a message from one daemon to another, with its handling
+    placements: Mapping[Sequence[int], float] = field(default_factory=dict)

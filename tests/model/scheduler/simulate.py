@@ -4,6 +4,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from random import Random
 from typing import Final
 
@@ -89,6 +90,8 @@ class _Run:
         self.osds = [
             ModelOsd(trial.place, self.events, self.random) for _ in range(trial.place.osds)
         ]
+        self._placements = list(trial.place.placements)
+        self._weights = list(accumulate(trial.place.placements.values()))
         self.latencies = array("d")
         self.recovering = self.scrubbing = 0
         self.recovered = 0
@@ -144,7 +147,7 @@ class _Run:
     def _client_op(self, clients: Clients) -> None:
         begun = self.events.now
         group = self.random.randrange(_GROUPS)
-        first = self.random.randrange(len(self.osds))
+        first, *replicas = self._placement()
         write = self.random.random() >= clients.reads
         waits_for = self.place.copies if write else 1
 
@@ -160,8 +163,7 @@ class _Run:
                 self.events.at(ended, lambda: self._client_op(clients))
 
         def to_replicas() -> None:
-            for replica in range(1, self.place.copies):
-                osd = (first + replica) % len(self.osds)
+            for osd in replicas:
                 self._send(osd, group, self._sub_write(clients.size, one_done))
 
         work = Work(
@@ -176,6 +178,13 @@ class _Run:
             owner=CLIENT,
         )
         self._send(first, group, work)
+
+    def _placement(self) -> Sequence[int]:
+        """The OSDs of an operation, the primary first."""
+        if self._placements:
+            return self.random.choices(self._placements, cum_weights=self._weights)[0]
+        first = self.random.randrange(len(self.osds))
+        return [(first + copy) % len(self.osds) for copy in range(self.place.copies)]
 
     def _sub_write(self, size: int, done: Callable[[], None]) -> Work:
         return Work(
@@ -194,15 +203,26 @@ class _Run:
     # -- recovery ----------------------------------------------------------------------------------
 
     def _start_recovery(self, backlog: RecoveryWork) -> None:
-        sources = [osd for osd in range(len(self.osds)) if osd != backlog.target]
+        sources = self._sources(backlog)
         self.recovering = backlog.objects
         held = Counter(self.random.randrange(backlog.groups) for _ in range(backlog.objects))
         waiting = deque(
-            _Group(sources[at % len(sources)], self.random.randrange(_GROUPS), left)
+            _Group(sources[at], self.random.randrange(_GROUPS), left)
             for at, left in sorted(held.items())
         )
         for _ in range(min(backlog.at_once, len(waiting))):
             self._recover(waiting.popleft(), waiting, backlog)
+
+    def _sources(self, backlog: RecoveryWork) -> Sequence[int]:
+        """The OSD that pushes, of each placement group: in turn, as often as its share says."""
+        others = [float(osd != backlog.target) for osd in range(len(self.osds))]
+        shares, given = backlog.sources or others, [0] * len(self.osds)
+        found = []
+        for _ in range(backlog.groups):
+            osd = max(range(len(shares)), key=lambda it: shares[it] / (given[it] + 1))
+            given[osd] += 1
+            found.append(osd)
+        return found
 
     def _recover(self, group: "_Group", waiting: "deque[_Group]", backlog: RecoveryWork) -> None:
         """One object: read where the data is, pushed and written, answered to who pushed it."""

@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from tests.model.fit import Predicted, Recorded, by_reservation, errors, nothing_changes
+from tests.model.fit import (
+    Predicted,
+    Recorded,
+    by_reservation,
+    errors,
+    nothing_changes,
+    pairs_of,
+)
 
 from cephqos_base.series import BEST_EFFORT, RECOVERY
 
@@ -18,11 +25,15 @@ RUN = Recorded(
     shards=1,
     threads=4,
     throttle_bytes=32768,
+    device_iops=300,
     depth=8,
     objects=1000,
     object_size=65536,
     groups=16,
     work=RECOVERY,
+    primaries=(0.25, 0.25, 0.25, 0.25),
+    replicas=(0.25, 0.25, 0.25, 0.25),
+    sources=(0.4, 0.3, 0.3, 0.0),
     alone=FIGURES,
     during={**FIGURES, "recovery_seconds": 30.0},
 )
@@ -70,3 +81,10 @@ def test_by_reservation_gives_each_class_its_share_of_what_clients_have_alone() 
 def test_nothing_changes_takes_runs_of_the_same_depth() -> None:
     other = replace(RUN, depth=32, during={**RUN.during, "iops": 500.0})
     assert nothing_changes(RUN, [RUN, other])["iops"] == 100
+
+
+def test_pairs_of_osds_are_primaries_and_replicas_as_often_as_was_recorded() -> None:
+    pairs = pairs_of((0.5, 0.3, 0.2), (0.2, 0.5, 0.3))
+    for osd, (primary, replica) in enumerate(((0.5, 0.2), (0.3, 0.5), (0.2, 0.3))):
+        assert sum(v for p, v in pairs.items() if p[0] == osd) == pytest.approx(primary, abs=0.01)
+        assert sum(v for p, v in pairs.items() if p[1] == osd) == pytest.approx(replica, abs=0.01)
