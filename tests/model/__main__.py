@@ -23,9 +23,9 @@ from cephqos_loadgen.advise.model_error import MODEL_ERRORS, ModelError
 from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
 from cephqos_loadgen.lab.spec import REGIMES
 from cephqos_loadgen.record.layout import METRICS_FILE
+from cephqos_loadgen.report.arrays.samples import Series, read_samples
 from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.observe import Observation, observe
-from cephqos_loadgen.report.figures.samples import Series, read_samples
 
 from .fit import COVERAGE, FIGURES, MARGIN, FigureError, Predicted, Recorded, cross_predict, errors
 

@@ -21,11 +21,11 @@ class ModelError:
 
 
 MODEL_ERRORS: Final = (
-    ModelError("client throughput", 22, 0.13, 0.14, False),
-    ModelError("client p50", 22, 0.14, 0.27, True),
-    ModelError("client p95", 22, 0.35, 0.33, False),
-    ModelError("client p99", 22, 0.38, 0.37, False),
-    ModelError("recovery time", 22, 0.25, 0.30, False),
+    ModelError("client throughput", 22, 0.11, 0.14, False),
+    ModelError("client p50", 22, 0.10, 0.27, True),
+    ModelError("client p95", 22, 0.29, 0.33, False),
+    ModelError("client p99", 22, 0.32, 0.37, False),
+    ModelError("recovery time", 22, 0.09, 0.29, True),
 )
 
 

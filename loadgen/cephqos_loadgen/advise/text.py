@@ -91,7 +91,10 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
     if facts.backlog.copies is None:
         yield "No exporter with the role cluster shows what is to be recovered."
     errors = ", ".join(f"{it.figure} {it.model:.0%}" for it in MODEL_ERRORS)
-    yield f"Not predicted: {errors}. So far off is the model of the scheduler in a lab."
+    yield (
+        f"Not predicted (how far off the model of the scheduler is in a lab): {errors}. It was not"
+        " tried with other devices."
+    )
 
 
 def _why_reserved(facts: Facts) -> str:
