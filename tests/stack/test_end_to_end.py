@@ -88,7 +88,7 @@ async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster:
     assert alert.has(severity="warning", class_="client")
     description = alert.annotations["description"]
     assert "Likely cause: replica_writes by immediate" in description
-    assert "of the capacity: no larger reservation" in " ".join(description.split())
+    assert "of it: no larger reservation" in " ".join(description.split())
     # Where other programs take the machine's CPUs, an alert that says so is true.
     critical = [a for a in cluster.webhook.firing_since(begin) if a.receiver == "critical"]
     assert [a for a in critical if not a.has(cause="cpu")] == []

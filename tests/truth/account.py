@@ -5,7 +5,7 @@ what as many operations needed there before, by that OSD or by the median of all
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -75,17 +75,20 @@ def excess(before: Waited, during: Waited) -> Sequence[tuple[Root, float]]:
     return sorted(found, key=lambda it: -it[1])
 
 
-def said(found: Iterable[tuple[Root, float]]) -> tuple[str, str, float]:
-    """The cause with the most excess, the OSD with the most of that, and the cause's share."""
+def said(before: Waited, during: Waited) -> tuple[str, str, float]:
+    """The cause with the most excess, the OSD with the most of that, and its share of all waiting.
+
+    Also where nothing is wrong: the account cannot say whether a reservation is violated.
+    """
     sums: dict[str, dict[str, float]] = {}
-    for place, more in found:
+    for place, more in excess(before, during):
         osds = sums.setdefault(cause_of(place), {})
         osds[place.osd] = osds.get(place.osd, 0.0) + more
-    whole = sum(sum(osds.values()) for osds in sums.values())
-    if not whole:
+    if not sums:
         return "nothing", "", 0.0
     cause, osds = max(sums.items(), key=lambda it: sum(it[1].values()))
-    return cause, max(osds, key=lambda it: osds[it]), sum(osds.values()) / whole
+    share = sum(osds.values()) / sum(place.seconds for place in during.places)
+    return cause, max(osds, key=lambda it: osds[it]), share
 
 
 def right(situation: Situation, turn: int, cause: str, osd: str) -> bool | None:
@@ -116,7 +119,7 @@ async def shadow(stage: Stage, on: Watched, began: float) -> tuple[str, bool | N
     now = time.time()
     during = await _waited(on, max(2.0, (now - stage.staged) / 2), now)
     before = await _waited(on, max(2.0, stage.staged - began), stage.staged)
-    cause, osd, share = said(excess(before, during))
+    cause, osd, share = said(before, during)
     text = f"{cause} {osd} {share:.0%}" if osd else cause
     return text, right(stage.situation, stage.turn, cause, osd)
 

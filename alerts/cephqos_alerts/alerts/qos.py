@@ -229,24 +229,28 @@ def _wide(*selectors: str, at_least: str = "@many_osds@") -> str:
     """
 
 
-# What these OSDs do besides replica writes, of their capacity: the most that clients can have.
+# What these OSDs do, of their capacity: below 100 % they do not sustain it. And what they do for
+# others than replica writes: the most that clients can have.
 _FULL_OF_REPLICAS: Final = (
     f'and on ({OSD}) {PerClass.MAIN_CAUSE}{{cluster=\\"%[1]s\\",class=\\"client\\"'
     f',cause=\\"{causes.REPLICA_WRITES}\\"}}'
 )
-_LEFT_FOR_CLIENTS: Final = (
+_CAPACITY: Final = f"sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICAS})"
+_DELIVERED: Final = f"sum({PerOsd.DELIVERED_OPS} {_FULL_OF_REPLICAS}) / {_CAPACITY}"
+_LEFT: Final = (
     f"sum(({PerOsd.DELIVERED_OPS} - on ({OSD})"
     f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=\\"{IMMEDIATE}\\"}})) {_FULL_OF_REPLICAS})'
-    f" / sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICAS})"
+    f" / {_CAPACITY}"
 )
+_SHARE: Final = "{{ . | first | value | humanizePercentage }}"
 _CAN_BE_KEPT: Final = (
     f'{{{{ if eq $labels.cause "{causes.REPLICA_WRITES}" }}}}'
     " Replica writes have no class and go first."
+    + if_found(_DELIVERED, ("cluster",), f" These OSDs deliver {_SHARE} of their capacity.")
     + if_found(
-        _LEFT_FOR_CLIENTS,
+        _LEFT,
         ("cluster",),
-        " They leave {{ . | first | value | humanizePercentage }} of the capacity: no larger"
-        " reservation can be kept under this load.",
+        f" Replica writes leave {_SHARE} of it: no larger reservation can be kept under this load.",
     )
     + "{{ end }}"
 )

@@ -45,6 +45,9 @@ async def _rbd(stage: Stage, do: StagedAction, seconds: float) -> None:
     fio += [f"--iodepth={do.options.get('depth', 4)}", "--time_based", f"--runtime={seconds:g}"]
     if "iops" in do.options:
         fio += [f"--rate_iops={do.options['iops']}"]
+    if "pause_ms" in do.options:  # after as many operations as are in flight
+        fio += [f"--thinktime={1000 * do.options['pause_ms']}"]
+        fio += [f"--thinktime_blocks={do.options['depth']}"]
     await stage.on.lab.exec(fio, within=seconds + GRACE, check=False)
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 from tests.truth import load_all
-from tests.truth.account import Waited, excess, right, said
+from tests.truth.account import Waited, right, said
 from tests.truth.runbook import queries, shown, waited_at
 from tests.truth.table import table
 
@@ -229,7 +229,7 @@ def _waited(ops: float, **seconds: float) -> Waited:
 def test_the_account_names_the_place_with_the_most_time_beyond_what_was_needed_before(
     before: Waited, during: Waited, named: tuple[str, str]
 ) -> None:
-    assert said(excess(before, during))[:2] == named
+    assert said(before, during)[:2] == named
 
 
 def test_the_account_is_right_with_the_cause_and_the_osd_that_were_staged() -> None:
