@@ -15,6 +15,12 @@ from cephqos_base.errors import UsageError
 from cephqos_doctor.advise import cli
 from cephqos_doctor.advise.series import now_queries, range_queries
 from cephqos_loadgen.advise.facts import NoAdvice
+from cephqos_loadgen.report.figures.analysis import ReportSettings
+from cephqos_loadgen.report.runs import read_runs
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables import of_advice
+from cephqos_loadgen.report.tables.of_advice import advice_table
+from cephqos_loadgen.report.tables.of_reservations import LoadStep
 
 ARCHIVE = next(Path("tests/recordings/archive/format-1").iterdir())
 HOUR = 3600.0
@@ -142,3 +148,15 @@ async def test_one_repeat_of_an_archive_is_advised(capsys: pytest.CaptureFixture
         await run(None, "--archive", str(ARCHIVE), "--since", "1d")
     assert await run(None, "--archive", str(ARCHIVE), "--since", "1m", "--at", "1795306683") == 0
     assert "(now)" in capsys.readouterr().out
+
+
+def test_a_report_says_what_another_profile_would_have_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subject = Subject(read_runs([ARCHIVE]), ReportSettings())
+    assert advice_table(subject).rows == ()  # three seconds are too few
+    whole = [LoadStep("only", "client", None, 1795306671, 1795306683)]
+    monkeypatch.setattr(of_advice, "load_steps", lambda _: whole)
+    (row,) = advice_table(subject).rows
+    said = [cell.text.partition(",")[0] for cell in row[2:]]
+    assert said == ["now", "client 378", "client 189", "–"]

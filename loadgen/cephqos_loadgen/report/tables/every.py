@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.of_advice import advice_table
 from cephqos_loadgen.report.tables.of_changes import change_tables
 from cephqos_loadgen.report.tables.of_loads import background_table, curves_table, loads_table
 from cephqos_loadgen.report.tables.of_operations import operations_table
@@ -21,6 +22,7 @@ def tables(subject: Subject) -> Iterator[Table]:
         background_table(subject),
         curves_table(subject),
         reservations_table(subject),
+        advice_table(subject),
         tenants_table(subject),
         operations_table(subject),
         cost_table(subject),

@@ -1,0 +1,60 @@
+"""What another profile would have given while a load ran, as `cephqos advise` says it."""
+
+from collections.abc import Iterator
+
+from cephqos_base.units import time_span
+from cephqos_exporter.qos.profiles import PROFILES
+from cephqos_loadgen.advise.candidates import candidates
+from cephqos_loadgen.advise.facts import WPQ, Facts, NoAdvice, checked
+from cephqos_loadgen.advise.outcome import Outcome, outcome
+from cephqos_loadgen.advise.text import ops_text, violated_text
+from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.advice_facts import advice_facts
+from cephqos_loadgen.report.tables.of_reservations import LoadStep, load_steps
+from cephqos_loadgen.report.tables.table import Cell, Table, text, text_columns
+
+_COLUMNS = tuple(text_columns("Point", "Load", *PROFILES, WPQ))
+_NOTE = (
+    "Arithmetic with what the first repeat shows: what is reserved for clients on all OSDs, in"
+    " normalised ops/s; OSDs that could not give each class with demand its reservation; and the"
+    " least time of recovery while clients go on as they did. A range, or no time: it is not known."
+    " Latencies and throughput are not predicted. cephqos advise --archive has the commands."
+)
+
+
+def advice_table(subject: Subject) -> Table:
+    """A row for each load of the first repeat of a point."""
+    lines: list[tuple[Cell, ...]] = []
+    for run in subject.runs:
+        for load, facts in _loads(run):
+            its = {it.name: outcome(it, facts) for it in candidates(facts)}
+            keys = (row.key for row in run.rows if row.key.point == load.point)
+            label = next(map(subject.label, keys), load.point)
+            said = [_said(its[name], facts) if name in its else "–" for name in (*PROFILES, WPQ)]
+            lines.append(tuple(map(text, (label, load.phase, *said))))
+    return Table("advice", "What another profile would have given", _COLUMNS, tuple(lines), _NOTE)
+
+
+def _loads(run: ReportRun) -> Iterator[tuple[LoadStep, Facts]]:
+    """Of loads with a single depth that were long enough."""
+    seen = set()
+    for observed in run.finished:
+        for load in load_steps(observed):
+            if load.depth is not None or (load.point, load.phase) in seen:
+                continue
+            seen.add((load.point, load.phase))
+            try:
+                yield load, checked(advice_facts(observed.samples, load.start, load.end))
+            except NoAdvice:
+                continue
+
+
+def _said(it: Outcome, facts: Facts) -> str:
+    parts = ["now"] if it.candidate.now else []
+    if it.reserved:
+        parts += [f"client {ops_text(it.reserved['client'])}"]
+        parts += [f"violated {violated_text(it)} of {len(facts.osds)}"]
+    if it.backlog_seconds is not None:
+        parts += [f"recovery at least {time_span(it.backlog_seconds)}"]
+    return ", ".join(parts) or "–"
