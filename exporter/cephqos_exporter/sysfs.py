@@ -17,6 +17,7 @@ _ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "jo
 _LINK_LIMIT = 16
 _MOST_NAMES: Final = 10_000
 _LARGEST_FILE: Final = 1 << 20
+_USUAL_FILE: Final = 4096  # to have room for the largest takes four times as long as to read this
 
 
 def read_text(path: Path | str) -> str | None:
@@ -31,7 +32,10 @@ def read_text(path: Path | str) -> str | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
-        return os.read(fd, _LARGEST_FILE).decode(errors="replace").strip()
+        raw = os.read(fd, _USUAL_FILE)
+        if len(raw) == _USUAL_FILE:
+            raw += os.read(fd, _LARGEST_FILE)
+        return raw.decode(errors="replace").strip()
     except OSError:
         return None
     finally:
