@@ -169,7 +169,7 @@ def met_how(goals: Sequence[Goal], found: GoalAnswer) -> str:
     """One line for the user."""
     asked = " and ".join(goal.text for goal in goals)
     if found.candidate is None:
-        return f"{'Not known' if found.unknown else 'Nothing gives this'}: {found.why}."
+        return f"{'Not known' if found.unknown else 'Nothing reserves this'}: {found.why}."
     name = f"{found.candidate.name}{' (now)' if found.candidate.now else ''}"
     said = f"{asked}: {name} reserves it, and no OSD has to do more than it was seen to do."
     for goal in goals:

@@ -143,7 +143,7 @@ def test_what_will_do_now_is_preferred_then_a_profile_then_reservations_of_its_o
     # Clients of 80 write 40 for replicas: 128 write 64, and each OSD has to do 64 and 32.
     assert found("client at least 128 ops/s")[0] == "custom, client 65%"
     name, why = found("client at least 160 ops/s")
-    assert not name and why.startswith("Nothing gives this")
+    assert not name and why.startswith("Nothing reserves this")
     name, why = found("client p99 < 20ms")
     assert not name and why.startswith("Not known") and "not predicted" in why
     assert (
