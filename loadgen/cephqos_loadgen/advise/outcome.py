@@ -83,7 +83,8 @@ def verdict(candidate: Candidate, osd: AdvisedOsd) -> Verdict:
     """Whether the OSD could give each class with demand its reservation, beside replica writes.
 
     It is violated where what the judge asks for is more than the OSD can do for certain, and kept
-    where all of it is no more than the OSD was seen to do.
+    where all of it is no more than the OSD was seen to do. Where the judge found a violation, this
+    sum does not explain it: what is now is violated, and what another setting gives is unknown.
     """
     if candidate.scheduler != MCLOCK:
         return "none"
@@ -98,6 +99,9 @@ def _in_piece(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> Verd
     if whole is None or least is None:
         return "unknown"
     low, high = osd.can_do or (osd.most, None)
+    if piece.violated:  # whatever the sum says: one shard, a class of great bursts, a slow moment
+        certain = candidate.now or (high is not None and least > high)
+        return "violated" if certain else "unknown"
     if not piece.demand or (whole <= low and not osd.not_all_counted):
         return "kept"
     return "violated" if high is not None and least > high else "unknown"

@@ -93,6 +93,13 @@ def test_an_osd_keeps_what_it_was_seen_to_do_and_violates_what_it_cannot() -> No
     assert rows(cluster(ec))["balanced"].verdicts == {"osd.0": "unknown"}
 
 
+def test_what_was_violated_although_it_fits_is_no_proof_for_another_setting() -> None:
+    lost = replace(piece(demand="c"), violated=5.0)
+    found = rows(cluster(osd(0, lost, *(piece(demand="c"),) * 2)))
+    assert found["balanced"].verdicts == {"osd.0": "violated"}
+    assert found["high_recovery_ops"].verdicts == {"osd.0": "unknown"}
+
+
 BUSY = osd(0, *(piece(client=30, recovery=20, immediate=0),) * 3, can_do=(100.0, 100.0))
 RECOVERING = RecoveryBacklog(degraded=1000.0, misplaced=0.0, recovered=100.0, work={"osd.0": 200.0})
 
