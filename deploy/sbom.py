@@ -59,8 +59,8 @@ def _gomod() -> Path:
 
 
 def read(file: Path) -> Bill:
-    found: Bill = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    bill: Bill = json.loads(file.read_text(encoding="utf-8"))
+    return bill
 
 
 def _run(*words: Sequence[str | Path]) -> None:

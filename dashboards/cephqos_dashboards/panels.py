@@ -272,23 +272,23 @@ class PanelColumn:
     words: Mapping[str, str] = field(default_factory=dict)  # shown instead of values
 
     def values(self) -> list[DynamicConfigValue]:
-        found: list[DynamicConfigValue] = []
+        values: list[DynamicConfigValue] = []
         if self.unit:
-            found.append(DynamicConfigValue(id_val="unit", value=self.unit))
+            values.append(DynamicConfigValue(id_val="unit", value=self.unit))
         if self.thresholds:
             steps = {"mode": "absolute", "steps": list(self.thresholds)}
-            found.append(DynamicConfigValue(id_val="thresholds", value=steps))
+            values.append(DynamicConfigValue(id_val="thresholds", value=steps))
             cell = {"type": "color-text"}
-            found.append(DynamicConfigValue(id_val="custom.cellOptions", value=cell))
+            values.append(DynamicConfigValue(id_val="custom.cellOptions", value=cell))
         if self.link:
             links = [{"title": "Open the OSD", "url": self.link}]
-            found.append(DynamicConfigValue(id_val="links", value=links))
+            values.append(DynamicConfigValue(id_val="links", value=links))
         if self.words:
             texts = {value: (text, "") for value, text in self.words.items()}
-            found.append(DynamicConfigValue(id_val="mappings", value=theme.mapped(texts)))
+            values.append(DynamicConfigValue(id_val="mappings", value=theme.mapped(texts)))
         if self.width:
-            found.append(DynamicConfigValue(id_val="custom.width", value=self.width))
-        return found
+            values.append(DynamicConfigValue(id_val="custom.width", value=self.width))
+        return values
 
 
 def rows(

@@ -46,7 +46,7 @@ def _provider(dashboards: str) -> dict[str, Any]:
 
 
 def _sources(place: Sources) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    sources: list[dict[str, Any]] = [
         {
             "name": "cephqos Prometheus",
             "uid": "cephqos-prometheus",
@@ -58,7 +58,7 @@ def _sources(place: Sources) -> list[dict[str, Any]]:
         }
     ]
     if place.loki:
-        found.append(
+        sources.append(
             {
                 "name": "cephqos Loki",
                 "uid": "cephqos-loki",
@@ -67,4 +67,4 @@ def _sources(place: Sources) -> list[dict[str, Any]]:
                 "url": place.loki,
             }
         )
-    return found
+    return sources

@@ -53,8 +53,8 @@ def _boards(facts: PrometheusFacts) -> Iterator[Finding]:
         yield Finding("Grafana", f"dashboards are missing: {', '.join(missing)}", _MEND)
     other = [
         uid
-        for uid, found in facts.dashboards.items()
-        if _what_counts(found) != _what_counts(json.loads((_GENERATED / f"{uid}.json").read_text()))
+        for uid, board in facts.dashboards.items()
+        if _what_counts(board) != _what_counts(json.loads((_GENERATED / f"{uid}.json").read_text()))
     ]
     if other:
         yield Finding(

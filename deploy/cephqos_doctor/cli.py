@@ -256,15 +256,15 @@ def headers_of(file: Path | None) -> Mapping[str, str]:
         lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as exc:
         raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
-    found = {}
+    headers = {}
     for number, line in enumerate(lines, 1):
         match = _HEADER.fullmatch(line.strip())
         if match is None:
             raise ConfigError(
                 where=file, line=number, key="", found=None, allowed="lines such as `Name: value`"
             )
-        found[match[1]] = match[2]
-    return found
+        headers[match[1]] = match[2]
+    return headers
 
 
 def _tell(diagnosis: Diagnosis, arguments: argparse.Namespace) -> int:

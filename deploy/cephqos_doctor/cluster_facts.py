@@ -81,14 +81,14 @@ class ClusterFacts:
 
     @property
     def pgs(self) -> int:
-        found = _at(self.status, "pgmap", "num_pgs")
-        return found if isinstance(found, int) else 0
+        count = _at(self.status, "pgmap", "num_pgs")
+        return count if isinstance(count, int) else 0
 
     @property
     def overdue(self) -> int:
         """Placement groups so late that Ceph warns of their deep scrub."""
-        found = _at(self.status, "health", "checks", "PG_NOT_DEEP_SCRUBBED", "summary", "count")
-        return found if isinstance(found, int) else 0
+        count = _at(self.status, "health", "checks", "PG_NOT_DEEP_SCRUBBED", "summary", "count")
+        return count if isinstance(count, int) else 0
 
 
 def _at(reply: Any, *keys: str) -> Any:

@@ -102,16 +102,16 @@ def gather(folder: Path) -> DumpFacts:
     if not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder with saved replies, such as a sosreport")
     saved = Saved()
-    found: dict[str, int] = {}
+    replies: dict[str, int] = {}
     unread: dict[str, Path] = {}
     for path in _files(folder):
         kinds = _take(saved, path)
         for what in kinds:
-            found[what] = found.get(what, 0) + 1
+            replies[what] = replies.get(what, 0) + 1
         for what, name in _NAMED.items() if not kinds else ():
             if name.search(path.name) and not _OF_OTHERS.search(path.name):
                 unread.setdefault(what, path.relative_to(folder))
-    if not found:
+    if not replies:
         raise UsageError(
             f"{folder}: no file in it is a reply of Ceph that is understood. Expected any of: ceph"
             " config dump, ceph osd metadata, ceph osd tree, ceph pg dump, ceph balancer status,"
@@ -123,9 +123,9 @@ def gather(folder: Path) -> DumpFacts:
         osds=tuple(_osds(saved)),
         read=tuple(
             f"{what} ({count} files)" if count > 1 else what
-            for what, count in sorted(found.items())
+            for what, count in sorted(replies.items())
         ),
-        unread={what: path for what, path in sorted(unread.items()) if what not in found},
+        unread={what: path for what, path in sorted(unread.items()) if what not in replies},
         balancing=_balancing(saved),
         window_hours=_window(saved.options),
         pgs=pgs,
@@ -150,14 +150,14 @@ def _take(saved: Saved, path: Path) -> set[str]:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
-    found = {_take_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
+    taken = {_take_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
     if match := _TABLE.search(text, 0, _NEAR):
         saved.options += _table(text[match.end() :])
-        found.add("config dump")
+        taken.add("config dump")
     if match := _SHOWN.search(text, 0, _NEAR):
         rows = (line.split()[:3] for line in text[match.end() :].splitlines())
-        found.add(_show(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
-    return found - {""}
+        taken.add(_show(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
+    return taken - {""}
 
 
 def _replies(text: str) -> Iterator[tuple[str, Any]]:
@@ -188,11 +188,11 @@ def _take_reply(saved: Saved, reply: Any, osd: str, path: Path) -> str:
 
 def _show(saved: Saved, rows: Iterable[Sequence[Any]], osd: str) -> str:
     """Options of an OSD: name, value and source of each."""
-    found = {str(name): (str(source), str(value)) for name, value, source in rows}
-    found = {name: one for name, one in found.items() if one[0] in _SOURCES}
-    if not osd or not found:
+    options = {str(name): (str(source), str(value)) for name, value, source in rows}
+    options = {name: one for name, one in options.items() if one[0] in _SOURCES}
+    if not osd or not options:
         return ""
-    saved.shown.setdefault(osd, {}).update(found)
+    saved.shown.setdefault(osd, {}).update(options)
     return "config show"
 
 

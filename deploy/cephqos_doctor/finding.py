@@ -72,10 +72,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def _alike(found: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Finding]]]:
+def _alike(findings: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Finding]]]:
     """Findings of one check that differ in their subject only, in the order of the first."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for name, one in found:
+    for name, one in findings:
         texts = [text.replace(one.subject, "…") for text in (one.problem, one.mend)]
         groups.setdefault((name, *texts), []).append(one)
     return [(name, alike) for (name, *_), alike in groups.items()]

@@ -141,14 +141,14 @@ async def gather(settings: Settings) -> HostFacts:
     """Look; nothing is changed, and only commands of the read-only list are sent."""
     patterns = settings[core_options.SOCKETS]
     proc = Path(settings[core_options.PROC])
-    found = find_sockets(patterns, ["osd"])
-    asked = await asyncio.gather(*(_ask(socket) for socket in found))
+    sockets = find_sockets(patterns, ["osd"])
+    asked = await asyncio.gather(*(_ask(socket) for socket in sockets))
     seen = await asyncio.to_thread(look, proc)
     host = Host(proc=proc, sys=Path(settings[core_options.SYS]))
     osds = await asyncio.to_thread(
         lambda: [
             _on_host(host, socket, facts, osd)
-            for socket, (facts, osd) in zip(found, asked, strict=True)
+            for socket, (facts, osd) in zip(sockets, asked, strict=True)
             if osd is not None
         ]
     )
@@ -206,8 +206,8 @@ def answer_of(lookup: Lookup[T]) -> T:
 def models(host: Host, devices: Iterable[OsdDevice]) -> str:
     """The models of the disks that an OSD uses, each once; empty if one is not known."""
     disks = {disk for device in devices for disk in disks_under(host, device.device)}
-    found = {read_text(host.sys / "class/block" / disk / "device/model") or "" for disk in disks}
-    return "" if "" in found else " + ".join(sorted(found))
+    names = {read_text(host.sys / "class/block" / disk / "device/model") or "" for disk in disks}
+    return "" if "" in names else " + ".join(sorted(names))
 
 
 def disks_rotate(host: Host, devices: Iterable[OsdDevice]) -> bool | None:

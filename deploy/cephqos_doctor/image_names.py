@@ -29,7 +29,7 @@ class NamesFailed(Exception):
 async def image_names(access: ClusterAccess, wanted: Iterable[tuple[str, TenantKey]]) -> ImageNames:
     """What the images of this cluster are called. An image that was removed is left out, and so is
     one in a namespace: its id is in another directory."""
-    found: dict[tuple[str, TenantKey], str] = {}
+    names: dict[tuple[str, TenantKey], str] = {}
     try:
         async with MonClient(access) as client:
             fsid = (await client.command("fsid", within=_WITHIN))["fsid"]
@@ -41,15 +41,15 @@ async def image_names(access: ClusterAccess, wanted: Iterable[tuple[str, TenantK
                 values = await _values(client, pool, [_ID + key.tenant for key in keys])
                 for key in keys:
                     if text := values.get(_ID + key.tenant):
-                        found[fsid, key] = bytes.fromhex(text)[_LENGTH:].decode(errors="replace")
+                        names[fsid, key] = bytes.fromhex(text)[_LENGTH:].decode(errors="replace")
     except (ClusterUnreachable, CommandFailed, LookupError, TypeError, ValueError) as exc:
         raise NamesFailed(str(exc)) from exc
-    return found
+    return names
 
 
 async def _values(client: MonClient, pool: str, keys: list[str]) -> Mapping[str, Any]:
     try:
-        found = await client.command(
+        reply = await client.command(
             f"omap of {_DIRECTORY}",
             target=f"pool.{pool}",
             object=_DIRECTORY,
@@ -60,4 +60,4 @@ async def _values(client: MonClient, pool: str, keys: list[str]) -> Mapping[str,
         if exc.code == errno.ENOENT:  # the pool or its directory was removed
             return {}
         raise
-    return dict(found)
+    return dict(reply)

@@ -91,12 +91,12 @@ class Past:
 
     def _of(self, family: str, value: Callable[[Any], float]) -> Sequence[Sample]:
         """Of an OSD that several exporters show, the largest figure."""
-        found: dict[frozenset[tuple[str, str]], float] = {}
+        latest: dict[frozenset[tuple[str, str]], float] = {}
         for samples in self._samples:
             largest: dict[frozenset[tuple[str, str]], float] = {}
             for it in samples.of(family):
                 own = frozenset(item for item in it.labels.items() if item[0] != "instance")
                 largest[own] = max(largest.get(own, 0.0), value(it))
             for own, figure in largest.items():
-                found[own] = found.get(own, 0.0) + figure
-        return [(dict(own), figure) for own, figure in found.items()]
+                latest[own] = latest.get(own, 0.0) + figure
+        return [(dict(own), figure) for own, figure in latest.items()]

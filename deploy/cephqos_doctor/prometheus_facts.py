@@ -102,24 +102,24 @@ async def gather(
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     wanted = _from_files(rules) if rules else None
     async with aiohttp.ClientSession(timeout=timeout) as session:
-        found: dict[str, Any] = {"url": url, "grafana": grafana}
+        facts: dict[str, Any] = {"url": url, "grafana": grafana}
         try:
-            found |= await _prometheus(JsonApi(session, url, headers), wanted)
-            if found["recorders"]:
+            facts |= await _prometheus(JsonApi(session, url, headers), wanted)
+            if facts["recorders"]:
                 api = JsonApi(session, url, headers)
-                found["recorders_told"] = await _recorders_told(session, api)
+                facts["recorders_told"] = await _recorders_told(session, api)
         except ApiFailed as exc:
-            found["failure"] = str(exc)
+            facts["failure"] = str(exc)
         except _ODD:
-            found["failure"] = "this is not the API of a Prometheus"
+            facts["failure"] = "this is not the API of a Prometheus"
         if grafana:
             try:
-                found["dashboards"] = await _dashboards(JsonApi(session, grafana, grafana_headers))
+                facts["dashboards"] = await _dashboards(JsonApi(session, grafana, grafana_headers))
             except ApiFailed as exc:
-                found["grafana_failure"] = str(exc)
+                facts["grafana_failure"] = str(exc)
             except _ODD:
-                found["grafana_failure"] = "this is not the API of a Grafana"
-    return PrometheusFacts(**found)
+                facts["grafana_failure"] = "this is not the API of a Grafana"
+    return PrometheusFacts(**facts)
 
 
 async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict[str, Any]:
@@ -296,8 +296,8 @@ def scrape_interval_of(rules: Sequence[LoadedRule]) -> float:
     Most are evaluated as often, but on some engines several times as often.
     """
     for rule in rules:
-        if rule.name == PerClass.VIOLATED_SECONDS and (found := _COUNTED_WITH.search(rule.expr)):
-            return float(found[1])
+        if rule.name == PerClass.VIOLATED_SECONDS and (match := _COUNTED_WITH.search(rule.expr)):
+            return float(match[1])
     return min((rule.interval for rule in rules if rule.interval), default=0.0)
 
 
@@ -309,17 +309,17 @@ def our_rules(interval: float) -> tuple[LoadedRule, ...]:
 
 
 def _from_files(directory: Path) -> tuple[LoadedRule, ...]:
-    found: list[LoadedRule] = []
+    rules: list[LoadedRule] = []
     for file in sorted(directory.glob("*.yml")):
         try:
-            found += rules_of(yamlfile.read(file).plain())
+            rules += rules_of(yamlfile.read(file).plain())
         except (ValueError, KeyError, TypeError) as exc:
             raise ConfigError(
                 where=file, key="", found=str(exc), allowed="rules of `cephqos rules build`"
             ) from exc
-    if not found:
+    if not rules:
         raise ConfigError(where=directory, key="", found=None, allowed="a directory of *.yml rules")
-    return tuple(found)
+    return tuple(rules)
 
 
 def rules_of(document: Mapping[str, Any]) -> tuple[LoadedRule, ...]:
@@ -352,8 +352,8 @@ async def _as_printed(api: JsonApi, rules: Sequence[LoadedRule]) -> tuple[Loaded
 
 async def _dashboards(api: JsonApi) -> dict[str, Any]:
     """Our dashboards as Grafana holds them; those that it does not have are left out."""
-    found = {}
+    boards = {}
     for uid in dashboards.ALL:
         with contextlib.suppress(PageMissing):
-            found[uid] = dict((await api.get(f"/api/dashboards/uid/{uid}"))["dashboard"])
-    return found
+            boards[uid] = dict((await api.get(f"/api/dashboards/uid/{uid}"))["dashboard"])
+    return boards

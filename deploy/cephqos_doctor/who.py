@@ -67,12 +67,12 @@ async def _run(arguments: argparse.Namespace) -> int:
         if not re.fullmatch(r"osd\.\d+", osd):
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
     answers = await _ask(arguments, since, at)
-    found = shares_of(answers)
-    images, unnamed = await _images(arguments, found)
+    shares = shares_of(answers)
+    images, unnamed = await _images(arguments, shares)
     name = names_of(answers["pools"], images)
     uses = _by_application(answers)
-    osds = [it for it in found if it.osd and (not arguments.osd or it.osd in arguments.osd)]
-    clusters = [] if arguments.osd else [it for it in found if not it.osd]
+    osds = [it for it in shares if it.osd and (not arguments.osd or it.osd in arguments.osd)]
+    clusters = [] if arguments.osd else [it for it in shares if not it.osd]
     if arguments.json:
         shown = [_document(it, name, uses[it.cluster, it.osd]) for it in (*clusters, *osds)]
         head = {"version": __version__, "since_seconds": since}
@@ -165,11 +165,11 @@ def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
         (labels.get("cluster", ""), labels.get("ceph_daemon", "")): value
         for labels, value in answers.get("shortfall", ())
     }
-    found = [its.shares(*at, short.get(at)) for at, its in _sums(answers).items()]
-    found.sort(
+    shares = [its.shares(*at, short.get(at)) for at, its in _sums(answers).items()]
+    shares.sort(
         key=lambda it: (bool(it.osd), -sum(w.waiting.seconds for w in (*it.tenants, it.other)))
     )
-    return found
+    return shares
 
 
 def _sums(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdSums]:

@@ -110,6 +110,6 @@ class LogPipeline:
 
 
 def _needed(name: str) -> str:
-    if (found := find_tool(name)) is None:
+    if (program := find_tool(name)) is None:
         raise UsageError(f"{name} is not there: `make tools` builds it")
-    return str(found)
+    return str(program)

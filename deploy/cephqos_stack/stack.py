@@ -116,8 +116,8 @@ class Stack:
     async def alerts(self) -> list[dict[str, Any]]:
         """The alerts that Prometheus has, pending and firing."""
         reply = json.loads(await fetch(f"{self.prometheus_url}/api/v1/alerts"))
-        found: list[dict[str, Any]] = reply["data"]["alerts"]
-        return found
+        alerts: list[dict[str, Any]] = reply["data"]["alerts"]
+        return alerts
 
     def _write_files(self) -> None:
         settings, webhook = self.spec.rule_settings, self.spec.webhook
@@ -196,8 +196,8 @@ async def query(prometheus_url: str, expr: str) -> list[dict[str, Any]]:
     """An instant query; the result vector."""
     text = urllib.parse.urlencode({"query": expr})
     reply = json.loads(await fetch(f"{prometheus_url}/api/v1/query?{text}"))
-    found: list[dict[str, Any]] = reply["data"]["result"]
-    return found
+    vector: list[dict[str, Any]] = reply["data"]["result"]
+    return vector
 
 
 def _go_first(servers: Iterable[psutil.Process]) -> None:

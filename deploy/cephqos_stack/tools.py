@@ -80,8 +80,8 @@ def find_tool(name: str) -> Path | None:
     built = _target(TOOLS[name]) if _SOURCES.is_dir() else None
     if built and built.exists():
         return built
-    found = shutil.which(name)
-    return Path(found) if found else None
+    path = shutil.which(name)
+    return Path(path) if path else None
 
 
 def _target(tool: Tool) -> Path:
@@ -158,8 +158,8 @@ async def _check_go(wanted: str) -> None:
 
 def go_will_do(version: str, toolchain: str, wanted: str) -> bool:
     """Whether this Go can build it: new enough, or allowed to download one that is."""
-    found, enough = _numbers(version), _numbers(wanted)
-    return found >= enough or (found >= (1, 21) and toolchain not in ("", "local"))
+    has, enough = _numbers(version), _numbers(wanted)
+    return has >= enough or (has >= (1, 21) and toolchain not in ("", "local"))
 
 
 def needs_go(wanted: str) -> str:

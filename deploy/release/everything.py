@@ -181,8 +181,8 @@ def _build_again(first: Mapping[str, str], cyclonedx: Path) -> None:
 
 
 def release(out: Path, tag: str, cyclonedx: Path, *, again: bool) -> None:
-    if found := disagreements(tag=tag):
-        raise NotReleased("\n".join(found))
+    if wrong := disagreements(tag=tag):
+        raise NotReleased("\n".join(wrong))
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as name:

@@ -12,8 +12,8 @@ def _fio_bounds() -> tuple[float, ...]:
 
     So the latencies of a load and of the OSDs can be laid over each other.
     """
-    found = [12.5e-6 * 2**octave * (1 + part / 4) for octave in range(23) for part in range(4)]
-    return tuple(round(bound, 12) for bound in [*found, 12.5e-6 * 2**23])
+    bounds = [12.5e-6 * 2**octave * (1 + part / 4) for octave in range(23) for part in range(4)]
+    return tuple(round(bound, 12) for bound in [*bounds, 12.5e-6 * 2**23])
 
 
 FIO_BOUNDS: Final = _fio_bounds()

@@ -101,10 +101,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The command that got what it does not know refuses it: the hint names its own help."""
-        found, unknown = super().parse_known_args(args, namespace)
+        known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         if self._below is not None and message.endswith(f"required: {self._below.metavar}"):
@@ -157,8 +157,8 @@ def load(command: CommandEntry) -> Callable[[Parser], None]:
             f"{command.name} needs {', '.join(missing)}, not installed here;"
             f" {how_to_install(command.extra, missing[0])}"
         )
-    found: Callable[[Parser], None] = getattr(importlib.import_module(module), function)
-    return found
+    add: Callable[[Parser], None] = getattr(importlib.import_module(module), function)
+    return add
 
 
 def _installed(module: str) -> bool:

@@ -126,7 +126,7 @@ class OsdSums:
             return TenantFigures(key, share(key, WAITING), share(key, WORKING))
 
         keys = sorted({key for (key, _), v in self.seconds.items() if key.tenant and v > 0})
-        found = sorted(map(shares, keys), key=lambda it: -it.working.seconds)
+        tenants = sorted(map(shares, keys), key=lambda it: -it.working.seconds)
         return OsdTenants(
-            cluster, osd, dict(self.samples), found, shares(TenantKey("other")), shortfall
+            cluster, osd, dict(self.samples), tenants, shares(TenantKey("other")), shortfall
         )

@@ -74,10 +74,10 @@ def parse_time(text: str, option: str) -> float:
     if re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,15})?", text):
         return float(text)
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{option} {text[:80]!r}: expected {TIME_HELP}") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def duration(seconds: float) -> str:

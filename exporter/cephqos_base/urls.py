@@ -15,7 +15,7 @@ def without_password(url: str) -> str:
     >>> without_password("http://me:sec/ret@host:9090/x")
     'http://host:9090/x'
     """
-    return _BEFORE_HOST.sub(lambda found: found[1] or "", url, count=1)
+    return _BEFORE_HOST.sub(lambda match: match[1] or "", url, count=1)
 
 
 def refuse_login(option: str, url: str, instead: str) -> None:

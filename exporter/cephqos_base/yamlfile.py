@@ -276,7 +276,7 @@ class Value:
         node = self.node
         if not isinstance(node, yaml.MappingNode):
             self.fail(allowed)
-        found: dict[str, Self] = {}
+        entries: dict[str, Self] = {}
         merged: dict[str, Self] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _MERGE:
@@ -284,8 +284,8 @@ class Value:
                     merged = source.entries() | merged
                 continue
             name = self._name(key_node)
-            found[name] = self.child(value_node, f"{self.key}.{name}" if self.key else name)
-        return merged | found
+            entries[name] = self.child(value_node, f"{self.key}.{name}" if self.key else name)
+        return merged | entries
 
     def _name(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
@@ -296,19 +296,19 @@ class Value:
         self, allowed: Sequence[str], required: Sequence[str] = (), mapping: str = "a mapping"
     ) -> dict[str, Self]:
         """A mapping with keys of this list only."""
-        found = self.known(allowed, mapping)
+        entries = self.known(allowed, mapping)
         for name in required:
-            if name not in found:
+            if name not in entries:
                 raise self.missing(name, "a value: this key is required")
-        return found
+        return entries
 
     def known(self, allowed: Sequence[str], mapping: str = "a mapping") -> dict[str, Self]:
         """The same, with keys that are not the format's own: names of things."""
-        found = self.entries(mapping)
-        for name, value in found.items():
+        entries = self.entries(mapping)
+        for name, value in entries.items():
             if name not in allowed:
                 raise value.error(UNKNOWN_KEY, _hint(name, allowed))
-        return found
+        return entries
 
     def missing(self, name: str, allowed: str) -> ConfigError:
         """The error of a mapping that lacks a key."""

@@ -89,12 +89,12 @@ def build_scraper(settings: Settings, recorder: Recorder | None = None) -> Scrap
 
 def _sources(settings: Settings) -> Sequence[PageSource]:
     roles = settings[core_options.ROLE]
-    found: list[PageSource] = []
+    sources: list[PageSource] = []
     if "cluster" in roles:
-        found.append(cluster_options.build_source(settings))
+        sources.append(cluster_options.build_source(settings))
     if "probe" in roles:
-        found.append(probe_options.build_source(settings))
-    return found
+        sources.append(probe_options.build_source(settings))
+    return sources
 
 
 class App:

@@ -68,17 +68,17 @@ def find_cgroups(host: Host, text: str) -> Cgroups:
     if (unified / "unified").is_dir():
         unified = unified / "unified"
     v2 = _levels(unified, roots, paths[""]) if "" in paths else ()
-    found = {}
+    cgroups = {}
     for name, controller in (("cpu", "cpu"), ("memory", "memory"), ("io", "blkio")):
         row = next((names for names in paths if controller in names.split(",")), None)
         if row is None:
-            found[name] = Cgroup(v2, v2=True)
+            cgroups[name] = Cgroup(v2, v2=True)
         else:
             mounts = (host.sys / "fs" / "cgroup" / place for place in (row, controller))
             mount = next((mount for mount in mounts if mount.is_dir()), None)
-            found[name] = Cgroup(_levels(mount, roots, paths[row]) if mount else ())
+            cgroups[name] = Cgroup(_levels(mount, roots, paths[row]) if mount else ())
     own = v2[0] if v2 and (v2[0] / "cgroup.type").exists() else None
-    return Cgroups(**found, pressure=own)
+    return Cgroups(**cgroups, pressure=own)
 
 
 def read_limits(groups: Cgroups) -> CgroupLimits:
@@ -123,8 +123,8 @@ def _directory(mount: Path, root: str, path: str) -> Path | None:
     if unknown < 0 or (unknown and not rest):
         return None
     if not unknown:
-        found = mount.joinpath(*rest)
-        return found if found.is_dir() else None
+        directory = mount.joinpath(*rest)
+        return directory if directory.is_dir() else None
     # The names of the levels between are not known. The name of a container is unique.
     wanted = os.path.join(*["*"] * unknown, *map(glob.escape, rest))  # noqa: PTH118 - a pattern
     matches = glob.glob(wanted, root_dir=mount)  # noqa: PTH207 - escaped parts
@@ -154,9 +154,9 @@ def _memory_limits(group: Cgroup) -> Iterator[tuple[Path, int]]:
     names = ("memory.max", "memory.high") if group.v2 else ("memory.limit_in_bytes",)
     for level in group.levels:
         texts = (read_text(f"{level}/{name}") or "" for name in names)
-        found = [int(text) for text in texts if text.isdecimal() and int(text) < _NO_MEMORY_LIMIT]
-        if found:
-            yield level, min(found)
+        limits = [int(text) for text in texts if text.isdecimal() and int(text) < _NO_MEMORY_LIMIT]
+        if limits:
+            yield level, min(limits)
 
 
 def _io_limits(group: Cgroup) -> Iterator[tuple[tuple[str, str], int, Path]]:

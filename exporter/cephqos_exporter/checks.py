@@ -89,16 +89,16 @@ def try_out(settings: Settings) -> None:
 
 def addresses(settings: Settings) -> Sequence[str]:
     """Where to listen, each of the right form."""
-    found = settings[core_options.LISTEN_ADDRESS]
-    for address in found:
+    given = settings[core_options.LISTEN_ADDRESS]
+    for address in given:
         try:
             split_address(address)
         except ValueError:
             allowed = core_options.LISTEN_ADDRESS.allowed
             raise settings.error(core_options.LISTEN_ADDRESS, allowed, found=address) from None
-    if not found:
+    if not given:
         raise settings.error(core_options.LISTEN_ADDRESS, core_options.LISTEN_ADDRESS.allowed)
-    return found
+    return given
 
 
 def _check_recorder(settings: Settings) -> None:

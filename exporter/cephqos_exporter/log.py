@@ -16,15 +16,15 @@ _NAMES = {"WARNING": "warn", "CRITICAL": "error"}
 class _Lines(logging.Formatter):
     def fields(self, record: logging.LogRecord) -> dict[str, str]:
         moment = datetime.fromtimestamp(record.created, UTC)
-        found = {
+        fields = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": _NAMES.get(record.levelname, record.levelname.lower()),
             "source": record.name.removeprefix("cephqos_exporter."),
             "msg": _cut(record.getMessage()),
         }
         if record.exc_info:
-            found["error"] = _cut(self.formatException(record.exc_info))
-        return found
+            fields["error"] = _cut(self.formatException(record.exc_info))
+        return fields
 
 
 def _cut(text: str) -> str:

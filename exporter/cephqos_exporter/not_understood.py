@@ -64,13 +64,13 @@ class NotUnderstood:
 
     def each(self, what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> list[T]:
         """What `read` makes of each row; one of another shape costs itself only, and is counted."""
-        found = []
+        parts = []
         for row in rows:
             try:
-                found.append(read(row))
+                parts.append(read(row))
             except MISREAD as exc:
                 self.add("reply", f"{what}: {exc!r}")
-        return found
+        return parts
 
     def include(self, other: "NotUnderstood") -> None:
         """Say again what was found when something was derived that is kept between scrapes."""

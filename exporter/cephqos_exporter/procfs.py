@@ -73,8 +73,8 @@ def raise_descriptor_limit() -> None:
 
 def process_ids(proc: Path) -> list[int]:
     """The processes of a host, whose procfs may be mounted elsewhere than at /proc."""
-    with os.scandir(proc) as found:
-        return [int(entry.name) for entry in found if entry.name.isdigit()]
+    with os.scandir(proc) as entries:
+        return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
 def process_name(proc: Path, pid: int) -> bytes | None:

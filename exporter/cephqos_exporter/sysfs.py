@@ -53,7 +53,7 @@ def disks_under(host: Host, device: str) -> tuple[str, ...]:
 
     A disk is what lies on nothing else here; a whole disk is its own answer.
     """
-    found: dict[str, None] = {}
+    disks: dict[str, None] = {}
     seen: set[str] = set()
     pending = [device]
     while pending:
@@ -65,8 +65,8 @@ def disks_under(host: Host, device: str) -> tuple[str, ...]:
         if below:
             pending.extend(below)
         else:
-            found[name] = None
-    return tuple(found)
+            disks[name] = None
+    return tuple(disks)
 
 
 def _directly_under(host: Host, device: str) -> list[str]:

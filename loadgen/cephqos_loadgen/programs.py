@@ -19,9 +19,9 @@ _START_SECONDS = 60.0
 
 def find_program(name: str) -> list[str]:
     """The start of a command line: from the PATH, else from the newest release tree of the lab."""
-    found = shutil.which(name)
-    if found:
-        return [found]
+    path = shutil.which(name)
+    if path:
+        return [path]
     for release in reversed(RELEASES.values()):
         if argv := tree_program(release, name):
             return argv

@@ -170,13 +170,13 @@ def _from_netrc(host: str, user: str) -> str:
     named = os.environ.get("NETRC")
     file = Path(named) if named else Path.home() / ".netrc"
     try:
-        found = netrc.netrc(named).authenticators(host)
+        login = netrc.netrc(named).authenticators(host)
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, netrc.NetrcParseError) as error:
         # Not its words, which may hold a password.
         raise UsageError(f"{file}: expected a netrc file that only you can read") from error
-    return found[2] or "" if found and found[0] == user else ""
+    return login[2] or "" if login and login[0] == user else ""
 
 
 def _basic(user: str, password: str) -> str:

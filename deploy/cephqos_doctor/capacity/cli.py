@@ -123,11 +123,13 @@ async def _measure(arguments: argparse.Namespace) -> int:
         raise UsageError(measure.WARNING.format(osd=osd, slices=measure.SLICES))
     async with MonClient(access) as client:
         try:
-            found = await measure.measure(client, osd, lambda line: say(line, file=sys.stderr))
+            measured = await measure.measure(client, osd, lambda line: say(line, file=sys.stderr))
         except ClusterUnreachable as exc:
             raise CapacityFailed(f"{osd}: {exc}") from exc
     if arguments.json:
-        say_json({"osd": osd, "iops": list(found.iops), "median": found.middle, "upper": True})
+        say_json(
+            {"osd": osd, "iops": list(measured.iops), "median": measured.middle, "upper": True}
+        )
     else:
-        say_text(found.text())
+        say_text(measured.text())
     return 0

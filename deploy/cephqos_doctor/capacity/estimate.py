@@ -200,11 +200,11 @@ class JudgedCapacity:
 
 def judge(records: Iterable[OsdRecord]) -> list[JudgedCapacity]:
     """All OSDs, those with the capacity that is furthest off first."""
-    found = [(record, estimate(record)) for record in records]
+    estimates = [(record, estimate(record)) for record in records]
     groups: dict[tuple[str, ...], list[tuple[OsdRecord, Estimate]]] = {}
-    for record, its in found:
+    for record, its in estimates:
         groups.setdefault(record.equals, []).append((record, its))
-    judged = [_judge(record, its, groups[record.equals]) for record, its in found]
+    judged = [_judge(record, its, groups[record.equals]) for record, its in estimates]
     return sorted(
         judged,
         key=lambda it: (-it.wrong_by, not (it.outlier or it.odd_setting), _by_number(it.record)),

@@ -57,7 +57,7 @@ async def measure(
     """Slices one after the other. Raises MeasureFailed if the OSD is down or refuses."""
     if not await _is_up(client, osd):
         raise MeasureFailed(f"{osd} is not an OSD of this cluster that is up")
-    found = []
+    results = []
     for number in range(1, slices + 1):
         try:
             await client.command("cache drop", target=osd, within=_ASK_SECONDS)
@@ -72,9 +72,9 @@ async def measure(
             )
         except CommandFailed as exc:
             raise MeasureFailed(f"{osd} refused: {exc}") from exc
-        found.append(_iops(osd, reply))
-        note(f"slice {number} of {slices}: {found[-1]:,.0f} writes per second")
-    return MeasuredIops(osd=osd, iops=tuple(found))
+        results.append(_iops(osd, reply))
+        note(f"slice {number} of {slices}: {results[-1]:,.0f} writes per second")
+    return MeasuredIops(osd=osd, iops=tuple(results))
 
 
 async def _is_up(client: MonClient, osd: str) -> bool:

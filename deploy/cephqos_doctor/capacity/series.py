@@ -89,7 +89,7 @@ async def gather(
         osd = pieces.setdefault(osd_of(labels), {})
         for time, value in values:
             osd.setdefault(time, {})[name] = value
-    known = {name: _by_osd(found) for name, found in now.items()}
+    known = {name: _by_osd(samples) for name, samples in now.items()}
     osds = sorted({*pieces, *known["host"], *known["capacity"]})
     records = tuple(_record(osd, known, pieces.get(osd, {})) for osd in osds)
     return History(records=records, rules=rules, start=end - since, end=end, step=step)
@@ -105,15 +105,15 @@ async def over_time(
 ) -> Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]]:
     """What each query, by its name, gives at the end of each piece of the time."""
     spans = list(_spans(start, end, step))
-    found = []
+    ranges = []
     for number, (first, last) in enumerate(spans, start=1):
         answers = await asyncio.gather(
             *(_range(api, query, first, last, step) for query in queries.values())
         )
         for name, answer in zip(queries, answers, strict=True):
-            found += [(name, labels, values) for labels, values in answer]
+            ranges += [(name, labels, values) for labels, values in answer]
         note(f"asked {number * len(queries)} of {len(spans) * len(queries)} questions")
-    return found
+    return ranges
 
 
 def _spans(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
@@ -133,9 +133,9 @@ async def _result(api: JsonApi, path: str, **parameters: str) -> Any:
 
 
 async def instant(api: JsonApi, query: str) -> list[Sample]:
-    found = await _result(api, "query", query=query)
+    vector = await _result(api, "query", query=query)
     try:
-        return [(it["metric"], float(it["value"][1])) for it in found]
+        return [(it["metric"], float(it["value"][1])) for it in vector]
     except (KeyError, TypeError, ValueError, IndexError) as exc:
         raise ApiFailed("/api/v1/query: an answer of another shape") from exc
 
@@ -143,13 +143,13 @@ async def instant(api: JsonApi, query: str) -> list[Sample]:
 async def _range(
     api: JsonApi, query: str, start: float, end: float, step: float
 ) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:
-    found = await _result(
+    matrix = await _result(
         api, "query_range", query=query, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"
     )
     try:
         return [
             (it["metric"], [(float(at), float(v)) for at, v in it["values"] if v != "NaN"])
-            for it in found
+            for it in matrix
         ]
     except (KeyError, TypeError, ValueError) as exc:
         raise ApiFailed("/api/v1/query_range: an answer of another shape") from exc
@@ -159,9 +159,9 @@ def osd_of(labels: Mapping[str, str]) -> Osd:
     return (str(labels.get("cluster", "")), str(labels.get("ceph_daemon", "")))
 
 
-def _by_osd(found: Sequence[Sample]) -> dict[Osd, list[Sample]]:
+def _by_osd(samples: Sequence[Sample]) -> dict[Osd, list[Sample]]:
     by_osd: dict[Osd, list[Sample]] = {}
-    for labels, value in found:
+    for labels, value in samples:
         by_osd.setdefault(osd_of(labels), []).append((labels, value))
     return by_osd
 

@@ -40,17 +40,17 @@ class Provocation:
 
     def load(self, osds: int, pace: float = 1.0) -> Situation:
         """The situation on a lab with so many OSDs, whose rules take `pace` times as long."""
-        found = load(HERE / f"{self.situation}.yaml")
-        cluster = replace(found.cluster, osds=osds)
+        situation = load(HERE / f"{self.situation}.yaml")
+        cluster = replace(situation.cluster, osds=osds)
         also = (_BUSY, *_SLOWER) if cluster.device_iops else (_BUSY,)
         return replace(
-            found,
+            situation,
             cluster=cluster,
-            size=min(found.size, osds),
-            seconds=found.seconds * pace,
+            size=min(situation.size, osds),
+            seconds=situation.seconds * pace,
             # The demo's clients go on: what a capacity is too small for shows in their work first.
-            expect=tuple(replace(finding, seen=None) for finding in found.expect),
-            allow=(*found.allow, ExpectedFinding(alert=also)),
+            expect=tuple(replace(finding, seen=None) for finding in situation.expect),
+            allow=(*situation.allow, ExpectedFinding(alert=also)),
         )
 
 

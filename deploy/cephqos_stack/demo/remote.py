@@ -44,8 +44,8 @@ async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
 
 async def ask(name: str) -> str:
     """What the running demo answers."""
-    found = sorted(labs_dir().glob(f"demo-*/run/{_NAME}"))
-    for path in reversed(found):
+    places = sorted(labs_dir().glob(f"demo-*/run/{_NAME}"))
+    for path in reversed(places):
         try:
             reader, writer = await asyncio.open_unix_connection(path)
         except OSError:  # of a demo that was killed

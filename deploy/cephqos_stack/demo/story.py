@@ -87,13 +87,13 @@ class AlertWatch:
         An alert that was reported and is inhibited now still fires: it is not reported as resolved.
         """
         now = asyncio.get_running_loop().time()
-        found = parse_alerts(await fetch(self._url))
-        notified = {key: alert for key, alert in found.items() if alert.notified}
+        alerts = parse_alerts(await fetch(self._url))
+        notified = {key: alert for key, alert in alerts.items() if alert.notified}
         for key in notified.keys() - self._active.keys():
             self._active[key] = (notified[key], now)
             for line in notified[key].lines():
                 self._tell(line)
-        for key in self._active.keys() - found.keys():
+        for key in self._active.keys() - alerts.keys():
             alert, since = self._active.pop(key)
             self._tell(f"RESOLVED after {now - since:.0f} s: {alert.title}")
         return list(notified.values())

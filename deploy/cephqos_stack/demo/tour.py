@@ -210,12 +210,12 @@ class Tour:
 
     async def _figures(self, seconds: float) -> str:
         """What clients and recovery got, on average."""
-        found = []
+        figures = []
         for words, expr in FIGURES.items():
             answer = await self.query(f"avg_over_time({expr}[{seconds:.0f}s:1s])")
             if answer:
-                found.append(words.format(float(answer[0]["value"][1])))
-        return ", ".join(found) or "nothing was recovered: the machine is too busy"
+                figures.append(words.format(float(answer[0]["value"][1])))
+        return ", ".join(figures) or "nothing was recovered: the machine is too busy"
 
 
 def _under(policy: str, situation: Situation) -> Situation:

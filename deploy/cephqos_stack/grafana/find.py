@@ -40,10 +40,10 @@ def _own(environment: Mapping[str, str]) -> OwnGrafana | None:
             raise UsageError(f"GRAFANA_HOME={named}: expected bin/grafana and conf in it")
         return OwnGrafana(home)
     for name in ("grafana-server", "grafana"):
-        if found := shutil.which(name, path=environment.get("PATH")):
-            beside = Path(found).resolve().parent.parent
+        if program := shutil.which(name, path=environment.get("PATH")):
+            beside = Path(program).resolve().parent.parent
             homes = [home for home in (beside, _PACKAGED) if _is_home(home)]
-            return OwnGrafana(homes[0]) if homes else OwnGrafana(None, found)
+            return OwnGrafana(homes[0]) if homes else OwnGrafana(None, program)
     return None
 
 

@@ -107,10 +107,10 @@ async def write_blocks(
     archive: Archive, shift_seconds: float, target: Path, work: Path, say: Say
 ) -> ReplayedBlocks:
     """A run's series and what the rules record of them, as blocks in `target`."""
-    found = await gather(archive, shift_seconds, work, say)
+    gathered = await gather(archive, shift_seconds, work, say)
     say("writing labelled blocks")
     new = work / "new"
-    await to_blocks(found.recording, found.own, found.shift_ms, new, work)
+    await to_blocks(gathered.recording, gathered.own, gathered.shift_ms, new, work)
     for block in new.glob(_BLOCK):
         block.rename(target / block.name)
-    return found.about
+    return gathered.about

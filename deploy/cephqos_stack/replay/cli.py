@@ -113,12 +113,12 @@ async def _replay(arguments: argparse.Namespace) -> int:
 async def _write(
     archives: Sequence[Archive], moves: Sequence[float], target: Path, work: Path
 ) -> list[ReplayedBlocks]:
-    found = []
+    written = []
     progress = Progress()
     for archive, move in zip(archives, moves, strict=True):
         with progress.step(f"replaying {archive.folder.name}") as tell, scratch(work) as own:
-            found.append(await write_blocks(archive, move, target, own, tell))
-    return found
+            written.append(await write_blocks(archive, move, target, own, tell))
+    return written
 
 
 async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Path) -> None:

@@ -88,11 +88,11 @@ def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
             for repeat in archive.repeats
             if (repeat.folder / METRICS_FILE).exists()
         ]
-        found = merge(parts)
+        run = merge(parts)
         own = run_series(archive, shift_seconds)
-        scraped = _of_job(found, "cephqos")
+        scraped = _of_job(run, "cephqos")
         served = _of_job(own, "cephqos-run")
-    return RecordedRun(found.types | own.types, scraped | served)
+    return RecordedRun(run.types | own.types, scraped | served)
 
 
 def scrape_interval(archive: Archive) -> float:
@@ -213,11 +213,11 @@ async def _recorded(
 
 
 async def _read_back(url: str, names: Collection[str], begin: int, end: int) -> RecordedRun:
-    found = RecordedRun({}, {})
+    run = RecordedRun({}, {})
     for name in names:
         expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
         for each in await query(url, expr, end):
             labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
             values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
-            found.series[render(name, labels)] = values
-    return found
+            run.series[render(name, labels)] = values
+    return run

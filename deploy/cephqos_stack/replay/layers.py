@@ -54,12 +54,12 @@ def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
 
 def _leading_to(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     """All that it reads, and that those read; itself only in a circle."""
-    found: set[str] = set()
+    needed: set[str] = set()
     todo = set(needs[name])
     while todo:
-        found |= todo
-        todo = {read for one in todo for read in needs.get(one, ())} - found
-    return found
+        needed |= todo
+        todo = {read for one in todo for read in needs.get(one, ())} - needed
+    return needed
 
 
 def _by_name(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], dict[str, set[str]]]:

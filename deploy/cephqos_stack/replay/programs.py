@@ -67,5 +67,5 @@ async def query(url: str, expr: str, at_seconds: float) -> list[dict[str, Any]]:
         reply = json.loads(await fetch(f"{url}/api/v1/query?{text}", within=_QUERY_SECONDS))
     except (OSError, ValueError) as error:
         raise ReplayFailed(f"Prometheus did not answer {expr[:80]}: {error}") from None
-    found: list[dict[str, Any]] = reply["data"]["result"]
-    return found
+    vector: list[dict[str, Any]] = reply["data"]["result"]
+    return vector

@@ -61,8 +61,8 @@ def _sample(time_ms: int, value: bytes) -> bytes:
 def labels_of(series: str, own: Mapping[str, str]) -> bytes:
     """The labels of a series, its name among them, in the order that the format wants."""
     name, labels = parse(series)
-    found = labelled(labels, own) | {"__name__": name}
-    return b"".join(_label(key, found[key]) for key in sorted(found))
+    all_labels = labelled(labels, own) | {"__name__": name}
+    return b"".join(_label(key, all_labels[key]) for key in sorted(all_labels))
 
 
 def snappy(content: bytes) -> bytes:

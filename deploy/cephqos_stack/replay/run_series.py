@@ -54,18 +54,18 @@ def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
     live = Live(RunPlace(manifest.run, manifest.scenario, _fsid(archive)))
     live.started = start + shift_seconds
     live.repeats = (0, manifest.repeats_planned)
-    found = RecordedRun({name: spec.type for name, spec in METRICS.items()}, {})
+    run = RecordedRun({name: spec.type for name, spec in METRICS.items()}, {})
     ticks = [math.ceil(start) + n for n in range(int(end - start) + 1)]
     repeats = [it for it in archive.repeats if it.record.end_unix_seconds >= start]
     for repeat in repeats:
         mine = [t for t in ticks if t <= repeat.record.end_unix_seconds]
         del ticks[: len(mine)]
-        _replay(live, repeat, mine, found)
+        _replay(live, repeat, mine, run)
         live.repeats = (live.repeats[0] + (repeat.record.status == "finished"), live.repeats[1])
         live.new_repeat()
     for second in ticks:
-        _note(live, second, found)
-    return found
+        _note(live, second, run)
+    return run
 
 
 def _fsid(archive: Archive) -> str:
@@ -73,7 +73,7 @@ def _fsid(archive: Archive) -> str:
     return str(cluster.get("fsid", "")) if isinstance(cluster, dict) else ""
 
 
-def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], found: RecordedRun) -> None:
+def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], run: RecordedRun) -> None:
     record = repeat.record
     phases = sorted(record.phases.items(), key=lambda it: it[1].start_unix_seconds)
     clients = _by_tick(repeat, ticks)
@@ -95,7 +95,7 @@ def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], found: Recorde
             client.seconds = max(tick.seconds.values())
             for way, part in client.interval.items():
                 client.before[way] = add((client.before.get(way, IoTotals()), part))
-        _note(live, second, found)
+        _note(live, second, run)
 
 
 def _by_tick(repeat: RecordedRepeat, ticks: list[int]) -> dict[int, dict[tuple[str, str], _Tick]]:
@@ -108,10 +108,10 @@ def _by_tick(repeat: RecordedRepeat, ticks: list[int]) -> dict[int, dict[tuple[s
     return found
 
 
-def _note(live: Live, second: int, found: RecordedRun) -> None:
+def _note(live: Live, second: int, run: RecordedRun) -> None:
     for series, value in _samples(live):
         if value == value:
-            found.series.setdefault(series, {})[second * 1000] = value
+            run.series.setdefault(series, {})[second * 1000] = value
 
 
 def _samples(live: Live) -> Iterator[tuple[str, float]]:

@@ -24,5 +24,5 @@ async def named(query: Query, image: str, seconds: float, pace: float = 1.0) -> 
     samples = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SAMPLED}{of})))"
     share = f"sum by (tenant) ({work}) / on () group_left () sum({work})"
     sure = f"{share} - on () group_left () 0.98 / sqrt({samples}) > 0.5"
-    found = {each["metric"].get("tenant") for each in await query(sure)}
-    return Heard(seconds / pace, {"alertname": NAMED, "by": image}) if image in found else None
+    tenants = {each["metric"].get("tenant") for each in await query(sure)}
+    return Heard(seconds / pace, {"alertname": NAMED, "by": image}) if image in tenants else None

@@ -60,7 +60,7 @@ class Socket:
 
 def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket]:
     """The admin sockets that match, in a stable order, each file once."""
-    found: dict[tuple[int, int], Socket] = {}
+    sockets: dict[tuple[int, int], Socket] = {}
     for pattern in patterns:
         # Links last: a daemon has the name of its socket, not that of a link to it.
         for path in sorted(_expand(pattern), key=os.path.islink):
@@ -75,10 +75,10 @@ def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket
                 continue
             # /var/run is /run on most systems: one file under two names is one socket.
             file = (status.st_dev, status.st_ino)
-            if file not in found:
+            if file not in sockets:
                 identity = (status.st_ino, status.st_ctime_ns)
-                found[file] = Socket(path, named["kind"], _text(named["id"]), identity)
-    return sorted(found.values(), key=_order)
+                sockets[file] = Socket(path, named["kind"], _text(named["id"]), identity)
+    return sorted(sockets.values(), key=_order)
 
 
 def _text(name: str) -> str:

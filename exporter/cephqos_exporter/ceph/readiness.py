@@ -23,11 +23,11 @@ class Readiness:
     @staticmethod
     def of(loop: asyncio.AbstractEventLoop) -> "Readiness":
         """The one of this loop."""
-        found = _by_loop.get(loop)
-        if found is None:
-            found = _by_loop[loop] = Readiness()
-            loop.add_reader(found._epoll.fileno(), found._ready)
-        return found
+        readiness = _by_loop.get(loop)
+        if readiness is None:
+            readiness = _by_loop[loop] = Readiness()
+            loop.add_reader(readiness._epoll.fileno(), readiness._ready)
+        return readiness
 
     def watch(self, fd: int, reader: Callable[[], None]) -> None:
         """Call `reader` whenever there is something to read.

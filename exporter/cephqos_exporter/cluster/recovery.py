@@ -121,13 +121,13 @@ class _Counter:
 
 def _known(values: Mapping[str, Any], odd: NotUnderstood) -> Mapping[str, int]:
     """The sums of a pool that are there, and are numbers."""
-    found = {}
+    known = {}
     for key in _NEEDED:
         try:
-            found[key] = whole(values[key])
+            known[key] = whole(values[key])
         except MISREAD:
             odd.add("counter", key)
-    return found
+    return known
 
 
 class RecoveryTotals:

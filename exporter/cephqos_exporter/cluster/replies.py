@@ -122,10 +122,10 @@ def parse_osd_dump(reply: Mapping[str, Any], odd: NotUnderstood) -> OsdMap:
 
 def _most_of(what: str, rows: Any, read: Callable[[Any], T], odd: NotUnderstood) -> list[T]:
     """The rows that are understood; ValueError if none is: the cluster would look empty."""
-    found = odd.each(what, listed(rows), read)
-    if rows and not found:
+    entries = odd.each(what, listed(rows), read)
+    if rows and not entries:
         raise ValueError(f"{what}: none of {len(rows)} is as expected")
-    return found
+    return entries
 
 
 def _parse_osd(entry: Mapping[str, Any]) -> tuple[int, bool]:
@@ -164,8 +164,8 @@ def parse_pgs(reply: Mapping[str, Any], odd: NotUnderstood) -> list[PgStat] | No
     if reply.keys() <= {"pg_ready"}:
         return []
     rows = listed(reply["pg_stats"])
-    found = odd.each("a placement group", rows, _parse_pg)
-    return None if rows and not found else found
+    pgs = odd.each("a placement group", rows, _parse_pg)
+    return None if rows and not pgs else pgs
 
 
 def _parse_pg(row: Mapping[str, Any]) -> PgStat:

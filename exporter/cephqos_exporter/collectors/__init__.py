@@ -46,11 +46,11 @@ COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
 
 def all_options() -> tuple[Option[Any], ...]:
     """The switches and options of every collector, each once."""
-    found: dict[str, Option[Any]] = {}
+    options: dict[str, Option[Any]] = {}
     for collector in COLLECTORS:
         for option in (collector.switch(), *collector.options):
-            found.setdefault(option.name, option)
-    return tuple(found.values())
+            options.setdefault(option.name, option)
+    return tuple(options.values())
 
 
 def build_enabled(inputs: CollectorInputs) -> list[Collector]:

@@ -181,7 +181,7 @@ def _averages(
     """Sums and counts by their place in `Sums`; None if one is missing."""
     if counters is None:
         return None
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for key, (seconds, number) in wanted.items():
         older = _BEFORE_17.get(key, key)
         counter = older if older in counters and key not in counters else key
@@ -189,10 +189,10 @@ def _averages(
         count = figure(counters, counter, odd, "avgcount") if number else 0.0
         if value is None or count is None:
             return None
-        found[seconds] = value
+        sums[seconds] = value
         if number:
-            found[number] = count
-    return found
+            sums[number] = count
+    return sums
 
 
 def _refused(loggers: Loggers, odd: NotUnderstood) -> float:

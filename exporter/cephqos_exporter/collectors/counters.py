@@ -102,8 +102,8 @@ class Loggers:
 
         None if there is no such set, or if one of them lacks it.
         """
-        sets = [found for name, found in self._reply.items() if name.startswith(pattern)]
-        found = self._odd.all_of(
+        sets = [counters for name, counters in self._reply.items() if name.startswith(pattern)]
+        counters = self._odd.all_of(
             pattern,
             lambda: [
                 figure(one["counters"], counter, self._odd)
@@ -112,27 +112,27 @@ class Loggers:
                 if self._labelled
             ],
         )
-        known = [value for value in found if value is not None]
-        return sum(known) if known and len(known) == len(found) else None
+        known = [value for value in counters if value is not None]
+        return sum(known) if known and len(known) == len(counters) else None
 
     def required(self, logger: str) -> Mapping[str, Any]:
         """The counters of a logger; ReplyMissing without it, as on Crimson, whose names differ."""
-        found = self.get(logger)
-        if found is None:
+        counters = self.get(logger)
+        if counters is None:
             raise ReplyMissing("counters", f"no logger {logger}")
-        return found
+        return counters
 
     def get(self, logger: str) -> Mapping[str, Any] | None:
         """The counters of a logger; None where there is no such logger, or none that is one."""
-        found: Any = self._reply.get(logger)
-        if found is None and logger not in self._reply:
+        counters: Any = self._reply.get(logger)
+        if counters is None and logger not in self._reply:
             return None
         try:
             if self._labelled:
-                found = next(entry["counters"] for entry in found if not entry["labels"])
+                counters = next(entry["counters"] for entry in counters if not entry["labels"])
         except (*MISREAD, StopIteration):
-            found = None
-        if type(found) is dict:
-            return found
+            counters = None
+        if type(counters) is dict:
+            return counters
         self._odd.add("counter", logger)
         return None

@@ -184,11 +184,11 @@ class HistogramsCollector(
 
 def histograms_of(view: DaemonView) -> Mapping[str, Any]:
     """An OSD's histograms by name."""
-    found: Mapping[str, Any] | None = view.reply(COMMAND).get("osd")
-    if found is None:
+    histograms: Mapping[str, Any] | None = view.reply(COMMAND).get("osd")
+    if histograms is None:
         view.not_understood.add("reply", f"{COMMAND}: no histograms of the osd")
         raise ReplyMissing(COMMAND, "no histograms of the osd")
-    return found
+    return histograms
 
 
 def _sums(

@@ -232,20 +232,20 @@ LabelledSet = tuple[str, str, Mapping[str, Any]]  # level, pool type, counters
 
 
 def _labelled_sets(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[LabelledSet]:
-    found: list[LabelledSet] = []
+    sets: list[LabelledSet] = []
     for name in _SETS:
         try:
             for entry in reply.get(name, ()):
                 level, pool_type = (entry["labels"].get(key) for key in ("level", "pooltype"))
                 if level in ("shallow", "deep") and pool_type in _POOL_TYPES:
-                    found.append((level, pool_type, dict(entry["counters"])))
+                    sets.append((level, pool_type, dict(entry["counters"])))
                 else:
                     odd.add("counter", f"{name}: {entry['labels']}")
         except MISREAD as exc:
             odd.add("counter", f"{name}: {exc!r}")
-    if found and len(found) < len(_SETS):  # an OSD has all from its beginning, or none
-        odd.add("counter", f"{len(found)} sets of scrubs instead of {len(_SETS)}")
-    return found
+    if sets and len(sets) < len(_SETS):  # an OSD has all from its beginning, or none
+        odd.add("counter", f"{len(sets)} sets of scrubs instead of {len(_SETS)}")
+    return sets
 
 
 class _Counted:
@@ -296,14 +296,14 @@ class _Counted:
     ) -> Sequence[float]:
         """What adds up to a counter; nothing, and said so, where a part of it is missing."""
         if self._by_pool:
-            found = [figure(self._osd, key.format(pool_type), self._odd, part)]
+            values = [figure(self._osd, key.format(pool_type), self._odd, part)]
         elif in_sets is None:
             return ()
         else:
             sets = [counters for _, of, counters in self._sets if of == pool_type]
-            found = [figure(counters, in_sets, self._odd, part) for counters in sets]
-        known = [value for value in found if value is not None]
-        return known if len(known) == len(found) else ()
+            values = [figure(counters, in_sets, self._odd, part) for counters in sets]
+        known = [value for value in values if value is not None]
+        return known if len(known) == len(values) else ()
 
 
 def _levelled(

@@ -115,10 +115,10 @@ def _positive(value: Value | None, most: float | None = None) -> float | None:
     if value is None:
         return None
     allowed = f"a number above 0, at most {most:g}" if most else "above 0"
-    found = value.number(0, most or _MOST, allowed)
-    if not found:
+    number = value.number(0, most or _MOST, allowed)
+    if not number:
         value.fail(allowed)
-    return found
+    return number
 
 
 def _osds(value: Value) -> frozenset[str]:

@@ -121,13 +121,13 @@ def _read_shard(index: str, body: Mapping[str, Any], odd: NotUnderstood) -> Shar
 
 
 def _read_record(shard: ShardQueue, record: str, odd: NotUnderstood) -> None:
-    found = _RECORD.match(record)
-    cls = class_of(found[1]) if found else None
-    if found is None or cls is None:
-        odd.add("class", found[1] if found else record)
+    match = _RECORD.match(record)
+    cls = class_of(match[1]) if match else None
+    if match is None or cls is None:
+        odd.add("class", match[1] if match else record)
         shard.whole = False
         return
-    count, reservation, limit = found.group(2, 3, 4)
+    count, reservation, limit = match.group(2, 3, 4)
     shard.lengths[cls] = shard.lengths.get(cls, 0) + int(count)
     if not reservation:
         return

@@ -84,9 +84,9 @@ def described(description: str) -> SentFor | None:
     if head is None:
         return None
     client, pool = head[1][:40], head[2][:20]
-    found = _OBJECT.match(description, head.end())
-    if found is not None:
-        name = found[1]
+    match = _OBJECT.match(description, head.end())
+    if match is not None:
+        name = match[1]
         # Objects of one image differ in their number only, which is behind the last dot.
         if name.startswith("rbd_data."):
             return _sent_for(client, pool, name[: name.rfind(".") + 1] + "0")
@@ -127,12 +127,12 @@ def _spent(op: SampledOperation) -> Iterable[tuple[State, float]]:
         ((wait, seconds),) = op.spent
         state = _STATES.get((op.kind, wait.event))
         return ((state, seconds),) if state is not None and seconds > 0 else ()
-    found: dict[State, float] = {}
+    by_state: dict[State, float] = {}
     for wait, seconds in op.spent:
         state = _STATES.get((op.kind, wait.event))
         if state is not None and seconds > 0:
-            found[state] = found.get(state, 0.0) + seconds
-    return found.items()
+            by_state[state] = by_state.get(state, 0.0) + seconds
+    return by_state.items()
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class TenantMeter:
 
     def sample(self, ops: Iterable[SampledOperation], now: float, odd: NotUnderstood) -> None:
         """Take in a sample."""
-        found: dict[tuple[Tenant, State], float] = {}
+        sampled: dict[tuple[Tenant, State], float] = {}
         queued: list[tuple[tuple[str, str], State, float]] = []
         for op in ops:
             if op.kind not in (CLIENT, REPLICA) or not op.description.startswith(_OURS):
@@ -166,11 +166,11 @@ class TenantMeter:
                     queued.append((client, state, seconds))
                 else:
                     key = (who.tenant, state)
-                    found[key] = found.get(key, 0.0) + seconds
+                    sampled[key] = sampled.get(key, 0.0) + seconds
         for client, state, seconds in queued:
             key = (self._clients.get(client, _NOBODY), state)
-            found[key] = found.get(key, 0.0) + seconds
-        self._add(found, now)
+            sampled[key] = sampled.get(key, 0.0) + seconds
+        self._add(sampled, now)
 
     def _remember(self, client: tuple[str, str], tenant: Tenant) -> None:
         self._clients.pop(client, None)
@@ -178,11 +178,11 @@ class TenantMeter:
         if len(self._clients) > _MOST_CLIENTS:
             del self._clients[next(iter(self._clients))]
 
-    def _add(self, found: dict[tuple[Tenant, State], float], now: float) -> None:
+    def _add(self, sampled: dict[tuple[Tenant, State], float], now: float) -> None:
         """One that gets a place begins at 0: Prometheus sees no increase in a first value."""
         before = set(self._largest.shown)
         by_tenant: dict[Tenant, float] = {}
-        for (tenant, _), seconds in found.items():
+        for (tenant, _), seconds in sampled.items():
             if tenant is not _NOBODY:
                 by_tenant[tenant] = by_tenant.get(tenant, 0.0) + seconds
         for lost in self._largest.add(by_tenant, now):
@@ -191,6 +191,6 @@ class TenantMeter:
         for tenant in (*self._largest.shown, _NOBODY):
             for state in STATES:
                 self.seconds.setdefault((tenant, state), 0.0)
-        for (tenant, state), seconds in found.items():
+        for (tenant, state), seconds in sampled.items():
             shown = tenant if tenant in before and tenant in self._largest.shown else _NOBODY
             self.seconds[shown, state] += seconds

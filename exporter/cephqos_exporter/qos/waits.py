@@ -132,15 +132,15 @@ def _each(
     odd: NotUnderstood,
 ) -> Sequence[SampledOperation]:
     """Without what is not understood: one operation of another form costs no others."""
-    found = []
+    understood = []
     for op in ops:
         try:
             kind = kind_of(op["description"], odd)
             if kind is not None:
-                found.append(read(kind, op))
+                understood.append(read(kind, op))
         except MISREAD as exc:
             odd.add("operation", repr(exc))
-    return found
+    return understood
 
 
 def _spent(
@@ -163,8 +163,8 @@ def kind_of(description: str, odd: NotUnderstood) -> str | None:
     for kind, start in _KINDS:  # a generator takes twice as long
         if start.match(description):
             return kind
-    found = _NAME.match(description)
-    odd.add("operation", found[0] if found else "")
+    match = _NAME.match(description)
+    odd.add("operation", match[0] if match else "")
     return None
 
 
@@ -207,11 +207,11 @@ def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
         return OperationWait(kind, REPLY)
     if "op_commit" not in later:
         return OperationWait(kind, COMMIT)
-    answers = [found for found in map(_ANSWERED.match, later) if found]
+    answers = [match for match in map(_ANSWERED.match, later) if match]
     waiting = peers[:_PEERS_TEXT].split(",")
     if len(answers) >= len(waiting):
         return OperationWait(kind, REPLY)
-    named = {found[1] for found in answers}
+    named = {match[1] for match in answers}
     return OperationWait(kind, SUBOPS, [f"osd.{peer}" for peer in waiting if peer not in named])
 
 

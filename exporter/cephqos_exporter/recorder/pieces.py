@@ -62,8 +62,8 @@ class KeptPiece:
         return self.folder.name
 
     def measure(self) -> None:
-        found = sorted(self.folder.glob(f"*{SUFFIX}"))
-        self.segments = {path.name: path.stat().st_size for path in found}
+        segments = sorted(self.folder.glob(f"*{SUFFIX}"))
+        self.segments = {path.name: path.stat().st_size for path in segments}
         self.bytes = sum(self.segments.values())
 
     def about(self) -> dict[str, Any]:

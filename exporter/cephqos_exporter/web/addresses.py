@@ -54,8 +54,8 @@ def bind_to(host: str, port: int) -> socket.socket:
     """A bound socket that does not listen yet; OSError or UnicodeError where there is none."""
     both = not host and socket.has_dualstack_ipv6()
     if host:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, place = found[0][0], found[0][4]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, place = addresses[0][0], addresses[0][4]
     else:
         family, place = socket.AF_INET6 if both else socket.AF_INET, ("", port)
     sock = socket.socket(family, socket.SOCK_STREAM)

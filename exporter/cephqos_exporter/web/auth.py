@@ -86,11 +86,13 @@ class BasicAuth:
         return good
 
     def _guesser(self, network: str) -> "_Guesser":
-        found = self._guessers.setdefault(network, _Guesser(RateLimiter(self._limit, self._clock)))
+        guesser = self._guessers.setdefault(
+            network, _Guesser(RateLimiter(self._limit, self._clock))
+        )
         self._guessers.move_to_end(network)
         if len(self._guessers) > _ADDRESSES:
             self._guessers.popitem(last=False)
-        return found
+        return guesser
 
 
 def _check(password: bytes, hashed: str | None, cost: int) -> bool:

@@ -199,18 +199,18 @@ def _section(node: Value, parsers: Mapping[str, Parser]) -> dict[str, Any]:
 def _http(node: Value) -> Mapping[str, str]:
     # http2 allows HTTP/2 and does not demand it: a server with only 1.1 is right for both values.
     parts = _section(node, {"http2": Value.boolean, "headers": _headers})
-    found: Mapping[str, str] = parts.get("headers", {})
-    return found
+    headers: Mapping[str, str] = parts.get("headers", {})
+    return headers
 
 
 def _headers(node: Value) -> Mapping[str, str]:
     table = node.table(list(HEADERS), mapping="a mapping of header names to values")
-    found = {}
+    headers = {}
     for header, value in table.items():
         allowed = HEADERS[header]
         if text := _header_value(value):
-            found[header] = text if allowed is None else value.choice(allowed)
-    return found
+            headers[header] = text if allowed is None else value.choice(allowed)
+    return headers
 
 
 def _header_value(value: Value) -> str:
@@ -228,7 +228,7 @@ def _users(node: Value) -> Mapping[str, str]:
         node.fail("at least one user, or no such key", "no user")
     if not node.is_mapping:
         node.fail("a mapping of user names to bcrypt hashes", _HIDDEN)
-    found = {}
+    users = {}
     for user, value in node.entries().items():
         if ":" in user:  # as in {user:password}, which lacks a space
             node.fail("user names without a colon, which ends them", _HIDDEN)
@@ -236,8 +236,8 @@ def _users(node: Value) -> Mapping[str, str]:
             value.fail("a bcrypt hash", "no text")
         if not _can_match(value.string()):
             value.fail("a bcrypt hash such as $2b$10$…, of a cost from 4 to 16", _HIDDEN)
-        found[user] = value.string()
-    return found
+        users[user] = value.string()
+    return users
 
 
 def _can_match(text: str) -> bool:

@@ -57,7 +57,7 @@ async def forward(
 
 async def _places(address: str) -> list[str]:
     """All addresses of a name, such as those of the pods of a service."""
-    found = await asyncio.get_running_loop().getaddrinfo(
+    places = await asyncio.get_running_loop().getaddrinfo(
         *split_address(address), type=socket.SOCK_STREAM
     )
-    return [shown(one[4]) for one in found]
+    return [shown(one[4]) for one in places]

@@ -91,12 +91,12 @@ class RecordRequests:
                 if path == RECORD:
                     return web.json_response(await recorder.listing())
                 piece, _, name = path.removeprefix(f"{RECORD}/").partition("/")
-                found = await recorder.segment(piece, name)
+                segment = await recorder.segment(piece, name)
         except (TimeoutError, DiskBusy, OSError) as exc:
             return web.Response(status=503, text=f"not read: {exc or 'the disk is too slow'}\n")
         finally:
             self._under_way -= 1
-        return web.Response(status=404, text="not found\n") if found is None else found
+        return web.Response(status=404, text="not found\n") if segment is None else segment
 
 
 async def _keep(recorder: Recorder, reasons: Sequence[Reason]) -> web.Response:
@@ -121,15 +121,15 @@ def firing(body: bytes) -> list[Reason]:
     alerts = data.get("alerts") if isinstance(data, dict) else None
     if not isinstance(alerts, list) or len(alerts) > _MOST_ALERTS:
         raise ValueError(f"expected the key alerts with a list, of {_MOST_ALERTS} at most")
-    found = [_reason(alert) for alert in alerts if _fires(alert)]
+    reasons = [_reason(alert) for alert in alerts if _fires(alert)]
     left_out = data.get("truncatedAlerts", 0)
     if not isinstance(left_out, int) or isinstance(left_out, bool):
         raise ValueError("expected truncatedAlerts as a whole number")
-    if found and left_out > 0:
+    if reasons and left_out > 0:
         # A new alert may be among those that max_alerts leaves out: another number is another one.
         group = hashlib.sha256(str(data.get("groupKey")).encode(errors="replace")).hexdigest()[:16]
-        found.append(Reason(f"{left_out} more alerts", f"group-{group}", str(left_out)))
-    return found
+        reasons.append(Reason(f"{left_out} more alerts", f"group-{group}", str(left_out)))
+    return reasons
 
 
 def _fires(alert: Any) -> bool:
@@ -150,7 +150,7 @@ def _reason(alert: Mapping[str, Any]) -> Reason:
 
 
 def _text(alert: Mapping[str, Any], key: str, pattern: re.Pattern[str]) -> str:
-    found = alert.get(key)
-    if not isinstance(found, str) or not pattern.fullmatch(found):
+    value = alert.get(key)
+    if not isinstance(value, str) or not pattern.fullmatch(value):
         raise ValueError(f"expected each alert with {key}, as Alertmanager writes it")
-    return found
+    return value

@@ -173,8 +173,8 @@ def has_ended(certificate: dict[str, Any] | None) -> bool:
 def _address(text: str) -> str:
     """As everybody writes it: 2001:db8::1, where OpenSSL has 2001:DB8:0:0:0:0:0:1."""
     try:
-        found = ip_address(text.strip())
+        address = ip_address(text.strip())
     except ValueError:
         return text
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return str(mapped or found)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

@@ -111,12 +111,12 @@ async def _verify(arguments: argparse.Namespace) -> int:
     status = 0
     for path in arguments.archive:
         try:
-            found = list(reader.problems(reader.open_archive(path)))
+            wrong = list(reader.problems(reader.open_archive(path)))
         except reader.ArchiveDamaged as error:
-            found = [str(error)]
-        for problem in found:
+            wrong = [str(error)]
+        for problem in wrong:
             say(f"{path}: {problem}")
-        if found:
+        if wrong:
             status = 1
         else:
             say(f"{path}: sound")
@@ -189,11 +189,11 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
             yield f"    host: {_host(hosts[name])}"
 
 
-def _operations(found: list[dict[str, Any]]) -> Iterator[str]:
+def _operations(operations: list[dict[str, Any]]) -> Iterator[str]:
     """The slowest ones that exporters recorded by themselves."""
-    if found:
-        yield f"slowest of {len(found)} recorded operations (operations.jsonl):"
-    for op in found[:_SHOWN_OPERATIONS]:
+    if operations:
+        yield f"slowest of {len(operations)} recorded operations (operations.jsonl):"
+    for op in operations[:_SHOWN_OPERATIONS]:
         event, seconds = longest_wait(op)
         at = time.strftime("%H:%M:%S", time.gmtime(op["started_unix_seconds"]))
         yield (
@@ -214,18 +214,18 @@ def _host(use: HostUse) -> str:
         ("waiting for disks", use.cpu.iowait_seconds),
         ("stolen", use.cpu.steal_seconds),
     )
-    found = [f"{seconds / whole:.0%} {what}" for what, seconds in shares]
-    return ", ".join([*found, *_disks(use)])
+    parts = [f"{seconds / whole:.0%} {what}" for what, seconds in shares]
+    return ", ".join([*parts, *_disks(use)])
 
 
 def _disks(use: HostUse) -> list[str]:
     """How much of the time of the OSDs' disks others had, as far as this user may see it."""
-    found = disks_by_others(use)
-    if found is None or use.disk_users is None:
+    disks = disks_by_others(use)
+    if disks is None or use.disk_users is None:
         return []
     hidden = use.disk_users.hidden
     unseen = f" (not seen: {hidden} processes)" if hidden > 1 else ""  # process 1 of a container
-    return [f"{found.time_share:.0%} of the OSDs' disks' time for others{unseen}"]
+    return [f"{disks.time_share:.0%} of the OSDs' disks' time for others{unseen}"]
 
 
 def _curve(result: LoadResult) -> Iterator[str]:

@@ -91,8 +91,8 @@ class RecordedRepeat:
         path = self.folder / HOST_FILE
         if not path.exists():
             return {}
-        found: Mapping[str, Any] = read_json(path)
-        return {phase: typed(HostUse, use, path) for phase, use in found.items()}
+        uses: Mapping[str, Any] = read_json(path)
+        return {phase: typed(HostUse, use, path) for phase, use in uses.items()}
 
     def output(self, child: str) -> bytes:
         """All that a child wrote to its standard output."""
@@ -120,8 +120,8 @@ class Archive:
 
     @property
     def plan(self) -> dict[str, Any]:
-        found: dict[str, Any] = read_json(self.folder / PLAN_FILE)
-        return found
+        plan: dict[str, Any] = read_json(self.folder / PLAN_FILE)
+        return plan
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -274,6 +274,6 @@ def _manifest_problems(folder: Path) -> Iterator[str]:
     if not words:
         yield f"{MANIFEST_SUM}: missing or empty, so {MANIFEST} cannot be checked"
         return
-    _, found = size_and_digest(folder / MANIFEST)
-    if found != words[0]:
-        yield f"{MANIFEST}: checksum is {found}, {MANIFEST_SUM} says {words[0]}"
+    _, digest = size_and_digest(folder / MANIFEST)
+    if digest != words[0]:
+        yield f"{MANIFEST}: checksum is {digest}, {MANIFEST_SUM} says {words[0]}"

@@ -44,8 +44,8 @@ def differences(
             if wish.osds != len(metadata):
                 yield f"osds {wanted}: it has {len(metadata)}"
         elif key in _READERS:
-            found = {str(osd["id"]): _READERS[key](osd) for osd in metadata}
-            wrong = {osd: value for osd, value in found.items() if value != _plain(wish, key)}
+            values = {str(osd["id"]): _READERS[key](osd) for osd in metadata}
+            wrong = {osd: value for osd, value in values.items() if value != _plain(wish, key)}
             if wrong:
                 osd, value = next(iter(wrong.items()))
                 yield f"{key} {wanted}: osd.{osd} has {value or 'none'}"

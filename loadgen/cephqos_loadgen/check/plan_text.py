@@ -35,11 +35,11 @@ def heading(plan: planned.Plan) -> Iterator[str]:
 
 def axes(plan: planned.Plan) -> dict[str, list[str]]:
     """The matrix: each axis with its values."""
-    found: dict[str, dict[str, None]] = {}
+    values_of: dict[str, dict[str, None]] = {}
     for point in plan.points:
         for axis, value in point.axes:
-            found.setdefault(axis, {})[value] = None
-    return {axis: list(values) for axis, values in found.items()}
+            values_of.setdefault(axis, {})[value] = None
+    return {axis: list(values) for axis, values in values_of.items()}
 
 
 def lines(

@@ -197,15 +197,15 @@ def _seen(path: Path) -> bool:
 async def _check_programs(plan: planned.Plan, python: str) -> None:
     """On an existing cluster clients are this host's programs; a lab brings its own."""
     for program in _programs(plan):
-        found = shutil.which(program)
-        if found is None:
+        path = shutil.which(program)
+        if path is None:
             raise HostLacks(
                 f"{program} is not in PATH, and this scenario needs it: install"
                 f" {_PACKAGES[program]}"
             )
-        if Path(found).is_relative_to(labs_dir()):
+        if Path(path).is_relative_to(labs_dir()):
             raise HostLacks(
-                f"{program} in PATH is {found}, which runs in that lab and loads it, not the"
+                f"{program} in PATH is {path}, which runs in that lab and loads it, not the"
                 " cluster of --conf: take the lab's bin_dir out of PATH"
             )
     for engine in sorted(_fio_engines(plan)):
@@ -233,16 +233,16 @@ def _actions(plan: planned.Plan) -> list[Action]:
 
 
 def _programs(plan: planned.Plan) -> list[str]:
-    found = {"setpriv"}
+    names = {"setpriv"}
     for point in plan.points:
         for pool in point.pools:
-            found |= {"rbd"} if pool.images else set()
-            found |= {"rados"} if pool.objects else set()
+            names |= {"rbd"} if pool.images else set()
+            names |= {"rados"} if pool.objects else set()
     for action in _actions(plan):
-        found |= set(action.programs())
+        names |= set(action.programs())
     if _fio_engines(plan):
-        found.add("fio")
-    return sorted(found)
+        names.add("fio")
+    return sorted(names)
 
 
 def _engines(plan: planned.Plan) -> set[str]:

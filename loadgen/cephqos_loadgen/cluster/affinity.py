@@ -60,11 +60,11 @@ class ProcessCpus:
 
 def read_threads(pid: int) -> dict[int, Cpus]:
     """The CPUs that each thread may use now; FileNotFoundError where the process is gone."""
-    found: dict[int, Cpus] = {}
+    threads: dict[int, Cpus] = {}
     for tid in _threads(pid):
         with contextlib.suppress(ProcessLookupError):
-            found[tid] = tuple(sorted(os.sched_getaffinity(tid)))
-    return found
+            threads[tid] = tuple(sorted(os.sched_getaffinity(tid)))
+    return threads
 
 
 def pinned_themselves(threads: Mapping[int, Cpus]) -> dict[int, Cpus]:

@@ -45,15 +45,15 @@ async def measure(
         int(osd["id"]): str(osd.get("rotational", "")) == "1"
         for osd in await cluster.command("osd metadata")
     }
-    found: dict[str, float] = {}
+    measured: dict[str, float] = {}
     options = []
     for osd in await cluster.up_osds():
         note(f"measuring the capacity of osd.{osd}")
         iops = (await bench(cluster, osd, spec.total, spec.block_size)).iops
-        found[f"osd.{osd}"] = iops
+        measured[f"osd.{osd}"] = iops
         options.append(capacity_option(osd, rotational.get(osd, False), iops))
     await settings.apply(options)
-    return found
+    return measured
 
 
 def capacity_option(osd: int, rotational: bool, iops: float) -> CephOption:

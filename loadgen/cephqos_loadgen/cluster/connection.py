@@ -132,11 +132,11 @@ class ConfAccess:
         sockets = await asyncio.to_thread(find_sockets, self._patterns, _DAEMONS)
         deadline = asyncio.get_running_loop().time() + _SOCKET_SECONDS
         asked = (identify(socket, Host(), deadline=deadline) for socket in sockets)
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        for answer in found:
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, DaemonError):
                 raise answer
-        daemons = [daemon for daemon in found if isinstance(daemon, Daemon)]
+        daemons = [daemon for daemon in answers if isinstance(daemon, Daemon)]
         return {d.name: d.pid for d in daemons if d.cluster == fsid and d.pid is not None}
 
     async def check_restart(self, cluster: "ClusterConnection") -> None:
@@ -218,8 +218,8 @@ class ClusterView:
 
     async def osds(self) -> list[int]:
         """All OSDs of the map."""
-        found: list[int] = await self.command("osd ls")
-        return found
+        osds: list[int] = await self.command("osd ls")
+        return osds
 
     async def find_osd(self, which: str) -> int:
         """The OSD that a scenario means: an id, or `last` for the highest."""
@@ -235,17 +235,17 @@ class ClusterView:
 
     async def states(self, pools: Sequence[str] = ()) -> dict[str, int]:
         """PGs by state, of these pools or of all."""
-        found: dict[str, int] = {}
+        states: dict[str, int] = {}
         for pool in pools:
             reply = await self.command("pg ls-by-pool", target="mgr", poolstr=pool)
             # Of a pool that was just made the manager may not know any PG yet.
             for state in [pg["state"] for pg in reply["pg_stats"]] or ["unknown"]:
-                found[state] = found.get(state, 0) + 1
+                states[state] = states.get(state, 0) + 1
         if not pools:
             status = await self.command("pg stat")
             entries = status.get("pg_summary", status)["num_pg_by_state"]
-            found = {entry["name"]: entry["num"] for entry in entries}
-        return found
+            states = {entry["name"]: entry["num"] for entry in entries}
+        return states
 
     async def wait_for_pgs(self, *, clean: bool, within: float, pools: Sequence[str] = ()) -> None:
         """Wait until every PG (of these pools) is active, and clean too; else RunError.

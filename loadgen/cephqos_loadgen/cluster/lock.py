@@ -46,9 +46,9 @@ def describe(held: dict[str, Any], age: float) -> str:
 def _entry(value: Any) -> dict[str, Any]:
     """What a run wrote; ClusterBusy where the key holds something else."""
     try:
-        found = dict(json.loads(value) if isinstance(value, str) else value)
-        if found.keys() >= _KEYS and isinstance(found["heartbeat"], int | float):
-            return found
+        entry = dict(json.loads(value) if isinstance(value, str) else value)
+        if entry.keys() >= _KEYS and isinstance(entry["heartbeat"], int | float):
+            return entry
     except (TypeError, ValueError):
         pass
     raise ClusterBusy(

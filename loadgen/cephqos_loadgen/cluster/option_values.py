@@ -58,19 +58,19 @@ def unfit(info: OptionInfo, value: str) -> str:
     return ""
 
 
-def same_value(kind: str, wanted: str, found: str) -> bool:
+def same_value(kind: str, wanted: str, present: str) -> bool:
     """Whether two spellings mean the same for an option of this type."""
-    if wanted == found:
+    if wanted == present:
         return True
     try:
         if kind == "bool":
-            return _boolean(wanted) == _boolean(found)
+            return _boolean(wanted) == _boolean(present)
         if kind in ("float", "double"):
-            return abs(float(wanted) - float(found)) <= 1e-6 * max(1.0, abs(float(wanted)))
+            return abs(float(wanted) - float(present)) <= 1e-6 * max(1.0, abs(float(wanted)))
         if kind in ("int", "uint", "size"):
-            return _whole(wanted) == _whole(found)
+            return _whole(wanted) == _whole(present)
         if kind in ("secs", "millisecs"):
-            return _whole(wanted) == _whole(found)
+            return _whole(wanted) == _whole(present)
     except ValueError:
         return False
     return False

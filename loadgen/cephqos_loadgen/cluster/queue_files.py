@@ -44,6 +44,6 @@ def write(path: Path, value: str) -> None:
             f"{path}: {value} is not accepted ({error.strerror});"
             f" it says {path.read_text().strip()}"
         ) from None
-    found = read(path)
-    if found != value:
-        raise UsageError(f"{path}: wrote {value}, reads {found}")
+    present = read(path)
+    if present != value:
+        raise UsageError(f"{path}: wrote {value}, reads {present}")

@@ -51,18 +51,18 @@ def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> li
     bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
     if not bandwidth_model or effective.get("osd_op_queue") != "mclock_scheduler":
         return []
-    found = [
+    warnings = [
         f"{option.name} = {option.value} has no effect: this release's mClock ignores it"
         for option in options
         if option.name in _IGNORED_BY_MCLOCK and not _as_mclock_has_it(option)
     ]
     if effective.get(_OVERRIDE) != "true":
-        found += [
+        warnings += [
             f"{option.name} = {option.value} has no effect while {_OVERRIDE} is not true"
             for option in options
             if option.name in _NEED_OVERRIDE
         ]
-    return found
+    return warnings
 
 
 class SettingsReader:
@@ -105,11 +105,11 @@ class SettingsReader:
 
     async def _daemons(self) -> list[str]:
         """All that can be asked: OSDs that are up, monitors in quorum, the active manager."""
-        found = [f"osd.{osd}" for osd in await self._cluster.up_osds()]
+        daemons = [f"osd.{osd}" for osd in await self._cluster.up_osds()]
         quorum = await self._cluster.command("quorum_status")
-        found += [f"mon.{name}" for name in quorum["quorum_names"]]
+        daemons += [f"mon.{name}" for name in quorum["quorum_names"]]
         manager = (await self._cluster.command("mgr dump"))["active_name"]
-        return [*found, f"mgr.{manager}"] if manager else found
+        return [*daemons, f"mgr.{manager}"] if manager else daemons
 
     def _asked(self, option: CephOption, daemons: Sequence[str]) -> list[str]:
         """Daemons from which an option is read back.
@@ -117,16 +117,16 @@ class SettingsReader:
         An option that is set for all daemons and read only at their start is meant for OSDs: only
         they are restarted for it.
         """
-        found = concerned(option, daemons)
+        asked = concerned(option, daemons)
         if option.section == "global" and not self._known[option.name].runtime:
-            found = [daemon for daemon in found if daemon.startswith("osd.")]
-        return found
+            asked = [daemon for daemon in asked if daemon.startswith("osd.")]
+        return asked
 
     async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
         """Read back from every daemon concerned; SettingRefused where one has something else."""
         options = [option for option in options if await self._is_known(option)]
         daemons = await self._daemons()
-        found: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
+        in_force: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
         deadline = time.monotonic() + _VERIFY_SECONDS
         for option in options:
             info = await self._info(option)
@@ -141,8 +141,8 @@ class SettingsReader:
                         )
                     await asyncio.sleep(0.2)
                     value = await self.read(daemon, option.name)
-                found[daemon][option.name] = value
-        return found
+                in_force[daemon][option.name] = value
+        return in_force
 
 
 class ClusterSettings(SettingsReader):
@@ -201,7 +201,7 @@ class ClusterSettings(SettingsReader):
 
     async def _who_must_restart(self, options: Sequence[CephOption]) -> list[int]:
         """OSDs that run with another value of an option that is read at their start only."""
-        found = set()
+        osds = set()
         up = await self._cluster.up_osds()
         for option in options:
             info = self._known[option.name]
@@ -209,8 +209,8 @@ class ClusterSettings(SettingsReader):
                 continue
             for daemon in concerned(option, [f"osd.{osd}" for osd in up]):
                 if not same_value(info.type, option.value, await self.read(daemon, option.name)):
-                    found.add(int(daemon.removeprefix("osd.")))
-        return sorted(found)
+                    osds.add(int(daemon.removeprefix("osd.")))
+        return sorted(osds)
 
     async def _refuse_strangers(self, options: Sequence[CephOption]) -> None:
         """A section that names one daemon names one of this cluster, up or down."""
@@ -232,11 +232,11 @@ class ClusterSettings(SettingsReader):
             if info.runtime:
                 continue
             for daemon in self._asked(option, others):
-                found = await self.read(daemon, option.name)
-                if not same_value(info.type, option.value, found):
+                present = await self.read(daemon, option.name)
+                if not same_value(info.type, option.value, present):
                     raise SettingRefused(
-                        f"{daemon} has {option.name} = {found}, not {option.value}, and reads it at"
-                        " its start only: set it and restart the daemon before the run"
+                        f"{daemon} has {option.name} = {present}, not {option.value}, and reads it"
+                        " at its start only: set it and restart the daemon before the run"
                     )
 
     async def _set(self, option: CephOption, before: str | None) -> None:
@@ -259,11 +259,11 @@ class ClusterSettings(SettingsReader):
     async def changed_by_others(self, entries: Sequence[undo.Undo]) -> list[str]:
         """Options that the run had set, and that have another value now than it set last."""
         last, stored = await self._last_set(entries)
-        found = {key: stored.get(key, ours) for key, ours in last.items()}
+        present = {key: stored.get(key, ours) for key, ours in last.items()}
         return [
             f"{who} {name} was set to {now} by someone else during the run, which had set it to"
             f" {last[who, name]}"
-            for (who, name), now in found.items()
+            for (who, name), now in present.items()
             if not same_value(self._known[name].type, last[who, name], now)
         ]
 
@@ -276,25 +276,25 @@ class ClusterSettings(SettingsReader):
             for (who, name), ours in last.items()
             if same_value(self._known[name].type, ours, stored.get((who, name), ""))
         }
-        found = []
+        lines = []
         for osd in await self._cluster.up_osds() if kept else []:
             daemon = f"osd.{osd}"
             own: dict[str, str] = {}
             for section in ("global", "osd", daemon):  # the most specific last
                 own |= {name: ours for (who, name), ours in kept.items() if who == section}
             shown = await self._shown_by(daemon)
-            found += [
+            lines += [
                 f"{daemon} {name} is {shown[name]} at the end, the run had set {ours}"
                 for name, ours in own.items()
                 if not same_value(self._known[name].type, ours, str(shown.get(name, ours)))
             ]
-        return found
+        return lines
 
     async def _shown_by(self, daemon: str) -> dict[str, Any]:
         """All of a daemon's configuration; nothing of one that does not answer at once."""
         with contextlib.suppress(ClusterUnreachable, CommandFailed):
-            found: dict[str, Any] = await self._connection.once("config show", target=daemon)
-            return found
+            shown: dict[str, Any] = await self._connection.once("config show", target=daemon)
+            return shown
         return {}
 
     async def effective(self, osd: int) -> dict[str, str]:

@@ -28,14 +28,14 @@ def read(osd_dump: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
 async def at_stake(cluster: ClusterView, osd_dump: Mapping[str, Any], osd: int) -> Upmaps:
     """Those that may be removed where this OSD goes out: of placement groups that it has, or would
     have without them. The way back in the cluster has room for an OSD's, and not for all."""
-    found = read(osd_dump)
-    if not any(found.values()):
+    upmaps = read(osd_dump)
+    if not any(upmaps.values()):
         return {}
     here = await cluster.command("pg ls-by-osd", target="mgr", osd=osd)
     held = {entry["pgid"] for entry in here["pg_stats"]}
     touched = {
         command: {pg: osds for pg, osds in placements.items() if osd in osds or pg in held}
-        for command, placements in found.items()
+        for command, placements in upmaps.items()
     }
     return {command: placements for command, placements in touched.items() if placements}
 

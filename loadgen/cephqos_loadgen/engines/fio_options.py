@@ -110,10 +110,10 @@ OPTIONS: Final[Mapping[str, Reader]] = {
 
 def read_fio_options(value: Value) -> tuple[tuple[str, str], ...]:
     """Names and values as fio gets them: `--name=value`."""
-    found = []
+    options = []
     for name, setting in value.entries().items():
         if name not in OPTIONS:
             near = difflib.get_close_matches(name, OPTIONS, 1) or ["bssplit"]
             setting.fail(f"an option of fio that shapes the load, such as {near[0]}", name)
-        found.append((name, OPTIONS[name](setting)))
-    return tuple(found)
+        options.append((name, OPTIONS[name](setting)))
+    return tuple(options)

@@ -34,16 +34,16 @@ class JsonStream:
     def feed(self, data: bytes) -> list[dict[str, Any]]:
         """Documents begin with a line `{` and end with a line `}`; what is between is text."""
         self._rest += data
-        found = []
+        documents = []
         while (end := self._rest.find(b"\n}\n")) >= 0:
             document, self._rest = self._rest[: end + 2], self._rest[end + 3 :]
             begin = 0 if document.startswith(b"{\n") else document.rfind(b"\n{\n") + 1
             self._unread = False
             try:
-                found.append(orjson.loads(document[begin:]))
+                documents.append(orjson.loads(document[begin:]))
             except orjson.JSONDecodeError:
                 self._unread = True  # it was torn, by a signal or a full disk
-        return found
+        return documents
 
     @property
     def torn(self) -> bool:

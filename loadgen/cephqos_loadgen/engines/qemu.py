@@ -71,7 +71,7 @@ class Nbd(_Qemu):
         return ["--ioengine=nbd", f"--uri=nbd+unix:///?socket={self._socket(target, volume)}"]
 
     def servers(self, target: FioTarget, volumes: Sequence[int]) -> list[_Server]:
-        place, found = target.place, []
+        place, servers = target.place, []
         for volume in volumes:
             image = f"rbd:{target.pool}/volume.{volume}:conf={place.conf}:id={place.user}"
             if place.keyring:
@@ -79,8 +79,8 @@ class Nbd(_Qemu):
             socket = self._socket(target, volume)
             options = ["--socket", socket, "--format=raw"]
             argv = ["qemu-nbd", *options, f"--cache={target.cache}", "--persistent", image]
-            found.append(_Server(f"{target.phase}.qemu.{volume}", Path(socket), argv))
-        return found
+            servers.append(_Server(f"{target.phase}.qemu.{volume}", Path(socket), argv))
+        return servers
 
     def _socket(self, target: FioTarget, volume: int) -> str:
         return f"{target.place.work}/{target.phase}.{volume}.nbd"

@@ -81,13 +81,13 @@ class RowStream:
 
     def feed(self, data: bytes) -> list[Second]:
         self._rest += data
-        found, end = [], 0
+        rows, end = [], 0
         for match in _ROW.finditer(self._rest):
-            found.append(_row(orjson.loads(match[0])))
+            rows.append(_row(orjson.loads(match[0])))
             end = match.end()
         # Text before the first row is not needed, and what follows the last row is short.
         self._rest = self._rest[end:]
-        return found
+        return rows
 
 
 def read_result(data: bytes) -> Result:

@@ -107,20 +107,20 @@ class Faults:
 
         Only the OSD knows whether its ops are delayed: `delay` is None while it cannot be asked.
         """
-        found: dict[str, Any] = {}
+        faults: dict[str, Any] = {}
         if namespaces.is_stopped(pid):
-            found["stop"] = True
+            faults["stop"] = True
         cut = pid is not None and not self._lab.paths.socket(self._name(osd)).exists()
         if cut:
-            found["cut"] = True
+            faults["cut"] = True
         limits = cgroups.limits(self._lab.paths.name, osd)
         if limits != self._lab.spec.device_limits:
-            found["throttle"] = limits
+            faults["throttle"] = limits
         if pid is not None:
-            delay = None if found.keys() & {"stop", "cut"} else await self._delay_of(osd)
+            delay = None if faults.keys() & {"stop", "cut"} else await self._delay_of(osd)
             if delay is None or delay["seconds"]:
-                found["delay"] = delay
-        return found
+                faults["delay"] = delay
+        return faults
 
     async def _delay_of(self, osd: int) -> dict[str, float] | None:
         path, values = str(self._lab.paths.socket(self._name(osd))), {}

@@ -50,8 +50,8 @@ class LabHandle:
     async def pids(self) -> dict[str, int]:
         """The running daemons' pids as the host counts them."""
         listed = await self.ask_process_one(op="list")
-        found = {
+        pids = {
             name: namespaces.host_pid(self.state.init_pid, inner)
             for name, inner in listed["daemons"].items()
         }
-        return {name: pid for name, pid in found.items() if pid is not None}
+        return {name: pid for name, pid in pids.items() if pid is not None}

@@ -113,8 +113,8 @@ def is_alive(paths: LabPaths) -> bool:
 def lab_names() -> list[str]:
     """All labs that run or left files behind."""
     base = labs_dir()
-    found = {path.stem if path.suffix == ".lock" else path.name for path in base.glob("[!.]*")}
-    return sorted(found)
+    names = {path.stem if path.suffix == ".lock" else path.name for path in base.glob("[!.]*")}
+    return sorted(names)
 
 
 def load_living(name: str, *, hint: str | None = None) -> tuple[LabPaths, LabState]:

@@ -33,12 +33,12 @@ class Sweep:
     @property
     def rules(self) -> list[str]:
         """What ends it before its last depth."""
-        found = []
+        rules = []
         if self.dispersion is not None:
-            found.append(f"ends early when latency sd / mean reaches {self.dispersion:g}")
+            rules.append(f"ends early when latency sd / mean reaches {self.dispersion:g}")
         if self.latency is not None:
-            found.append(f"ends early above a mean of {self.latency * 1e3:g} ms")
-        return found
+            rules.append(f"ends early above a mean of {self.latency * 1e3:g} ms")
+        return rules
 
 
 @dataclass(frozen=True, slots=True)

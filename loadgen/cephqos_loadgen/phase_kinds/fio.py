@@ -68,26 +68,30 @@ class FioResult(LoadResult):
         return self.mode != "load" or len(self.steps) > 1
 
     def findings(self) -> tuple[str, ...]:
-        found = LoadResult.findings(self)
+        findings = LoadResult.findings(self)
         if self.stopped_because:
             last = self.steps[-1].depth
-            found += (f"the curve ended at depth {last}, before its last: {self.stopped_because}",)
+            findings += (
+                f"the curve ended at depth {last}, before its last: {self.stopped_because}",
+            )
         if self.reached is False:
-            found += ("no depth kept the target",)
+            findings += ("no depth kept the target",)
         elif self.reached and self.steps[-1].within_target:
             most = self.steps[-1].depth
-            found += (f"depth {most}, the greatest of the search, kept the target: more may too",)
-        return found
+            findings += (
+                f"depth {most}, the greatest of the search, kept the target: more may too",
+            )
+        return findings
 
     @property
     def cut_off(self) -> bool:
         return self.steady is False
 
     def headline(self) -> Mapping[str, float]:
-        found = LoadResult.headline(self)
+        headline = LoadResult.headline(self)
         if self.mode == "search" and not self.reached:
-            return {name: value for name, value in found.items() if name != "depth"}
-        return found
+            return {name: value for name, value in headline.items() if name != "depth"}
+        return headline
 
 
 @dataclass(frozen=True, slots=True)

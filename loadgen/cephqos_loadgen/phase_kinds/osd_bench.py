@@ -56,7 +56,7 @@ class OsdBench(PhaseKind):
         yield ["ceph", "tell", "osd.*", "bench", *map(str, numbers)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdBenchResult:
-        found = {}
+        results = {}
         for osd in await context.cluster.up_osds():
-            found[f"osd.{osd}"] = await bench(context.cluster, osd, self.total, self.block_size)
-        return OsdBenchResult(found)
+            results[f"osd.{osd}"] = await bench(context.cluster, osd, self.total, self.block_size)
+        return OsdBenchResult(results)

@@ -119,8 +119,8 @@ class Scrub(PhaseKind):
 
     async def _groups(self, context: Context) -> list[dict[str, Any]]:
         reply = await context.cluster.command("pg ls-by-pool", target="mgr", poolstr=self.pool)
-        found: list[dict[str, Any]] = reply["pg_stats"]
-        return found
+        stats: list[dict[str, Any]] = reply["pg_stats"]
+        return stats
 
     async def _ask(self, context: Context) -> None:
         await context.cluster.command(self._of_pool, target="mgr", who=[self.pool])

@@ -23,12 +23,12 @@ LSCPU: Final = ("lscpu", "--parse=CPU,CORE,SOCKET,NODE")
 
 def parse_lscpu(text: str) -> list[Cpu]:
     """The output of `LSCPU`: CPUs that are online. A machine may tell no socket and no node."""
-    found = []
+    cpus = []
     for line in text.splitlines():
         if line and not line.startswith("#"):
             cpu, core, socket, node = line.split(",")
-            found.append(Cpu(int(cpu), int(core), (int(socket or 0), int(node or 0))))
-    return found
+            cpus.append(Cpu(int(cpu), int(core), (int(socket or 0), int(node or 0))))
+    return cpus
 
 
 def place_osds(
@@ -61,14 +61,14 @@ def place_osds(
             f"{len(osds)} OSDs with {cores} cores each need {cores * len(osds)} cores;"
             f" this host has {total}{' that are not excluded' if excluded else ''}"
         )
-    found: dict[int, tuple[int, ...]] = {}
+    places: dict[int, tuple[int, ...]] = {}
     for osd in osds:
         own: list[int] = []
         for n in range(cores):
             first = {"by_osd": osd, "by_socket": osd * cores + n}.get(strategy, 0)
             own += _next_core(free, first)
-        found[osd] = tuple(sorted(own))
-    return found
+        places[osd] = tuple(sorted(own))
+    return places
 
 
 def _next_core(free: Mapping[tuple[int, int], list[list[int]]], first: int) -> list[int]:

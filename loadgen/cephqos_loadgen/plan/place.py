@@ -15,10 +15,10 @@ class ProgramPaths:
     @property
     def environment(self) -> dict[str, str]:
         """fio's engines and QEMU take their configuration from here."""
-        found = {"CEPH_CONF": self.conf}
+        environment = {"CEPH_CONF": self.conf}
         if self.keyring:
-            found["CEPH_ARGS"] = f"--keyring {self.keyring}"
-        return found
+            environment["CEPH_ARGS"] = f"--keyring {self.keyring}"
+        return environment
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -116,18 +116,18 @@ class Plan:
         Points that need the same cluster and the same pools are interleaved: the first repeat of
         each, then the second of each. What drifts with time then meets all points alike.
         """
-        found: list[tuple[Point, int]] = []
+        runs: list[tuple[Point, int]] = []
         rounds = range(1, self.repeats + 1)
         chance = random.Random(self.seed)  # noqa: S311 - an order, and no secret
         for _, group in groupby(self.points, key=_shared):
             points = list(group)
             if self.order == "grouped":
-                found += [(point, n) for point in points for n in rounds]
+                runs += [(point, n) for point in points for n in rounds]
                 continue
             for n in rounds:
                 each = chance.sample(points, len(points)) if self.order == "random" else points
-                found += [(point, n) for point in each]
-        return found
+                runs += [(point, n) for point in each]
+        return runs
 
 
 def _shared(point: Point) -> tuple[LabSpec, str, tuple[PlannedPool, ...]]:

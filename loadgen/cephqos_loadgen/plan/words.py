@@ -17,10 +17,10 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 
-def objects(found: Objects) -> str:
-    return f"{count(found.count, 'object')} of {size(found.size)}"
+def objects(planned: Objects) -> str:
+    return f"{count(planned.count, 'object')} of {size(planned.size)}"
 
 
-def images(found: Images) -> str:
-    filled = "written through once" if found.prefill else "left empty"
-    return f"{count(found.count, 'image')} of {size(found.size)}, {filled}"
+def images(planned: Images) -> str:
+    filled = "written through once" if planned.prefill else "left empty"
+    return f"{count(planned.count, 'image')} of {size(planned.size)}, {filled}"

@@ -55,7 +55,7 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
             )
     await cluster.fresh_stats()
     counts = await object_counts(cluster)
-    found = {}
+    pools = {}
     for pool in present:
         entry = there[pool.name]
         said = entry["application_metadata"][APPLICATION]
@@ -66,8 +66,8 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
                 f" needs: {'; '.join(wrong)}. Remove it ({removal(pool.name).shown}) or rename the"
                 " scenario's pool"
             )
-        found[pool.name] = said.get(RUN, "")
-    return found
+        pools[pool.name] = said.get(RUN, "")
+    return pools
 
 
 def differences(
@@ -78,17 +78,17 @@ def differences(
         return ["the scenario creates it again for every repeat"]
     if SPEC not in said:
         return ["it was never filled to the end"]
-    found = []
+    lines = []
     if entry["pg_num"] != pool.pg_num:
-        found.append(f"pg_num is {entry['pg_num']}, not {pool.pg_num}")
+        lines.append(f"pg_num is {entry['pg_num']}, not {pool.pg_num}")
     size = str(pool.size) if pool.size is not None else said.get(SIZE, "")
     if str(entry["size"]) != size:
-        found.append(f"size is {entry['size']}, not {size}")
+        lines.append(f"size is {entry['size']}, not {size}")
     if said.get(COUNT) != str(count):
-        found.append(f"it holds {count} objects, not {said.get(COUNT)}")
-    if said[SPEC] != spec_of(pool) and not found:
-        found.append("it was filled with something else")
-    return found
+        lines.append(f"it holds {count} objects, not {said.get(COUNT)}")
+    if said[SPEC] != spec_of(pool) and not lines:
+        lines.append("it was filled with something else")
+    return lines
 
 
 async def object_counts(cluster: ClusterConnection) -> dict[str, int]:

@@ -152,17 +152,17 @@ class Columns:
 
 def read(path: Path) -> Columns:
     """All of a file, up to where it was cut off; ValueError where it is something else."""
-    found = Columns({}, {})
+    columns = Columns({}, {})
     names: list[str] = []
     for kind, payload in frames(path):
         if kind == b"S":
             table: dict[str, Any] = json.loads(payload)
             for family, (type_, text) in table["families"].items():
-                found.families[family] = (type_, text)
+                columns.families[family] = (type_, text)
             names += table["series"]
         else:
-            _decode(payload, names, found.series)
-    return found
+            _decode(payload, names, columns.series)
+    return columns
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -180,10 +180,10 @@ def frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 def _unpacked(packed: bytes) -> bytes:
     stream = zlib.decompressobj()
-    found = stream.decompress(packed, _MOST_FRAME_BYTES)
+    data = stream.decompress(packed, _MOST_FRAME_BYTES)
     if not stream.eof:
         raise ValueError(f"a frame is cut off, or larger than {_MOST_FRAME_BYTES >> 20} MiB")
-    return found
+    return data
 
 
 def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:
@@ -239,13 +239,13 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 
 def labelled(labels: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Labels with ours added. Ours win: another value of that name is kept as `exported_NAME`."""
-    found = {}
+    all_labels = {}
     for name, value in labels.items():
         kept = name
         while kept in own and own[kept] != value:
             kept = f"exported_{kept}"
-        found[kept] = value
-    return found | dict(own)
+        all_labels[kept] = value
+    return all_labels | dict(own)
 
 
 def render(name: str, labels: Mapping[str, str]) -> str:

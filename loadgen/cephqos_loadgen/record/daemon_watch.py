@@ -57,5 +57,5 @@ class DaemonWatch:
 
 
 def _label(pattern: re.Pattern[str], series: str) -> str:
-    found = pattern.search(series)
-    return found[1] if found else ""
+    match = pattern.search(series)
+    return match[1] if match else ""

@@ -69,22 +69,22 @@ class JsonLines:
 
 def read_gzip(path: Path) -> bytes:
     """All of a gzip file, up to where it was cut off."""
-    found = bytearray()
+    unpacked = bytearray()
     with open_regular(path) as file:
         inflate = zlib.decompressobj(31)
         while data := file.read(_PIECE):
             while data:
                 try:
-                    found += inflate.decompress(data, MOST_UNPACKED_BYTES + 1 - len(found))
+                    unpacked += inflate.decompress(data, MOST_UNPACKED_BYTES + 1 - len(unpacked))
                 except zlib.error:
-                    return bytes(found)
-                if len(found) > MOST_UNPACKED_BYTES:
+                    return bytes(unpacked)
+                if len(unpacked) > MOST_UNPACKED_BYTES:
                     limit = f"{MOST_UNPACKED_BYTES >> 20} MiB"
                     raise ValueError(f"{path} unpacks to more than {limit}")
                 data = inflate.unused_data  # a copy: of a piece, and not of all that is left
                 if inflate.eof:
                     inflate = zlib.decompressobj(31)
-    return bytes(found)
+    return bytes(unpacked)
 
 
 def read_lines(path: Path) -> Iterator[Any]:

@@ -45,27 +45,27 @@ class HostState:
 
 
 def parse_diskstats(text: str) -> dict[str, dict[str, int]]:
-    found = {}
+    disks = {}
     for line in text.splitlines():
         fields = line.split()
         if len(fields) >= 3 + len(_DISK_FIELDS):
             values = [int(value) for value in fields[3 : 3 + len(_DISK_FIELDS)]]
-            found[fields[2]] = dict(zip(_DISK_FIELDS, values, strict=True))
-    return found
+            disks[fields[2]] = dict(zip(_DISK_FIELDS, values, strict=True))
+    return disks
 
 
 def read_throttled(sys: Path) -> float:
     """Seconds since the start in which heat or a control group's limit held CPUs back."""
-    found = 0.0
+    seconds = 0.0
     for file in sys.glob("devices/system/cpu/cpu*/thermal_throttle/core_throttle_total_time_ms"):
         with contextlib.suppress(OSError, ValueError):
-            found += int(read_once(str(file))) / 1e3
+            seconds += int(read_once(str(file))) / 1e3
     with contextlib.suppress(OSError, ValueError):
         for line in read_once(f"{sys}/fs/cgroup/cpu.stat").splitlines():
             name, _, value = line.partition(b" ")
             if name == b"throttled_usec":
-                found += int(value) / 1e6
-    return found
+                seconds += int(value) / 1e6
+    return seconds
 
 
 def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostState:
@@ -86,8 +86,8 @@ def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostSta
 
 def _workers(pid: int) -> list[int]:
     """What a process has forked. fio forks a process for each job, but for those of librbd."""
-    found = read_once(f"/proc/{pid}/task/{pid}/children").split()
-    return [int(word) for word in found]
+    children = read_once(f"/proc/{pid}/task/{pid}/children").split()
+    return [int(word) for word in children]
 
 
 def _own_bytes(pid: int) -> int:
@@ -108,12 +108,12 @@ def with_ended(before: HostState | None, now: HostState) -> HostState:
 
 def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:
     """Not psutil's, which does not name threads."""
-    found = {}
+    threads = {}
     for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names only
         with contextlib.suppress(OSError, ValueError):
             stat = parse_stat(read_once(f"/proc/{pid}/task/{tid}/stat"))
-            found[stat.name.decode(errors="replace"), int(tid)] = (stat.user, stat.system)
-    return found
+            threads[stat.name.decode(errors="replace"), int(tid)] = (stat.user, stat.system)
+    return threads
 
 
 def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
@@ -167,17 +167,17 @@ def _cpu_use(before: HostState, after: HostState) -> CpuUse:
 
 def _thread_use(before: Ticks, after: Ticks) -> dict[str, ThreadUse]:
     """By thread name, without those that used no CPU."""
-    found: dict[str, ThreadUse] = {}
+    uses: dict[str, ThreadUse] = {}
     for (name, tid), (user, system) in after.items():
         was = before.get((name, tid), (0, 0))
         spent = ((user - was[0]) / CLOCK_TICKS, (system - was[1]) / CLOCK_TICKS)
         if sum(spent) <= 0:
             continue
-        group = found.get(name, ThreadUse(0.0, 0.0, 0, 0.0))
-        found[name] = ThreadUse(
+        group = uses.get(name, ThreadUse(0.0, 0.0, 0, 0.0))
+        uses[name] = ThreadUse(
             round(group.user_seconds + spent[0], 4),
             round(group.system_seconds + spent[1], 4),
             group.threads + 1,
             max(group.busiest_seconds, round(sum(spent), 4)),
         )
-    return found
+    return uses

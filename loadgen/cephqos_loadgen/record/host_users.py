@@ -67,7 +67,7 @@ def read_host_users(
     daemons: Iterable[int], proc: Path = Path("/proc"), run: int | None = None
 ) -> HostUserState:
     """All processes now. The cluster's daemons, this process, and all that they started are own."""
-    found: dict[int, HostUser] = {}
+    users: dict[int, HostUser] = {}
     hidden, counted = 0, False
     for pid in process_ids(proc):
         try:
@@ -88,9 +88,9 @@ def read_host_users(
         rest = raw[raw.rindex(b")") + 2 :].split()
         ticks = sum(map(int, rest[11:15]))  # user and system, its own and of its children
         name = stat.name.decode(errors="replace")
-        found[pid] = HostUser(name, int(rest[1]), stat.start, ticks, read, written)
+        users[pid] = HostUser(name, int(rest[1]), stat.start, ticks, read, written)
     roots = {*daemons, os.getpid() if run is None else run}
-    return HostUserState(found, frozenset(_below(found, roots)), hidden, counted)
+    return HostUserState(users, frozenset(_below(users, roots)), hidden, counted)
 
 
 def _bytes_asked(proc: Path, pid: int) -> tuple[int, int]:

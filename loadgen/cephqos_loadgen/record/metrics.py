@@ -50,18 +50,18 @@ class PageReader:
     def read(self, page: str) -> dict[str, float]:
         """The samples of a page by `name{labels}`; ValueError if it is no page of metrics. Lines of
         the exporter carry no timestamps."""
-        found: dict[str, float] = {}
+        samples: dict[str, float] = {}
         for line in page.split("\n"):
             if not line.startswith("#"):
                 series, _, value = line.rpartition(" ")
                 if series:
-                    found[series] = float(value)
+                    samples[series] = float(value)
                 elif value:
                     raise ValueError(f"a line is no sample: {value[:60]!r}")
             elif line not in self._known:
                 self._known.add(line)
                 self._head(line)
-        return found
+        return samples
 
     def _head(self, line: str) -> None:
         parts = line.split(" ", 3)
@@ -150,11 +150,11 @@ class MetricsRecorder:
         for source in self._sources:
             if source.pending and source.pending.done():
                 page, source.pending = source.pending.result(), None
-                if found := self._samples(source, page):
+                if samples := self._samples(source, page):
                     self._answered(source, now)
-                    self._same_process(source, found.get(_STARTED))
-                    self._daemons.look(found, now, _GAP_SECONDS)
-                    values |= self._own(source.name, found)
+                    self._same_process(source, samples.get(_STARTED))
+                    self._daemons.look(samples, now, _GAP_SECONDS)
+                    values |= self._own(source.name, samples)
         self.scrapes += 1
         if self._began is not None:
             self._seconds = round(asyncio.get_running_loop().time() - self._began, 3)
@@ -163,18 +163,18 @@ class MetricsRecorder:
     def _samples(self, source: _Source, page: str) -> dict[str, float]:
         """What a page says; nothing where it is none, as of a proxy that answers instead."""
         try:
-            found = source.reader.read(page)
+            samples = source.reader.read(page)
         except ValueError as error:
             self._failed(source, f"this is no page of metrics: {error}")
             return {}
         if page.count('cluster="') == page.count(f'cluster="{self._cluster}"'):
-            return found
-        clusters = {series: cluster_of(series) for series in found}
+            return samples
+        clusters = {series: cluster_of(series) for series in samples}
         shown = set(clusters.values()) - {""}
         if shown and self._cluster not in shown:
             self._failed(source, f"it shows the cluster {min(shown)}, not {self._cluster}")
             return {}
-        return {s: v for s, v in found.items() if clusters[s] in ("", self._cluster)}
+        return {s: v for s, v in samples.items() if clusters[s] in ("", self._cluster)}
 
     def _failed(self, source: _Source, why: str) -> None:
         source.failures += 1
@@ -253,8 +253,8 @@ class MetricsRecorder:
 
 def cluster_of(series: str) -> str:
     """The fsid among the labels of a series; empty where there is none, as of a host's disk."""
-    found = _OF_A_CLUSTER.search(series)
-    return found[1] if found else ""
+    match = _OF_A_CLUSTER.search(series)
+    return match[1] if match else ""
 
 
 def labelled(series: str, source: str) -> str:

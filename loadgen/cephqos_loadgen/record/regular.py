@@ -35,10 +35,10 @@ def open_regular(path: Path) -> BinaryIO:
 def read_regular(path: Path) -> bytes:
     """All of a file that is one; ValueError where it is longer than any of ours."""
     with open_regular(path) as file:
-        found = file.read(min(os.fstat(file.fileno()).st_size, MOST_JSON_BYTES) + 1)
-    if len(found) > MOST_JSON_BYTES:
+        data = file.read(min(os.fstat(file.fileno()).st_size, MOST_JSON_BYTES) + 1)
+    if len(data) > MOST_JSON_BYTES:
         raise ValueError(f"{path} is larger than {MOST_JSON_BYTES >> 20} MiB")
-    return found
+    return data
 
 
 def read_json(path: Path) -> Any:

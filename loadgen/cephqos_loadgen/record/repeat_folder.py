@@ -82,9 +82,9 @@ class RepeatRecorder:
 
 def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[str, FileSum]:
     """Size and SHA-256 of every file below a folder, by relative path."""
-    found = {}
+    sums = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_file() and name not in leave_out:
-            found[name] = FileSum(*size_and_digest(path))
-    return found
+            sums[name] = FileSum(*size_and_digest(path))
+    return sums

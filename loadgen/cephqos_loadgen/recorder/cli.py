@@ -96,10 +96,10 @@ async def _keep(arguments: argparse.Namespace) -> int:
         "startsAt": f"{now:%Y-%m-%dT%H:%M:%S.%fZ}",
         "labels": {"alertname": arguments.reason},
     }
-    found = await asyncio.gather(*(_keep_at(it, alert) for it in _servers(arguments)))
-    for server, (_, text) in zip(_servers(arguments), found, strict=True):
+    replies = await asyncio.gather(*(_keep_at(it, alert) for it in _servers(arguments)))
+    for server, (_, text) in zip(_servers(arguments), replies, strict=True):
         say(f"{server.shown}: {text}")
-    return 0 if all(good for good, _ in found) else 1
+    return 0 if all(good for good, _ in replies) else 1
 
 
 async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, str]:
@@ -120,14 +120,14 @@ async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, 
 
 async def _ls(arguments: argparse.Namespace) -> int:
     servers = _servers(arguments)
-    found = await asyncio.gather(*(_listing(server) for server in servers))
+    listings = await asyncio.gather(*(_listing(server) for server in servers))
     if arguments.json:
         names = (server.shown for server in servers)
-        say_json(dict(zip(names, found, strict=True)))
+        say_json(dict(zip(names, listings, strict=True)))
     else:
-        for server, listing in zip(servers, found, strict=True):
+        for server, listing in zip(servers, listings, strict=True):
             say(*(f"{server.shown}: {line}" for line in _lines(listing)))
-    return 1 if any("error" in listing for listing in found) else 0
+    return 1 if any("error" in listing for listing in listings) else 0
 
 
 def _lines(listing: Mapping[str, Any]) -> list[str]:
@@ -149,11 +149,11 @@ async def _listing(server: HttpServer) -> dict[str, Any]:
         if status != 200:
             text = " ".join(body.decode(errors="replace").split())
             return {"error": f"HTTP status {status}: {text[:200]}"}
-        found = _object(body)
-        for piece in found["pieces"]:
+        listing = _object(body)
+        for piece in listing["pieces"]:
             _check(piece)
-        float(found["minutes"])
-        return found
+        float(listing["minutes"])
+        return listing
     except SourceDown as error:
         return {"error": str(error)}
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -161,10 +161,10 @@ async def _listing(server: HttpServer) -> dict[str, Any]:
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    found = json.loads(body)
-    if not isinstance(found, dict):
-        raise ValueError(f"found {type(found).__name__}, expected an object")
-    return found
+    value = json.loads(body)
+    if not isinstance(value, dict):
+        raise ValueError(f"found {type(value).__name__}, expected an object")
+    return value
 
 
 def _check(piece: Mapping[str, Any]) -> None:

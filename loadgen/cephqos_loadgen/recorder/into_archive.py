@@ -93,26 +93,26 @@ class Recording:
         try:
             writer = ColumnWriter(repeat.folder / METRICS_FILE)
             watch = DaemonWatch(repeat.event)
-            found = _Written()
+            written = _Written()
             if missing and not (self._redaction and self._redaction.hosts):
-                found.findings += (f"recording: {host}" for host in missing)
+                written.findings += (f"recording: {host}" for host in missing)
             elif missing:
-                found.findings.append(f"recording: {len(missing)} hosts gave nothing")
+                written.findings.append(f"recording: {len(missing)} hosts gave nothing")
             try:
                 for host in hosts:
-                    self._host(host, writer, watch, found)
+                    self._host(host, writer, watch, written)
                     self._reasons(host, repeat.event)
             finally:
                 writer.close()
-            if not found.scrapes:
+            if not written.scrapes:
                 raise UsageError("none of the pieces has a whole page")
-            watch.finish(found.end, _least(found.interval))
-            record = _record(name, found, writer.samples, watch)
-            found.operations.write(repeat.folder / OPERATIONS_FILE)
+            watch.finish(written.end, _least(written.interval))
+            record = _record(name, written, writer.samples, watch)
+            written.operations.write(repeat.folder / OPERATIONS_FILE)
             write_json(repeat.folder / HOST_FILE, {})  # of no phase
             repeat.close(record)
-            archive.json(PLAN_FILE, to_json(_plan(found)))
-            archive.json(ENVIRONMENT_FILE, {"cluster": {"fsid": found.fsid, "osds": []}})
+            archive.json(PLAN_FILE, to_json(_plan(written)))
+            archive.json(ENVIRONMENT_FILE, {"cluster": {"fsid": written.fsid, "osds": []}})
             return archive.seal(_manifest(archive.run, record))
         except BaseException:
             repeat.close_files()
@@ -120,35 +120,35 @@ class Recording:
             raise
 
     def _host(
-        self, host: HostRecording, writer: ColumnWriter, watch: DaemonWatch, found: _Written
+        self, host: HostRecording, writer: ColumnWriter, watch: DaemonWatch, written: _Written
     ) -> None:
         """All pages of a host. The next host's begin a new block: their times are others."""
         instance = self._redaction.host(host.instance) if self._redaction else host.instance
         recorded = RecordedHost(host.segments)
         stamps, interval = recorded.times, recorded.interval
         if not stamps:
-            found.findings.append(f"recording: no whole page of {instance}")
+            written.findings.append(f"recording: no whole page of {instance}")
             return
         if recorded.clock_set_seconds > CLOCK_SET_SECONDS:
-            found.findings.append(
+            written.findings.append(
                 f"recording: the clock of {instance} was set by"
                 f" {recorded.clock_set_seconds:.0f} s: times are by its last page"
             )
-        found.interval = max(found.interval, interval)
+        written.interval = max(written.interval, interval)
         if gaps := tuple(_gaps(stamps, _least(interval))):
-            found.gaps[instance] = gaps
+            written.gaps[instance] = gaps
         rename = _Names(instance, self._redaction)
         readers = {form: PageReader(_describe(writer, form)) for form in (True, False)}
         for at, page in recorded.pages():
             values = readers[page.openmetrics].read(page.text)
-            found.fsid = found.fsid or next(filter(None, map(cluster_of, values)), "")
+            written.fsid = written.fsid or next(filter(None, map(cluster_of, values)), "")
             watch.look(values, at, _least(interval))
             writer.add(at, {rename(series): value for series, value in values.items()})
         writer.flush()
         for behind, op in recorded.operations():
-            found.operations.add(op, behind, self._redaction)
-        found.scrapes = max(found.scrapes, len(stamps))
-        found.begin, found.end = min(found.begin, stamps[0]), max(found.end, stamps[-1])
+            written.operations.add(op, behind, self._redaction)
+        written.scrapes = max(written.scrapes, len(stamps))
+        written.begin, written.end = min(written.begin, stamps[0]), max(written.end, stamps[-1])
 
     def _reasons(self, host: HostRecording, note: Callable[..., None]) -> None:
         name = self._redaction.host(host.host) if self._redaction else host.host
@@ -166,8 +166,8 @@ class _Names:
 
     def __call__(self, series: str) -> str:
         if series not in self._known:
-            found = self._redaction.series(series) if self._redaction else series
-            name, _, labels = found.removesuffix("}").partition("{")
+            shown = self._redaction.series(series) if self._redaction else series
+            name, _, labels = shown.removesuffix("}").partition("{")
             own = f'instance="{self._instance}"'
             self._known[series] = f"{name}{{{labels},{own}}}" if labels else f"{name}{{{own}}}"
         return self._known[series]
@@ -192,14 +192,14 @@ def _gaps(stamps: Sequence[float], least: float) -> Iterable[Gap]:
             yield Gap(before, after - before, "nothing was recorded")
 
 
-def _record(name: str, found: _Written, samples: int, watch: DaemonWatch) -> RepeatRecord:
-    seconds = found.end - found.begin
+def _record(name: str, written: _Written, samples: int, watch: DaemonWatch) -> RepeatRecord:
+    seconds = written.end - written.begin
     daemons = {daemon: tuple(gaps) for daemon, gaps in watch.gaps.items()}
     metrics = MetricsRecording(
-        found.scrapes, samples, {}, "", found.gaps, daemons, seconds,
-        interval_seconds=round(found.interval, 3),
+        written.scrapes, samples, {}, "", written.gaps, daemons, seconds,
+        interval_seconds=round(written.interval, 3),
     )  # fmt: skip
-    phase = PhaseRecord("wait", found.begin, found.end, "duration", "", WaitResult(seconds))
+    phase = PhaseRecord("wait", written.begin, written.end, "duration", "", WaitResult(seconds))
     phases = {NAME: phase}
     return RepeatRecord(
         folder=name,
@@ -207,18 +207,18 @@ def _record(name: str, found: _Written, samples: int, watch: DaemonWatch) -> Rep
         repeat=1,
         axes={},
         status="finished",
-        start_unix_seconds=found.begin,
-        end_unix_seconds=found.end,
+        start_unix_seconds=written.begin,
+        end_unix_seconds=written.end,
         in_force=InForce({}, {}, {}, {}, ()),
         phases=phases,
         cost=RecordingCost(0.0, 0.0, 0.0, 0.0, 0.0),
         metrics=metrics,
-        findings=(*found.findings, *findings(phases, {}, metrics)),
+        findings=(*written.findings, *findings(phases, {}, metrics)),
     )
 
 
-def _plan(found: _Written) -> Plan:
-    seconds = found.end - found.begin
+def _plan(written: _Written) -> Plan:
+    seconds = written.end - written.begin
     phase = Phase(NAME, Wait(), Start("at"), Until("duration", seconds, seconds))
     point = Point(NAME, (), (), (), (), Device(), (), (phase,), LabSpec())
     return Plan(NAME, ABOUT, "", "", points=(point,))

@@ -60,8 +60,8 @@ def operations_of(segment: bytes) -> Iterator[tuple[RecordedPage, Any]]:
                 page = RecordedPage(int(wall), int(boot_time), boot, "")
         elif page is not None and text.startswith(OPERATIONS_HEAD):
             with contextlib.suppress(ValueError, RecursionError):
-                found = json.loads(text.removeprefix(OPERATIONS_HEAD))
-                yield from ((page, op) for op in found if isinstance(found, list))
+                operations = json.loads(text.removeprefix(OPERATIONS_HEAD))
+                yield from ((page, op) for op in operations if isinstance(operations, list))
 
 
 def _members(data: bytes) -> Iterator[bytes]:
@@ -69,18 +69,18 @@ def _members(data: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(data):
         inflate = zlib.decompressobj(31)
-        found = bytearray()
+        member = bytearray()
         while not inflate.eof:
             piece = data[at : at + _PIECE]
             at += len(piece)
             try:
-                found += inflate.decompress(piece, MOST_PAGE_BYTES + 1 - len(found))
+                member += inflate.decompress(piece, MOST_PAGE_BYTES + 1 - len(member))
             except zlib.error:
                 return
-            if not piece or len(found) > MOST_PAGE_BYTES:
+            if not piece or len(member) > MOST_PAGE_BYTES:
                 return
         at -= len(inflate.unused_data)
-        yield bytes(found)
+        yield bytes(member)
 
 
 class RecordedHost:

@@ -81,8 +81,8 @@ def _redacted(description: str, redaction: Redaction) -> str:
     """What it is, of whom, and for which object: a pseudonym. All else may hold names."""
     head = _HEAD.match(description)
     if head is None:
-        found = _KIND.match(description)
-        return f"{found[0] if found else ''}(…)"
+        match = _KIND.match(description)
+        return f"{match[0] if match else ''}(…)"
     name = _OBJECT.match(description, head.end())
     shown = f" {redaction.pseudonym('object', name[1])}" if name else ""
     return f"{head[1]}({head[2]} {head[3]}{shown} …)"

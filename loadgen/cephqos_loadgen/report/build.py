@@ -43,15 +43,15 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
 
 def _of_runs(subject: Subject) -> list[Caveat]:
     """Of all runs, the gravest first; the run is named where there are several."""
-    found = [
+    of_runs = [
         *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
         *of_another_environment(subject.runs, subject.settings),
     ]
-    found += _not_drawn(subject)
+    of_runs += _not_drawn(subject)
     for run in subject.runs:
         named = f"{run.name}: " if len(subject.runs) > 1 else ""
-        found += [replace(caveat, text=named + caveat.text) for caveat in caveats(run)]
-    return gravest_first(found)
+        of_runs += [replace(caveat, text=named + caveat.text) for caveat in caveats(run)]
+    return gravest_first(of_runs)
 
 
 def _not_drawn(subject: Subject) -> Iterator[Caveat]:
@@ -67,8 +67,8 @@ def _not_drawn(subject: Subject) -> Iterator[Caveat]:
 
 def _of_baseline(settings: ReportSettings) -> list[Caveat]:
     """What speaks against the baseline speaks against every change from it."""
-    found = caveats(settings.baseline_run) if settings.baseline_run else []
-    return [replace(caveat, text=f"Baseline: {caveat.text}", rows=()) for caveat in found]
+    of_baseline = caveats(settings.baseline_run) if settings.baseline_run else []
+    return [replace(caveat, text=f"Baseline: {caveat.text}", rows=()) for caveat in of_baseline]
 
 
 def _in_short(caveat: Caveat, subject: Subject) -> Caveat:

@@ -57,13 +57,13 @@ def _best_and_worst(subject: Subject, rows: Sequence[ReportRow]) -> Iterator[str
             f" with {subject.label(least.key)}, {_figures(least)}"
         )
         pairs_of_points = len(group) * (len(group) - 1) // 2
-        found = change_between(least, most, metrics.IOPS, pairs_of_points)
-        if found is None or not found.known:
+        moved = change_between(least, most, metrics.IOPS, pairs_of_points)
+        if moved is None or not moved.known:
             yield f"{sentence}; one repeat cannot say whether that is more than noise."
-        elif not found.beyond_noise:
+        elif not moved.beyond_noise:
             yield f"{sentence}; {NONE_FOUND} between the two beyond noise."
         else:
-            yield f"{sentence}: {percent(found.ratio)} (95 % interval {interval(found)})."
+            yield f"{sentence}: {percent(moved.ratio)} (95 % interval {interval(moved)})."
 
 
 def _figures(row: ReportRow) -> str:
@@ -87,7 +87,7 @@ def _curve(subject: Subject) -> Iterator[str]:
 
 def _against_alone(subject: Subject) -> Iterator[str]:
     """What background work cost the clients of each point, while it was active."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for row, alone in (pair for run in subject.runs for pair in pairs(run)):
         moved = change_between(row, alone, metrics.IOPS)
         label = subject.label(row.key)
@@ -95,14 +95,14 @@ def _against_alone(subject: Subject) -> Iterator[str]:
         if (
             moved is None
             or moved.ratio is None
-            or not (during or (row.key.window == WHOLE and label not in found))
+            or not (during or (row.key.window == WHOLE and label not in sentences))
         ):
             continue
         said = "not put to the test" if is_no_baseline(moved) else verdict(moved)
         part = "" if row.key.window == WHOLE else f" {row.key.window}"
-        found[label] = f"{percent(moved.ratio)}{part} with {label} ({said})"
-    if found:
-        yield f"Throughput against the load alone: {listed(list(found.values()), 8)}."
+        sentences[label] = f"{percent(moved.ratio)}{part} with {label} ({said})"
+    if sentences:
+        yield f"Throughput against the load alone: {listed(list(sentences.values()), 8)}."
 
 
 def _background(subject: Subject) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Subject:
         for row in self.rows:
             for axis, value in row.axes.items():
                 values.setdefault(axis, set()).add(value)
-        return [axis for axis, found in values.items() if len(found) > 1]
+        return [axis for axis, several in values.items() if len(several) > 1]
 
     @cached_property
     def named_axis(self) -> str | None:
@@ -75,12 +75,12 @@ class Subject:
     @cached_property
     def _references(self) -> Mapping[tuple[object, ...], ReportRow]:
         """By all that a key has besides run and point: the row that others are compared with."""
-        found: dict[tuple[object, ...], ReportRow] = {}
+        references: dict[tuple[object, ...], ReportRow] = {}
         wanted = self.settings.reference
         for row in self.rows:
             if not wanted or wanted in (row.key.point, self.label(row.key)):
-                found.setdefault(_same_load(row.key), row)
-        return found
+                references.setdefault(_same_load(row.key), row)
+        return references
 
     def reference_of(self, row: ReportRow) -> ReportRow | None:
         """The row of the reference point that this one is compared with."""

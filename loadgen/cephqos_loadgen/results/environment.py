@@ -22,17 +22,17 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
     """By what it is; only what was recorded."""
     host, cluster = environment.get("host") or {}, environment.get("cluster") or {}
     osds = cluster.get("osds") or []
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     if host:
         memory = int(host.get("memory_bytes", 0)) / (1 << 30)
-        found["CPU"] = f"{host.get('cpus')} × {', '.join(host.get('cpu_models', [])) or 'unknown'}"
-        found["Memory"] = f"{memory:.1f} GiB"
-        found["Kernel"] = str(host.get("kernel"))
+        facts["CPU"] = f"{host.get('cpus')} × {', '.join(host.get('cpu_models', [])) or 'unknown'}"
+        facts["Memory"] = f"{memory:.1f} GiB"
+        facts["Kernel"] = str(host.get("kernel"))
     versions = (cluster.get("versions") or {}).get("osd") or {}
     if versions:
-        found["Ceph"] = ", ".join(sorted(versions))
+        facts["Ceph"] = ", ".join(sorted(versions))
     if osds:
-        found["OSDs"] = str(len(osds))
+        facts["OSDs"] = str(len(osds))
         for title, key in (
             ("Object store", "osd_objectstore"),
             ("Device class", "default_device_class"),
@@ -40,11 +40,11 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
         ):
             values = sorted({str(osd[key]) for osd in osds if key in osd})
             if values:
-                found[title] = ", ".join(values)
+                facts[title] = ", ".join(values)
         sizes = sorted({int(o["bluestore_bdev_size"]) for o in osds if "bluestore_bdev_size" in o})
         if sizes:
-            found["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
+            facts["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
     tools = environment.get("tools") or {}
     if tools.get("fio"):
-        found["fio"] = str(tools["fio"])
-    return found
+        facts["fio"] = str(tools["fio"])
+    return facts

@@ -36,13 +36,13 @@ class LoadFigures:
 
 def changes(before: LoadFigures, after: LoadFigures) -> dict[str, float]:
     """How much `after` differs from `before`, in percent."""
-    found = {"iops": (before.iops, after.iops)}
+    pairs = {"iops": (before.iops, after.iops)}
     if before.ios and after.ios:  # a latency of nothing is none
-        found["latency_mean"] = (before.latency_mean_seconds, after.latency_mean_seconds)
+        pairs["latency_mean"] = (before.latency_mean_seconds, after.latency_mean_seconds)
     p99 = (before.latency_percentile_seconds(99), after.latency_percentile_seconds(99))
     if p99[0] is not None and p99[1] is not None:
-        found["latency_p99"] = (p99[0], p99[1])
-    return {key: 100 * (now / was - 1) for key, (was, now) in found.items() if was}
+        pairs["latency_p99"] = (p99[0], p99[1])
+    return {key: 100 * (now / was - 1) for key, (was, now) in pairs.items() if was}
 
 
 def percentile_ns(bins_ns: Mapping[int, int], percent: float) -> int:

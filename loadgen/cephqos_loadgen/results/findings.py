@@ -18,20 +18,20 @@ def findings(
     phases: Mapping[str, PhaseRecord], hosts: Mapping[str, HostUse], metrics: MetricsRecording
 ) -> tuple[str, ...]:
     """One line each; nothing where all is as planned."""
-    found = [f"{name}: {text}" for name, phase in phases.items() for text in _of_phase(phase)]
-    found += _of_scrubs(phases)
+    lines = [f"{name}: {text}" for name, phase in phases.items() for text in _of_phase(phase)]
+    lines += _of_scrubs(phases)
     for name, use in hosts.items():
-        found += [f"{name}: {text}" for text in (*_of_host(use), *_of_disks(use))]
+        lines += [f"{name}: {text}" for text in (*_of_host(use), *_of_disks(use))]
     for source, gaps in metrics.all_gaps.items():
         missing = sum(gap.seconds for gap in gaps)
         why = reasons_of(gaps)
         times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}{f': {why}' if why else ''}"
-        found.append(f"recording: no metrics of {source} for {missing:.0f} s ({times})")
+        lines.append(f"recording: no metrics of {source} for {missing:.0f} s ({times})")
     for source, number in metrics.restarts.items():
         times = f"{number} time{'s' if number != 1 else ''}"
         counts = "what it counts itself began at zero again"
-        found.append(f"recording: {source} was restarted ({times}): {counts}")
-    return tuple(found)
+        lines.append(f"recording: {source} was restarted ({times}): {counts}")
+    return tuple(lines)
 
 
 def reasons_of(gaps: Sequence[Gap]) -> str:
@@ -79,9 +79,9 @@ def _of_host(use: HostUse) -> Iterator[str]:
 
 
 def _of_disks(use: HostUse) -> Iterator[str]:
-    found = disks_by_others(use)
-    if found and found.time_share > _DISKS_SHARE:
+    disks = disks_by_others(use)
+    if disks and disks.time_share > _DISKS_SHARE:
         yield (
-            f"other programs used {found.time_share:.0%} of the time of the OSDs' disks,"
-            f" {words_of(use, found)}"
+            f"other programs used {disks.time_share:.0%} of the time of the OSDs' disks,"
+            f" {words_of(use, disks)}"
         )

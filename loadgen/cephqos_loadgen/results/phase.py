@@ -114,15 +114,15 @@ class LoadResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         total = self.total
-        found = {"iops": total.iops}
+        headline = {"iops": total.iops}
         if total.ios:  # a latency of nothing is none
-            found["latency_mean_seconds"] = total.latency_mean_seconds
-        found |= {"seconds": self.chosen.seconds, "depth": float(self.chosen.depth)}
+            headline["latency_mean_seconds"] = total.latency_mean_seconds
+        headline |= {"seconds": self.chosen.seconds, "depth": float(self.chosen.depth)}
         for percent in _SHOWN_PERCENTILES:
             latency = total.latency_percentile_seconds(float(percent))
             if latency is not None:
-                found[f"latency_p{percent}_seconds"] = latency
-        return found
+                headline[f"latency_p{percent}_seconds"] = latency
+        return headline
 
 
 def _ended_early(step: Step) -> str:
@@ -183,15 +183,15 @@ class PhaseRecord:
 
     def headline(self) -> dict[str, float]:
         """The figures that lists show."""
-        found = dict(self.result.headline()) if self.result else {}
+        headline = dict(self.result.headline()) if self.result else {}
         if self.recovery:
-            found["objects_recovered"] = float(self.recovery.objects)
+            headline["objects_recovered"] = float(self.recovery.objects)
             if self.recovery.finished:
-                found["recovery_seconds"] = self.recovery.seconds
+                headline["recovery_seconds"] = self.recovery.seconds
             rates = (self.recovery.objects_per_second, self.recovery.bytes_per_second)
             if rates[0] is not None and rates[1] is not None:
-                found["recovered_objects_per_second"] = rates[0]
-                found["recovered_bytes_per_second"] = rates[1]
+                headline["recovered_objects_per_second"] = rates[0]
+                headline["recovered_bytes_per_second"] = rates[1]
         for key, percent in self.changes.items():
-            found[f"{key}_change_percent"] = percent
-        return found
+            headline[f"{key}_change_percent"] = percent
+        return headline

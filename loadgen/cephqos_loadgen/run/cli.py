@@ -182,13 +182,13 @@ def _add_recording(group: Group) -> None:
 
 
 def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    found = {}
+    pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def choices_from(arguments: argparse.Namespace) -> Choices:

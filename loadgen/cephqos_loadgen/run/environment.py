@@ -49,13 +49,13 @@ def host(sys: Path = Path("/sys")) -> dict[str, Any]:
 
 
 def _block_devices(block: Path) -> dict[str, dict[str, str]]:
-    found = {}
+    devices = {}
     for device in sorted(block.iterdir()) if block.is_dir() else []:
         size = _text(device / "size")
         if size not in ("", "0"):
             queue = {key: _text(device / "queue" / key) for key in _QUEUE_KEYS}
-            found[device.name] = {"sectors": size, **queue}
-    return found
+            devices[device.name] = {"sectors": size, **queue}
+    return devices
 
 
 def _text(path: Path) -> str:
@@ -66,18 +66,18 @@ def _text(path: Path) -> str:
 
 
 async def _tools(cluster: ClusterConnection) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for argv in _TOOLS:
         try:
             done = await processes.run(cluster.access.argv(argv), within=_TOOL_SECONDS)
-            found[argv[0]] = (done.stdout or done.stderr).splitlines()[0]
+            versions[argv[0]] = (done.stdout or done.stderr).splitlines()[0]
         except (CephqosError, OSError, IndexError):
-            found[argv[0]] = None
-    return found
+            versions[argv[0]] = None
+    return versions
 
 
 async def _cluster(cluster: ClusterConnection) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "fsid": cluster.fsid,
         "config": withheld.dump(await cluster.command("config dump")),
     }
@@ -87,20 +87,20 @@ async def _cluster(cluster: ClusterConnection) -> dict[str, Any]:
         ("tree", "osd tree"),
         ("crush_rules", "osd crush rule dump"),
     ):
-        found[key] = await cluster.command(prefix)
-    found["pools"] = await cluster.command("osd pool ls", detail="detail")
-    found["options_not_default"] = await _not_default(cluster)
-    return found
+        facts[key] = await cluster.command(prefix)
+    facts["pools"] = await cluster.command("osd pool ls", detail="detail")
+    facts["options_not_default"] = await _not_default(cluster)
+    return facts
 
 
 async def _not_default(cluster: ClusterConnection) -> dict[str, Any]:
     """Per OSD: every option that is not at its default, with where each value came from."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for osd in await cluster.up_osds():
         try:
             reply = await cluster.once("config diff", target=f"osd.{osd}")
         except (CommandFailed, ClusterUnreachable) as error:
-            found[f"osd.{osd}"] = {"error": str(error)}
+            options[f"osd.{osd}"] = {"error": str(error)}
             continue
-        found[f"osd.{osd}"] = withheld.diff(reply["diff"]) if isinstance(reply, dict) else reply
-    return found
+        options[f"osd.{osd}"] = withheld.diff(reply["diff"]) if isinstance(reply, dict) else reply
+    return options

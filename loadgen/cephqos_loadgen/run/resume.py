@@ -58,7 +58,7 @@ def take_along(
         )
     if is_running(source):
         raise UsageError(f"--resume {source}: that run is still going on")
-    found = []
+    taken = []
     wanted = {(point.name, number) for point, number in plan.runs}
     for path in sorted(source.glob(f"repeats/*/{REPEAT_FILE}"), key=repeat_order):
         place = path.parent
@@ -72,12 +72,12 @@ def take_along(
         if record.status == "finished" and (record.point, record.repeat) in wanted:
             target = archive.folder / folder
             shutil.copytree(place, target, copy_function=_link_or_copy, symlinks=True)
-            found.append(record)
+            taken.append(record)
     if before is not None:
         archive.json(ENVIRONMENT_FILE, before)  # until this run has looked for itself
     whole = "an archive" if is_archive(source) else "what a crash left"
-    archive.event("resumed", source=str(source), was=whole, repeats=len(found))
-    return found
+    archive.event("resumed", source=str(source), was=whole, repeats=len(taken))
+    return taken
 
 
 def _whole(place: Path, folder: str) -> RepeatRecord:
@@ -104,10 +104,10 @@ def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:
 
 def _environment(source: Path) -> dict[str, Any] | None:
     try:
-        found = read_json(source / ENVIRONMENT_FILE)
+        environment = read_json(source / ENVIRONMENT_FILE)
     except (OSError, ValueError):
         return None  # it ended before it had looked at a cluster
-    return found if isinstance(found, dict) else None
+    return environment if isinstance(environment, dict) else None
 
 
 def check_cluster(source: Path, fsid: str) -> None:

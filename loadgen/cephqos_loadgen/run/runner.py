@@ -269,12 +269,12 @@ class Runner:
     async def _points(
         self, archive: ArchiveWriter, session: Session, runs: Sequence[tuple[Point, int]]
     ) -> None:
-        found = await environment.collect(session.cluster)
+        facts = await environment.collect(session.cluster)
         if self.options.resume:
-            check_environment(self.options.resume, found, given=self.options.given)
-        archive.json(ENVIRONMENT_FILE, found)
-        if facts_of(found) not in map(facts_of, self._environments):
-            self._environments.append(found)
+            check_environment(self.options.resume, facts, given=self.options.given)
+        archive.json(ENVIRONMENT_FILE, facts)
+        if facts_of(facts) not in map(facts_of, self._environments):
+            self._environments.append(facts)
         if len(self._environments) > 1:
             archive.json(ENVIRONMENTS_FILE, self._environments)
         sockets = self.options.sockets or session.access.sockets

@@ -116,16 +116,16 @@ class Session:
         return [osd for osd in metadata if osd["id"] in serving]
 
     async def _say_what_the_cluster_is_not(self) -> None:
-        found = []
+        lines = []
         if self._given and any(point.fresh_lab for point in self._plan.points):
-            found.append(
+            lines.append(
                 "this cluster's OSDs are not made again between repeats, as the scenario wants:"
                 " only its pools are"
             )
         if self.access.disks:
             metadata = await self.cluster.command("osd metadata")
-            found.append(lab_fit.other_disk(metadata, lab_fit.disk_below(self.access.disks)))
-        for text in filter(None, found):
+            lines.append(lab_fit.other_disk(metadata, lab_fit.disk_below(self.access.disks)))
+        for text in filter(None, lines):
             self.archive.event("warning", point="", text=text)
             self._note(f"warning: {text}")
 
@@ -230,11 +230,11 @@ class Session:
 
     async def _schedulers(self, osds: Sequence[int]) -> dict[str, str]:
         """The scheduler in force per OSD, by the shape of its queue dump."""
-        found = {}
+        schedulers = {}
         for osd in osds:
             dump = await self.cluster.command("dump_op_pq_state", target=f"osd.{osd}")
-            found[f"osd.{osd}"] = scheduler_of(dump)
-        return found
+            schedulers[f"osd.{osd}"] = scheduler_of(dump)
+        return schedulers
 
     async def roll_back(self, to: int) -> None:
         """Undo the newest entries of the journal, and wait until the cluster is clean again."""
@@ -264,8 +264,10 @@ class Session:
         cluster cannot be reached. Of all entries the OSDs themselves are asked too."""
         with contextlib.suppress(CephqosError, CommandFailed):
             undone = self.journal.entries if entries is None else entries
-            found = await self.settings.changed_by_others(undone)
-            return found if entries is not None else found + await self.settings.overridden(undone)
+            changed = await self.settings.changed_by_others(undone)
+            if entries is None:
+                changed += await self.settings.overridden(undone)
+            return changed
         return []
 
     async def _say_what_others_changed(self, undone: Sequence[undo.Undo]) -> None:
@@ -346,12 +348,12 @@ def _moves_data(entry: undo.Undo) -> bool:
 def _settings_of(plan: Plan) -> list[CephOption]:
     """All that any point or phase will ever set, each once; where points have clusters of their
     own, what is for one daemon is left out: it need not be in all of them."""
-    found = {option: None for point in plan.points for option in point.settings}
+    options = {option: None for point in plan.points for option in point.settings}
     for point in plan.points:
         for phase in point.phases:
-            found |= dict.fromkeys(phase.action.settings())
+            options |= dict.fromkeys(phase.action.settings())
     several = len({point.lab for point in plan.points}) > 1
-    return [option for option in found if not (several and "." in option.section)]
+    return [option for option in options if not (several and "." in option.section)]
 
 
 async def finish(work: Coroutine[Any, Any, None], note: Callable[[str], None], spare: int) -> None:

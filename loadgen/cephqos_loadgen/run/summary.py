@@ -46,12 +46,12 @@ def _is_sweep(result: PhaseResult | None) -> TypeGuard[FioResult]:
 
 
 def _over_repeats(rows: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
-    found = {}
+    spreads = {}
     for key in dict.fromkeys(key for row in rows for key in row):
         values = [row[key] for row in rows if key in row]
         deviation = statistics.stdev(values) if len(values) > 1 else None
-        found[key] = Spread(statistics.fmean(values), deviation, len(values))
-    return found
+        spreads[key] = Spread(statistics.fmean(values), deviation, len(values))
+    return spreads
 
 
 def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:

@@ -139,26 +139,26 @@ def _order(value: ScenarioValue | None, choices: Choices) -> planned.Order:
 def _variables(
     document: ScenarioValue, top: Mapping[str, ScenarioValue], choices: Choices
 ) -> tuple[str, Variables]:
-    found: dict[str, yaml.Node] = {}
+    nodes: dict[str, yaml.Node] = {}
     if "variables" in top:
-        found |= {name: value.raw for name, value in top["variables"].entries().items()}
+        nodes |= {name: value.raw for name, value in top["variables"].entries().items()}
     scale = ""
     if "scales" in top:
         scales = top["scales"].entries()
         if choices.scale not in scales:
             raise UsageError(f"--scale {choices.scale}: expected one of {', '.join(scales)}")
         scale = choices.scale
-        found |= {name: value.raw for name, value in scales[scale].entries().items()}
+        nodes |= {name: value.raw for name, value in scales[scale].entries().items()}
     for name, node in choices.variables.items():
-        if name not in found:
-            known = ", ".join(sorted(found)) or "none"
+        if name not in nodes:
+            known = ", ".join(sorted(nodes)) or "none"
             raise UsageError(f"--var {name}: expected a variable of the scenario: {known}")
         used = used_variables(document.raw)
         if name not in used:
             allowed = ", ".join(sorted(used)) or "none"
             raise UsageError(f"--var {name}: nothing uses it; expected one that is used: {allowed}")
-        found[name] = node
-    return scale, found
+        nodes[name] = node
+    return scale, nodes
 
 
 def _as_text(node: yaml.Node) -> str:
@@ -214,23 +214,23 @@ def _filled(table: Mapping[str, ScenarioValue], variables: Variables) -> dict[st
 
 
 def _settings(layers: Sequence[_Table]) -> tuple[CephOption, ...]:
-    found: dict[tuple[str, str], CephOption] = {}
+    options: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "settings" in layer:
             for option in read_options(layer["settings"]):
-                found[option.section, option.name] = option
-    return tuple(found.values())
+                options[option.section, option.name] = option
+    return tuple(options.values())
 
 
 def _client(layers: Sequence[_Table]) -> tuple[tuple[str, str], ...]:
     # RBD's cache answers writes before any OSD sees them: what it measures is not Ceph.
-    found = {"rbd_cache": "false"}
+    options = {"rbd_cache": "false"}
     for layer in layers:
         if "client" in layer:
             for name, value in layer["client"].entries().items():
                 option, text = read_ceph_option(name, value)
-                found[option] = text
-    return tuple(found.items())
+                options[option] = text
+    return tuple(options.items())
 
 
 def _kept(value: ScenarioValue) -> bool:
@@ -282,13 +282,13 @@ def _lab(layers: Sequence[_Table], release: str) -> tuple[LabSpec, bool]:
 
 def _lab_axes(layers: Sequence[_Table], variables: Collection[str]) -> tuple[str, ...]:
     """The keys of `lab` that axes decide: themselves, or through variables of theirs."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for number, layer in enumerate(layers):
         for key, value in layer["lab"].entries().items() if "lab" in layer else ():
             used = re.findall(r"\$\{(\w+)\}", str(value.raw.value))
             if not _kept(value) and (number or any(name in variables for name in used)):
-                found[key] = None
-    return tuple(key for key in found if key != "fresh")
+                names[key] = None
+    return tuple(key for key in names if key != "fresh")
 
 
 # -- pools ---------------------------------------------------------------------------------------

@@ -130,11 +130,11 @@ def _read_start(value: ScenarioValue | None, before: Sequence[planned.Phase]) ->
 def _read_until(
     value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
 ) -> planned.Until:
-    found = _read_ending(value, table, action)
-    if "until" in table and found.kind not in action.endings:
+    ending = _read_ending(value, table, action)
+    if "until" in table and ending.kind not in action.endings:
         allowed = ", ".join(action.endings)
-        table["until"].fail(f"{allowed}: what this kind of phase can end with", found.kind)
-    return found
+        table["until"].fail(f"{allowed}: what this kind of phase can end with", ending.kind)
+    return ending
 
 
 def _read_ending(

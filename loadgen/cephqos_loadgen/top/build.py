@@ -122,7 +122,7 @@ def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
     per_class = _by_osd(samples)
     schedulers = {key[1]: key[2:] for key in samples.of("scheduler")}
     in_map = {key[1] for key in samples.of("osd_in_map")}
-    found = []
+    osds = []
     for name in sorted(up.keys() | per_class.keys() | in_map, key=osd_order):
         if not name.startswith("osd."):
             continue
@@ -131,7 +131,7 @@ def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
         of_osd = (cluster, name)
         # Rates outlive an OSD by their window: they say nothing of one that does not answer.
         parts = per_class.get(name, []) if is_up else []
-        found.append(
+        osds.append(
             OsdState(
                 name=name,
                 up=is_up,
@@ -144,7 +144,7 @@ def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
                 classes=tuple(sorted(parts, key=_badness)),
             )
         )
-    return tuple(found)
+    return tuple(osds)
 
 
 def _by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:
@@ -152,12 +152,12 @@ def _by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:
     media = {key[:2]: key[4] for key in samples.of("scheduler")}
     keys = samples.of("attained").keys() | samples.of("reserved").keys()
     keys |= samples.of("queued").keys() | samples.of("violated").keys()
-    found: dict[str, list[OsdClass]] = defaultdict(list)
+    by_osd: dict[str, list[OsdClass]] = defaultdict(list)
     for key in keys:
         if key[2] in CLASSES:
             cause = causes.get(key, ("", ""))
-            found[key[1]].append(_osd_class(samples, key, cause, media.get(key[:2], "")))
-    return found
+            by_osd[key[1]].append(_osd_class(samples, key, cause, media.get(key[:2], "")))
+    return by_osd
 
 
 def _osd_class(samples: TopSamples, key: Key, cause: Key, media: str) -> OsdClass:
@@ -320,13 +320,13 @@ def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
 
 
 def _threads(samples: TopSamples) -> tuple[BusyThread, ...]:
-    found = [BusyThread(key[1], key[2], share) for key, share in samples.of("threads").items()]
-    return tuple(sorted(found, key=lambda thread: (-thread.cpu, thread.osd, thread.group)))
+    threads = [BusyThread(key[1], key[2], share) for key, share in samples.of("threads").items()]
+    return tuple(sorted(threads, key=lambda thread: (-thread.cpu, thread.osd, thread.group)))
 
 
 def _devices(samples: TopSamples) -> tuple[BusyDevice, ...]:
     time, ops, depth = (samples.of(f"device_{name}") for name in ("time", "ops", "depth"))
-    found = [
+    devices = [
         BusyDevice(
             osd=key[1],
             device=key[2],
@@ -336,7 +336,7 @@ def _devices(samples: TopSamples) -> tuple[BusyDevice, ...]:
         )
         for key, busy in samples.of("device_busy").items()
     ]
-    return tuple(sorted(found, key=lambda device: (-device.busy, device.osd, device.device)))
+    return tuple(sorted(devices, key=lambda device: (-device.busy, device.osd, device.device)))
 
 
 _TENANTS_OF_OSD = 3
@@ -350,7 +350,7 @@ def _tenants(samples: TopSamples) -> tuple[OsdTenant, ...]:
     for (_, osd, state), rate in samples.of("tenant_samples").items():
         sums[osd].samples[state] = rate * TENANTS_SECONDS
     pools = {key[1]: key[2] for key in samples.of("pools")}
-    found = []
+    tenants = []
     for osd, its in sums.items():
         shares = its.shares("", osd)
         first = sorted(shares.tenants, key=lambda it: -it.working.seconds - it.waiting.seconds)
@@ -359,8 +359,8 @@ def _tenants(samples: TopSamples) -> tuple[OsdTenant, ...]:
             for it in (*first[:_TENANTS_OF_OSD], shares.other)
             if it.working.seconds + it.waiting.seconds > 0
         ]
-        found.append((-sum(row.waiting.seconds for row in rows), osd_order(osd), rows))
-    return tuple(row for *_, rows in sorted(found) for row in rows)
+        tenants.append((-sum(row.waiting.seconds for row in rows), osd_order(osd), rows))
+    return tuple(row for *_, rows in sorted(tenants) for row in rows)
 
 
 def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
@@ -377,7 +377,7 @@ def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
         what = ", ".join(filter(None, words))
         of = (cluster, alert.get(DAEMON, ""), alert.get("class", ""))
         groups[(name, severity, what, alert.get("cause", ""), culprits.get(of, ""))].append(alert)
-    found = [
+    alerts = [
         FiringAlert(
             name=name,
             severity=severity,
@@ -389,7 +389,7 @@ def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
         )
         for (name, severity, what, cause, by), group in groups.items()
     ]
-    return tuple(sorted(found, key=lambda alert: (_urgency(alert), alert.name, alert.what)))
+    return tuple(sorted(alerts, key=lambda alert: (_urgency(alert), alert.name, alert.what)))
 
 
 def _urgency(alert: FiringAlert) -> int:
@@ -399,11 +399,11 @@ def _urgency(alert: FiringAlert) -> int:
 
 def _runs(samples: TopSamples) -> tuple[RunState, ...]:
     """One for each run and phase: phases can overlap."""
-    found = []
+    runs = []
     for key in sorted(samples.of("run")):
         run, cluster, scenario, point, repeat, phase = key
         place = (run, cluster)
-        found.append(
+        runs.append(
             RunState(
                 run,
                 scenario,
@@ -415,7 +415,7 @@ def _runs(samples: TopSamples) -> tuple[RunState, ...]:
                 samples.of("run_remaining").get(place),
             )
         )
-    return tuple(found)
+    return tuple(runs)
 
 
 def _detail(samples: TopSamples, osd: str) -> OsdDetail:

@@ -105,7 +105,7 @@ class TopFigure:
         self, before: PageSamples | None, now: PageSamples, selection: Selection
     ) -> Values:
         """The figure from two scrapes; what needs two is empty while there is one."""
-        found: Values = {}
+        values: Values = {}
         samples: Iterable[tuple[Labels, float]] = now.samples.get(self.metric, {}).values()
         if self.is_rate:
             if before is None or now.time <= before.time or self.tenants:
@@ -117,11 +117,11 @@ class TopFigure:
             if any(labels.get(name, "") != text for name, text in wanted):
                 continue
             key = tuple(labels.get(name, "") for name in self.by)
-            if key not in found:
-                found[key] = value
+            if key not in values:
+                values[key] = value
             else:
-                found[key] = found[key] + value if adds else max(found[key], value)
-        return found
+                values[key] = values[key] + value if adds else max(values[key], value)
+        return values
 
     def _wanted(self, selection: Selection) -> list[tuple[str, str]]:
         wanted = dict(self.where or {})

@@ -42,10 +42,10 @@ def _seconds(histogram: Histogram) -> float:
 def _sum(values: Iterable[float]) -> float | None:
     """Of all shards, in seconds; None without any, or if one cannot be read (it is unread)."""
     try:
-        found = list(values)
+        known = list(values)
     except Odd:
         return None
-    return sum(found) if found else None
+    return sum(known) if known else None
 
 
 def _is_of_all(entry: Entry) -> bool:

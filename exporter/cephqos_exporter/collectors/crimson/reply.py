@@ -62,14 +62,14 @@ def fit_labels(labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> d
     Left out: a label without a name or that begins with a digit, one whose name has another
     meaning, one without a value (which is the same as none), the second of two that look alike.
     """
-    found: dict[str, str] = {}
+    fit: dict[str, str] = {}
     ours = dict(zip(extra[::2], extra[1::2], strict=True))
     for key, text in labels:
         name = _UNSAFE.sub("_", key)
         usable = _LABEL.fullmatch(name) and not name.startswith("__") and name not in _TAKEN
         if usable and text and name not in ours:
-            found.setdefault(name, text)
-    return found | ours
+            fit.setdefault(name, text)
+    return fit | ours
 
 
 def number(value: Any) -> float:

@@ -77,16 +77,16 @@ def _enable(base: Path, controller: str) -> None:
 
 def limits(lab: str, osd: int) -> dict[str, int]:
     """The limits in force on an OSD's device, read from the kernel; empty if there are none."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for key, file in _V1_FILES.items():
         with contextlib.suppress(OSError):
             for line in (_group(_V1, lab, osd) / file).read_text().splitlines():
-                found[key] = int(line.split()[1])
+                values[key] = int(line.split()[1])
     with contextlib.suppress(OSError):
         for line in (_group(_V2, lab, osd) / "io.max").read_text().splitlines():
             pairs = (word.partition("=") for word in line.split()[1:])
-            found |= {key: int(value) for key, _, value in pairs if value != "max"}
-    return found
+            values |= {key: int(value) for key, _, value in pairs if value != "max"}
+    return values
 
 
 def _group(base: Path, lab: str, osd: int) -> Path:

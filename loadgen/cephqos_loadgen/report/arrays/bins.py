@@ -63,10 +63,10 @@ def merged_arrays(centres: Ints, counts: Ints) -> Bins:
 
 def merged(parts: Iterable[Bins]) -> Bins:
     """All parts together. Exact: fio's bins have the same bounds everywhere."""
-    found = list(parts)
-    if not found:
+    bins = list(parts)
+    if not bins:
         return Bins(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return merged_arrays(
-        np.concatenate([part.centres for part in found]),
-        np.concatenate([part.counts for part in found]),
+        np.concatenate([part.centres for part in bins]),
+        np.concatenate([part.counts for part in bins]),
     )

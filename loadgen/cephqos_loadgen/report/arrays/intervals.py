@@ -37,17 +37,17 @@ class Intervals:
     def of(self, phase: str, depth: int | None = None) -> Mask:
         """The entries of a phase, or of one depth of it."""
         number = self.phases.index(phase) if phase in self.phases else -1
-        found: Mask = self.phase == number
+        entries: Mask = self.phase == number
         if depth is not None:
-            found &= self.depth == depth
-        return found
+            entries &= self.depth == depth
+        return entries
 
     def within(self, stretches: Iterable[tuple[float, float]]) -> Mask:
         """The entries whose middle lies in one of these stretches of time."""
-        found = np.zeros(len(self.middles), np.bool_)
+        entries = np.zeros(len(self.middles), np.bool_)
         for start, end in stretches:
-            found |= (self.middles >= start) & (self.middles < end)
-        return found
+            entries |= (self.middles >= start) & (self.middles < end)
+        return entries
 
     def bins(self, chosen: Mask) -> Bins:
         kept = chosen[self.owner] if len(self.owner) else np.zeros(0, np.bool_)

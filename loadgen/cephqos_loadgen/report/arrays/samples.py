@@ -79,8 +79,8 @@ class Samples:
 
     def growth(self, family: str, start: float, end: float, **labels: str) -> float | None:
         """Of all these counters together; None where there is none."""
-        found = self.of(family, **labels)
-        return sum(series.growth(start, end) for series in found) if found else None
+        counters = self.of(family, **labels)
+        return sum(series.growth(start, end) for series in counters) if counters else None
 
 
 def read_samples(path: Path, families: Collection[str]) -> Samples:
@@ -96,14 +96,14 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
                 names.append(name)
         else:
             _decode(payload, np.asarray(wanted, np.uint32), parts)
-    found: dict[str, list[Series]] = {}
+    by_family: dict[str, list[Series]] = {}
     for number, part in sorted(parts.items()):
         family, labels = parse(names[number])
         if _SECOND in labels:
             continue  # another exporter has the same series: the same OSD counts once
         times, values = np.concatenate(part.times), np.concatenate(part.values)
-        found.setdefault(family, []).append(Series(family, labels, times, values))
-    return Samples(found)
+        by_family.setdefault(family, []).append(Series(family, labels, times, values))
+    return Samples(by_family)
 
 
 def _decode(

@@ -25,8 +25,8 @@ def rows_of(run: ReportRun, *points: str) -> tuple[Key, ...]:
     return tuple(row.key for row in run.rows if row.key.point in points)
 
 
-def gravest_first(found: Iterable[Caveat]) -> list[Caveat]:
-    return sorted(found, key=lambda caveat: get_args(Severity).index(caveat.severity))
+def gravest_first(caveats: Iterable[Caveat]) -> list[Caveat]:
+    return sorted(caveats, key=lambda caveat: get_args(Severity).index(caveat.severity))
 
 
 def load_name(phase: str, depth: int | None) -> str:

@@ -51,12 +51,12 @@ def caveats(run: ReportRun) -> list[Caveat]:
     return gravest_first(gathered([caveat for check in CHECKS for caveat in check(run)], run))
 
 
-def gathered(found: Iterable[Caveat], run: ReportRun) -> Iterator[Caveat]:
+def gathered(caveats: Iterable[Caveat], run: ReportRun) -> Iterator[Caveat]:
     """What is said alike of many points and repeats is said once, and how often."""
     points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
     names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
     groups: dict[tuple[str, str], list[Caveat]] = {}
-    for caveat in found:
+    for caveat in caveats:
         groups.setdefault((caveat.severity, names.sub("", caveat.text)), []).append(caveat)
     for group in groups.values():
         if len(group) <= _ALIKE:

@@ -71,7 +71,9 @@ def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Itera
             continue
         name, wanted = option["name"], option["value"]
         if name == "osd_op_queue":
-            wrong = {osd: found for osd, found in force.schedulers.items() if found != wanted}
+            wrong = {
+                osd: scheduler for osd, scheduler in force.schedulers.items() if scheduler != wanted
+            }
         elif name == "osd_mclock_profile":
             wrong = {
                 osd: values[name]

@@ -169,15 +169,15 @@ def not_in_steady_state(run: ReportRun) -> Iterator[Caveat]:
     flash = [osd for osd in osds if str(osd.get("rotational")) == "0" and not on_a_file(osd)]
     bare = [point for point in run.plan.get("points", []) if flash and _writes_unprepared(point)]
     rows = {str(point["name"]): rows_of(run, str(point["name"])) for point in bare}
-    found = {name: keys for name, keys in rows.items() if keys}
-    if found:
+    unsteady = {name: keys for name, keys in rows.items() if keys}
+    if unsteady:
         yield Caveat(
             "caution",
-            f"Nothing brought flash devices into a steady state in {count(len(found), 'point')}:"
+            f"Nothing brought flash devices into a steady state in {count(len(unsteady), 'point')}:"
             " a fresh device writes faster than one in use.",
             f"{len(flash)} OSDs are on flash. No phase before the load ends by a steady state"
             " (steady_state, or fio's own steadystate).",
-            tuple(key for keys in found.values() for key in keys),
+            tuple(key for keys in unsteady.values() for key in keys),
         )
 
 
@@ -195,7 +195,7 @@ def _writes_unprepared(point: Mapping[str, Any]) -> bool:
 
 def background_too_short(run: ReportRun) -> Iterator[Caveat]:
     """Background work that covers a small part of the load that it was to disturb."""
-    found: dict[tuple[str, str], tuple[float, str]] = {}
+    short: dict[tuple[str, str], tuple[float, str]] = {}
     for observed in run.finished:
         for work, stretches in observed.stretches.items():
             for part in observed.loads:
@@ -208,19 +208,19 @@ def background_too_short(run: ReportRun) -> Iterator[Caveat]:
                 share = inside / (part.end - part.start) if part.end > part.start else 0.0
                 if 0 < share < _COVERED:
                     key = (observed.record.point, part.phase)
-                    found[key] = min(found.get(key, (1.0, "")), (share, work))
-    if found:
-        least = min(found, key=lambda key: found[key])
-        share, work = found[least]
+                    short[key] = min(short.get(key, (1.0, "")), (share, work))
+    if short:
+        least = min(short, key=lambda key: short[key])
+        share, work = short[least]
         yield Caveat(
             "note",
-            f"Background work covers less than {_COVERED:.0%} of {count(len(found), 'load')}."
+            f"Background work covers less than {_COVERED:.0%} of {count(len(short), 'load')}."
             ' Compare the rows "during" it: the rows of the whole time mix both.',
             f"Least: {work} during {share:.0%} of {least[1]} of {least[0]}.",
             tuple(
                 row.key
                 for row in run.rows
-                if (row.key.point, row.key.phase) in found and row.key.window == WHOLE
+                if (row.key.point, row.key.phase) in short and row.key.window == WHOLE
             ),
         )
 

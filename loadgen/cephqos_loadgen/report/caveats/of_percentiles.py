@@ -16,30 +16,30 @@ Wrong = Callable[[Bins, float], bool]
 
 def too_few_completions(run: ReportRun) -> Iterator[Caveat]:
     """Of 500 completions the slowest is beyond p99.8: their p99.9 is not known."""
-    found = _rows(run, lambda bins, percent: not bins.knows(percent))
-    if found:
-        row, bins = min(found, key=lambda pair: pair[1].total)
-        names = _names(found, lambda bins, percent: not bins.knows(percent))
+    few = _rows(run, lambda bins, percent: not bins.knows(percent))
+    if few:
+        row, bins = min(few, key=lambda pair: pair[1].total)
+        names = _names(few, lambda bins, percent: not bins.knows(percent))
         yield Caveat(
             "caution",
-            f"Too few completions for {names} in {count(len(found), 'row')}: fewer than one is"
+            f"Too few completions for {names} in {count(len(few), 'row')}: fewer than one is"
             " beyond it, so what is shown is the slowest one.",
             f"Least: {count(bins.total, 'completion')}, {row.key.phase} of {row.key.point}.",
-            tuple(row.key for row, _ in found),
+            tuple(row.key for row, _ in few),
         )
 
 
 def beyond_the_last_bin(run: ReportRun) -> Iterator[Caveat]:
     """fio counts whatever took longer in its last bin."""
-    found = _rows(run, _in_last_bin)
-    if found:
+    beyond = _rows(run, _in_last_bin)
+    if beyond:
         yield Caveat(
             "serious",
-            f"{_names(found, _in_last_bin)} of {count(len(found), 'row')} is in fio's last bin,"
+            f"{_names(beyond, _in_last_bin)} of {count(len(beyond), 'row')} is in fio's last bin,"
             f" {_LAST_SECONDS:.1f} s, which holds all that took longer: the real one is at least"
             " that.",
-            f"{found[0][0].key.phase} of {found[0][0].key.point}. Means are exact.",
-            tuple(row.key for row, _ in found),
+            f"{beyond[0][0].key.phase} of {beyond[0][0].key.point}. Means are exact.",
+            tuple(row.key for row, _ in beyond),
         )
 
 
@@ -59,8 +59,8 @@ def _rows(run: ReportRun, wrong: Wrong) -> list[tuple[ReportRow, Bins]]:
     ]
 
 
-def _names(found: list[tuple[ReportRow, Bins]], wrong: Wrong) -> str:
-    return listed([f"p{p:g}" for p in metrics.PERCENTS if any(wrong(b, p) for _, b in found)], 8)
+def _names(rows: list[tuple[ReportRow, Bins]], wrong: Wrong) -> str:
+    return listed([f"p{p:g}" for p in metrics.PERCENTS if any(wrong(b, p) for _, b in rows)], 8)
 
 
 PERCENTILE_CHECKS: Final = (too_few_completions, beyond_the_last_bin)

@@ -74,7 +74,7 @@ def _named(row: ReportRow) -> str:
 
 def drift(run: ReportRun) -> Iterator[Caveat]:
     """The first third of a load differs from its last, without background work to explain it."""
-    found: dict[Key, tuple[float, str]] = {}
+    drifting: dict[Key, tuple[float, str]] = {}
     for observed in run.finished:
         for part in observed.loads:
             if part.op != "total" or part.window != WHOLE:
@@ -82,17 +82,17 @@ def drift(run: ReportRun) -> Iterator[Caveat]:
             moved = _moved(observed, part)
             if moved is not None and abs(moved) > _DRIFT:
                 key = _row_key(run, observed, part)
-                if key and abs(moved) > abs(found.get(key, (0.0, ""))[0]):
-                    found[key] = (moved, f"repeat {observed.record.repeat}")
-    if found:
-        key, (moved, where) = max(found.items(), key=lambda item: abs(item[1][0]))
+                if key and abs(moved) > abs(drifting.get(key, (0.0, ""))[0]):
+                    drifting[key] = (moved, f"repeat {observed.record.repeat}")
+    if drifting:
+        key, (moved, where) = max(drifting.items(), key=lambda item: abs(item[1][0]))
         yield Caveat(
             "caution",
             f"Throughput drifts: the last third of a load differs from its first by more than"
-            f" {_DRIFT:.0%} in {len(found)} of {_loads(run)} rows, in seconds without background"
+            f" {_DRIFT:.0%} in {len(drifting)} of {_loads(run)} rows, in seconds without background"
             " work.",
             f"Most: {moved:+.0%}, {key.phase} of {key.point}, {where}.",
-            tuple(found),
+            tuple(drifting),
         )
 
 

@@ -47,18 +47,18 @@ def core_maps(subject: Subject) -> Iterator[Chart]:
             key = (run.name, observed.record.point)
             if key in seen or len(seen) >= _MOST:
                 continue
-            found = list(_cores(run, observed))
+            cores = list(_cores(run, observed))
             row = next((row for row in run.rows if row.key.point == observed.record.point), None)
-            if row and _tells_something(found):
+            if row and _tells_something(cores):
                 seen.add(key)
                 nodes = (run.environment.get("host") or {}).get("numa_cpus") or {}
-                yield _chart(subject.label(row.key), len(seen), found, nodes)
+                yield _chart(subject.label(row.key), len(seen), cores, nodes)
 
 
-def _tells_something(found: Sequence[Cores]) -> bool:
+def _tells_something(cores: Sequence[Cores]) -> bool:
     """Whether anything is pinned: where all may use all, a map shows nothing."""
-    everything = frozenset[int]().union(*(it.allowed for it in found)) if found else frozenset()
-    return any(it.used or it.planned or it.allowed != everything for it in found)
+    everything = frozenset[int]().union(*(it.allowed for it in cores)) if cores else frozenset()
+    return any(it.used or it.planned or it.allowed != everything for it in cores)
 
 
 def _cores(run: ReportRun, observed: Observation) -> Iterator[Cores]:
@@ -107,32 +107,32 @@ def _cpus(content: str) -> tuple[int, ...]:
         return ()
 
 
-def _chart(label: str, number: int, found: Sequence[Cores], nodes: Mapping[str, Any]) -> Chart:
+def _chart(label: str, number: int, cores: Sequence[Cores], nodes: Mapping[str, Any]) -> Chart:
     cpus = sorted(
-        {cpu for it in found for cpu in (*it.allowed, *it.planned, *it.used)}
+        {cpu for it in cores for cpu in (*it.allowed, *it.planned, *it.used)}
         | {cpu for content in nodes.values() for cpu in _cpus(str(content))}
     )
     title = f"CPUs of OSDs and clients: {label}"
     columns = tuple(text_columns("Who", *(f"CPU {c}" for c in cpus)))
-    rows = tuple((text(it.name), *(text(it.word(cpu)) for cpu in cpus)) for it in found)
+    rows = tuple((text(it.name), *(text(it.word(cpu)) for cpu in cpus)) for it in cores)
     name = f"cores-{number:02d}"
     table = Table(f"chart-{name}", title, columns, rows)
-    return Chart(name, title, _drawing(title, found, cpus, nodes), table)
+    return Chart(name, title, _drawing(title, cores, cpus, nodes), table)
 
 
 def _drawing(
-    title: str, found: Sequence[Cores], cpus: Sequence[int], nodes: Mapping[str, Any]
+    title: str, cores: Sequence[Cores], cpus: Sequence[int], nodes: Mapping[str, Any]
 ) -> str:
     wide = min(30.0, (_WIDTH - _LEFT - 20) / max(1, len(cpus)))
     place = {cpu: _LEFT + wide * index for index, cpu in enumerate(cpus)}
-    bottom = _TOP + _ROW * len(found)
+    bottom = _TOP + _ROW * len(cores)
     body = [svg.text(8, 20, title, "title")]
     body.append(svg.text(8, 38, "light: may use; frame: planned; dark mark: used", "soft"))
     every = max(1, round(34 / wide))
     for index, cpu in enumerate(cpus):
         if index % every == 0:
             body.append(svg.text(place[cpu] + wide / 2, _TOP - 6, str(cpu), "soft middle"))
-    for row, it in enumerate(found):
+    for row, it in enumerate(cores):
         y = _TOP + _ROW * row
         body.append(svg.text(_LEFT - 8, y + 14, svg.cut(it.name, 14), "end"))
         for cpu in cpus:

@@ -168,12 +168,12 @@ def stretches(
     times: Sequence[float], counts: Sequence[int]
 ) -> tuple[tuple[float, float, int], ...]:
     """Runs of equal counts above zero; each time stands for the second before it."""
-    found: list[tuple[float, float, int]] = []
+    spans: list[tuple[float, float, int]] = []
     for time, osds in zip(times, counts, strict=True):
         if not osds:
             continue
-        if found and found[-1][2] == osds and abs(found[-1][1] - (time - 1.0)) < 0.5:
-            found[-1] = (found[-1][0], time, osds)
+        if spans and spans[-1][2] == osds and abs(spans[-1][1] - (time - 1.0)) < 0.5:
+            spans[-1] = (spans[-1][0], time, osds)
         else:
-            found.append((time - 1.0, time, osds))
-    return tuple(found)
+            spans.append((time - 1.0, time, osds))
+    return tuple(spans)

@@ -145,8 +145,8 @@ def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow
             works.setdefault(Key(run, point, phase, BACKGROUND), []).append(figures)
     for key, parts in loads.items():
         yield load_row(key, axes[key.point], parts)
-    for key, found in works.items():
-        yield ReportRow(key, axes[key.point], len(found), _averages(found))
+    for key, parts_of_work in works.items():
+        yield ReportRow(key, axes[key.point], len(parts_of_work), _averages(parts_of_work))
 
 
 def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> ReportRow:
@@ -166,31 +166,31 @@ def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> Re
     return ReportRow(key, axes, len(parts), figures, bins)
 
 
-def _averages(found: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
-    names = dict.fromkeys(name for figures in found for name in figures)
-    samples = {name: tuple(f[name] for f in found if name in f) for name in names}
+def _averages(repeats: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
+    names = dict.fromkeys(name for figures in repeats for name in figures)
+    samples = {name: tuple(f[name] for f in repeats if name in f) for name in names}
     return {name: Figure(mean(values), values) for name, values in samples.items()}
 
 
 def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
     """Of all completions together, and of each repeat that has completions."""
     parts = [part for part in parts if part.ios]
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     ios = sum(part.ios for part in parts)
     if ios:
         centre = math.fsum(part.mean_seconds * part.ios for part in parts) / ios
-        found[metrics.MEAN.key] = Figure(centre, tuple(part.mean_seconds for part in parts))
+        figures[metrics.MEAN.key] = Figure(centre, tuple(part.mean_seconds for part in parts))
         spread = _pooled(parts, centre)
         if spread is not None:
             samples = tuple(p.deviation_seconds or 0.0 for p in parts)
-            found[metrics.DEVIATION.key] = Figure(spread, samples)
+            figures[metrics.DEVIATION.key] = Figure(spread, samples)
     for percent in PERCENTS:
         value = bins.percentile_seconds(percent)
         each = [part.bins.percentile_seconds(percent) for part in parts]
         if value is not None:
             samples = tuple(one for one in each if one is not None)
-            found[metrics.percentile(percent).key] = Figure(value, samples)
-    return found
+            figures[metrics.percentile(percent).key] = Figure(value, samples)
+    return figures
 
 
 def _pooled(parts: Iterable[LoadPart], centre: float) -> float | None:

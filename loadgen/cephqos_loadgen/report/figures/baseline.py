@@ -21,20 +21,20 @@ def against_baseline(
     return change(row.figures[metrics.IOPS.key].samples, baseline, exact_reference=exact)
 
 
-def is_no_baseline(found: ChangeInterval) -> bool:
+def is_no_baseline(change_of_load: ChangeInterval) -> bool:
     """The load did clearly more than its baseline."""
-    return found.ratio is not None and found.ratio > _SLACK
+    return change_of_load.ratio is not None and change_of_load.ratio > _SLACK
 
 
-def outcome(found: ChangeInterval, share: float) -> Outcome:
+def outcome(moved: ChangeInterval, share: float) -> Outcome:
     """Whether the load kept this share of its baseline, beyond noise."""
-    if is_no_baseline(found):
+    if is_no_baseline(moved):
         return "not put to the test"
-    if found.low is None or found.high is None:
+    if moved.low is None or moved.high is None:
         return "not known"
-    if 1 + found.low >= share:
+    if 1 + moved.low >= share:
         return "kept"
-    return "broken" if 1 + found.high < share else "too close to call"
+    return "broken" if 1 + moved.high < share else "too close to call"
 
 
 def alone_phases(run: ReportRun) -> Mapping[tuple[str, str], str]:
@@ -59,9 +59,9 @@ def pairs(run: ReportRun) -> list[tuple[ReportRow, ReportRow]]:
         for row in run.rows
         if row.key.kind == LOAD and (row.key.op, row.key.window) == ("total", WHOLE)
     }
-    found = []
+    both = []
     for row in run.rows:
         alone = whole.get((row.key.point, names.get((row.key.point, row.key.phase), "")))
         if alone and row.key.kind == LOAD and row.key.op == "total":
-            found.append((row, alone))
-    return found
+            both.append((row, alone))
+    return both

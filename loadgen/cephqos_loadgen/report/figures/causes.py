@@ -17,18 +17,18 @@ RULES_WINDOW: Final = 60.0
 TIME_SCALE: Final = WINDOW / RULES_WINDOW
 
 
-def with_causes(run: ReportRun, found: Sequence[ObservedCause]) -> ReportRun:
+def with_causes(run: ReportRun, causes: Sequence[ObservedCause]) -> ReportRun:
     """The run with the causes of each repeat."""
-    observations = tuple(_with_causes(observed, found) for observed in run.observations)
+    observations = tuple(_with_causes(observed, causes) for observed in run.observations)
     return replace(run, observations=observations)
 
 
-def _with_causes(observed: Observation, found: Sequence[ObservedCause]) -> Observation:
+def _with_causes(observed: Observation, seen: Sequence[ObservedCause]) -> Observation:
     # In the first window, rules still see the repeat before.
     start = observed.record.start_unix_seconds + WINDOW
     end = observed.record.end_unix_seconds
     causes = []
-    for cause in found:
+    for cause in seen:
         within = (start <= cause.times) & (cause.times <= end)
         if within.any():
             causes.append(replace(cause, times=cause.times[within]))
@@ -42,12 +42,12 @@ def causes_within(
 
     The rules show a violation and its cause for longer than the demand lasts.
     """
-    found: dict[str, float] = {}
+    seconds_of: dict[str, float] = {}
     interval = observed.record.metrics.interval_seconds
     for cause in observed.causes or ():
         if (cause.osd, cause.work) == (of.osd, of.work):
             within = (cause.times >= start) & (cause.times <= end)
             seconds = float((within & of.wanted_at(cause.times)).sum()) * interval
             if seconds:
-                found[cause.name] = found.get(cause.name, 0.0) + seconds
-    return found
+                seconds_of[cause.name] = seconds_of.get(cause.name, 0.0) + seconds
+    return seconds_of

@@ -35,12 +35,12 @@ def cost_of(
     """Figures of one step, those that were recorded. `hosts` are by OSD."""
     start, end = step.counted
     ios = step.total.ios
-    found: dict[str, float] = {}
+    cost: dict[str, float] = {}
     spent = _osd_cpu(samples, start, end)
     if spent is not None and end > start:
-        found[metrics.OSD_CORES.key] = spent / (end - start)
+        cost[metrics.OSD_CORES.key] = spent / (end - start)
         if ios:
-            found[metrics.OSD_CPU_PER_IO.key] = spent / ios
+            cost[metrics.OSD_CPU_PER_IO.key] = spent / ios
     memory = [
         value
         for series in samples.of(DaemonSeries.RESIDENT_BYTES)
@@ -48,11 +48,11 @@ def cost_of(
         and (value := series.at(end, start)) is not None
     ]
     if memory:
-        found[metrics.OSD_MEMORY.key] = sum(memory)
-    found |= _devices(samples, start, end, hosts)
+        cost[metrics.OSD_MEMORY.key] = sum(memory)
+    cost |= _devices(samples, start, end, hosts)
     if clients:
-        found |= _client(clients, step)
-    return found
+        cost |= _client(clients, step)
+    return cost
 
 
 def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
@@ -67,9 +67,9 @@ def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
 def _devices(
     samples: Samples, start: float, end: float, hosts: Mapping[str, str]
 ) -> dict[str, float]:
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     if end <= start:
-        return found
+        return figures
 
     def grown(family: str, **labels: str) -> float | None:
         parts = [s.growth(start, end) for s in one_per_device(samples.of(family, **labels), hosts)]
@@ -77,26 +77,26 @@ def _devices(
 
     requests, waited = grown(DisksSeries.OPS), grown(DisksSeries.TIME_SECONDS)
     if requests and waited is not None:
-        found[metrics.DEVICE_REQUEST.key] = waited / requests
+        figures[metrics.DEVICE_REQUEST.key] = waited / requests
     for metric, amount in (
         (metrics.DEVICE_DEPTH, grown(DisksSeries.WEIGHTED_SECONDS)),
         (metrics.DEVICE_READ, grown(DisksSeries.BYTES, op="read")),
         (metrics.DEVICE_WRITTEN, grown(DisksSeries.BYTES, op="write")),
     ):
         if amount is not None:
-            found[metric.key] = amount / (end - start)
-    return found
+            figures[metric.key] = amount / (end - start)
+    return figures
 
 
-def one_per_device(found: Sequence[Series], hosts: Mapping[str, str]) -> Iterable[Series]:
+def one_per_device(series_of_osds: Sequence[Series], hosts: Mapping[str, str]) -> Iterable[Series]:
     """One series per disk and operation.
 
     OSDs that share a disk each show all of it, and an OSD shows a disk once per role. If disks are
     shown, the volumes on them are left out.
     """
-    below = [series for series in found if series.labels.get("layer") == "disk"]
+    below = [series for series in series_of_osds if series.labels.get("layer") == "disk"]
     kept: dict[tuple[str, ...], Series] = {}
-    for series in below or found:
+    for series in below or series_of_osds:
         osd = series.labels.get("ceph_daemon", "")
         device, op = series.labels.get("device", ""), series.labels.get("op", "")
         kept.setdefault((hosts.get(osd, ""), device, op), series)
@@ -109,22 +109,22 @@ def _client(clients: HostUse, step: Step) -> dict[str, float]:
         for process in clients.processes.values()
         for thread in process.threads.values()
     )
-    found = {
+    figures = {
         metrics.CLIENT_MEMORY.key: float(
             sum(process.resident_bytes for process in clients.processes.values())
         )
     }
     if step.seconds > 0:
-        found[metrics.CLIENT_CORES.key] = spent / step.seconds
+        figures[metrics.CLIENT_CORES.key] = spent / step.seconds
     if step.total.ios:
-        found[metrics.CLIENT_CPU_PER_IO.key] = spent / step.total.ios
-    return found
+        figures[metrics.CLIENT_CPU_PER_IO.key] = spent / step.total.ios
+    return figures
 
 
 def thread_groups(samples: Samples, start: float, end: float) -> Mapping[str, float]:
     """CPU seconds of all OSDs by group of threads."""
-    found: dict[str, float] = {}
+    groups: dict[str, float] = {}
     for series in samples.of(ThreadsSeries.CPU_SECONDS):
         group = series.labels.get("group", "")
-        found[group] = found.get(group, 0.0) + series.growth(start, end)
-    return found
+        groups[group] = groups.get(group, 0.0) + series.growth(start, end)
+    return groups

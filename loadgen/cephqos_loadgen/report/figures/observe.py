@@ -125,13 +125,13 @@ def recovering(looks: Sequence[Mapping[str, Any]]) -> Iterator[Stretch]:
 
 
 def _merge(stretches: Iterator[Stretch]) -> list[Stretch]:
-    found: list[Stretch] = []
+    merged: list[Stretch] = []
     for start, end in sorted(stretches):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def _misplaced(look: Mapping[str, Any]) -> int:
@@ -144,21 +144,21 @@ def _misplaced(look: Mapping[str, Any]) -> int:
 
 def _background(phase: PhaseRecord) -> dict[str, float]:
     """Scrub and recovery of one phase; empty if it did neither."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     scrub = phase.result
     if isinstance(scrub, ScrubResult):
-        found[metrics.SCRUB_SECONDS.key] = scrub.seconds
-        found[metrics.SCRUB_OBJECTS.key] = float(scrub.objects)
-        found[metrics.SCRUB_AT_ONCE.key] = float(scrub.scrubbing_at_once)
+        figures[metrics.SCRUB_SECONDS.key] = scrub.seconds
+        figures[metrics.SCRUB_OBJECTS.key] = float(scrub.objects)
+        figures[metrics.SCRUB_AT_ONCE.key] = float(scrub.scrubbing_at_once)
         if scrub.seconds > 0:
-            found[metrics.SCRUB_BANDWIDTH.key] = scrub.bytes_per_second
-            found[metrics.SCRUB_OBJECT_RATE.key] = scrub.objects_per_second
+            figures[metrics.SCRUB_BANDWIDTH.key] = scrub.bytes_per_second
+            figures[metrics.SCRUB_OBJECT_RATE.key] = scrub.objects_per_second
     recovery = phase.recovery
     if recovery and recovery.objects:
-        found[metrics.RECOVERY_OBJECTS.key] = float(recovery.objects)
+        figures[metrics.RECOVERY_OBJECTS.key] = float(recovery.objects)
         if recovery.objects_per_second is not None and recovery.bytes_per_second is not None:
-            found[metrics.RECOVERY_OBJECT_RATE.key] = recovery.objects_per_second
-            found[metrics.RECOVERY_BANDWIDTH.key] = recovery.bytes_per_second
+            figures[metrics.RECOVERY_OBJECT_RATE.key] = recovery.objects_per_second
+            figures[metrics.RECOVERY_BANDWIDTH.key] = recovery.bytes_per_second
         if recovery.finished:
-            found[metrics.RECOVERY_SECONDS.key] = recovery.seconds
-    return found
+            figures[metrics.RECOVERY_SECONDS.key] = recovery.seconds
+    return figures

@@ -67,7 +67,7 @@ def _caveat(number: int, caveat: Caveat) -> str:
 def _all_caveats(document: Document) -> str:
     if not document.caveats:
         return '<h2 id="caveats">Caveats</h2><p>None of the checks found anything.</p>'
-    listed = "".join(_caveat(n, found) for n, found in enumerate(document.caveats, start=1))
+    listed = "".join(_caveat(n, caveat) for n, caveat in enumerate(document.caveats, start=1))
     return f'<h2 id="caveats">Caveats</h2>{listed}'
 
 

@@ -75,10 +75,10 @@ def changes_table(subject: Subject) -> Table:
         if reference is None or reference.key == row.key:
             continue
         for metric in COMPARED:
-            if found := change_between(row, reference, metric):
+            if moved := change_between(row, reference, metric):
                 name = text(f"{metric.title}, {metric.unit}")
                 against = text(subject.label(reference.key))
-                lines.append((*_who(subject, row), name, against, *_change_cells(metric, found)))
+                lines.append((*_who(subject, row), name, against, *_change_cells(metric, moved)))
     columns = (
         *WHO,
         *text_columns("Figure", "Reference"),
@@ -87,12 +87,12 @@ def changes_table(subject: Subject) -> Table:
     return Table("changes", "Change against the reference", columns, tuple(lines), _NOTE)
 
 
-def _change_cells(metric: FigureKind, found: ChangeInterval) -> tuple[Cell, ...]:
+def _change_cells(metric: FigureKind, moved: ChangeInterval) -> tuple[Cell, ...]:
     return (
-        figure(metric, found.absolute),
-        Cell(percent(found.ratio), _times_100(found.ratio)),
-        text(interval(found)),
-        text(verdict(found)),
+        figure(metric, moved.absolute),
+        Cell(percent(moved.ratio), _times_100(moved.ratio)),
+        text(interval(moved)),
+        text(verdict(moved)),
     )
 
 
@@ -110,15 +110,15 @@ def baseline_table(subject: Subject) -> Table:
     for row in [*_compared(subject), *background_rows(subject)]:
         for metric in (*LATENCIES, *WORK):
             base = _of_baseline(settings, row, metric)
-            found = change_between(row, base, metric) if base else None
-            if base and found:
+            moved = change_between(row, base, metric) if base else None
+            if base and moved:
                 lines.append(
                     (
                         *_who(subject, row),
                         text(f"{metric.title}, {metric.unit}"),
                         figure(metric, base.value(metric.key)),
                         figure(metric, row.value(metric.key)),
-                        *_change_cells(metric, found),
+                        *_change_cells(metric, moved),
                     )
                 )
     columns = (
@@ -157,19 +157,19 @@ def targets_table(subject: Subject) -> Table:
     baseline = settings.baseline_iops
     for row in _compared(subject) if baseline else []:
         iops = row.figures[metrics.IOPS.key]
-        found = against_baseline(row, baseline, exact=settings.baseline_row is None)
+        moved = against_baseline(row, baseline, exact=settings.baseline_row is None)
         cells = [
             *_who(subject, row),
             figure(metrics.IOPS, sum(baseline) / len(baseline)),
             figure(metrics.IOPS, iops.value),
-            figure(metrics.IOPS, found.absolute),
-            Cell(percent(found.ratio), _times_100(found.ratio)),
-            text(interval(found)),
+            figure(metrics.IOPS, moved.absolute),
+            Cell(percent(moved.ratio), _times_100(moved.ratio)),
+            text(interval(moved)),
         ]
         if settings.target is not None:
             least = settings.target * sum(baseline) / len(baseline)
             judged = row.key.depth is None  # a low depth of a curve asks for less
-            result = _outcome_cell(outcome(found, settings.target)) if judged else Cell("–")
+            result = _outcome_cell(outcome(moved, settings.target)) if judged else Cell("–")
             cells += [figure(metrics.IOPS, least), result]
         lines.append(tuple(cells))
     columns = [
@@ -191,8 +191,8 @@ def targets_table(subject: Subject) -> Table:
     return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
 
 
-def _outcome_cell(found: Outcome) -> Cell:
-    return Cell(found, found, {"kept": "best", "broken": "worst"}.get(found, ""))
+def _outcome_cell(outcome: Outcome) -> Cell:
+    return Cell(outcome, outcome, {"kept": "best", "broken": "worst"}.get(outcome, ""))
 
 
 # -- the load alone, where the plan has one --------------------------------------------------------
@@ -204,8 +204,8 @@ def alone_table(subject: Subject) -> Table:
     for row, alone in (pair for run in subject.runs for pair in pairs(run)):
         throughput = change_between(row, alone, metrics.IOPS)
         for metric in (metrics.IOPS, *LATENCIES):
-            if found := change_between(row, alone, metric):
-                cells = list(_change_cells(metric, found))
+            if moved := change_between(row, alone, metric):
+                cells = list(_change_cells(metric, moved))
                 if throughput and is_no_baseline(throughput):
                     cells[-1] = text("not put to the test")
                 lines.append(

@@ -29,8 +29,8 @@ def who(subject: Subject, row: ReportRow) -> list[Cell]:
     return [text(subject.label(row.key)), text(row.key.phase)]
 
 
-def _columns(found: Sequence[FigureKind]) -> list[TableColumn]:
-    return [TableColumn(metric.title, metric.unit) for metric in found]
+def _columns(kinds: Sequence[FigureKind]) -> list[TableColumn]:
+    return [TableColumn(metric.title, metric.unit) for metric in kinds]
 
 
 def present(rows: Sequence[ReportRow], wanted: Sequence[FigureKind]) -> list[FigureKind]:
@@ -108,13 +108,13 @@ def best_and_worst(
         key = row.key
         alike = tuple(row.axes.get(axis) for axis in others)
         groups.setdefault((key.phase, key.depth, key.op, key.window, alike), []).append(row)
-    found: dict[tuple[Key, str], str] = {}
+    marks: dict[tuple[Key, str], str] = {}
     for group in groups.values():
         for metric in wanted:
             have = [row for row in group if metric.key in row.figures]
             if metric.better and len(have) > 1:
-                found |= _apart(have, metric)
-    return found
+                marks |= _apart(have, metric)
+    return marks
 
 
 def _apart(rows: Sequence[ReportRow], metric: FigureKind) -> dict[tuple[Key, str], str]:

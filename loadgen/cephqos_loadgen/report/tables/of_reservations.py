@@ -28,8 +28,8 @@ def reservations_table(subject: Subject) -> Table:
     evaluated = any(o.causes is not None for run in subject.runs for o in run.finished)
     curves = any(part.several_depths for r in subject.runs for o in r.finished for part in o.loads)
     for run in subject.runs:
-        for found in _by_class(run).values():
-            load, one = found[0].load, found[0].attained
+        for steps in _by_class(run).values():
+            load, one = steps[0].load, steps[0].attained
             keys = (row.key for row in run.rows if row.key.point == load.point)
             lines.append(
                 (
@@ -38,8 +38,8 @@ def reservations_table(subject: Subject) -> Table:
                     *([depth_cell(load.depth)] if curves else []),
                     text(one.osd),
                     text(one.work),
-                    *_attained_cells([step.attained for step in found]),
-                    *([_causes_cell(found)] if evaluated else []),
+                    *_attained_cells([step.attained for step in steps]),
+                    *([_causes_cell(steps)] if evaluated else []),
                 )
             )
     return Table(
@@ -125,23 +125,23 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
 
 def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepAttained]]:
     """The same class on the same OSD in each repeat."""
-    found: dict[tuple[object, ...], list[StepAttained]] = {}
+    by_class: dict[tuple[object, ...], list[StepAttained]] = {}
     for observed in run.finished:
         for load in load_steps(observed):
             window = max(WINDOW, _SCRAPES * observed.record.metrics.interval_seconds)
             for one in attained_by_class(observed.samples, load.start, load.end, window):
                 key = (load.point, load.phase, load.depth, one.osd, one.work)
-                found.setdefault(key, []).append(StepAttained(observed, load, one))
-    return found
+                by_class.setdefault(key, []).append(StepAttained(observed, load, one))
+    return by_class
 
 
-def _causes_cell(found: Sequence[StepAttained]) -> Cell:
+def _causes_cell(steps: Sequence[StepAttained]) -> Cell:
     """Seconds of each cause, the most first, summed over the repeats.
 
     The rules look back over a window, which at the start of a step still is the step before it.
     """
     total: dict[str, float] = {}
-    for one in found:
+    for one in steps:
         load = one.load
         start = load.start if load.depth is None else load.start + WINDOW
         causes = causes_within(one.observed, one.attained, start, load.end)
@@ -152,21 +152,21 @@ def _causes_cell(found: Sequence[StepAttained]) -> Cell:
     return Cell(words or "–", words)
 
 
-def _attained_cells(found: Sequence[Attained]) -> list[Cell]:
+def _attained_cells(repeats: Sequence[Attained]) -> list[Cell]:
     # Repeats differ in them where the capacity was measured for each.
-    reservation = _average([p.reservation for p in found])
-    limit = _average([p.limit for p in found])
-    attained = sum(p.attained for p in found) / len(found)
+    reservation = _average([p.reservation for p in repeats])
+    limit = _average([p.limit for p in repeats])
+    attained = sum(p.attained for p in repeats) / len(repeats)
     share = attained / reservation * 100 if reservation else None
-    violated = [p.violated_seconds for p in found if p.violated_seconds is not None]
-    lags = [p.lag_most_seconds for p in found if p.lag_most_seconds is not None]
+    violated = [p.violated_seconds for p in repeats if p.violated_seconds is not None]
+    lags = [p.lag_most_seconds for p in repeats if p.lag_most_seconds is not None]
     lost = sum(violated) if violated else None
     return [
         *(plain_figure(value) for value in (reservation, limit, attained, share)),
-        plain_figure(sum(p.demand_seconds for p in found)),
+        plain_figure(sum(p.demand_seconds for p in repeats)),
         Cell(number(lost), lost, "worst" if lost else ""),
         plain_figure(max(lags) if lags else None),
-        plain_figure(sum(p.seconds for p in found)),
+        plain_figure(sum(p.seconds for p in repeats)),
     ]
 
 

@@ -103,9 +103,9 @@ def _by_others(observed: Observation) -> list[Cell]:
 def environment_table(runs: Sequence[ReportRun]) -> Table:
     """What the runs ran on."""
     facts = [environment_facts(run) for run in runs]
-    names = list(dict.fromkeys(name for found in facts for name in found))
+    names = list(dict.fromkeys(name for own in facts for name in own))
     lines = tuple(
-        (text(name), *(text(found.get(name, "not recorded")) for found in facts)) for name in names
+        (text(name), *(text(own.get(name, "not recorded")) for own in facts)) for name in names
     )
     columns = tuple(text_columns("What", *(run.name for run in runs)))
     return Table("environment", "Environment", columns, lines)

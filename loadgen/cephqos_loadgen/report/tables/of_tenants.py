@@ -49,14 +49,14 @@ def _said(key: TenantKey, share: TenantShare, pools: Mapping[str, str]) -> str:
 
 def _by_osd(samples: Samples, load: LoadStep) -> dict[str, OsdSums]:
     """Of an OSD that several exporters show, the largest figure."""
-    found: dict[str, OsdSums] = {}
+    sums: dict[str, OsdSums] = {}
     for it in samples.of(TenantsSeries.SECONDS):
-        seconds = found.setdefault(it.labels.get("ceph_daemon", ""), OsdSums()).seconds
+        seconds = sums.setdefault(it.labels.get("ceph_daemon", ""), OsdSums()).seconds
         names = (it.labels.get(name, "") for name in ("kind", "pool_id", "tenant"))
         key = TenantKey(*names), it.labels.get("state", "")
         seconds[key] = max(seconds.get(key, 0.0), it.growth(load.start, load.end))
     for it in samples.of(TenantsSeries.SAMPLED):
-        counts = found.setdefault(it.labels.get("ceph_daemon", ""), OsdSums()).samples
+        counts = sums.setdefault(it.labels.get("ceph_daemon", ""), OsdSums()).samples
         state = it.labels.get("state", "")
         counts[state] = max(counts.get(state, 0.0), it.growth(load.start, load.end))
-    return found
+    return sums

@@ -37,7 +37,7 @@ class LoadCpu:
 
 def cpu_of_loads(subject: Subject) -> list[LoadCpu]:
     """Every load and step whose threads were recorded."""
-    found: dict[tuple[str, str, int | None], dict[str, list[float]]] = {}
+    loads: dict[tuple[str, str, int | None], dict[str, list[float]]] = {}
     for run in subject.runs:
         for observed in run.finished:
             row = next((r for r in run.rows if r.key.point == observed.record.point), None)
@@ -45,13 +45,13 @@ def cpu_of_loads(subject: Subject) -> list[LoadCpu]:
                 if part.op != "total" or part.window != WHOLE or part.end <= part.start or not row:
                     continue
                 depth = part.depth if part.several_depths else None
-                groups = found.setdefault((subject.label(row.key), part.phase, depth), {})
+                groups = loads.setdefault((subject.label(row.key), part.phase, depth), {})
                 spent = thread_groups(observed.samples, part.start, part.end)
                 for group, seconds in spent.items():
                     groups.setdefault(group, []).append(seconds / (part.end - part.start))
     return [
         LoadCpu(*load, {group: sum(values) / len(values) for group, values in groups.items()})
-        for load, groups in found.items()
+        for load, groups in loads.items()
         if any(map(any, groups.values()))
     ]
 

@@ -121,14 +121,14 @@ def _class_state(violated: int, behind: int) -> Line:
 
 
 def latencies(canvas: Canvas) -> Section:
-    found = canvas.picture.latency
+    latency = canvas.picture.latency
 
     def draw(rows: int) -> list[Line]:
-        if not found:
+        if not latency:
             return [line(Span("LATENCY", "title"), Span("  no client operations", "dim"))]
-        return latency_table(found)[:rows]
+        return latency_table(latency)[:rows]
 
-    wants = 1 + len(found)
+    wants = 1 + len(latency)
     return Section(draw, wants=wants, needs=min(wants, 3))
 
 
@@ -279,54 +279,55 @@ def _eta(seconds: float | None) -> str:
 
 
 def threads(canvas: Canvas) -> Section:
-    found = canvas.picture.threads
+    busiest = canvas.picture.threads
 
     def draw(rows: int) -> list[Line]:
         title = Span(fit("THREADS", 10), "title")
-        if rows == 1 or not found:
-            words = [f"{it.osd} {it.group} {percent(it.cpu)}" for it in found[:4]]
+        if rows == 1 or not busiest:
+            words = [f"{it.osd} {it.group} {percent(it.cpu)}" for it in busiest[:4]]
             return [line(title, ", ".join(words) or Span("not known", "dim"))]
         lines = [line(title, Span("busiest thread of a group, share of one CPU", "dim"))]
-        for it in found:
+        for it in busiest:
             style: Style = "warn" if it.cpu >= 0.9 else ""
             lines.append(
                 line(fit(f" {it.osd}", 10), fit(it.group, 16), Span(f"{it.cpu:>6.0%}", style))
             )
         return lines[:rows]
 
-    return Section(draw, wants=1 + min(len(found), 8), needs=1)
+    return Section(draw, wants=1 + min(len(busiest), 8), needs=1)
 
 
 def devices(canvas: Canvas) -> Section:
-    found = canvas.picture.devices
+    busiest = canvas.picture.devices
 
     def draw(rows: int) -> list[Line]:
         title = Span(fit("DEVICES", 10), "title")
-        if rows == 1 or not found:
+        if rows == 1 or not busiest:
             words = [
-                f"{it.osd} {it.device} {percent(it.busy)} {latency(it.latency)}" for it in found[:3]
+                f"{it.osd} {it.device} {percent(it.busy)} {latency(it.latency)}"
+                for it in busiest[:3]
             ]
             return [line(title, ", ".join(words) or Span("none known", "dim"))]
         lines = [line(title, Span(f"{'':16}{'busy':>6}{'latency':>10}{'depth':>8}", "dim"))]
-        for it in found:
+        for it in busiest:
             depth = text.UNKNOWN if it.depth is None else f"{it.depth:.1f}"
             cells = f"{it.busy:>6.0%}{latency(it.latency):>10}{depth:>8}"
             lines.append(line(fit(f" {it.osd}", 10), fit(it.device, 16), cells))
         return lines[:rows]
 
-    return Section(draw, wants=1 + min(len(found), 8), needs=1)
+    return Section(draw, wants=1 + min(len(busiest), 8), needs=1)
 
 
 def tenant_lines(picture: Picture, osd: str | None) -> list[Line]:
     """The largest tenants of each OSD, or of the opened one."""
-    found = [it for it in picture.tenants or () if osd in (None, it.osd)]
-    if not found:
+    tenants = [it for it in picture.tenants or () if osd in (None, it.osd)]
+    if not tenants:
         words = "asking …" if picture.tenants is None else _NO_TENANTS
         return [line(Span("TENANTS   ", "title"), words)]
     titles = f"{'  share (95 % interval) in 5 min':35}{'work':<21}waiting"
     lines = [line(Span("TENANTS", "title"), Span(titles, "dim"))]
     before = ""
-    for it in found:
+    for it in tenants:
         who = fit(it.osd if it.osd != before else "", 9)
         lines.append(line(f"{who}{fit(it.name, 28)}{_share(it.working)}{_share(it.waiting)}"))
         before = it.osd
@@ -344,20 +345,20 @@ def _share(share: TenantShare) -> str:
 
 
 def alerts(canvas: Canvas) -> Section:
-    found = canvas.picture.alerts
+    firing = canvas.picture.alerts
     known = not any("alerts" in missing.what for missing in canvas.picture.missing)
     empty = "none fires" if known else "not known without Prometheus"
     title = line(
         Span(fit("ALERTS", 10), "title"),
-        Span(f"{len(found)} firing" if found else empty, "" if found else "dim"),
+        Span(f"{len(firing)} firing" if firing else empty, "" if firing else "dim"),
     )
 
     def draw(rows: int) -> list[Line]:
-        if rows == 1 and found:
-            return [line(title[0], *alert_line(found[0], canvas.picture.time)[1:])]
-        return titled(title, [alert_line(it, canvas.picture.time) for it in found], rows)
+        if rows == 1 and firing:
+            return [line(title[0], *alert_line(firing[0], canvas.picture.time)[1:])]
+        return titled(title, [alert_line(it, canvas.picture.time) for it in firing], rows)
 
-    return Section(draw, wants=1 + len(found), needs=1 + min(len(found), 2))
+    return Section(draw, wants=1 + len(firing), needs=1 + min(len(firing), 2))
 
 
 def alert_line(alert: FiringAlert, now: float) -> Line:
@@ -392,14 +393,16 @@ def runs(canvas: Canvas) -> Section:
 
 def notes(canvas: Canvas) -> Section:
     """What cannot be shown, and why."""
-    found = canvas.picture.missing
+    missing = canvas.picture.missing
     lines = note_lines(canvas.picture, canvas.columns)
 
     def draw(rows: int) -> list[Line]:
         if len(lines) <= rows:
             return lines
-        more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
-        hint = line(Span("NOT SHOWN ", "title"), f"{found[0].what}{more}: press n for the reasons")
+        more = f" (+{len(missing) - 1} more)" if len(missing) > 1 else ""
+        hint = line(
+            Span("NOT SHOWN ", "title"), f"{missing[0].what}{more}: press n for the reasons"
+        )
         return [hint] if rows == 1 else [*lines[: rows - 1], line(Span("  … press n", "dim"))]
 
     return Section(draw, wants=len(lines), needs=min(len(lines), 1))

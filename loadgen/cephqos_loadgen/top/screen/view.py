@@ -38,8 +38,8 @@ def _queued(osd: OsdState) -> tuple[object, ...]:
 
 
 def _attainment(osd: OsdState) -> tuple[object, ...]:
-    found = [part.attainment for part in osd.classes if part.state != "idle"]
-    known = [attainment for attainment in found if attainment is not None]
+    shares = [part.attainment for part in osd.classes if part.state != "idle"]
+    known = [attainment for attainment in shares if attainment is not None]
     return (_low_first(min(known, default=None)), _worst(osd))
 
 
@@ -168,8 +168,8 @@ def pressed(view: View, key: str, character: str | None, picture: Picture | None
 def chosen_osds(picture: Picture, view: View) -> list[OsdState]:
     """The OSDs that the filter lets through, sorted."""
     words = view.filter.lower().split()
-    found = [osd for osd in picture.osds if all(_matches(osd, word) for word in words)]
-    return sorted(found, key=SORTS[view.sort], reverse=view.reverse)
+    osds = [osd for osd in picture.osds if all(_matches(osd, word) for word in words)]
+    return sorted(osds, key=SORTS[view.sort], reverse=view.reverse)
 
 
 def _matches(osd: OsdState, word: str) -> bool:

@@ -31,12 +31,12 @@ class _Exporter:
         try:
             page = await self.connection.get("/metrics")
             # A large page takes seconds to parse. It is parsed in a thread, so keys still work.
-            found = await asyncio.to_thread(self._reader.read, page, time.time())
+            samples = await asyncio.to_thread(self._reader.read, page, time.time())
         except (SourceDown, ValueError) as error:
             self.trouble = str(error)
             return
         self.trouble = ""
-        self.before, self.now = self.now, found
+        self.before, self.now = self.now, samples
 
 
 class Exporters:
@@ -77,15 +77,15 @@ def _trouble(exporter: _Exporter) -> Missing:
 
 def _figures(exporters: Iterable[_Exporter], selection: Selection) -> dict[str, Values]:
     """Every figure over all exporters. Each has its own clock, so rates are made per exporter."""
-    found: dict[str, Values] = {}
+    figures: dict[str, Values] = {}
     for name, figure in wanted_now(selection, rules=False).items():
-        values: Values = found.setdefault(name, {})
+        values: Values = figures.setdefault(name, {})
         for exporter in exporters:
             assert exporter.now is not None  # noqa: S101 - chosen by the caller
             for key, value in figure.computed(exporter.before, exporter.now, selection).items():
                 adds = key in values and figure.how.endswith("sum")
                 values[key] = values[key] + value if adds else max(values.get(key, value), value)
-    return found
+    return figures
 
 
 class SeriesReader:
@@ -122,9 +122,9 @@ class SeriesReader:
 
 def _parsed(series: Iterable[str]) -> dict[str, tuple[str, Labels]]:
     """Name and labels of each series."""
-    found: dict[str, tuple[str, Labels]] = {}
+    parsed: dict[str, tuple[str, Labels]] = {}
     for series_text in series:
         for family in text_string_to_metric_families(f"{series_text} 0\n"):
             for sample in family.samples:
-                found[series_text] = (sample.name, sample.labels)
-    return found
+                parsed[series_text] = (sample.name, sample.labels)
+    return parsed

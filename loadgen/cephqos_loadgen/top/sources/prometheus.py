@@ -73,8 +73,8 @@ class Prometheus:
             queries = queries[1:]
         try:
             for query in queries:
-                if found := await self._query(query):
-                    return {_key(labels, figure.by): value for labels, value in found}
+                if vector := await self._query(query):
+                    return {_key(labels, figure.by): value for labels, value in vector}
         except Refused as error:
             return error
         return {}
@@ -88,12 +88,12 @@ class Prometheus:
             }
         except Refused:
             return ()
-        found = []
+        alerts = []
         for labels, _ in firing:
             start = since.get(_identity(labels))
             # Replaces a label of this name, which an alert of the user may have.
-            found.append({**labels, "since": repr(start) if start else ""})
-        return tuple(found)
+            alerts.append({**labels, "since": repr(start) if start else ""})
+        return tuple(alerts)
 
     async def _query(self, query: str) -> Vector:
         async with self._slots:
@@ -115,8 +115,8 @@ def parse_vector(status: int, body: bytes) -> Vector:
         if data["resultType"] != "vector":
             raise SourceDown(f"a vector was expected, not a {data['resultType']}")
         # A native histogram has no value; NaN and infinity are no figures.
-        found = [(it["metric"], float(it["value"][1])) for it in data["result"] if "value" in it]
-        return [(labels, value) for labels, value in found if math.isfinite(value)]
+        vector = [(it["metric"], float(it["value"][1])) for it in data["result"] if "value" in it]
+        return [(labels, value) for labels, value in vector if math.isfinite(value)]
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
         said = body[:60].decode(errors="replace")
         raise SourceDown(f"HTTP {status}, and no answer of Prometheus' API: {said!r}") from error
