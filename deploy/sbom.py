@@ -36,7 +36,7 @@ Bill = Mapping[str, Any]
 
 
 def python_bill(cyclonedx: Path, target: Path) -> Bill:
-    """Of this environment."""
+    """What is installed in this environment."""
     _run(
         [cyclonedx, "environment", sys.prefix, "--pyproject", ROOT / "pyproject.toml"],
         ["--output-reproducible", "--no-validate", "--output-file", target],

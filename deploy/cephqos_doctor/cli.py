@@ -219,11 +219,9 @@ def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings
     return read_settings({name: given.get(name) for name in names}, os.environ)
 
 
-def add_prometheus(parser: argparse.ArgumentParser, *, since: str, required: bool = False) -> None:
+def add_prometheus(parser: argparse.ArgumentParser, *, since: str) -> None:
     """The options of commands that ask a Prometheus about the past."""
-    parser.add_argument(
-        "--prometheus", metavar="URL", required=required, help="such as http://localhost:9090"
-    )
+    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
     parser.add_argument(
         "--header",
         type=Path,

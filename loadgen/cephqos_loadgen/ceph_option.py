@@ -20,7 +20,7 @@ class CephOption:
 
     @classmethod
     def parse(cls, text: str) -> "CephOption":
-        """Of `--set`."""
+        """From the text of `--set`."""
         match = re.fullmatch(r"([a-z0-9.]+):([A-Za-z0-9_ -]+)=(.*)", text)
         if not match:
             raise UsageError(

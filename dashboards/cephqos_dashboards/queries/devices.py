@@ -17,13 +17,13 @@ _BYTES: Final = _rate(DisksSeries.BYTES, _OP)
 _INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) ({DisksSeries.INFO}{{{_OSD}}})"
 
 
-def _by_setting(total: str, count: str) -> str:
-    """A mean over all devices with the same settings."""
+def _by_setting(total: str) -> str:
+    """The mean of an operation over all devices with the same settings."""
     settings = "scheduler, nr_requests, rotational"
     join = f"* on ({_KEY}) group_left ({settings}) {_INFO}"
     return (
         f"sum by ({settings}) (sum by ({_KEY}) ({total}) {join})"
-        f" / (sum by ({settings}) (sum by ({_KEY}) ({count}) {join}) > 0)"
+        f" / (sum by ({settings}) (sum by ({_KEY}) ({_OPS}) {join}) > 0)"
     )
 
 
@@ -44,11 +44,11 @@ MERGED: Final = PanelQuery(
     "{{op}}",
 )
 TIME_BY_SETTING: Final = PanelQuery(
-    _by_setting(_TIME, _OPS),
+    _by_setting(_TIME),
     "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
 )
 SIZE_BY_SETTING: Final = PanelQuery(
-    _by_setting(_BYTES, _OPS),
+    _by_setting(_BYTES),
     "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
 )
 COUNT_BY_SETTING: Final = PanelQuery(

@@ -189,7 +189,4 @@ PINGS: Final = (
     ),
     PanelQuery(f"max({NetworkSeries.SLOW_BOUND_SECONDS}{_OSD})", "slow from here on"),
 )
-PEERS: Final = PanelQuery(
-    f"max by (interface, peer) ({NetworkSeries.WORST_PEER_INFO}{_OSD})", "{{interface}}: {{peer}}"
-)
 LOGS: Final = '{cluster="$cluster", log="osd"} | ceph_daemon="$osd"'

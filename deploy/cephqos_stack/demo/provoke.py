@@ -70,7 +70,7 @@ PROVOCATIONS: Final = (
 
 
 def find(name: str) -> Provocation:
-    """By its key or its name."""
+    """The provocation of this key or name."""
     for each in PROVOCATIONS:
         if name in (each.key, each.name):
             return each

@@ -46,7 +46,7 @@ class RecoveryItems:
         return max(self.replies - self.pushes, 0.0) + max(self.messages - self.pulls, 0.0)
 
     def requests(self) -> float:
-        """Requests for objects."""
+        """Requests for objects, without what is nested in their count."""
         return max(self.pulls - self.replies, 0.0) if self.nested else self.pulls
 
 

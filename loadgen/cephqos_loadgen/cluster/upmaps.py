@@ -15,7 +15,7 @@ Upmaps = Mapping[str, Mapping[str, Sequence[int]]]  # by command and placement g
 
 
 def read(osd_dump: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
-    """All of a cluster."""
+    """The upmaps of a cluster, by the command that sets them."""
     return {
         _EXCEPTIONS: {
             entry["pgid"]: [osd for pair in entry["mappings"] for osd in (pair["from"], pair["to"])]

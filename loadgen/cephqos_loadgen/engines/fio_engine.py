@@ -54,7 +54,7 @@ class FioEngine(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """In scenarios."""
+        """What scenarios call it."""
 
     @property
     @abstractmethod

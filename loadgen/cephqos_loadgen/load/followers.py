@@ -100,7 +100,7 @@ class Follower:
 
 
 class FioFollower(Follower):
-    """Of one fio process."""
+    """Follows one fio process."""
 
     def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
         super().__init__(context, phase, client, engine, depth)
@@ -143,7 +143,7 @@ def became_steady(followers: Sequence[FioFollower]) -> bool:
 
 
 class BenchFollower(Follower):
-    """Of one instance of rados bench, whose whole output is kept too."""
+    """Follows one instance of rados bench, and keeps its whole output too."""
 
     def __init__(
         self, context: Context, phase: str, pool: str, op: str, object_size: int, depth: int

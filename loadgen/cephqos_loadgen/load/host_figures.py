@@ -59,7 +59,7 @@ async def recorded(
 
 @asynccontextmanager
 async def of_step(context: Context, phase: str, depth: int, ramp: float) -> AsyncIterator[None]:
-    """Of one depth, from the end of its ramp."""
+    """What the host did at one depth, from the end of its ramp."""
     step = _HostStep(context, phase, _only_osds(await context.cluster.pids()))
     work = asyncio.create_task(step.follow(ramp))
     async with beside(work):

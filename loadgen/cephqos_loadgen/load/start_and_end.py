@@ -88,7 +88,7 @@ async def wait_for_end(context: Context, phase: Phase, since: float) -> None:
 
 
 def scrub_marks(context: Context) -> list[Marks]:
-    """Of all phases that scrub."""
+    """The marks of all phases that scrub."""
     return [context.marks[p.name] for p in context.point.phases if p.action.scrubs]
 
 

@@ -26,7 +26,7 @@ class OsdResult(PhaseResult):
 
 
 class OsdOutResult(OsdResult):
-    """Of `osd_out`."""
+    """Which OSD a phase `osd_out` took out."""
 
     __slots__ = ()
     kind: ClassVar[str] = "osd_out"
@@ -34,7 +34,7 @@ class OsdOutResult(OsdResult):
 
 
 class OsdInResult(OsdResult):
-    """Of `osd_in`."""
+    """Which OSD a phase `osd_in` took back."""
 
     __slots__ = ()
     kind: ClassVar[str] = "osd_in"

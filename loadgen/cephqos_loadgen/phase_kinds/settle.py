@@ -15,7 +15,7 @@ from cephqos_loadgen.results.phase import PhaseResult, TimedResult
 
 
 class SettleResult(TimedResult):
-    """Of `settle`."""
+    """How long a phase `settle` took."""
 
     __slots__ = ()
     kind: ClassVar[str] = "settle"

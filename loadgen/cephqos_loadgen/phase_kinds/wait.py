@@ -14,7 +14,7 @@ from cephqos_loadgen.results.phase import PhaseResult, TimedResult
 
 
 class WaitResult(TimedResult):
-    """Of `wait`."""
+    """How long a phase `wait` took."""
 
     __slots__ = ()
     kind: ClassVar[str] = "wait"

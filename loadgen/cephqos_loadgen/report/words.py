@@ -41,7 +41,7 @@ def interval(change: ChangeInterval) -> str:
 
 
 def verdict(change: ChangeInterval) -> str:
-    """The words for a change."""
+    """Whether a change is beyond noise, in words."""
     if not change.known:
         return UNKNOWN if change.ratio is not None else "–"
     if not change.beyond_noise:

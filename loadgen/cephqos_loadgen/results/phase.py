@@ -27,7 +27,7 @@ class PhaseResult(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """Of the phase."""
+        """What kind of phase it is of."""
 
     @property
     @abstractmethod

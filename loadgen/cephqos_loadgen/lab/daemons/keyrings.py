@@ -35,7 +35,7 @@ def caps_of(entity: str) -> Caps:
 
 
 def keyring_section(entity: str, key: str) -> str:
-    """The section of a keyring for one entity."""
+    """What a keyring says of one entity."""
     caps = "".join(f'\tcaps {kind} = "{text}"\n' for kind, text in caps_of(entity).items())
     return f"[{entity}]\n\tkey = {key}\n{caps}"
 

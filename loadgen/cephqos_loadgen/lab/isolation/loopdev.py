@@ -71,9 +71,9 @@ def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
     return device
 
 
-def lower_rdev(device: Path, sys: Path = Path("/sys")) -> int:
+def lower_rdev(device: Path) -> int:
     """The number of the device below: what to limit, so that this device becomes slow."""
-    block = sys / "block"
+    block = Path("/sys/block")
     below = Path(_read(block / device.name / "loop" / "backing_file")).name
     major, _, minor = _read(block / below / "dev").partition(":")
     return os.makedev(int(major), int(minor))

@@ -284,7 +284,7 @@ def reservations_unknown(run: ReportRun) -> Iterator[Caveat]:
 
 
 def no_scrub_seen(run: ReportRun) -> Iterator[Caveat]:
-    """Scrubs of nothing."""
+    """Scrubs that met no object."""
     for observed in run.finished:
         for name, phase in observed.record.phases.items():
             if isinstance(phase.result, ScrubResult) and not phase.result.objects:
