@@ -1,6 +1,6 @@
 """What `cephqos advise` asks a Prometheus besides what `cephqos capacity` asks."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from cephqos_base.recorded import PerClass, PerOsd
@@ -21,6 +21,8 @@ from cephqos_loadgen.advise.facts import (
 
 _HALF: Final = 0.5
 _POOL: Final = "cluster, pool"
+_WHOLE: Final = ("delivered", "")
+_Figures = dict[tuple[str, str], float]  # of one piece, by name and class
 
 
 def range_queries(step: float) -> Mapping[str, str]:
@@ -65,8 +67,8 @@ async def gather(
         )
     now = {name: await instant(api, query) for name, query in now_queries(since).items()}
     queries = range_queries(history.step)
-    found = await over_time(api, queries, history.start, history.end, history.step, note)
-    pieces = _pieces(found, history.step)
+    ranges = await over_time(api, queries, history.start, history.end, history.step, note)
+    pieces = _pieces(ranges, history.step)
     by_cluster: dict[str, list[AdvisedOsd]] = {}
     about = {osd_of(labels): labels for labels, _ in now["about"]}
     for one in sorted(judge(history.records), key=lambda it: _by_number(it.record.osd)):
@@ -85,32 +87,32 @@ def _by_number(osd: str) -> tuple[int, str]:
 
 
 def _pieces(
-    found: Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]], step: float
+    ranges: Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]], step: float
 ) -> Mapping[Osd, Sequence[AdvicePiece]]:
     """By OSD; a piece without its whole work is left out."""
-    figures: dict[Osd, dict[float, dict[tuple[str, str], float]]] = {}
-    for name, labels, values in found:
-        osd = figures.setdefault(osd_of(labels), {})
+    by_osd: dict[Osd, dict[float, _Figures]] = {}
+    for name, labels, values in ranges:
+        by_time = by_osd.setdefault(osd_of(labels), {})
         for time, value in values:
-            osd.setdefault(time, {})[name, labels.get("class", "")] = value
-
-    def made(of: Mapping[float, Mapping[tuple[str, str], float]]) -> Iterator[AdvicePiece]:
-        for _, its in sorted(of.items()):
-            delivered = its.get(("delivered", ""))
-            if delivered is not None:
-                classes = {name: _of_class(its, name) for name in ("attained", "demand")}
-                yield AdvicePiece(
-                    attained=classes["attained"],
-                    demand=frozenset(c for c, part in classes["demand"].items() if part >= _HALF),
-                    delivered=delivered,
-                    violated=step * sum(_of_class(its, "violated").values()),
-                )
-
-    return {osd: tuple(made(of)) for osd, of in figures.items()}
+            by_time.setdefault(time, {})[name, labels.get("class", "")] = value
+    return {
+        osd: [_piece(figures, step) for _, figures in sorted(by_time.items()) if _WHOLE in figures]
+        for osd, by_time in by_osd.items()
+    }
 
 
-def _of_class(its: Mapping[tuple[str, str], float], name: str) -> dict[str, float]:
-    return {cls: value for (figure, cls), value in its.items() if figure == name}
+def _piece(figures: _Figures, step: float) -> AdvicePiece:
+    demand = _by_class(figures, "demand")
+    return AdvicePiece(
+        attained=_by_class(figures, "attained"),
+        demand=frozenset(cls for cls, share in demand.items() if share >= _HALF),
+        delivered=figures[_WHOLE],
+        violated=step * sum(_by_class(figures, "violated").values()),
+    )
+
+
+def _by_class(figures: _Figures, name: str) -> dict[str, float]:
+    return {cls: value for (figure, cls), value in figures.items() if figure == name}
 
 
 def _osd(

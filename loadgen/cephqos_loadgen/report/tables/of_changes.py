@@ -191,8 +191,8 @@ def targets_table(subject: Subject) -> Table:
     return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
 
 
-def _outcome_cell(outcome: Outcome) -> Cell:
-    return Cell(outcome, outcome, {"kept": "best", "broken": "worst"}.get(outcome, ""))
+def _outcome_cell(judged: Outcome) -> Cell:
+    return Cell(judged, judged, {"kept": "best", "broken": "worst"}.get(judged, ""))
 
 
 # -- the load alone, where the plan has one --------------------------------------------------------
