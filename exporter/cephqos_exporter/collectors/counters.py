@@ -66,11 +66,11 @@ def figure(
     counters: Mapping[str, Any], key: str, odd: NotUnderstood, part: str = ""
 ) -> float | None:
     """A counter, or a part of an average (`sum`, `avgcount`); None, and said so, without it."""
-    found = counters.get(key)
+    value = counters.get(key)
     if part:
-        found = found.get(part) if type(found) is dict else None
-    if type(found) is int or type(found) is float:  # a third of what isinstance takes
-        return found
+        value = value.get(part) if type(value) is dict else None
+    if type(value) is int or type(value) is float:  # a third of what isinstance takes
+        return value
     odd.add("counter", f"{key} {part}".rstrip())
     return None
 
@@ -102,8 +102,8 @@ class Loggers:
 
         None if there is no such set, or if one of them lacks it.
         """
-        sets = [counters for name, counters in self._reply.items() if name.startswith(pattern)]
-        counters = self._odd.all_of(
+        sets = [those for name, those in self._reply.items() if name.startswith(pattern)]
+        values = self._odd.all_of(
             pattern,
             lambda: [
                 figure(one["counters"], counter, self._odd)
@@ -112,8 +112,8 @@ class Loggers:
                 if self._labelled
             ],
         )
-        known = [value for value in counters if value is not None]
-        return sum(known) if known and len(known) == len(counters) else None
+        known = [value for value in values if value is not None]
+        return sum(known) if known and len(known) == len(values) else None
 
     def required(self, logger: str) -> Mapping[str, Any]:
         """The counters of a logger; ReplyMissing without it, as on Crimson, whose names differ."""
