@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
-from tests.waiting import wait_until
 
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.daemon import Host, ReplyMissing
@@ -92,21 +91,19 @@ def test_threads_that_come_and_go_leave_no_descriptors_behind() -> None:
     me = psutil.Process().pid
     sample = shared.of(view(Host(), 1, pid=me))
     before = descriptors.used
-    release = threading.Event()
+    named, release = threading.Barrier(6), threading.Event()
 
     def work() -> None:
         ctypes.CDLL(None).prctl(15, b"passing-by", 0, 0, 0)
-        release.wait(10)
+        named.wait()
+        release.wait()
 
-    workers = [threading.Thread(target=work) for _ in range(5)]
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(5)]
     for worker in workers:
         worker.start()
-
-    def all_seen() -> bool:
-        groups = shared.of(view(Host(), time.monotonic(), pid=me)).groups
-        return "passing-by" in groups and groups["passing-by"].threads == 5
-
-    wait_until(all_seen, "five threads of that name")
+    named.wait(60)
+    sample = shared.of(view(Host(), time.monotonic(), pid=me))
+    assert sample.groups["passing-by"].threads == 5
     release.set()
     for worker in workers:
         worker.join()
