@@ -30,7 +30,7 @@ _FILES: Final = {_BASELINE: str(Path(__file__).with_name("clients-alone.yaml"))}
 _THROTTLE: Final = "32K"
 _POLICIES: Final = {
     SCRUB: "wpq,high_client_ops,balanced,high_recovery_ops",
-    RECOVERY: "wpq_default,wpq_boosted,high_client_ops,balanced,high_recovery_ops",
+    RECOVERY: "wpq_boosted,high_client_ops,balanced,high_recovery_ops",
 }
 # Of the scale `lab`, what is smaller here, so that all of it fits into an hour.
 _COMMON: Final = {
@@ -43,7 +43,7 @@ _COMMON: Final = {
 _VARIABLES: Final = {
     _BASELINE: {"seconds": "40s"},
     SCRUB: {"client": "60s", "alone": "20s", "objects": "6000", "throttle": _THROTTLE},
-    RECOVERY: {"expect": "60s", "objects": "3000", "object": "64K", "throttle": _THROTTLE},
+    RECOVERY: {"expect": "60s", "objects": "1000", "object": "64K", "throttle": _THROTTLE},
 }
 _QUICK: Final = {
     _BASELINE: {"seconds": "8s", "image": "128M", "osds": "3", "size": "2", "pg_num": "8",
