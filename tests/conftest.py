@@ -65,6 +65,13 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Why a test was tried again, which the plugin that tries keeps to itself."""
+    for report in terminalreporter.stats.get("rerun", ()):
+        terminalreporter.section(f"failed at first: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
+
+
 @pytest.fixture
 def compare(request: pytest.FixtureRequest) -> Callable[[str, Path], None]:
     """Compares what came with a committed file, which --regenerate rewrites."""
