@@ -11,8 +11,8 @@ from cephqos_exporter.ceph.monclient import (
     CommandFailed,
     MonClient,
 )
+from cephqos_exporter.qos.tenants import IMAGE
 
-IMAGE: Final = "image"
 _DIRECTORY: Final = "rbd_directory"
 _ID: Final = "id_"
 _LENGTH: Final = 4  # bytes before a text, which say how long it is

@@ -64,6 +64,12 @@ def say_text(text: str) -> None:
     _print(printable_lines(text.removesuffix("\n")))
 
 
+def say_progress(line: str) -> None:
+    """To who watches; a script that reads errors gets none of it."""
+    if sys.stderr.isatty():
+        say(line, file=sys.stderr)
+
+
 def say_json(value: Any, indent: int = 1) -> None:
     """Print JSON."""
     _print(json_text(value, indent))

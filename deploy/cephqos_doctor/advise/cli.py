@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,7 +10,7 @@ import aiohttp
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
-from cephqos_base.terminal import say, say_json, say_text
+from cephqos_base.terminal import say_json, say_progress, say_text
 from cephqos_doctor.advise.series import gather
 from cephqos_doctor.cli import headers_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
@@ -82,14 +81,9 @@ async def _ask(arguments: argparse.Namespace, since: float) -> Sequence[Facts]:
     async with aiohttp.ClientSession(timeout=timeout) as session:
         api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
         try:
-            return await gather(api, since, _progress)
+            return await gather(api, since, say_progress)
         except ApiFailed as exc:
             raise NoAdvice(f"{arguments.prometheus}: {exc}") from exc
-
-
-def _progress(line: str) -> None:
-    if sys.stderr.isatty():
-        say(line, file=sys.stderr)
 
 
 def _in_archive(folder: Path, since: float, at: float | None) -> Sequence[Facts]:

@@ -9,7 +9,7 @@ import aiohttp
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_base.terminal import say, say_json, say_text
+from cephqos_base.terminal import say, say_json, say_progress, say_text
 from cephqos_base.units import parse_seconds
 from cephqos_doctor.capacity import measure, series, text
 from cephqos_doctor.capacity.estimate import judge
@@ -89,7 +89,7 @@ async def _history(
     async with aiohttp.ClientSession(timeout=timeout) as session:
         api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
         try:
-            history = await series.gather(api, since, piece, _progress)
+            history = await series.gather(api, since, piece, say_progress)
         except ApiFailed as exc:
             raise CapacityFailed(f"{arguments.prometheus}: {exc}") from exc
     if not arguments.conf:
@@ -105,11 +105,6 @@ async def _ask(client: MonClient, command: str) -> Any:
         return await client.command(command, within=_ASK_SECONDS)
     except (ClusterUnreachable, CommandFailed) as exc:
         raise CapacityFailed(f"the cluster does not say its {command}: {exc}") from exc
-
-
-def _progress(line: str) -> None:
-    if sys.stderr.isatty():
-        say(line, file=sys.stderr)
 
 
 async def _measure(arguments: argparse.Namespace) -> int:
