@@ -42,8 +42,8 @@ _COMMON: Final = {
 }
 _VARIABLES: Final = {
     _BASELINE: {"seconds": "40s"},
-    SCRUB: {"client": "60s", "alone": "20s", "objects": "6000", "throttle": _THROTTLE},
-    RECOVERY: {"expect": "60s", "objects": "1000", "object": "64K", "throttle": _THROTTLE},
+    SCRUB: {"client": "60s", "alone": "20s", "objects": "4500", "throttle": _THROTTLE},
+    RECOVERY: {"expect": "60s", "objects": "500", "object": "64K", "throttle": _THROTTLE},
 }
 _QUICK: Final = {
     _BASELINE: {"seconds": "8s", "image": "128M", "osds": "3", "size": "2", "pg_num": "8",

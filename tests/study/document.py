@@ -4,13 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cephqos_loadgen.report.arrays.statistics import ChangeInterval
 from cephqos_loadgen.report.caveats.every import caveats
+from cephqos_loadgen.report.charts.trade import trades
 from cephqos_loadgen.report.command import repeat_command
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
+from cephqos_loadgen.report.figures.analysis import (
+    BACKGROUND,
+    ReportRow,
+    ReportRun,
+    ReportSettings,
+)
 from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline
 from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.loads import DURING, WHOLE
 from cephqos_loadgen.report.pages.markdown import table_lines
+from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
@@ -43,6 +50,9 @@ def _lines(sides: Mapping[str, Side], alone: ReportRun | None) -> Iterator[str]:
         *(f"- {line}" for line in _summary(sides)),
         "",
     )
+    for study, side in sides.items():
+        for chart in trades(Subject([side.run], ReportSettings())):
+            yield from (f"![{chart.title}]({study}/charts/{chart.name}.svg)", "")
     yield from _trends(sides)
     for study, side in sides.items():
         yield from _figures(study, side)

@@ -324,3 +324,26 @@ def test_the_core_map_shows_where_osds_may_run_and_where_their_reactors_do(tmp_p
 def test_where_all_may_run_everywhere_there_is_no_core_map(tmp_path: Path) -> None:
     run = placed(tmp_path, Osds(count=2, cpus=("0-7", "0-7")))
     assert not [c for c in build([run], ReportSettings()).charts if c.name.startswith("cores")]
+
+
+def test_what_clients_kept_is_drawn_against_the_time_of_the_work_beside_them(
+    tmp_path: Path,
+) -> None:
+    def repeats(*of: tuple[float, float]) -> list[SyntheticRepeat]:
+        return [SyntheticRepeat(iops, scrub_seconds=seconds) for iops, seconds in of]
+
+    points = {"a": repeats((90.0, 20.0), (100.0, 22.0), (110.0, 24.0)), "b": repeats((150.0, 30.0))}
+    run = analyse(open_archive(Builder(points=points).write(tmp_path / "archive")))
+    first, second = build([run], ReportSettings()).charts[:2]
+    assert (first.name, second.name) == ("trade-scrub-iops", "trade-scrub-clat_p99")
+    several, one = first.data.rows
+    # 4.303 times the error of the mean, for three repeats.
+    assert [cell.value for cell in several] == pytest.approx(
+        ["a", 100.0, 75.16, 124.84, 22.0, 17.03, 26.97], abs=0.01
+    )
+    assert [cell.value for cell in one] == ["b", 150.0, None, None, 30.0, None, None]
+
+
+def test_there_is_no_trade_between_fewer_than_two_points(tmp_path: Path) -> None:
+    document = build([analysed(tmp_path)], ReportSettings())
+    assert not [chart for chart in document.charts if chart.name.startswith("trade")]

@@ -12,6 +12,7 @@ from cephqos_loadgen.report.charts.of_points import (
 )
 from cephqos_loadgen.report.charts.over_time import timelines
 from cephqos_loadgen.report.charts.surface import surfaces
+from cephqos_loadgen.report.charts.trade import trades
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND
@@ -21,7 +22,9 @@ _MOST_DOTS: Final = 24  # points that a first screen holds
 
 
 def charts(subject: Subject) -> Iterator[Chart]:
-    """The main chart first: throughput of each point, or surfaces where there are too many."""
+    """The main chart first: what clients kept against how long other work took, else throughput of
+    each point, or surfaces where there are too many."""
+    yield from trades(subject)
     loads = subject.main_loads
     maps = list(surfaces(subject))
     if maps and len(loads) > _MOST_DOTS:

@@ -1,0 +1,128 @@
+"""What clients kept against how long the work beside them took: one mark per point."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, deviation, t_quantile
+from cephqos_loadgen.report.charts import svg
+from cephqos_loadgen.report.document import Chart
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import BACKGROUND, LOAD, Figure, ReportRow
+from cephqos_loadgen.report.figures.loads import DURING
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text
+from cephqos_loadgen.report.words import number
+
+_WIDTH: Final = 412.0
+_TOP: Final = 62.0
+_BOTTOM: Final = 330.0
+_NAME: Final = 6.6  # width of a letter
+_LINE: Final = 15.0  # height of a name
+_WORK: Final = (("scrub", metrics.SCRUB_SECONDS), ("recovery", metrics.RECOVERY_SECONDS))
+_BARS: Final = f"bars: {CONFIDENCE:.0%} interval of the mean over repeats"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """A figure in the unit that is shown, and the interval of its mean over repeats."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, figure: Figure, metric: FigureKind) -> "_Reach":
+        value, count = figure.value * metric.scale, len(figure.samples)
+        spread = deviation(figure.samples)
+        if spread is None:
+            return cls(value)
+        covered = 1 - (1 - CONFIDENCE) / 2
+        reach = t_quantile(covered, count - 1) * spread * metric.scale / math.sqrt(count)
+        return cls(value, max(0.0, value - reach), value + reach)
+
+    def cells(self) -> Iterator[Cell]:
+        for value in (self.value, self.low, self.high):
+            yield Cell(number(value), value)
+
+
+_Mark = tuple[str, _Reach, _Reach]  # its name, what clients got, how long the work took
+
+
+def trades(subject: Subject) -> Iterator[Chart]:
+    """Throughput and p99 of the load beside scrub or recovery, each against the time of that work,
+    where there are points to choose from."""
+    for work, seconds in _WORK:
+        pairs = list(_pairs(subject, work, seconds))
+        if len({time.key.point for _, time in pairs}) < 2:
+            continue
+        several = len({load.key.phase for load, _ in pairs}) > 1
+        for metric in (metrics.IOPS, metrics.P99):
+            marks = [
+                (
+                    subject.label(load.key) + (f": {load.key.phase}" if several else ""),
+                    _Reach.of(load.figures[metric.key], metric),
+                    _Reach.of(time.figures[seconds.key], seconds),
+                )
+                for load, time in pairs
+                if metric.key in load.figures
+            ]
+            if marks:
+                yield _chart(f"trade-{work}-{metric.key}", metric, seconds, marks)
+
+
+def _pairs(
+    subject: Subject, work: str, seconds: FigureKind
+) -> Iterator[tuple[ReportRow, ReportRow]]:
+    """Each load's part beside the work, with the row of that work."""
+    times = {
+        (row.key.run, row.key.point): row
+        for row in subject.rows
+        if row.key.kind == BACKGROUND and seconds.key in row.figures
+    }
+    for row in subject.rows:
+        beside = (row.key.kind, row.key.op, row.key.window) == (LOAD, "total", DURING[work])
+        time = times.get((row.key.run, row.key.point))
+        if beside and row.key.depth is None and time is not None:
+            yield row, time
+
+
+def _chart(name: str, metric: FigureKind, seconds: FigureKind, marks: Sequence[_Mark]) -> Chart:
+    title = f"{metric.title} of clients against {seconds.title.lower()}"
+    known = any(reach.low is not None for _, *both in marks for reach in both)
+    columns = [TableColumn("Point", numeric=False)]
+    for kind in (metric, seconds):
+        columns.append(TableColumn(kind.title, kind.unit))
+        columns += [TableColumn(f"{kind.title}, {end}", kind.unit) for end in ("low", "high")]
+    rows = tuple((text(label), *got.cells(), *took.cells()) for label, got, took in marks)
+    table = Table(f"chart-{name}", title, tuple(columns), rows, note=_BARS if known else "")
+    drawing = _drawing(table, f"{metric.title}, {metric.unit}", f"{seconds.title}, s", marks)
+    return Chart(name, title, drawing, table, beside=True)
+
+
+def _drawing(table: Table, across: str, up: str, marks: Sequence[_Mark]) -> str:
+    left, right = 52.0, _WIDTH - 16
+    got_most = [got.high or got.value for _, got, _ in marks]
+    took_most = [took.high or took.value for *_, took in marks]
+    xs, ys = svg.linear(got_most, left, right), svg.linear(took_most, _BOTTOM, _TOP)
+    body = [svg.text(8, 16, table.title, "title"), svg.text(8, 33, table.note, "soft")]
+    body += [*svg.x_axis(xs, _TOP, _BOTTOM, across), *svg.y_axis(ys, left, right, up)]
+    places = [ys.at(took.value) for _, _, took in marks]
+    for index, (label, got, took) in enumerate(marks):
+        x, y, kind = xs.at(got.value), places[index], f"l s{index % svg.COLOURS}"
+        if got.low is not None and got.high is not None:
+            body.append(svg.line(xs.at(got.low), y, xs.at(got.high), y, kind))
+        if took.low is not None and took.high is not None:
+            body.append(svg.line(x, ys.at(took.low), x, ys.at(took.high), kind))
+        tip = f"{label}: {number(got.value)} {across}; {number(took.value)} {up}"
+        body.append(svg.marker(x, y, index, tip, 5.0))
+        name = svg.cut(label, 30)
+        fits = x + 9 + _NAME * len(name) <= right
+        covered = any(0 < y - other < 2 * _LINE for other in places)
+        height = y + _LINE if covered else y - 7
+        body.append(
+            svg.text(x + 9 if fits else x - 9, height, name, "soft" if fits else "soft end")
+        )
+    return svg.drawing(_WIDTH, _BOTTOM + 44, table.title, body)
