@@ -7,6 +7,7 @@ from typing import Any
 
 from cephqos_base.series import (
     IMMEDIATE,
+    AccountSeries,
     ClusterSeries,
     PlacementSeries,
     ScrubSeries,
@@ -31,6 +32,7 @@ from cephqos_loadgen.results.repeat import RepeatRecord
 _RECOVERING = ("recovering", "backfilling")
 FAMILIES = COST_FAMILIES | ATTAINED_FAMILIES | ADVICE_FAMILIES | {ScrubSeries.POOL_OBJECTS}
 FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO}
+FAMILIES |= {AccountSeries.SECONDS}
 FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
 
 

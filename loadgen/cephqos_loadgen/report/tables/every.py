@@ -11,6 +11,7 @@ from cephqos_loadgen.report.tables.of_reservations import reservations_table
 from cephqos_loadgen.report.tables.of_setup import cost_table, environment_table, recording_table
 from cephqos_loadgen.report.tables.of_tenants import tenants_table
 from cephqos_loadgen.report.tables.of_threads import threads_table
+from cephqos_loadgen.report.tables.of_waiting import waiting_table
 from cephqos_loadgen.report.tables.table import Table
 
 
@@ -22,6 +23,7 @@ def tables(subject: Subject) -> Iterator[Table]:
         background_table(subject),
         curves_table(subject),
         reservations_table(subject),
+        waiting_table(subject),
         advice_table(subject),
         tenants_table(subject),
         operations_table(subject),
