@@ -13,18 +13,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
-
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say_json, say_text
-from cephqos_doctor.cli import headers_of
-from cephqos_doctor.json_api import ApiFailed, JsonApi
-from cephqos_doctor.past import Past, Sample, add_past, moment, stretch
+from cephqos_doctor.json_api import Sample
+from cephqos_doctor.past import Past, add_past, stretch
+from cephqos_doctor.prometheus_access import prometheus_of
 from cephqos_doctor.who import FAMILIES as TENANT_FAMILIES
-from cephqos_doctor.who import answers_of, names_of, samples_of, shares_of
+from cephqos_doctor.who import answers_of, names_of, shares_of
 from cephqos_doctor.who import queries as tenant_queries
 
 _WITHIN: Final = 60.0  # seconds for an answer about thousands of OSDs
@@ -196,7 +194,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     if arguments.archive:
         answers = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
     else:
-        answers = await _ask(arguments, since, at)
+        async with prometheus_of(arguments, _WITHIN) as api:
+            answers = await api.vectors(queries(since), at)
     if not answers["account"]:
         raise BlameFailed(
             f"{arguments.archive or arguments.prometheus}: found no {AccountSeries.SECONDS};"
@@ -218,22 +217,6 @@ def _in_archive(folder: Path, since: float, at: float | None) -> Mapping[str, Se
     past = Past(folder, (*own, *TENANT_FAMILIES), since, at)
     account, replicas = map(past.rates, own)
     return {"account": account, "replicas": replicas, **answers_of(past)}
-
-
-async def _ask(
-    arguments: argparse.Namespace, since: float, at: float | None
-) -> Mapping[str, Sequence[Sample]]:
-    asked = dict(queries(since))
-    timeout = aiohttp.ClientTimeout(total=_WITHIN)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
-        try:
-            return {
-                name: samples_of(await api.post("/api/v1/query", query=query, **moment(at)))
-                for name, query in asked.items()
-            }
-        except ApiFailed as exc:
-            raise BlameFailed(f"{arguments.prometheus}: {exc}") from exc
 
 
 def queries(since: float) -> Mapping[str, str]:

@@ -3,15 +3,12 @@
 import argparse
 import asyncio
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.command import Parser
-from cephqos_base.errors import ConfigError, UsageError
 from cephqos_base.terminal import say_json, say_text
-from cephqos_base.textfile import why
 from cephqos_doctor import (
     boards,
     clock,
@@ -33,6 +30,7 @@ from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.dump import DumpFacts
 from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
 from cephqos_doctor.host_facts import HostFacts, Osds
+from cephqos_doctor.prometheus_access import add_header, check_url, headers_of
 from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import core_options
 from cephqos_exporter.checks import check_root
@@ -86,7 +84,6 @@ _CLUSTER_OPTIONS: Final = (
 # Of the packages' service. Its sockets and policies are used here, too.
 PACKAGED: Final = Path("/etc/cephqos/exporter.yml")
 _FILE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
-_HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
 
 
 def add_options(parser: Parser) -> None:
@@ -127,12 +124,7 @@ def _add_prometheus(actions: Any) -> None:
     text = "a Prometheus: targets, intervals, rules, double scraping; Grafana's dashboards"
     action = actions.add_parser("prometheus", help=text, description=text)
     action.add_argument("url", help="such as http://localhost:9090")
-    action.add_argument(
-        "--header",
-        type=Path,
-        metavar="FILE",
-        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
-    )
+    add_header(action)
     action.add_argument("--grafana", default="", metavar="URL", help="look at its dashboards too")
     action.add_argument(
         "--grafana-header", type=Path, metavar="FILE", help="the same as --header, for Grafana"
@@ -217,52 +209,6 @@ def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings
     given = vars(arguments)
     names = {option.name for option in known} | {"config.file"}
     return read_settings({name: given.get(name) for name in names}, os.environ)
-
-
-def add_prometheus(parser: argparse.ArgumentParser, *, since: str) -> None:
-    """The options of commands that ask a Prometheus about the past."""
-    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
-    parser.add_argument(
-        "--header",
-        type=Path,
-        metavar="FILE",
-        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
-    )
-    parser.add_argument(
-        "--since",
-        default=since,
-        metavar="TIME",
-        help="look back this far (default: %(default)s)",
-    )
-
-
-def check_url(url: str) -> None:
-    """Refuses what is no URL, and one with a password, which every user of the host could see."""
-    if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):
-        shown = "a URL with a user or password" if "@" in url else repr(url)
-        raise UsageError(
-            f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file for"
-            " --header"
-        )
-
-
-def headers_of(file: Path | None) -> Mapping[str, str]:
-    """Headers of a file: passwords never stand in a command line."""
-    if file is None:
-        return {}
-    try:
-        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
-    headers = {}
-    for number, line in enumerate(lines, 1):
-        match = _HEADER.fullmatch(line.strip())
-        if match is None:
-            raise ConfigError(
-                where=file, line=number, key="", found=None, allowed="lines such as `Name: value`"
-            )
-        headers[match[1]] = match[2]
-    return headers
 
 
 def _tell(diagnosis: Diagnosis, arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.errors import UsageError
+from cephqos_base.units import osd_order
 from cephqos_doctor.capacity.series import model_of
 from cephqos_doctor.cluster_facts import scrub_hours
 from cephqos_doctor.host_facts import OsdFacts, read_osd
@@ -266,7 +267,7 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
         | {str(node.get("name")) for node in saved.tree if node.get("type") == "osd"}
     )
     classes = {str(node.get("name")): str(node.get("device_class", "")) for node in saved.tree}
-    for name in sorted(names, key=_number):
+    for name in sorted(names, key=osd_order):
         metadata = saved.metadata.get(name, {})
         replies = saved.replies.get(name, {})
         rotational = {"1": True, "0": False}.get(
@@ -297,11 +298,6 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
             device_class=device_class,
             model=model_of(metadata),
         )
-
-
-def _number(osd: str) -> tuple[int, str]:
-    number = osd.removeprefix("osd.")
-    return (int(number), "") if number.isdecimal() else (1 << 62, osd)
 
 
 def _set_on(

@@ -15,6 +15,10 @@ NO_JSON: Final = "the answer is not JSON"
 _AT_ONCE: Final = 8
 
 
+# Labels of a series, and its value.
+Sample = tuple[Mapping[str, str], float]
+
+
 class ApiFailed(CephqosError):
     """No answer, or none that can be used."""
 
@@ -39,6 +43,29 @@ class JsonApi:
     async def post(self, path: str, **parameters: str) -> Any:
         """As get, for parameters that may be long."""
         return await self._ask("POST", path, data=parameters)
+
+    async def result(self, path: str, **parameters: str) -> Any:
+        """What a query to Prometheus' API found."""
+        reply = await self.post(f"/api/v1/{path}", **parameters)
+        if not isinstance(reply, dict) or not isinstance(reply.get("data"), dict):
+            raise ApiFailed(f"/api/v1/{path}: this is not the API of a Prometheus")
+        return reply["data"].get("result", ())
+
+    async def vector(self, query: str, at: float | None = None) -> list[Sample]:
+        """What a query gives now, or at that time."""
+        moment = {} if at is None else {"time": f"{at:.3f}"}
+        found = await self.result("query", query=query, **moment)
+        try:
+            return [(it["metric"], float(it["value"][1])) for it in found]
+        except (KeyError, TypeError, ValueError, IndexError) as exc:
+            raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
+
+    async def vectors(
+        self, queries: Mapping[str, str], at: float | None = None
+    ) -> dict[str, list[Sample]]:
+        """What each of these gives, by its name."""
+        found = await asyncio.gather(*(self.vector(query, at) for query in queries.values()))
+        return dict(zip(queries, found, strict=True))
 
     async def _ask(self, method: str, path: str, **request: Any) -> Any:
         try:

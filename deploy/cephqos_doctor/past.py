@@ -1,7 +1,7 @@
 """Commands about a stretch of time: in a Prometheus, or in an archive."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,11 +9,10 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.units import parse_seconds, parse_time
-from cephqos_doctor.cli import add_prometheus, check_url
+from cephqos_doctor.json_api import Sample
+from cephqos_doctor.prometheus_access import add_prometheus, check_url
 
 _SHORTEST: Final = 60.0  # a few samples of 10 s
-# Labels of a series, and its value.
-Sample = tuple[Mapping[str, str], float]
 
 
 def add_past(parser: Parser, *, since: str) -> None:
@@ -36,11 +35,6 @@ def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:
     if since < _SHORTEST:
         raise UsageError(f"--since {arguments.since}: expected 1m or more")
     return since, parse_time(arguments.at, "--at") if arguments.at else None
-
-
-def moment(at: float | None) -> dict[str, str]:
-    """For a query to a Prometheus."""
-    return {} if at is None else {"time": f"{at:.3f}"}
 
 
 class Past:

@@ -125,7 +125,7 @@ async def gather(
 async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict[str, Any]:
     engine, version = await _engine(api)
     asked = time.time()
-    now = await _query(api, "time()")
+    now = await api.result("query", query="time()")
     answered = time.time()
     try:
         rules = _loaded(await _data(api, "/api/v1/rules"))
@@ -139,17 +139,12 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
         "prints": prints,
         "seconds_apart": _apart(now, asked, answered),
         "targets": await _scraped(api),
-        "exporters": await _vector(api, queries.EXPORTERS),
-        "doubled_osds": await _vector(api, queries.DOUBLED_OSDS),
-        "replicas": await _vector(api, queries.REPLICAS),
-        "doubled_counters": await _vector(api, queries.DOUBLED_COUNTERS),
-        "doubled_clusters": await _vector(api, queries.DOUBLED_CLUSTERS),
-        "label_taken": await _vector(api, queries.LABEL_TAKEN),
-        "not_understood": await _vector(api, queries.NOT_UNDERSTOOD),
+        **{
+            name: [labels for labels, _ in found]
+            for name, found in (await api.vectors(queries.FACTS)).items()
+        },
         "alertmanagers": await _alertmanagers(api),
-        "recorders": await _vector(api, queries.RECORDERS),
-        "recorder_lost": await _vector(api, queries.RECORDER_LOST),
-        "recorded": bool(await _vector(api, f"group({RECORDED})")),
+        "recorded": bool(await api.vector(f"group({RECORDED})")),
         "rules": await _as_printed(api, rules) if prints else rules,
         "expected": await _as_printed(api, wanted) if prints else wanted,
     }
@@ -205,16 +200,13 @@ async def _scraped(api: JsonApi) -> tuple[ScrapeTarget, ...]:
         targets = ()
     if any(re.fullmatch(RuleSettings().job, target.job) for target in targets):
         return targets
-    intervals = {
-        str(sample["metric"].get("job", "")): float(sample["value"][1])
-        for sample in await _query(api, queries.INTERVALS)
-    }
-    down = await _vector(api, queries.DOWN)
     return (
         *targets,
         *(
-            ScrapeTarget(job=job, instance="", up=True, error="", interval=seconds)
-            for job, seconds in intervals.items()
+            ScrapeTarget(
+                job=labels.get("job", ""), instance="", up=True, error="", interval=seconds
+            )
+            for labels, seconds in await api.vector(queries.INTERVALS)
         ),
         *(
             ScrapeTarget(
@@ -224,7 +216,7 @@ async def _scraped(api: JsonApi) -> tuple[ScrapeTarget, ...]:
                 error="`up` is 0; the page Targets of what scrapes it has the reason",
                 interval=0.0,
             )
-            for labels in down
+            for labels, _ in await api.vector(queries.DOWN)
         ),
     )
 
@@ -234,20 +226,6 @@ async def _data(api: JsonApi, path: str, **parameters: str) -> Any:
     if not isinstance(reply, dict) or "data" not in reply:
         raise ApiFailed(f"{path}: this is not the API of a Prometheus")
     return reply["data"]
-
-
-async def _query(api: JsonApi, expr: str) -> Any:
-    reply = await api.post("/api/v1/query", query=expr)
-    if not isinstance(reply, dict) or "data" not in reply:
-        raise ApiFailed("/api/v1/query: this is not the API of a Prometheus")
-    return reply["data"]["result"]
-
-
-async def _vector(api: JsonApi, expr: str) -> tuple[Labels, ...]:
-    return tuple(
-        {name: str(value) for name, value in sample["metric"].items()}
-        for sample in await _query(api, expr)
-    )
 
 
 def _apart(now: Any, asked: float, answered: float) -> float | None:

@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-import aiohttp
-
 from cephqos_base.command import Parser
-from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.errors import UsageError
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSeries
 from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
 from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.cli import headers_of
 from cephqos_doctor.cluster_access import access_of, add_access
 from cephqos_doctor.image_names import ImageNames, NamesFailed, image_names
-from cephqos_doctor.json_api import ApiFailed, JsonApi
-from cephqos_doctor.past import Past, Sample, add_past, moment, stretch
+from cephqos_doctor.json_api import Sample
+from cephqos_doctor.past import Past, add_past, stretch
+from cephqos_doctor.prometheus_access import prometheus_of
 
 _WITHIN: Final = 60.0
 _ROWS: Final = 20
@@ -31,10 +29,6 @@ _NONE: Final = (
     "No tenant is shown: no operation was sampled in this time, the collector `tenants` is off, or"
     " the exporter is not scraped."
 )
-
-
-class WhoFailed(CephqosError):
-    """There is no usable answer."""
 
 
 def add_options(parser: Parser) -> None:
@@ -117,25 +111,8 @@ def answers_of(past: Past) -> Mapping[str, Sequence[Sample]]:
 async def _ask(arguments: argparse.Namespace, since: float, at: float | None) -> Mapping[str, Any]:
     if arguments.archive:
         return answers_of(await asyncio.to_thread(Past, arguments.archive, FAMILIES, since, at))
-    asked = queries(since)
-    timeout = aiohttp.ClientTimeout(total=_WITHIN)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
-        try:
-            replies = await asyncio.gather(
-                *(api.post("/api/v1/query", query=it, **moment(at)) for it in asked.values())
-            )
-            return {name: samples_of(it) for name, it in zip(asked, replies, strict=True)}
-        except ApiFailed as exc:
-            raise WhoFailed(f"{arguments.prometheus}: {exc}") from exc
-
-
-def samples_of(reply: Any) -> Sequence[tuple[Mapping[str, str], float]]:
-    """Labels and values of an answer of Prometheus."""
-    try:
-        return [(it["metric"], float(it["value"][1])) for it in reply["data"]["result"]]
-    except (KeyError, TypeError, ValueError, IndexError) as exc:
-        raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
+    async with prometheus_of(arguments, _WITHIN) as api:
+        return await api.vectors(queries(since), at)
 
 
 # Where the pool's application is not known.

@@ -108,6 +108,17 @@ def time_span(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number) or "0 s"
 
 
+def osd_order(name: str) -> tuple[int, str]:
+    """By number; what has none comes last.
+
+    >>> sorted(["osd.10", "osd.x", "osd.2"], key=osd_order)
+    ['osd.2', 'osd.10', 'osd.x']
+    """
+    number = name.removeprefix("osd.")
+    # int() refuses a text of thousands of digits, which a label may be.
+    return (int(number) if number.isdecimal() and len(number) < 10 else 1 << 62, name)
+
+
 def parse_cpu_list(text: str, *, least: int = 0) -> tuple[int, ...]:
     """`0-2,8` as the kernel writes CPU lists, in order; UsageError for fewer than `least`.
 

@@ -37,8 +37,8 @@ def counter(target: dict[str, str], **more: str) -> tuple[str, dict[str, str], s
 UNKNOWN = {"ceph_daemon": "osd.1", "cluster": A, "collector": "mclock", "what": "class"}
 INFO = steady("cephqos_exporter_build_info", ON)
 THEIR_OWN = counter(CEPHS)
-EVERY = {name: getattr(queries, name) for name in dir(queries) if name.isupper()}
-EVERY = {name: text for name, text in EVERY.items() if not name.startswith("_")}
+EVERY = {"DOWN": queries.DOWN, "INTERVALS": queries.INTERVALS}
+EVERY |= {name.upper(): text for name, text in queries.FACTS.items()}
 # What is there, and the queries with an answer: each subject's labels, and its value.
 CASES: dict[str, tuple[Series, Answers]] = {
     "all is well": ([osd(ON), steady("up", ON)], {"INTERVALS": [({"job": "cephqos"}, 15)]}),

@@ -15,7 +15,7 @@ from tests.stack.conftest import Watched
 from cephqos_base import causes
 from cephqos_base.series import CLIENT, IMMEDIATE, AccountSeries, OpSeries, count
 from cephqos_doctor.blame import Root, roots, waits
-from cephqos_doctor.past import Sample
+from cephqos_doctor.json_api import Sample
 from cephqos_stack.staged.judge import named
 from cephqos_stack.staged.situation import ExpectedFinding, Situation
 from cephqos_stack.staged.stage import Stage

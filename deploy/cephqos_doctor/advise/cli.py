@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import aiohttp
-
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say_json, say_progress, say_text
 from cephqos_doctor.advise.series import gather
-from cephqos_doctor.cli import headers_of
-from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_doctor.past import Past, add_past, stretch
+from cephqos_doctor.prometheus_access import prometheus_of
 from cephqos_loadgen.advise import text
 from cephqos_loadgen.advise.candidates import candidates
-from cephqos_loadgen.advise.facts import Facts, NoAdvice, checked
+from cephqos_loadgen.advise.facts import Facts, checked
 from cephqos_loadgen.advise.goals import HELP, answer, met_how, parse_goal
 from cephqos_loadgen.advise.outcome import outcome
 
@@ -55,7 +52,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     elif at is not None:
         raise UsageError("--at needs --archive")
     else:
-        found = await _ask(arguments, since)
+        async with prometheus_of(arguments, _WITHIN) as api:
+            found = await gather(api, since, say_progress)
     facts = checked(found, arguments.cluster)
     if not goals:
         outcomes = [outcome(it, facts) for it in candidates(facts)]
@@ -74,16 +72,6 @@ async def _run(arguments: argparse.Namespace) -> int:
     else:
         say_text(text.text(facts, outcomes, met_how(goals, answered)))
     return 1 if answered.candidate is None else 0
-
-
-async def _ask(arguments: argparse.Namespace, since: float) -> Sequence[Facts]:
-    timeout = aiohttp.ClientTimeout(total=_WITHIN)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
-        try:
-            return await gather(api, since, say_progress)
-        except ApiFailed as exc:
-            raise NoAdvice(f"{arguments.prometheus}: {exc}") from exc
 
 
 def _in_archive(folder: Path, since: float, at: float | None) -> Sequence[Facts]:

@@ -5,11 +5,11 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
-from cephqos_base.units import duration
+from cephqos_base.units import duration, osd_order
 from cephqos_doctor.capacity import series
 from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
-from cephqos_doctor.capacity.series import Osd, Sample, instant, osd_of, over_time
-from cephqos_doctor.json_api import JsonApi
+from cephqos_doctor.capacity.series import Osd, osd_of, over_time
+from cephqos_doctor.json_api import JsonApi, Sample
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,
@@ -65,13 +65,13 @@ async def gather(
             "found no series of the recording rules; expected those of `cephqos rules build`: they"
             " show demand and saturation"
         )
-    now = {name: await instant(api, query) for name, query in now_queries(since).items()}
+    now = await api.vectors(now_queries(since))
     queries = range_queries(history.step)
     ranges = await over_time(api, queries, history.start, history.end, history.step, note)
     pieces = _pieces(ranges, history.step)
     by_cluster: dict[str, list[AdvisedOsd]] = {}
     about = {osd_of(labels): labels for labels, _ in now["about"]}
-    for one in sorted(judge(history.records), key=lambda it: _by_number(it.record.osd)):
+    for one in sorted(judge(history.records), key=lambda it: osd_order(it.record.osd)):
         osd = (one.record.cluster, one.record.osd)
         facts = _osd(one, about.get(osd, {}), pieces.get(osd, ()))
         by_cluster.setdefault(one.record.cluster, []).append(facts)
@@ -79,11 +79,6 @@ async def gather(
         Facts(cluster=name, seconds=since, osds=osds, backlog=_backlog(now, name))
         for name, osds in sorted(by_cluster.items())
     ]
-
-
-def _by_number(osd: str) -> tuple[int, str]:
-    number = osd.removeprefix("osd.")
-    return (int(number) if number.isdecimal() else -1, osd)
 
 
 def _pieces(

@@ -5,17 +5,14 @@ import re
 import sys
 from typing import Any, Final
 
-import aiohttp
-
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json, say_progress, say_text
 from cephqos_base.units import parse_seconds
 from cephqos_doctor.capacity import measure, series, text
 from cephqos_doctor.capacity.estimate import judge
-from cephqos_doctor.cli import add_prometheus, check_url, headers_of
 from cephqos_doctor.cluster_access import access_of, add_access
-from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_doctor.prometheus_access import add_prometheus, check_url, prometheus_of
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 
 _WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
@@ -85,13 +82,8 @@ async def _run(arguments: argparse.Namespace) -> int:
 async def _history(
     arguments: argparse.Namespace, since: float, piece: float | None
 ) -> series.History:
-    timeout = aiohttp.ClientTimeout(total=_WITHIN)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
-        try:
-            history = await series.gather(api, since, piece, say_progress)
-        except ApiFailed as exc:
-            raise CapacityFailed(f"{arguments.prometheus}: {exc}") from exc
+    async with prometheus_of(arguments, _WITHIN) as api:
+        history = await series.gather(api, since, piece, say_progress)
     if not arguments.conf:
         return history
     async with MonClient(access_of(arguments)) as client:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from cephqos_base.thresholds import THRESHOLDS
+from cephqos_base.units import osd_order
 
 Kind = Literal["measured", "at_least", "unknown"]
 Sure = Literal["high", "medium", "none"]
@@ -205,15 +206,13 @@ def judge(records: Iterable[OsdRecord]) -> list[JudgedCapacity]:
     for record, its in estimates:
         groups.setdefault(record.equals, []).append((record, its))
     judged = [_judge(record, its, groups[record.equals]) for record, its in estimates]
-    return sorted(
-        judged,
-        key=lambda it: (-it.wrong_by, not (it.outlier or it.odd_setting), _by_number(it.record)),
-    )
 
+    def order(it: JudgedCapacity) -> tuple[object, ...]:
+        record = it.record
+        strange = it.outlier or it.odd_setting
+        return -it.wrong_by, not strange, record.cluster, osd_order(record.osd)
 
-def _by_number(record: OsdRecord) -> tuple[str, int, str]:
-    number = record.osd.removeprefix("osd.")
-    return (record.cluster, int(number) if number.isdecimal() else -1, record.osd)
+    return sorted(judged, key=order)
 
 
 def _judge(

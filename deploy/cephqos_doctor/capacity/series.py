@@ -10,7 +10,7 @@ from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
 from cephqos_base.units import duration
 from cephqos_doctor.capacity.estimate import OsdRecord, Piece
-from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_doctor.json_api import ApiFailed, JsonApi, Sample
 
 # A week in hours, and as many pieces of any other time.
 PIECES: Final = 168
@@ -19,7 +19,7 @@ _AT_ONCE: Final = 24  # pieces of one question: an engine limits the samples of 
 _RAW_SECONDS: Final = 300.0  # survives scrapes a minute apart
 
 Osd = tuple[str, str]
-Sample = tuple[Mapping[str, str], float]
+
 # Of the rules, by the field of a Piece. `count`: in how many samples. What a saturated OSD does is
 # its average: the most of many rates is a lucky one.
 _FIELDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -75,13 +75,11 @@ async def gather(
     api: JsonApi, since: float, step: float | None, note: Callable[[str], None] = lambda _: None
 ) -> History:
     """Ask for all OSDs. Raises ApiFailed if an answer is missing or odd."""
-    end = float((await _result(api, "query", query="time()"))[0])
+    end = float((await api.result("query", query="time()"))[0])
     step = step or max(SHORTEST, math.ceil(since / PIECES))
     # An OSD that was down a moment ago is an OSD all the same.
-    now = {name: await instant(api, query) for name, query in NOW.items()}
-    rules = bool(
-        await _result(api, "query", query=f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))")
-    )
+    now = await api.vectors(NOW)
+    rules = bool(await api.vector(f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))"))
     pieces: dict[Osd, dict[float, dict[str, float]]] = {}
     for name, labels, values in await over_time(
         api, range_queries(step, rules), end - since, end, step, note
@@ -125,26 +123,11 @@ def _spans(start: float, end: float, step: float) -> Iterator[tuple[float, float
         yield first + at * step, first + last * step
 
 
-async def _result(api: JsonApi, path: str, **parameters: str) -> Any:
-    reply = await api.post(f"/api/v1/{path}", **parameters)
-    if not isinstance(reply, dict) or not isinstance(reply.get("data"), dict):
-        raise ApiFailed(f"/api/v1/{path}: this is not the API of a Prometheus")
-    return reply["data"].get("result", ())
-
-
-async def instant(api: JsonApi, query: str) -> list[Sample]:
-    vector = await _result(api, "query", query=query)
-    try:
-        return [(it["metric"], float(it["value"][1])) for it in vector]
-    except (KeyError, TypeError, ValueError, IndexError) as exc:
-        raise ApiFailed("/api/v1/query: an answer of another shape") from exc
-
-
 async def _range(
     api: JsonApi, query: str, start: float, end: float, step: float
 ) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:
-    matrix = await _result(
-        api, "query_range", query=query, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"
+    matrix = await api.result(
+        "query_range", query=query, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"
     )
     try:
         return [

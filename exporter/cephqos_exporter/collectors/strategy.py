@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
+from cephqos_base.units import osd_order
 from cephqos_exporter.sysfs import Topology
 
 
@@ -21,7 +22,7 @@ def strategy_of(
     """
     usable = topology.core.keys() - excluded
     known = {osd: own & usable for osd, own in cpus.items()}
-    osds = sorted(known, key=_by_number)
+    osds = sorted(known, key=osd_order)
     homes = [known[osd] for osd in osds]
     if not all(homes):
         return "other"
@@ -35,10 +36,6 @@ def strategy_of(
         if all(_even(own, topology) for own in homes):
             return "by_socket"
     return "other"
-
-
-def _by_number(osd: str) -> tuple[int, str]:
-    return (int(osd), osd) if osd.isdigit() else (-1, osd)
 
 
 def _consecutive(

@@ -8,6 +8,7 @@ from cephqos_base.judge import UNKNOWN, Hold
 from cephqos_base.series import CLASSES, CLUSTER
 from cephqos_base.tenant_shares import OsdSums, TenantKey
 from cephqos_base.terminal import printable
+from cephqos_base.units import osd_order
 from cephqos_loadgen.top.figures import (
     DAEMON,
     FIGURES,
@@ -108,13 +109,6 @@ def _of_cluster(samples: TopSamples, cluster: str) -> TopSamples:
             found = {key: value for key, value in found.items() if key[place] in allowed}
         values[name] = found
     return replace(samples, values=values)
-
-
-def osd_order(name: str) -> tuple[int, str]:
-    """osd.2 before osd.10."""
-    number = name.partition(".")[2]
-    # int() refuses a text of thousands of digits, which a label may be.
-    return (int(number) if number.isdecimal() and len(number) < 10 else 1 << 62, name)
 
 
 def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:

@@ -21,7 +21,7 @@ from cephqos_doctor.blame import (
     tenants_of,
     waits,
 )
-from cephqos_doctor.past import Sample
+from cephqos_doctor.json_api import ApiFailed, Sample
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -163,7 +163,7 @@ async def test_a_prometheus_without_an_account_is_no_cluster_that_waits_for_noth
     async def answer(_: web.Request) -> web.Response:
         return web.json_response(body)
 
-    with pytest.raises(BlameFailed):
+    with pytest.raises((BlameFailed, ApiFailed)):
         await run(answer)
     with pytest.raises(UsageError, match="expected 1m or more"):
         await run(answer, "--since", "10s")

@@ -16,7 +16,7 @@ from cephqos_base.errors import UsageError
 from cephqos_doctor.capacity import cli, measure, series
 from cephqos_doctor.capacity.estimate import judge
 from cephqos_doctor.capacity.series import NOW, gather, model_of, range_queries, told_by_cluster
-from cephqos_doctor.json_api import JsonApi
+from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_exporter.ceph.monclient import CommandFailed
 
 END = 1_700_000_000.0
@@ -204,7 +204,7 @@ async def test_an_odd_answer_is_one_line(odd: Any) -> None:
         return _reply([END, "1"]) if form["query"] == "time()" else web.json_response(odd)
 
     async with serving(answer) as url:
-        with pytest.raises(cli.CapacityFailed, match=r"Prometheus|shape"):
+        with pytest.raises(ApiFailed, match=r"Prometheus|shape"):
             await run(url)
 
 
@@ -314,5 +314,5 @@ async def test_an_interrupt_ends_it_and_asks_the_osd_nothing_more() -> None:
 
 
 async def test_a_prometheus_that_is_away_is_one_line() -> None:
-    with pytest.raises(cli.CapacityFailed, match="refused"):
+    with pytest.raises(ApiFailed, match="refused"):
         await run("http://127.0.0.1:1")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from cephqos_loadgen.top.build import osd_order
+from cephqos_base.units import osd_order
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.picture import STATES, OsdState, Picture
 

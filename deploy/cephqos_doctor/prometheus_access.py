@@ -1,0 +1,74 @@
+"""Options of commands that ask a Prometheus."""
+
+import argparse
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from cephqos_base.errors import ConfigError, UsageError
+from cephqos_base.textfile import why
+from cephqos_doctor.json_api import ApiFailed, JsonApi
+
+_HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
+
+
+def add_prometheus(parser: argparse.ArgumentParser, *, since: str) -> None:
+    """The options of commands that ask about the past."""
+    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
+    add_header(parser)
+    parser.add_argument(
+        "--since", default=since, metavar="TIME", help="look back this far (default: %(default)s)"
+    )
+
+
+def add_header(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--header",
+        type=Path,
+        metavar="FILE",
+        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
+    )
+
+
+def check_url(url: str) -> None:
+    """Refuses what is no URL, and one with a password, which every user of the host could see."""
+    if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):
+        shown = "a URL with a user or password" if "@" in url else repr(url)
+        raise UsageError(
+            f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file for"
+            " --header"
+        )
+
+
+def headers_of(file: Path | None) -> Mapping[str, str]:
+    """Headers of a file: passwords never stand in a command line."""
+    if file is None:
+        return {}
+    try:
+        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
+    headers = {}
+    for number, line in enumerate(lines, 1):
+        match = _HEADER.fullmatch(line.strip())
+        if match is None:
+            raise ConfigError(
+                where=file, line=number, key="", found=None, allowed="lines such as `Name: value`"
+            )
+        headers[match[1]] = match[2]
+    return headers
+
+
+@contextlib.asynccontextmanager
+async def prometheus_of(arguments: argparse.Namespace, within: float) -> AsyncIterator[JsonApi]:
+    """The one that is named. ApiFailed names it where it gives no usable answer."""
+    timeout = aiohttp.ClientTimeout(total=within)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        try:
+            yield JsonApi(session, arguments.prometheus, headers_of(arguments.header))
+        except ApiFailed as exc:
+            raise ApiFailed(f"{arguments.prometheus}: {exc}") from exc
