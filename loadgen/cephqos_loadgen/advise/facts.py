@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cephqos_base.errors import CephqosError
@@ -107,6 +107,7 @@ class Facts:
     seconds: float
     osds: Sequence[AdvisedOsd]
     backlog: RecoveryBacklog = RecoveryBacklog()
+    left_out: int = 0  # OSDs whose scheduler is not known at present
 
     @property
     def in_force(self) -> str:
@@ -149,8 +150,11 @@ def checked(facts: Iterable[Facts], cluster: str = "") -> Facts:
     if len(found) > 1:
         raise NoAdvice(f"found {len(found)} clusters: {', '.join(sorted(found))}; use --cluster")
     one = next(iter(found.values()))
+    known = [it for it in one.osds if it.in_force]
+    if known:
+        one = replace(one, osds=known, left_out=len(one.osds) - len(known))
     for what, values in (
-        ("schedulers", [it.in_force or "unknown" for it in one.osds]),
+        ("schedulers", [it.in_force for it in one.osds]),
         ("profiles", [it.profile for it in one.osds if it.in_force == MCLOCK]),
         ("cost models", [it.model or "unknown" for it in one.osds]),
     ):

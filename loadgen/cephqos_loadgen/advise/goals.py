@@ -109,7 +109,7 @@ def _recovery(goal: Goal, candidate: Candidate, facts: Facts) -> tuple[Met, str]
         return "unknown", f"{goal.text}: no exporter with the role cluster shows the backlog"
     if not backlog.copies:
         return "unknown", f"{goal.text}: nothing is to recover now"
-    whole = sum(backlog.work.values())
+    whole = sum(backlog.work.get(osd.osd, 0.0) for osd in facts.osds)
     if not whole or backlog.cls != RECOVERY:
         return "unknown", (
             f"{goal.text}: recovery did nothing in this time, or only as best effort, so its work"

@@ -80,6 +80,11 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
     shown = list(outcomes)
     lost = sum(piece.violated for osd in facts.osds for piece in osd.pieces)
     yield f"Measured with the present setting: violated for {time_span(lost)}, summed over OSDs."
+    if facts.left_out:
+        yield (
+            f"{facts.left_out} of {facts.left_out + len(facts.osds)} OSDs are left out: their"
+            " scheduler is not known at present, as while an OSD restarts."
+        )
     least = sum(osd.can_do is None for osd in facts.osds)
     if least and any(it.undecided for it in shown):
         yield (
@@ -129,6 +134,7 @@ def document(
         "cluster": facts.cluster,
         "seconds": facts.seconds,
         "osds": len(facts.osds),
+        "osds_left_out": facts.left_out,
         "answer": asked,
         "unknown": {it.figure: why_unknown(it.figure) for it in MODEL_ERRORS},
         "candidates": [_candidate(it, facts) for it in outcomes],

@@ -219,6 +219,16 @@ def test_what_does_not_allow_advice_is_refused(facts: Facts, why: str) -> None:
         checked([facts])
 
 
+def test_an_osd_that_restarts_is_left_out_and_counted() -> None:
+    restarting = osd(1, in_force="", profile="", model="", capacity=None, present={})
+    facts = checked([cluster(osd(), restarting, backlog=RECOVERING)])
+    assert [it.osd for it in facts.osds] == ["osd.0"] and facts.left_out == 1
+    assert rows(facts)["high_client_ops"].reserved[CLIENT] == 60
+    shown = text.text(facts, [outcome(it, facts) for it in candidates(facts)])
+    assert "1 of 2 OSDs are left out" in shown
+    assert text.document(facts, [])["osds_left_out"] == 1
+
+
 def test_of_several_clusters_one_must_be_named() -> None:
     two = [cluster(osd()), replace(cluster(osd()), cluster="d")]
     with pytest.raises(NoAdvice, match="found 2 clusters: c, d"):
