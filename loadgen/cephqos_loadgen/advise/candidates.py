@@ -1,7 +1,7 @@
 """What could be set instead, and the commands that set it and take it back."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED
@@ -45,12 +45,17 @@ def candidates(facts: Facts) -> Iterator[Candidate]:
             if wpq.now or profile != facts.profile:
                 shares = shares_of(release, profile) or shares_of_any(profile)
                 yield Candidate(name=profile, profile=profile, shares=shares)
-    right = {osd.osd: osd.suggested for osd in facts.osds if osd.suggested}
-    if right:
-        name = f"{facts.profile or 'mClock'}, capacity right"
-        yield Candidate(name=name, profile=facts.profile, capacities=right)
+    present = Candidate(name=facts.profile or "mClock", profile=facts.profile)
+    yield from capacity_right(facts, present)
     if not wpq.now:
         yield wpq
+
+
+def capacity_right(facts: Facts, *those: Candidate) -> Iterator[Candidate]:
+    """Those with the capacities that `cephqos capacity` would set, if there are any."""
+    right = {osd.osd: osd.suggested for osd in facts.osds if osd.suggested}
+    for it in those if right else ():
+        yield replace(it, name=f"{it.name}, capacity right", capacities=right, now=False)
 
 
 def custom(client: float) -> Candidate:
@@ -73,13 +78,14 @@ class Commands:
 def commands(candidate: Candidate, facts: Facts) -> Commands:
     if candidate.now:
         return Commands((), ())
-    if candidate.capacities:
-        return _capacities(candidate, facts)
     if candidate.scheduler != facts.in_force:
         return _scheduler(candidate, facts)
-    apply, back = _profile(candidate)
-    was = [*_set_or_remove(_PROFILE, facts.profile), *back]
-    return Commands(tuple(apply), tuple(was))
+    apply, back = _capacities(candidate, facts)
+    if candidate.profile != facts.profile or candidate.shares:
+        more, undo = _profile(candidate)
+        apply += more
+        back += [*_set_or_remove(_PROFILE, facts.profile), *undo]
+    return Commands(tuple(apply), tuple(back))
 
 
 def _profile(candidate: Candidate) -> tuple[list[str], list[str]]:
@@ -111,8 +117,9 @@ def _scheduler(candidate: Candidate, facts: Facts) -> Commands:
     return Commands(tuple(apply), tuple(back), "Restart each OSD after it, and after going back.")
 
 
-def _capacities(candidate: Candidate, facts: Facts) -> Commands:
-    apply, back = [], []
+def _capacities(candidate: Candidate, facts: Facts) -> tuple[list[str], list[str]]:
+    apply: list[str] = []
+    back: list[str] = []
     for osd in facts.osds:
         ops = candidate.capacities.get(osd.osd)
         if ops is None or osd.media not in ("hdd", "ssd"):
@@ -125,4 +132,4 @@ def _capacities(candidate: Candidate, facts: Facts) -> Commands:
             if kept
             else f"ceph config set {osd.osd} {option} {osd.capacity:g}"
         )
-    return Commands(tuple(apply), tuple(back))
+    return apply, back

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final, Literal
 
 from cephqos_base.errors import UsageError
 from cephqos_base.series import CLIENT, RECOVERY
 from cephqos_base.units import parse_seconds, time_span
-from cephqos_loadgen.advise.candidates import Candidate, candidates, custom
+from cephqos_loadgen.advise.candidates import Candidate, candidates, capacity_right, custom
 from cephqos_loadgen.advise.facts import MCLOCK, AdvisedOsd, Facts, clients_of
 from cephqos_loadgen.advise.model_error import why_unknown
 from cephqos_loadgen.advise.outcome import needed, reservation
@@ -73,12 +74,13 @@ def answer(goals: Sequence[Goal], facts: Facts) -> GoalAnswer:
 
 def _tried(goals: Sequence[Goal], facts: Facts) -> Iterator[Candidate]:
     """The custom ones leave the most to the class that no goal is about."""
-    yield from (it for it in candidates(facts) if it.scheduler == MCLOCK)
+    those = [it for it in candidates(facts) if it.scheduler == MCLOCK]
     if facts.osds[0].model == "bandwidth":
         shares = [round(_STEP * step, 2) for step in range(1, round(1 / _STEP))]
         clients = any(goal.figure != "recovery" for goal in goals)
-        for share in shares if clients else shares[::-1]:
-            yield custom(share)
+        those += map(custom, shares if clients else shares[::-1])
+    yield from those
+    yield from capacity_right(facts, *(it for it in those if not it.now and not it.capacities))
 
 
 def check(goal: Goal, candidate: Candidate, facts: Facts) -> tuple[Met, str]:
@@ -147,6 +149,9 @@ def _on_osd(
         return "unknown", f"the reservation of {cls} on {osd.osd} is not known"
     if reserved < ops:
         return "no", f"{osd.osd} would need a reservation of {ops:,.0f}, above {reserved:,.0f}"
+    waited = [it.attained.get(cls, 0.0) for it in osd.pieces if cls in it.demand]
+    if candidate.now and waited and fmean(waited) < ops:
+        return "no", f"{osd.osd} gave it {fmean(waited):,.0f} while it waited for more"
     low, high = osd.can_do or (osd.most, None)
     for piece in osd.pieces:
         others = needed(candidate, osd, piece)

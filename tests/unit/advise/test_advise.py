@@ -100,7 +100,7 @@ def test_what_was_violated_although_it_fits_is_no_proof_for_another_setting() ->
     assert found["high_recovery_ops"].verdicts == {"osd.0": "unknown"}
 
 
-BUSY = osd(0, *(piece(client=30, recovery=20, immediate=0),) * 3, can_do=(100.0, 100.0))
+BUSY = osd(0, *(piece(client=30, recovery=20, immediate=0, demand="c"),) * 3, can_do=(100.0, 100.0))
 RECOVERING = RecoveryBacklog(degraded=1000.0, misplaced=0.0, recovered=100.0, work={"osd.0": 200.0})
 
 
@@ -164,6 +164,32 @@ def test_more_than_was_delivered_is_refused_where_no_osd_was_seen_saturated() ->
     answered = answer([parse_goal("client at least 60 ops/s")], facts)
     assert answered.candidate is None and answered.unknown
     assert "delivered 70 at most" in answered.why
+
+
+def test_what_a_class_did_not_get_now_while_it_waited_is_not_given_by_what_is_set_now() -> None:
+    waits = osd(0, *(piece(client=30, recovery=30, demand="cr"),) * 3, most=130.0)
+    asks = [parse_goal("client at least 40 ops/s")]
+    found = answer(asks, cluster(waits)).candidate
+    assert found is not None and found.name == "high_client_ops"
+    idle = osd(0, *(piece(client=30, demand=""),) * 3, most=130.0)  # it did not ask for more
+    found = answer(asks, cluster(idle)).candidate
+    assert found is not None and found.now
+
+
+def test_reservations_of_a_capacity_that_is_too_high_are_sought_with_a_right_one() -> None:
+    high = {"capacity": 1000.0, "suggested": 100.0, "can_do": (98.0, 102.0)}
+    facts = cluster(osd(0, *(piece(client=30, recovery=30, immediate=0),) * 3, **high))
+    chosen = answer([parse_goal("client at least 55 ops/s")], facts).candidate
+    assert chosen is not None and chosen.name == "high_client_ops, capacity right"
+    its = commands(chosen, facts)
+    assert its.apply == (
+        "ceph config set osd.0 osd_mclock_max_capacity_iops_ssd 100",
+        "ceph config set osd osd_mclock_profile high_client_ops",
+    )
+    assert its.back == (
+        "ceph config set osd.0 osd_mclock_max_capacity_iops_ssd 1000",
+        "ceph config set osd osd_mclock_profile balanced",
+    )
 
 
 def test_recovery_in_a_time_needs_its_reservation_on_each_osd() -> None:

@@ -64,6 +64,11 @@ class Attained:
     lag_most_seconds: float | None
     demand_ends: Floats  # of the windows with demand
     step: float  # seconds from one window's end to the next
+    windows: int
+
+    def part(self, seconds: float) -> float:
+        """Of all windows, those that last this long together."""
+        return min(1.0, seconds / (self.windows * self.step))
 
     @property
     def attainment(self) -> float | None:
@@ -139,6 +144,7 @@ def _attained(
         lag_most_seconds=worst,
         demand_ends=times[wanted],
         step=step,
+        windows=len(times),
     )
 
 

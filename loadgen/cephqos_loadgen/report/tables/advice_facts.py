@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from cephqos_base.series import RECOVERY, SCHEDULED, QosSeries, RecoverySeries
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_loadgen.advise.facts import (
     LEAST_PIECES,
     AdvicePiece,
@@ -89,6 +90,8 @@ def _osd(
         own.append(piece)
         if _always_queued(samples, name, limits, a, b):
             saturated.append(piece.delivered)
+    can_do = (min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None
+    capacity = level(QosSeries.CAPACITY_OPS)
     return AdvisedOsd(
         osd=name,
         in_force=info.labels.get("in_force", ""),
@@ -96,13 +99,23 @@ def _osd(
         model=info.labels.get("model", ""),
         media=info.labels.get("media", ""),
         origin=info.labels.get("capacity_origin", ""),
-        capacity=level(QosSeries.CAPACITY_OPS),
+        capacity=capacity,
         present=bounds_of(shares(QosSeries.RESERVATION_RATIO), limits),
         most=max((it.delivered for it in own), default=0.0),
-        can_do=(min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None,
+        can_do=can_do,
+        suggested=_suggested(capacity, can_do),
         not_all_counted=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
         pieces=own,
     )
+
+
+def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> float | None:
+    """As `cephqos capacity` does: where it is far from what the OSD did when it was saturated."""
+    if not capacity or not can_do:
+        return None
+    ops = float(math.floor(sum(can_do) / 2))
+    wrong = capacity > THRESHOLDS.overstated * ops or ops > THRESHOLDS.understated * capacity
+    return ops if wrong and ops else None
 
 
 def _piece(
@@ -115,9 +128,9 @@ def _piece(
         return None
     return AdvicePiece(
         attained={it.work: it.attained for it in of},
-        demand=frozenset(it.work for it in of if it.demand_seconds >= _HALF * it.seconds),
+        demand=frozenset(it.work for it in of if it.part(it.demand_seconds) >= _HALF),
         delivered=delivered[0].growth(*within) / covered,
-        violated=sum(it.violated_seconds or 0.0 for it in of),
+        violated=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in of),
     )
 
 

@@ -1,0 +1,50 @@
+"""What advice is made from, out of the samples of an archive."""
+
+import numpy as np
+
+from cephqos_base.series import CLIENT, QosSeries
+from cephqos_loadgen.report.arrays.samples import Samples, Series
+from cephqos_loadgen.report.tables.advice_facts import advice_facts
+
+_SECONDS = np.arange(0.0, 22.0)
+_OSD = {"ceph_daemon": "osd.0", "cluster": "c"}
+
+
+def saturated(capacity: float) -> Samples:
+    """An OSD that does 100 for clients, of whom some wait for all of the time."""
+    of_class = _OSD | {"class": CLIENT}
+    info = _OSD | {"in_force": "mclock_scheduler", "profile": "balanced", "model": "bandwidth"}
+
+    def counter(name: str, rate: float, labels: dict[str, str] = _OSD) -> Series:
+        return Series(name, labels, _SECONDS, 7 + _SECONDS * rate)
+
+    def gauge(name: str, value: float, labels: dict[str, str] = _OSD) -> Series:
+        return Series(name, labels, _SECONDS, np.full(len(_SECONDS), value))
+
+    every = (
+        gauge(QosSeries.SCHEDULER_INFO, 1.0, info),
+        gauge(QosSeries.CAPACITY_OPS, capacity),
+        counter(QosSeries.OPS, 100.0, of_class),
+        counter(QosSeries.DELIVERED_OPS, 100.0),
+        counter(QosSeries.CLIENT_WAIT_SECONDS, 10.0),
+        gauge(QosSeries.CLIENT_OPS_IN_PROGRESS, 10.0),
+        gauge(QosSeries.QUEUE_LENGTH, 10.0, of_class | {"shard": "0"}),
+        gauge(QosSeries.RESERVATION_OPS, 150.0, of_class),
+    )
+    return Samples({it.name: [it] for it in every})
+
+
+def test_a_load_of_a_few_seconds_has_demand_and_violations_as_a_long_one_has() -> None:
+    (facts,) = advice_facts(saturated(capacity=300.0), 0.0, 21.0)
+    pieces = facts.osds[0].pieces
+    assert [it.demand for it in pieces] == [{CLIENT}] * 3
+    assert [it.violated for it in pieces] == [7.0] * 3
+
+
+def test_a_capacity_far_from_what_a_saturated_osd_did_is_put_right() -> None:
+    def suggested(capacity: float) -> float | None:
+        (facts,) = advice_facts(saturated(capacity), 0.0, 21.0)
+        return facts.osds[0].suggested
+
+    found = [suggested(it) for it in (60.0, 90.0, 140.0, 300.0)]
+    assert found == [100.0, None, None, 100.0]
