@@ -12,7 +12,8 @@ from cephqos_base.units import parse_seconds, parse_time
 from cephqos_doctor.json_api import Sample
 from cephqos_doctor.prometheus_access import add_prometheus, check_url
 
-_SHORTEST: Final = 60.0  # a few samples of 10 s
+_SHORTEST: Final = 60.0  # a few samples of a Prometheus
+_SHORTEST_IN_ARCHIVE: Final = 10.0  # it has a sample each second
 
 
 def add_past(parser: Parser, *, since: str) -> None:
@@ -32,8 +33,9 @@ def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:
             )
         check_url(arguments.prometheus)
     since = parse_seconds(arguments.since)
-    if since < _SHORTEST:
-        raise UsageError(f"--since {arguments.since}: expected 1m or more")
+    least = _SHORTEST_IN_ARCHIVE if arguments.archive else _SHORTEST
+    if since < least:
+        raise UsageError(f"--since {arguments.since}: expected {least:g}s or more")
     return since, parse_time(arguments.at, "--at") if arguments.at else None
 
 

@@ -146,8 +146,10 @@ async def test_what_a_prometheus_lacks_is_named() -> None:
 async def test_one_repeat_of_an_archive_is_advised(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="found 2 repeats in this time, which end at 1795306683"):
         await run(None, "--archive", str(ARCHIVE), "--since", "1d")
-    assert await run(None, "--archive", str(ARCHIVE), "--since", "1m", "--at", "1795306683") == 0
-    assert "(now)" in capsys.readouterr().out
+    for since in ("1m", "12s"):
+        at = ("--since", since, "--at", "1795306683")
+        assert await run(None, "--archive", str(ARCHIVE), *at) == 0
+        assert "(now)" in capsys.readouterr().out
 
 
 def test_a_report_says_what_another_profile_would_have_given(

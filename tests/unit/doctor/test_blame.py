@@ -165,5 +165,5 @@ async def test_a_prometheus_without_an_account_is_no_cluster_that_waits_for_noth
 
     with pytest.raises((BlameFailed, ApiFailed)):
         await run(answer)
-    with pytest.raises(UsageError, match="expected 1m or more"):
+    with pytest.raises(UsageError, match="expected 60s or more"):
         await run(answer, "--since", "10s")
