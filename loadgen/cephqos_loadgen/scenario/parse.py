@@ -300,11 +300,12 @@ _POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "emptied",
 def _pool(value: ScenarioValue, keep: bool) -> PlannedPool:
     table = value.table(_POOL_KEYS, ("name",))
     fresh = table["fresh"].boolean() if "fresh" in table else False
+    emptied = table["emptied"].boolean() if "emptied" in table else False
+    keep = keep and not emptied
     if "keep" in table:
         keep = table["keep"].boolean()
         if keep and fresh:
             table["keep"].fail("fresh (created again for every repeat) or keep, not both", "both")
-    emptied = table["emptied"].boolean() if "emptied" in table else False
     if emptied and (fresh or "images" in table or "objects" in table):
         table["emptied"].fail("a pool that phases fill, and that is not fresh", "another")
     images = None
@@ -323,7 +324,7 @@ def _pool(value: ScenarioValue, keep: bool) -> PlannedPool:
         objects=read_objects(table["objects"]) if "objects" in table else None,
         fresh=fresh,
         emptied=emptied,
-        keep=keep and not (fresh or emptied),
+        keep=keep and not fresh,
     )
 
 

@@ -75,12 +75,12 @@ def test_only_a_pool_that_lasts_and_that_phases_fill_can_be_emptied(pool: str) -
         parse(text, "s")
 
 
-def test_an_emptied_pool_is_not_kept_though_pools_are_to_be() -> None:
+def test_an_emptied_pool_is_kept_only_if_it_says_so() -> None:
     fill = "phases: [{name: s, prefill: {pool: p, objects: {count: 1, size: 4K}}}]\n"
-    text = f"scenario: s\npools: [{{name: p, emptied: true}}]\n{fill}"
-    (pool,) = parse(text, "s", Choices(keep=True)).points[0].pools
-    assert pool.emptied
-    assert not pool.keep
+    for own, kept in (("", False), (", keep: true", True)):
+        text = f"scenario: s\npools: [{{name: p, emptied: true{own}}}]\n{fill}"
+        (pool,) = parse(text, "s", Choices(keep=True)).points[0].pools
+        assert (pool.emptied, pool.keep) == (True, kept)
 
 
 FIO = """\

@@ -26,6 +26,12 @@ def test_the_same_pool_with_the_same_content_is_used_again() -> None:
     assert wrong(replace(POOL, keep=True)) == [], "whether it is to be kept says nothing about it"
 
 
+def test_an_emptied_pool_is_used_again_whatever_it_holds() -> None:
+    emptied = PlannedPool("client", size=2, pg_num=8, emptied=True)
+    said = {"spec": kept_pools.spec_of(emptied)}
+    assert wrong(emptied, count=99, said=said) == []
+
+
 @pytest.mark.parametrize(
     ("found", "message"),
     [
