@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: account help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock model test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: account advise-proof help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock model test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -200,6 +200,11 @@ study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, int
 
 model: $(STAMP) ## fit the model of the scheduler to recorded runs; print how far off its predictions are (2 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.model
+
+advise-proof: $(STAMP) ## ask cephqos advise about labs, set what it says, measure (root, 45 minutes; ADVISE='--only NAME')
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.advise $(ADVISE)
 
 clean: ## remove the virtual environment and caches of this checkout
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -90,17 +90,32 @@ def _pieces(
         by_time = by_osd.setdefault(osd_of(labels), {})
         for time, value in values:
             by_time.setdefault(time, {})[name, labels.get("class", "")] = value
+    elsewhere: dict[tuple[str, float], frozenset[str]] = {}  # by cluster and time
+    for (cluster, _), by_time in by_osd.items():
+        for time, figures in by_time.items():
+            at = (cluster, time)
+            elsewhere[at] = elsewhere.get(at, frozenset()) | _wanting(figures)
     return {
-        osd: [_piece(figures, step) for _, figures in sorted(by_time.items()) if _WHOLE in figures]
+        osd: [
+            _piece(figures, step, elsewhere[osd[0], time])
+            for time, figures in sorted(by_time.items())
+            if _WHOLE in figures
+        ]
         for osd, by_time in by_osd.items()
     }
 
 
-def _piece(figures: _Figures, step: float) -> AdvicePiece:
+def _wanting(figures: _Figures) -> frozenset[str]:
+    """The classes with demand."""
     demand = _by_class(figures, "demand")
+    return frozenset(cls for cls, share in demand.items() if share >= _HALF)
+
+
+def _piece(figures: _Figures, step: float, elsewhere: frozenset[str]) -> AdvicePiece:
     return AdvicePiece(
         attained=_by_class(figures, "attained"),
-        demand=frozenset(cls for cls, share in demand.items() if share >= _HALF),
+        demand=_wanting(figures),
+        elsewhere=elsewhere,
         delivered=figures[_WHOLE],
         violated=step * sum(_by_class(figures, "violated").values()),
     )

@@ -39,7 +39,13 @@ class AdvicePiece:
     attained: Mapping[str, float]  # by class
     demand: frozenset[str]  # the classes that had demand for most of it
     delivered: float
+    elsewhere: frozenset[str] = frozenset()  # and those that had it then on another OSD
     violated: float = 0.0  # seconds of any class
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """What waits for one OSD may ask more of each once that one does more."""
+        return self.demand | self.elsewhere
 
     @property
     def immediate(self) -> float:

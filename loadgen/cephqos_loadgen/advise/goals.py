@@ -158,7 +158,7 @@ def _on_osd(
         if others is None:
             return "unknown", f"a reservation of another class on {osd.osd} is not known"
         # Of the class itself what it asks for, not all that is reserved for it.
-        own = reserved if cls in piece.demand else min(reserved, piece.attained.get(cls, 0.0))
+        own = reserved if cls in piece.wanted else min(reserved, piece.attained.get(cls, 0.0))
         whole = others - own + ops + piece.immediate * (more_writes - 1)
         if high is not None and whole > high:
             return "no", f"{osd.osd} would have to do {whole:,.0f} ops/s and can do {high:,.0f}"

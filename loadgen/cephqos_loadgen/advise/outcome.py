@@ -82,9 +82,9 @@ def _limits(candidate: Candidate, facts: Facts) -> Mapping[str, float | None]:
 def verdict(candidate: Candidate, osd: AdvisedOsd) -> Verdict:
     """Whether the OSD could give each class with demand its reservation, beside replica writes.
 
-    It is violated where what the judge asks for is more than the OSD can do for certain, and kept
-    where all of it is no more than the OSD was seen to do. Where the judge found a violation, this
-    sum does not explain it: what is now is violated, and what another setting gives is unknown.
+    What is now is as the judge found it. Another setting is violated where what the judge asks for
+    is more than the OSD can do for certain. It is kept where all that classes may ask for is no
+    more than the OSD was seen to do, and where the judge found nothing beside this sum.
     """
     if candidate.scheduler != MCLOCK:
         return "none"
@@ -95,28 +95,42 @@ def verdict(candidate: Candidate, osd: AdvisedOsd) -> Verdict:
 
 
 def _in_piece(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> Verdict:
-    whole, least = (needed(candidate, osd, piece, part) for part in (_ALL, BOUNDS.shortfall))
+    least = needed(candidate, osd, piece, piece.demand, BOUNDS.shortfall)
+    whole = needed(candidate, osd, piece)
     if whole is None or least is None:
         return "unknown"
+    whole += piece.immediate * (_more_clients(candidate, osd, piece) - 1)
+    if candidate.now:
+        return "violated" if piece.violated else "kept"
     low, high = osd.can_do or (osd.most, None)
     if piece.violated:  # whatever the sum says: one shard, a class of great bursts, a slow moment
-        certain = candidate.now or (high is not None and least > high)
-        return "violated" if certain else "unknown"
-    if not piece.demand or (whole <= low and not osd.not_all_counted):
+        return "violated" if high is not None and least > high else "unknown"
+    if not piece.wanted or (whole <= low and not osd.not_all_counted):
         return "kept"
     return "violated" if high is not None and least > high else "unknown"
 
 
+def _more_clients(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> float:
+    """By which factor clients, and with them replica writes, may grow until they have all that is
+    reserved for them."""
+    attained, ops = piece.attained.get(CLIENT, 0.0), reservation(candidate, osd, CLIENT)
+    return max(1.0, ops / attained) if CLIENT in piece.wanted and ops and attained else 1.0
+
+
 def needed(
-    candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece, part: float = _ALL
+    candidate: Candidate,
+    osd: AdvisedOsd,
+    piece: AdvicePiece,
+    wanted: frozenset[str] | None = None,
+    part: float = _ALL,
 ) -> float | None:
     """What an OSD has to do to keep this part of its reservations; None if they are not known.
 
     A class with demand takes all that is reserved for it. Another takes no more than it did.
     """
-    sum_ = piece.immediate
+    sum_, wanted = piece.immediate, piece.wanted if wanted is None else wanted
     for cls in SCHEDULED:
-        attained, wants = piece.attained.get(cls, 0.0), cls in piece.demand
+        attained, wants = piece.attained.get(cls, 0.0), cls in wanted
         if not attained and not wants:
             continue
         ops = reservation(candidate, osd, cls)

@@ -90,7 +90,16 @@ def test_an_osd_keeps_what_it_was_seen_to_do_and_violates_what_it_cannot() -> No
     idle = osd(0, *(piece(demand=""),) * 3, can_do=(10.0, 20.0))
     assert rows(cluster(idle))["high_client_ops"].verdicts == {"osd.0": "kept"}
     ec = osd(0, *wants, not_all_counted=True)
-    assert rows(cluster(ec))["balanced"].verdicts == {"osd.0": "unknown"}
+    assert rows(cluster(ec))["high_recovery_ops"].verdicts == {"osd.0": "unknown"}
+
+
+def test_a_class_that_waits_elsewhere_may_take_its_whole_reservation_here() -> None:
+    """Clients that wait for one OSD ask more of all if it does more: 60 with 30 for replicas."""
+    calm = piece(client=40, demand="")
+    beside = replace(calm, elsewhere=frozenset({CLIENT}))
+    found = rows(cluster(osd(0, *(beside,) * 3, most=85.0), osd(1, *(calm,) * 3, most=85.0)))
+    assert found["high_client_ops"].verdicts == {"osd.0": "unknown", "osd.1": "kept"}
+    assert found["high_recovery_ops"].verdicts == {"osd.0": "kept", "osd.1": "kept"}
 
 
 def test_what_was_violated_although_it_fits_is_no_proof_for_another_setting() -> None:

@@ -1,7 +1,7 @@
 """What advice is made from, out of recorded metrics: no rules have judged them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -84,7 +84,8 @@ def _osd(
     limits = shares(QosSeries.LIMIT_RATIO)
     own, saturated = [], []
     for a, b, by_osd in pieces:
-        piece = _piece(samples, name, (a, b), by_osd.get(name, ()))
+        elsewhere = (it for of in by_osd.values() for it in of)
+        piece = _piece(samples, name, (a, b), by_osd.get(name, ()), _wanting(elsewhere))
         if piece is None:
             continue
         own.append(piece)
@@ -118,8 +119,17 @@ def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> fl
     return ops if wrong and ops else None
 
 
+def _wanting(of: Iterable[Attained]) -> frozenset[str]:
+    """The classes with demand."""
+    return frozenset(it.work for it in of if it.part(it.demand_seconds) >= _HALF)
+
+
 def _piece(
-    samples: Samples, osd: str, within: tuple[float, float], of: Sequence[Attained]
+    samples: Samples,
+    osd: str,
+    within: tuple[float, float],
+    of: Sequence[Attained],
+    elsewhere: frozenset[str],
 ) -> AdvicePiece | None:
     """None without samples of half of it."""
     delivered = samples.of(QosSeries.DELIVERED_OPS, ceph_daemon=osd)
@@ -128,7 +138,8 @@ def _piece(
         return None
     return AdvicePiece(
         attained={it.work: it.attained for it in of},
-        demand=frozenset(it.work for it in of if it.part(it.demand_seconds) >= _HALF),
+        demand=_wanting(of),
+        elsewhere=elsewhere,
         delivered=delivered[0].growth(*within) / covered,
         violated=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in of),
     )
