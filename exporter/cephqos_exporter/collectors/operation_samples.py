@@ -17,7 +17,7 @@ from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.config import Settings, integer, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.not_understood import NotUnderstood, listed
-from cephqos_exporter.qos.waits import SampledOperation, completed, in_progress
+from cephqos_exporter.qos.waits import SampledOperations, completed, in_progress
 
 LIST: Final = "ops"
 RECORD: Final = "dump_historic_ops"
@@ -57,7 +57,7 @@ class OperationSample:
     """
 
     listed: bool
-    operations: Sequence[SampledOperation] = ()
+    operations: Sequence[SampledOperations] = ()
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class OperationSamples:
 
     def _in_progress(
         self, ops: Sequence[Mapping[str, Any]], view: DaemonView, osd: _Osd
-    ) -> Sequence[SampledOperation]:
+    ) -> Sequence[SampledOperations]:
         """Each stands for the time since the last sample (Little's law), which is 0 at the first.
 
         One sample says nothing of a long time without samples.
@@ -166,7 +166,7 @@ class OperationSamples:
 
 def _new(
     ops: Sequence[Mapping[str, Any]], osd: _Osd, odd: NotUnderstood
-) -> Sequence[SampledOperation]:
+) -> Sequence[SampledOperations]:
     """The operations that were not in the record at the last look.
 
     What it holds at the first look happened before, at unknown times.

@@ -60,6 +60,7 @@ _NEGATIVE_AGE: Final = 2.0**31
 class _OpsOsd:
     labels: Labels
     waits: WaitMeter = field(default_factory=WaitMeter)
+    waited: Sequence[Family] = ()  # as of the last sample
     lists: ReadInterval = field(default_factory=lambda: ReadInterval(_LIST_SECONDS))
     oldest: float | None = None  # its age as of the last list; None: not known
     few: bool = False  # in progress at the last scrape
@@ -120,7 +121,8 @@ class OpsCollector(
         sample = self.samples.of(view)
         if sample is not None and sample.listed:
             state.waits.add(sample.operations)
-        found += _wait_families(state)
+            state.waited = tuple(_wait_families(state))
+        found += state.waited
         tracked = loggers.get("trackedop")  # 16.2 has none
         slow = None if tracked is None else figure(tracked, "slow_ops_count", odd)
         found += odd.all_of(_SLOW, lambda: _slow(view, state, slow))

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from cephqos_exporter.collectors.base import SamplingCollector
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family, Form
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.qos.tenants import NAMED_TENANTS, State, Tenant, TenantMeter
+from cephqos_exporter.qos.tenants import NAMED_TENANTS, TenantMeter
 
 _SECONDS = (
     "Time of operations by tenant, estimated from samples. state: waiting (in the queue, blocked, "
@@ -27,8 +27,7 @@ _SAMPLED = (
 class _TenantsOsd:
     labels: Labels
     meter: TenantMeter = field(default_factory=TenantMeter)
-    form: Form | None = None
-    series: tuple[tuple[Tenant, State], ...] = ()
+    shown: Sequence[Family] = ()  # as of the last sample
 
 
 class TenantsCollector(
@@ -49,16 +48,11 @@ class TenantsCollector(
         sample = self.samples.of(view)
         if sample is not None and sample.operations:
             meter.sample(sample.operations, view.time, view.not_understood)
-        if not meter.seconds:
-            return ()
-        series = tuple(meter.seconds)
-        if state.form is None or series != state.series:
-            state.form, state.series = Form.of(_families(state)), series
-        return state.form.fill([*meter.seconds.values(), *meter.sampled.values()])
+            state.shown = tuple(_families(meter, state.labels))
+        return state.shown
 
 
-def _families(state: _TenantsOsd) -> Iterable[Family]:
-    meter, labels = state.meter, state.labels
+def _families(meter: TenantMeter, labels: Labels) -> Iterable[Family]:
     family = Family("cephqos_tenants_seconds_total", "counter", _SECONDS)
     for (who, of), seconds in meter.seconds.items():
         named = ("pool_id", who.pool, "tenant", who.name) if who.name else ()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from cephqos_exporter.not_understood import NotUnderstood
@@ -24,7 +25,7 @@ from cephqos_exporter.qos.waits import (
     RECEIVE,
     REPLICA,
     SUBOPS,
-    SampledOperation,
+    SampledOperations,
 )
 
 State = Literal["waiting", "working"]
@@ -37,11 +38,11 @@ ANY_CLIENT: Final = "client"
 
 # `osd_op(client.4128.0:1508 2.1 2:8253546a:namespace:key:object:head [...] ...`. EC pools have the
 # shard behind the placement group. Ceph writes colons in names as %3a.
-_HEAD: Final = re.compile(
+_OPERATION: Final = re.compile(
     r"osd_(?:op|repop)\(([a-z]+\.[0-9]+)\.[0-9]+:[0-9]+ ([0-9]+)\.[0-9a-f]+(?:s[0-9]+)? "
+    r"(?:(?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:[^:]*:[^:]*:([^:]{0,120})"
+    r"|[0-9]+\.[0-9a-f]+ \(undecoded\)|e[0-9]+/[0-9]+\))"
 )
-_OBJECT: Final = re.compile(r"(?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:[^:]*:[^:]*:([^:]{0,120})")
-_UNDECODED: Final = re.compile(r"[0-9]+\.[0-9a-f]+ \(undecoded\)|e[0-9]+/[0-9]+\)")
 _OURS: Final = ("osd_op(", "osd_repop(")  # an answer to a replica write is no work
 
 # The name of an image's object has its pool if the data is in another one.
@@ -80,20 +81,17 @@ class SentFor(NamedTuple):
 
 def described(description: str) -> SentFor | None:
     """Who sent an operation, and for which tenant; None if that is not understood."""
-    head = _HEAD.match(description)
-    if head is None:
+    match = _OPERATION.match(description)
+    if match is None:
         return None
-    client, pool = head[1][:40], head[2][:20]
-    match = _OBJECT.match(description, head.end())
-    if match is not None:
-        name = match[1]
-        # Objects of one image differ in their number only, which is behind the last dot.
-        if name.startswith("rbd_data."):
-            return _sent_for(client, pool, name[: name.rfind(".") + 1] + "0")
-        return _sent_for(client, pool, name)
-    if _UNDECODED.match(description, head.end()):
+    client, pool, name = match.groups()
+    client, pool = client[:40], pool[:20]
+    if name is None:
         return SentFor(client, pool, None)
-    return None
+    # Objects of one image differ in their number only, which is behind the last dot.
+    if name.startswith("rbd_data."):
+        name = name[: name.rfind(".") + 1] + "0"
+    return _sent_for(client, pool, name)
 
 
 @lru_cache(maxsize=1024)
@@ -121,18 +119,26 @@ _STATES: Final[dict[tuple[str, str], State]] = {
 _NOBODY: Final = Tenant(OTHER, "", "")
 
 
-def _spent(op: SampledOperation) -> Iterable[tuple[State, float]]:
-    """The seconds of an operation by state, each state once."""
-    if len(op.spent) == 1:  # it was in progress: all but a few are
-        ((wait, seconds),) = op.spent
-        state = _STATES.get((op.kind, wait.event))
-        return ((state, seconds),) if state is not None and seconds > 0 else ()
-    by_state: dict[State, float] = {}
-    for wait, seconds in op.spent:
-        state = _STATES.get((op.kind, wait.event))
+def _by_state(those: SampledOperations) -> dict[State, float]:
+    """The seconds of each operation by state."""
+    found: dict[State, float] = {}
+    for wait, seconds in those.spent:
+        state = _STATES.get((those.kind, wait.event))
         if state is not None and seconds > 0:
-            by_state[state] = by_state.get(state, 0.0) + seconds
-    return by_state.items()
+            found[state] = found.get(state, 0.0) + seconds
+    return found
+
+
+def _senders(those: SampledOperations, odd: NotUnderstood) -> dict[SentFor, int]:
+    """Who sent them, and how many."""
+    found: dict[SentFor, int] = {}
+    for description in those.descriptions:
+        who = described(description)
+        if who is not None:
+            found[who] = found.get(who, 0) + 1
+        elif description.startswith(_OURS):
+            odd.add("operation", f"{those.kind}: its client or object")
+    return found
 
 
 @dataclass(slots=True)
@@ -146,30 +152,23 @@ class TenantMeter:
     )
     _clients: dict[tuple[str, str], Tenant] = field(default_factory=dict)
 
-    def sample(self, ops: Iterable[SampledOperation], now: float, odd: NotUnderstood) -> None:
+    def sample(self, ops: Iterable[SampledOperations], now: float, odd: NotUnderstood) -> None:
         """Take in a sample."""
         sampled: dict[tuple[Tenant, State], float] = {}
-        queued: list[tuple[tuple[str, str], State, float]] = []
-        for op in ops:
-            if op.kind not in (CLIENT, REPLICA) or not op.description.startswith(_OURS):
-                continue
-            who = described(op.description)
-            if who is None:
-                odd.add("operation", f"{op.kind}: its client or object")
-                continue
-            client = (who.client, who.pool)
-            if who.tenant is not None:
-                self._remember(client, who.tenant)
-            for state, seconds in _spent(op):
-                self.sampled[state] += 1
-                if who.tenant is None:
-                    queued.append((client, state, seconds))
-                else:
-                    key = (who.tenant, state)
-                    sampled[key] = sampled.get(key, 0.0) + seconds
-        for client, state, seconds in queued:
-            key = (self._clients.get(client, _NOBODY), state)
-            sampled[key] = sampled.get(key, 0.0) + seconds
+        found = [
+            (_senders(those, odd), _by_state(those))
+            for those in ops
+            if those.kind in (CLIENT, REPLICA)
+        ]
+        for client, pool, tenant in chain.from_iterable(senders for senders, _ in found):
+            if tenant is not None:
+                self._remember((client, pool), tenant)
+        for senders, by_state in found:
+            for (client, pool, tenant), number in senders.items():
+                who = tenant or self._clients.get((client, pool), _NOBODY)
+                for state, seconds in by_state.items():
+                    self.sampled[state] += number
+                    sampled[who, state] = sampled.get((who, state), 0.0) + number * seconds
         self._add(sampled, now)
 
     def _remember(self, client: tuple[str, str], tenant: Tenant) -> None:

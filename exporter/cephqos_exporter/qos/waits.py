@@ -76,6 +76,7 @@ _WRITES: Final = re.compile(r"\bwrite\b\S* e\d+\)\Z")
 _FLAGS_TEXT: Final = 200  # characters
 
 UNKNOWN_PEER: Final = "unknown"
+_DEPENDS: Final = ("started", "sub_op_committed")  # on what the operation is
 
 
 class OperationWait(NamedTuple):
@@ -83,64 +84,69 @@ class OperationWait(NamedTuple):
 
     kind: str
     event: str
-    peers: Sequence[str] = ()
+    peers: tuple[str, ...] = ()
 
 
-class SampledOperation(NamedTuple):
-    """An operation of a sample, and where the seconds that it stands for went.
+class SampledOperations(NamedTuple):
+    """Operations of a sample of which each was in the same places for the same time.
 
     One in progress stands for the time between two samples, and is in one place. A completed one
     stands for the time that it took, from event to event. The place `unknown` was not understood.
     """
 
-    description: str
     kind: str
-    age: float  # seconds since it began; if completed, the seconds that it took
-    spent: Sequence[tuple[OperationWait, float]]
+    spent: Sequence[tuple[OperationWait, float]]  # seconds of each
+    descriptions: Sequence[str]  # one for each
 
     @property
     def seconds(self) -> float:
-        """The seconds that it stands for."""
+        """The seconds that each stands for."""
         return sum(seconds for _, seconds in self.spent)
 
 
 def in_progress(
     ops: Iterable[Mapping[str, Any]], length: float, odd: NotUnderstood
-) -> Sequence[SampledOperation]:
+) -> Sequence[SampledOperations]:
     """A list of operations in progress, `length` seconds after the last; unknown kinds left out."""
+    alike: dict[OperationWait, list[str]] = {}
+    known: dict[tuple[str, tuple[str, ...]], OperationWait | None] = {}  # many have the same events
 
-    def read(kind: str, op: Mapping[str, Any]) -> SampledOperation:
-        wait = _wait(kind, op, events_of(op), odd)
-        return SampledOperation(op["description"], kind, float(op["age"]), ((wait, length),))
+    def read(kind: str, op: Mapping[str, Any]) -> None:
+        events = events_of(op)
+        if (kind, events) not in known:
+            known[kind, events] = _replicated(kind, events[_sent(events) :])
+        last = events[-1] if events else "no event"
+        wait = known[kind, events] or _alone(kind, op, last, odd)
+        alike.setdefault(wait, []).append(op["description"])
 
-    return _each(ops, read, odd)
+    _each(ops, read, odd)
+    return [SampledOperations(wait.kind, ((wait, length),), those) for wait, those in alike.items()]
 
 
-def completed(ops: Iterable[Mapping[str, Any]], odd: NotUnderstood) -> Sequence[SampledOperation]:
+def completed(ops: Iterable[Mapping[str, Any]], odd: NotUnderstood) -> Sequence[SampledOperations]:
     """A record of completed operations; those of unknown kinds are left out."""
+    found: list[SampledOperations] = []
 
-    def read(kind: str, op: Mapping[str, Any]) -> SampledOperation:
-        spent = _spent(kind, op, odd)
-        return SampledOperation(op["description"], kind, float(op["duration"]), spent)
+    def read(kind: str, op: Mapping[str, Any]) -> None:
+        found.append(SampledOperations(kind, _spent(kind, op, odd), [op["description"]]))
 
-    return _each(ops, read, odd)
+    _each(ops, read, odd)
+    return found
 
 
 def _each(
     ops: Iterable[Mapping[str, Any]],
-    read: Callable[[str, Mapping[str, Any]], SampledOperation],
+    read: Callable[[str, Mapping[str, Any]], None],
     odd: NotUnderstood,
-) -> Sequence[SampledOperation]:
-    """Without what is not understood: one operation of another form costs no others."""
-    understood = []
+) -> None:
+    """Read those of known kinds: one operation of another form costs no others."""
     for op in ops:
         try:
             kind = kind_of(op["description"], odd)
             if kind is not None:
-                understood.append(read(kind, op))
+                read(kind, op)
         except MISREAD as exc:
             odd.add("operation", repr(exc))
-    return understood
 
 
 def _spent(
@@ -151,8 +157,9 @@ def _spent(
     events = op["type_data"]["events"][: len(names)]
     times = [datetime.fromisoformat(event["time"]).timestamp() for event in events]
     lengths = [max(later - earlier, 0.0) for earlier, later in pairwise(times)]
+    sent = _sent(names)
     return tuple(
-        (_wait(kind, op, names[: at + 1], odd), length)
+        (_replicated(kind, names[sent : at + 1]) or _alone(kind, op, names[at], odd), length)
         for at, length in enumerate(lengths)
         if length > 0
     )
@@ -168,26 +175,21 @@ def kind_of(description: str, odd: NotUnderstood) -> str | None:
     return None
 
 
-def events_of(op: Mapping[str, Any]) -> Sequence[str]:
+def events_of(op: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of an operation's events, in their order."""
-    return [str(event["event"]) for event in op["type_data"]["events"]]
+    return tuple([event["event"] for event in op["type_data"]["events"]])
 
 
-def _wait(
-    kind: str, op: Mapping[str, Any], events: Sequence[str], odd: NotUnderstood
-) -> OperationWait:
-    """What an operation waits for after these events."""
-    description: str = op["description"]
-    for at, event in enumerate(events):
-        if event.startswith(_SENT):
-            return _replicated(kind, event.removeprefix(_SENT), events[at + 1 :])
-    last = events[-1] if events else "no event"
-    if kind == CLIENT and _EC_GROUP.match(description):
-        if last == "sub_op_committed" or (last == "started" and "+read" in description):
-            return OperationWait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
-    # A write that sends nothing to replicas, or comes from a primary, has nothing else to do.
-    elif last == "started" and (kind != CLIENT or _WRITES.search(description[-_FLAGS_TEXT:])):
-        return OperationWait(kind, COMMIT)
+def _alone(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) -> OperationWait:
+    """What an operation waits for after its latest event, while it was sent to no replicas."""
+    if last in _DEPENDS:
+        description: str = op["description"]
+        if kind == CLIENT and _EC_GROUP.match(description):
+            if last != "started" or "+read" in description:
+                return OperationWait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
+        # A write that sends nothing to replicas, or comes from a primary, has nothing else to do.
+        elif last == "started" and (kind != CLIENT or _WRITES.search(description[-_FLAGS_TEXT:])):
+            return OperationWait(kind, COMMIT)
     after = _AFTER.get(last) or _delayed(last, op["type_data"])
     if after is None:
         odd.add("event", last)
@@ -201,18 +203,27 @@ def _delayed(last: str, data: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
-    """After a write was sent to its replicas: it waits for its own store, for them, or neither."""
+def _sent(events: Sequence[str]) -> int:
+    """Which event says that a write was sent to its replicas; how many there are if none does."""
+    return next((at for at, name in enumerate(events) if name.startswith(_SENT)), len(events))
+
+
+def _replicated(kind: str, events: Sequence[str]) -> OperationWait | None:
+    """Since a write was sent to its replicas: it waits for its own store, for them, or neither."""
+    if not events:
+        return None
+    later = events[1:]
     if "commit_sent" in later or "done" in later:
         return OperationWait(kind, REPLY)
     if "op_commit" not in later:
         return OperationWait(kind, COMMIT)
     answers = [match for match in map(_ANSWERED.match, later) if match]
-    waiting = peers[:_PEERS_TEXT].split(",")
+    waiting = events[0].removeprefix(_SENT)[:_PEERS_TEXT].split(",")
     if len(answers) >= len(waiting):
         return OperationWait(kind, REPLY)
     named = {match[1] for match in answers}
-    return OperationWait(kind, SUBOPS, [f"osd.{peer}" for peer in waiting if peer not in named])
+    peers = tuple(f"osd.{peer}" for peer in waiting if peer not in named)
+    return OperationWait(kind, SUBOPS, peers)
 
 
 class WaitMeter:
@@ -223,19 +234,24 @@ class WaitMeter:
         self.sampled: dict[str, int] = {}  # by kind
         self._worst: Largest[str] = Largest(peers)
 
-    def add(self, operations: Iterable[SampledOperation]) -> None:
+    def add(self, operations: Iterable[SampledOperations]) -> None:
         """Take in a sample of operations in progress; what was not understood waits nowhere."""
-        spent = [one for op in operations for one in op.spent if one[0].event != UNKNOWN]
+        waits: list[tuple[OperationWait, float]] = []
         by_peer: dict[str, float] = {}
-        for wait, seconds in spent:
-            self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
-            for peer in wait.peers:
-                by_peer[peer] = by_peer.get(peer, 0.0) + seconds / len(wait.peers)
+        for those in operations:
+            number = len(those.descriptions)
+            for wait, each in those.spent:
+                if wait.event == UNKNOWN:
+                    continue
+                self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + number
+                waits.append((wait, number * each / (len(wait.peers) or 1)))
+                for peer in wait.peers:
+                    by_peer[peer] = by_peer.get(peer, 0.0) + waits[-1][1]
         for peer in self._worst.add(by_peer):
             self._drop(peer)
-        for wait, seconds in spent:
+        for wait, seconds in waits:
             for peer in wait.peers or ("",):
-                self._add(wait, peer, seconds / (len(wait.peers) or 1))
+                self._add(wait, peer, seconds)
 
     def _add(self, wait: OperationWait, peer: str, seconds: float) -> None:
         shown = peer if not peer or peer in self._worst.shown else OTHER

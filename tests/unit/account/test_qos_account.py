@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cephqos_exporter.qos.account.account import Account
 from cephqos_exporter.qos.account.sums import Evidence, Place, State, Sums
-from cephqos_exporter.qos.waits import OperationWait, SampledOperation
+from cephqos_exporter.qos.waits import OperationWait, SampledOperations
 
 ALL_KNOWN = Evidence(store=True, threads=True)
 
@@ -36,7 +36,7 @@ WRITES = Sums(
 
 
 def account(
-    *gains: Sums, evidence: Evidence = ALL_KNOWN, samples: Sequence[SampledOperation] = ()
+    *gains: Sums, evidence: Evidence = ALL_KNOWN, samples: Sequence[SampledOperations] = ()
 ) -> Account:
     """An account of an OSD that gained this in intervals of ten seconds."""
     found, sums, now = Account(), Sums(), 1000.0
@@ -49,9 +49,9 @@ def account(
     return found
 
 
-def sampled(event: str, *peers: str, seconds: float = 10.0) -> SampledOperation:
+def sampled(event: str, *peers: str, seconds: float = 10.0) -> SampledOperations:
     wait = OperationWait("client", event, peers)
-    return SampledOperation("osd_op(x)", "client", 1.0, ((wait, seconds),))
+    return SampledOperations("client", ((wait, seconds),), ["osd_op(x)"])
 
 
 def places(found: Account) -> dict[Place, Any]:
@@ -99,7 +99,7 @@ def test_every_second_goes_to_exactly_one_place(
 
 def test_a_write_waits_for_its_queue_its_store_and_its_replicas() -> None:
     waits = OperationWait("client", "commit"), OperationWait("client", "subops", ("osd.2",))
-    both = SampledOperation("osd_op(x)", "client", 1.0, ((waits[0], 24.0), (waits[1], 10.0)))
+    both = SampledOperations("client", ((waits[0], 24.0), (waits[1], 10.0)), ["osd_op(x)"])
     found = account(WRITES, samples=[both])
     assert places(found) == {
         (State.QUEUE, "client"): 0.25,

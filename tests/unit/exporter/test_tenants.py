@@ -13,7 +13,7 @@ from cephqos_exporter.config import Settings
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.largest import Largest
 from cephqos_exporter.qos.tenants import NAMED_TENANTS, SentFor, Tenant, TenantMeter, described
-from cephqos_exporter.qos.waits import OperationWait, SampledOperation, in_progress
+from cephqos_exporter.qos.waits import OperationWait, SampledOperations, in_progress
 
 from ..hostile_text import HOSTILE
 from ..osd_views import RecordedOsd, by_name, recorded_ops
@@ -116,8 +116,8 @@ def test_any_text_gives_short_plain_labels_or_nothing() -> None:
 
 def sampled(
     description: str, event: str = "commit", seconds: float = 10.0, kind: str = "client"
-) -> SampledOperation:
-    return SampledOperation(description, kind, 1.0, ((OperationWait(kind, event), seconds),))
+) -> SampledOperations:
+    return SampledOperations(kind, ((OperationWait(kind, event), seconds),), [description])
 
 
 def image(number: int) -> str:
@@ -202,8 +202,8 @@ def test_times_of_a_real_list_are_all_counted(release: str) -> None:
     taken = in_progress(ops, 10.0, odd)
     meter.sample(taken, 0.0, odd)
     meter.sample(taken, 10.0, odd)
-    assert sum(meter.seconds.values()) == 20.0 * len(taken)
-    assert sum(meter.sampled.values()) == 2 * len(taken)
+    assert sum(meter.seconds.values()) == 20.0 * len(ops)
+    assert sum(meter.sampled.values()) == 2 * len(ops)
     assert {tenant.kind for tenant, _ in meter.seconds} == {"client", "other"}
     assert not odd.found
 

@@ -13,7 +13,7 @@ from typing import Final
 from cephqos_exporter.qos.account.division import Division
 from cephqos_exporter.qos.account.samples import WaitSamples
 from cephqos_exporter.qos.account.sums import Evidence, Shares, State, Sums
-from cephqos_exporter.qos.waits import SampledOperation
+from cephqos_exporter.qos.waits import SampledOperations
 
 _HALF_LIFE_SECONDS: Final = 30.0
 # The places that an account has from its beginning; the others come when they are seen.
@@ -37,7 +37,7 @@ class Account:
     _recent: Sums = field(default_factory=Sums)
     _samples: WaitSamples = field(default_factory=WaitSamples)
 
-    def sample(self, operations: Iterable[SampledOperation]) -> None:
+    def sample(self, operations: Iterable[SampledOperations]) -> None:
         """Take in a sample of operations."""
         for peer in self._samples.add(operations):
             self.client.pop((State.REPLICA, peer), None)

@@ -37,19 +37,20 @@ class WaitSamples:
     _committed: float = 0.0
     _peers: Largest[str] = field(default_factory=lambda: Largest(_NAMED_PEERS))
 
-    def add(self, operations: Iterable[waits.SampledOperation]) -> Sequence[str]:
+    def add(self, operations: Iterable[waits.SampledOperations]) -> Sequence[str]:
         """Take in a sample; the peers that are one with the others from now on."""
         sample: Shares = defaultdict(float)
         during = after = 0.0
-        for op in operations:
-            for wait, seconds in op.spent if op.kind == waits.CLIENT else ():
+        for those in operations:
+            number, whole = len(those.descriptions), those.seconds
+            for wait, seconds in those.spent if those.kind == waits.CLIENT else ():
                 if seconds and wait.event == waits.COMMIT:
-                    during += seconds / op.seconds
+                    during += number * seconds / whole
                 elif seconds and wait.event in (waits.SUBOPS, waits.REPLY):
-                    after += seconds / op.seconds
+                    after += number * seconds / whole
                 if (state := _STATES.get(wait.event)) is not None:
                     for peer in (peers := wait.peers or ("",)):
-                        sample[state, peer] += seconds / len(peers)
+                        sample[state, peer] += number * seconds / len(peers)
         self._committing += during / (during + after + _FEW)
         self._committed += after / (during + after + _FEW)
         lost = self._peers.add({peer: s for (_, peer), s in sample.items() if _is_named(peer)})
