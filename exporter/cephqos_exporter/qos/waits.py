@@ -64,6 +64,8 @@ _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
 
+# After these an operation is sent to replicas, or sent again.
+_UNSENT: Final = frozenset(e for e, wait in _AFTER.items() if wait in (RECEIVE, QUEUE, EXECUTE))
 # Bounds of what is read of a record: a real one has 20 operations with about 15 events each.
 _MOST_EVENTS: Final = 100
 _SENT: Final = "waiting for subops from "
@@ -109,14 +111,13 @@ def in_progress(
 ) -> Sequence[SampledOperations]:
     """A list of operations in progress, `length` seconds after the last; unknown kinds left out."""
     alike: dict[OperationWait, list[str]] = {}
-    known: dict[tuple[str, tuple[str, ...]], OperationWait | None] = {}  # many have the same events
+    known: dict[tuple[str, ...], OperationWait] = {}  # many were sent to the same replicas
 
     def read(kind: str, op: Mapping[str, Any]) -> None:
-        events = events_of(op)
-        if (kind, events) not in known:
-            known[kind, events] = _replicated(kind, events[_sent(events) :])
-        last = events[-1] if events else "no event"
-        wait = known[kind, events] or _alone(kind, op, last, odd)
+        latest = _latest(op["type_data"]["events"])
+        wait = known.get((kind, *latest)) or _wait(kind, op, latest, odd)
+        if len(latest) > 1:
+            known[kind, *latest] = wait
         alike.setdefault(wait, []).append(op["description"])
 
     _each(ops, read, odd)
@@ -153,13 +154,11 @@ def _spent(
     kind: str, op: Mapping[str, Any], odd: NotUnderstood
 ) -> Sequence[tuple[OperationWait, float]]:
     """Where a completed operation was between each of its events and the next."""
-    names = events_of(op)[:_MOST_EVENTS]
-    events = op["type_data"]["events"][: len(names)]
-    times = [datetime.fromisoformat(event["time"]).timestamp() for event in events]
-    lengths = [max(later - earlier, 0.0) for earlier, later in pairwise(times)]
-    sent = _sent(names)
+    events = op["type_data"]["events"][:_MOST_EVENTS]
+    times = [datetime.fromisoformat(event["time"]) for event in events]
+    lengths = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
     return tuple(
-        (_replicated(kind, names[sent : at + 1]) or _alone(kind, op, names[at], odd), length)
+        (_wait(kind, op, _latest(events[: at + 1]), odd), length)
         for at, length in enumerate(lengths)
         if length > 0
     )
@@ -175,13 +174,26 @@ def kind_of(description: str, odd: NotUnderstood) -> str | None:
     return None
 
 
-def events_of(op: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of an operation's events, in their order."""
-    return tuple([event["event"] for event in op["type_data"]["events"]])
+def _latest(events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The latest event, and those before it since a write was sent to its replicas, if it was."""
+    names: list[str] = []
+    for event in reversed(events):
+        name: str = event["event"]
+        names.append(name)
+        if name.startswith(_SENT):
+            return tuple(names)
+        if name in _UNSENT:
+            break
+    return tuple(names[:1]) or ("no event",)
 
 
-def _alone(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) -> OperationWait:
-    """What an operation waits for after its latest event, while it was sent to no replicas."""
+def _wait(
+    kind: str, op: Mapping[str, Any], latest: tuple[str, ...], odd: NotUnderstood
+) -> OperationWait:
+    """What an operation waits for after its latest events."""
+    last = latest[0]
+    if latest[-1].startswith(_SENT):
+        return _replicated(kind, latest[-1].removeprefix(_SENT), latest[:-1])
     if last in _DEPENDS:
         description: str = op["description"]
         if kind == CLIENT and _EC_GROUP.match(description):
@@ -203,27 +215,19 @@ def _delayed(last: str, data: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _sent(events: Sequence[str]) -> int:
-    """Which event says that a write was sent to its replicas; how many there are if none does."""
-    return next((at for at, name in enumerate(events) if name.startswith(_SENT)), len(events))
-
-
-def _replicated(kind: str, events: Sequence[str]) -> OperationWait | None:
-    """Since a write was sent to its replicas: it waits for its own store, for them, or neither."""
-    if not events:
-        return None
-    later = events[1:]
+def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
+    """After a write was sent to its replicas: it waits for its own store, for them, or neither."""
     if "commit_sent" in later or "done" in later:
         return OperationWait(kind, REPLY)
     if "op_commit" not in later:
         return OperationWait(kind, COMMIT)
     answers = [match for match in map(_ANSWERED.match, later) if match]
-    waiting = events[0].removeprefix(_SENT)[:_PEERS_TEXT].split(",")
+    waiting = peers[:_PEERS_TEXT].split(",")
     if len(answers) >= len(waiting):
         return OperationWait(kind, REPLY)
     named = {match[1] for match in answers}
-    peers = tuple(f"osd.{peer}" for peer in waiting if peer not in named)
-    return OperationWait(kind, SUBOPS, peers)
+    missing = tuple(f"osd.{peer}" for peer in waiting if peer not in named)
+    return OperationWait(kind, SUBOPS, missing)
 
 
 class WaitMeter:

@@ -97,6 +97,9 @@ def test_reads_of_erasure_coded_pools_wait_for_other_osds(release: str) -> None:
             (),
         ),
         (("waiting for subops from 1", "op_commit", "commit_sent"), "reply", ()),
+        # It is begun again, as after a change of the placement group.
+        (("waiting for subops from 1,2", "op_commit", "queued_for_pg"), "queue", ()),
+        (("waiting for subops from 1,2", "op_commit", "reached_pg"), "execute", ()),
         # Without replicas there is nobody to wait for.
         (("reached_pg", "started"), "commit", ()),
         (("reached_pg", "started", "op_commit"), "commit", ()),
