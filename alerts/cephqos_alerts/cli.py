@@ -63,131 +63,106 @@ def add_options(parser: Parser) -> None:
         "series", help="list the metrics that rules, dashboards and commands read"
     )
     _add_slo(listed)
-    listed.add_argument(
+    listed.option(
         "--keep",
-        action="store_true",
-        help="print metric_relabel_configs for a scrape job that keeps only these metrics",
+        "print metric_relabel_configs for a scrape job that keeps only these metrics",
     )
     listed.set_defaults(run=_series)
 
 
-def _add_slo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--slo",
-        metavar="FILE|DIR",
-        type=Path,
+def _add_slo(parser: Parser) -> None:
+    parser.option(
+        "--slo FILE|DIR",
+        "SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
         default=DEFAULT_SLOS,
-        help="SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
     )
 
 
-def _add_files(parser: argparse.ArgumentParser, *, writes: bool) -> None:
+def _add_files(parser: Parser, *, writes: bool) -> None:
     """Options for the files that the command reads, and those that it writes."""
     _add_slo(parser)
-    parser.add_argument("--no-slo", action="store_true", help="write no SLOs")
+    parser.option("--no-slo", "write no SLOs")
     _add_places(parser, writes=writes)
-    parser.add_argument(
-        "--webhook", metavar="URL", help=f"URL to send alerts to (default: {DEFAULT_WEBHOOK})"
-    )
-    parser.add_argument(
-        "--receivers",
-        metavar="FILE",
-        type=Path,
-        help="file with your Alertmanager receivers, used instead of webhooks",
+    parser.option("--webhook URL", f"URL to send alerts to (default: {DEFAULT_WEBHOOK})")
+    parser.option(
+        "--receivers FILE",
+        "file with your Alertmanager receivers, used instead of webhooks",
     )
 
 
-def _add_places(parser: argparse.ArgumentParser, *, writes: bool) -> None:
+def _add_places(parser: Parser, *, writes: bool) -> None:
     """Only `check` has defaults: `build` without options must not change a checkout."""
 
     def default(name: str) -> str:
         return "" if writes else f" (default: none with --out, otherwise {name} of the checkout)"
 
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        required=writes,
-        help="directory to write the rules to; in a checkout, `make generate` names its own"
+    parser.option(
+        "--out DIR",
+        "directory to write the rules to; in a checkout, `make generate` names its own"
         if writes
         else "directory of the rules (default: alerts/rules of the checkout)",
+        required=writes,
     )
-    parser.add_argument(
-        "--alertmanager",
-        metavar="FILE",
-        type=Path,
-        help="file to write Alertmanager's configuration to"
+    parser.option(
+        "--alertmanager FILE",
+        "file to write Alertmanager's configuration to"
         + default("alerts/alertmanager/alertmanager.yml"),
     )
-    parser.add_argument(
-        "--loki",
-        metavar="FILE",
-        type=Path,
-        help="file to write the rules for Loki's ruler to" + default("alerts/loki/fake/logs.yml"),
+    parser.option(
+        "--loki FILE",
+        "file to write the rules for Loki's ruler to" + default("alerts/loki/fake/logs.yml"),
     )
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _add_settings(parser: Parser) -> None:
     """What the rules depend on."""
     default = RuleSettings()
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        type=Path,
-        help="file with your names of severities, thresholds, labels, and alerts to leave out",
+    parser.option(
+        "--config FILE",
+        "file with your names of severities, thresholds, labels, and alerts to leave out",
     )
     _add_pace(parser, default)
-    parser.add_argument(
-        "--job",
-        metavar="REGEX",
+    parser.option(
+        "--job REGEX",
+        "regular expression that matches the exporter's scrape jobs (default: %(default)s)",
         default=default.job,
-        help="regular expression that matches the exporter's scrape jobs (default: %(default)s)",
     )
-    parser.add_argument(
-        "--runbook-url",
-        metavar="URL",
-        default=default.runbook_url,
-        help="URL of the site's folder operate/runbooks, or of any page with {page} in place of its"
+    parser.option(
+        "--runbook-url URL",
+        "URL of the site's folder operate/runbooks, or of any page with {page} in place of its"
         " name (default: alerts have no link to a runbook)",
+        default=default.runbook_url,
     )
-    parser.add_argument(
-        "--dashboard-url",
-        metavar="URL",
+    parser.option(
+        "--dashboard-url URL",
+        "Grafana URL before the dashboard uids (default: alerts have no link to a dashboard)",
         default=default.dashboard_url,
-        help="Grafana URL before the dashboard uids (default: alerts have no link to a dashboard)",
     )
-    parser.add_argument(
-        "--dashboard-prefix",
-        metavar="TEXT",
+    parser.option(
+        "--dashboard-prefix TEXT",
+        "what the uids of the dashboards begin with in your Grafana (default: nothing)",
         default=default.dashboard_prefix,
-        help="what the uids of the dashboards begin with in your Grafana (default: nothing)",
     )
 
 
-def _add_pace(parser: argparse.ArgumentParser, default: RuleSettings) -> None:
+def _add_pace(parser: Parser, default: RuleSettings) -> None:
     """How often they are evaluated, and how far they look back."""
-    parser.add_argument(
-        "--scrape-interval",
-        metavar="SECONDS",
-        type=float,
+    parser.option(
+        "--scrape-interval SECONDS",
+        "scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
         default=default.scrape_interval,
-        help="scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
     )
-    parser.add_argument(
-        "--evaluations-per-scrape",
-        metavar="N",
-        type=int,
-        default=default.evaluations_per_scrape,
-        help="how often rules are evaluated, 1 to 10; more than once only where the engine keeps"
+    parser.option(
+        "--evaluations-per-scrape N",
+        "how often rules are evaluated, 1 to 10; more than once only where the engine keeps"
         " one result of them (VictoriaMetrics, docs/install/scale.md) (default: %(default)s)",
+        default=default.evaluations_per_scrape,
     )
-    parser.add_argument(
-        "--time-scale",
-        metavar="FACTOR",
-        type=float,
-        default=default.time_scale,
-        help="multiply every window and `for` by this, above 0 to 1, for tests and demos"
+    parser.option(
+        "--time-scale FACTOR",
+        "multiply every window and `for` by this, above 0 to 1, for tests and demos"
         " (default: %(default)s)",
+        default=default.time_scale,
     )
 
 

@@ -29,13 +29,11 @@ class DashboardsOutOfDate(CephqosError):
 def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     build = actions.add_parser("build", help="write dashboards from their sources")
-    build.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        required=True,
-        help="directory to write generated and provisioning_files to; in a checkout,"
+    build.option(
+        "--out DIR",
+        "directory to write generated and provisioning_files to; in a checkout,"
         " `make generate` names its own",
+        required=True,
     )
     build.set_defaults(run=_build)
     check = actions.add_parser("check", help="say whether the committed files are up to date")
@@ -46,26 +44,23 @@ def add_options(parser: Parser) -> None:
     _add_install(install)
 
 
-def _add_install(parser: argparse.ArgumentParser) -> None:
+def _add_install(parser: Parser) -> None:
     default = Sources()
     parser.add_argument(
         "directory",
         type=Path,
         help="where the directories dashboards and provisioning are written",
     )
-    parser.add_argument(
-        "--prometheus",
-        metavar="URL",
+    parser.option(
+        "--prometheus URL",
+        "URL of Prometheus, as Grafana reaches it (default: %(default)s)",
         default=default.prometheus,
-        help="URL of Prometheus, as Grafana reaches it (default: %(default)s)",
     )
-    parser.add_argument("--loki", metavar="URL", default="", help="URL of Loki (default: none)")
-    parser.add_argument(
-        "--scrape-interval",
-        metavar="SECONDS",
-        type=float,
+    parser.option("--loki URL", "URL of Loki (default: none)", default="")
+    parser.option(
+        "--scrape-interval SECONDS",
+        "seconds between scrapes of the exporters (default: %(default)s)",
         default=default.scrape_interval,
-        help="seconds between scrapes of the exporters (default: %(default)s)",
     )
     parser.set_defaults(run=_install)
 

@@ -184,8 +184,8 @@ def add_options(parser: Parser) -> None:
         " and tenants whose operations wait there."
     )
     add_past(parser, since="5m")
-    parser.add_argument("--all", action="store_true", help=f"all places, not the worst {_ROWS}")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.option("--all", f"all places, not the worst {_ROWS}")
+    parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
 

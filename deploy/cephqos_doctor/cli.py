@@ -99,20 +99,18 @@ def add_options(parser: Parser) -> None:
         ),
     ):
         action = actions.add_parser(name, help=text, description=text)
-        action.add_argument(
-            "--config.file",
-            dest="config.file",
-            metavar="PATH",
-            help="cephqos-exporter's configuration file, for what the options do not say"
+        action.option(
+            "--config.file PATH",
+            "cephqos-exporter's configuration file, for what the options do not say"
             + (f" (default: {PACKAGED} if it is there)" if name == "host" else ""),
+            dest="config.file",
         )
         for option in known:
             add_flag(action, option)
         if name == "cluster":
-            action.add_argument(
+            action.option(
                 "--try-powers",
-                action="store_true",
-                help="also try five commands that the key should not allow; they change nothing,"
+                "also try five commands that the key should not allow; they change nothing,"
                 " and the audit log shows them",
             )
         _add_json(action, run)
@@ -125,15 +123,11 @@ def _add_prometheus(actions: Any) -> None:
     action = actions.add_parser("prometheus", help=text, description=text)
     action.add_argument("url", help="such as http://localhost:9090")
     add_header(action)
-    action.add_argument("--grafana", default="", metavar="URL", help="look at its dashboards too")
-    action.add_argument(
-        "--grafana-header", type=Path, metavar="FILE", help="the same as --header, for Grafana"
-    )
-    action.add_argument(
-        "--rules",
-        type=Path,
-        metavar="DIR",
-        help="rule files that should be loaded (default: what `cephqos rules build` makes for the"
+    action.option("--grafana URL", "look at its dashboards too", default="")
+    action.option("--grafana-header FILE", "the same as --header, for Grafana")
+    action.option(
+        "--rules DIR",
+        "rule files that should be loaded (default: what `cephqos rules build` makes for the"
         " interval of those that are)",
     )
     _add_json(action, _prometheus)
@@ -153,8 +147,8 @@ def _add_dump(actions: Any) -> None:
     _add_json(action, _dump)
 
 
-def _add_json(action: argparse.ArgumentParser, run: Any) -> None:
-    action.add_argument("--json", action="store_true", help="write the findings as JSON")
+def _add_json(action: Parser, run: Any) -> None:
+    action.option("--json", "write the findings as JSON")
     action.set_defaults(run=run)
 
 

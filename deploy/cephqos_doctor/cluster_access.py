@@ -10,23 +10,17 @@ from cephqos_exporter.ceph.monclient import ClusterAccess
 
 
 def add_access(parser: Parser, wanted: str) -> None:
-    parser.add_argument(
-        "--conf",
-        metavar="PATH",
-        help=f"Ceph's configuration file: also ask the cluster for {wanted}",
-    )
-    parser.add_argument(
-        "--name",
+    parser.option("--conf PATH", f"Ceph's configuration file: also ask the cluster for {wanted}")
+    parser.option(
+        "--name USER",
+        "Ceph user to connect as (default: client.admin)",
         default="client.admin",
-        metavar="USER",
-        help="Ceph user to connect as (default: client.admin)",
     )
-    parser.add_argument("--keyring", default="", metavar="PATH", help="keyring of that user")
-    parser.add_argument(
-        "--python",
+    parser.option("--keyring PATH", "keyring of that user", default="")
+    parser.option(
+        "--python COMMAND",
+        "Python with Ceph's rados module (default: /usr/bin/python3)",
         default="/usr/bin/python3",
-        metavar="COMMAND",
-        help="Python with Ceph's rados module (default: /usr/bin/python3)",
     )
 
 

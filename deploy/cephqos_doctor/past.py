@@ -18,10 +18,8 @@ _SHORTEST_IN_ARCHIVE: Final = 10.0  # it has a sample each second
 
 def add_past(parser: Parser, *, since: str) -> None:
     add_prometheus(parser, since=since)
-    parser.add_argument("--archive", metavar="DIR", type=Path, help="ask an archive instead")
-    parser.add_argument(
-        "--at", metavar="TIME", help="look back from then (default: now, or the archive's end)"
-    )
+    parser.option("--archive DIR", "ask an archive instead")
+    parser.option("--at TIME", "look back from then (default: now, or the archive's end)")
 
 
 def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:

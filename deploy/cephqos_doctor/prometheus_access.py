@@ -9,6 +9,7 @@ from typing import Final
 
 import aiohttp
 
+from cephqos_base.command import Parser
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_base.textfile import why
 from cephqos_doctor.json_api import ApiFailed, JsonApi
@@ -16,21 +17,17 @@ from cephqos_doctor.json_api import ApiFailed, JsonApi
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
 
 
-def add_prometheus(parser: argparse.ArgumentParser, *, since: str) -> None:
+def add_prometheus(parser: Parser, *, since: str) -> None:
     """The options of commands that ask about the past."""
-    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
+    parser.option("--prometheus URL", "such as http://localhost:9090")
     add_header(parser)
-    parser.add_argument(
-        "--since", default=since, metavar="TIME", help="look back this far (default: %(default)s)"
-    )
+    parser.option("--since TIME", "look back this far (default: %(default)s)", default=since)
 
 
-def add_header(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--header",
-        type=Path,
-        metavar="FILE",
-        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
+def add_header(parser: Parser) -> None:
+    parser.option(
+        "--header FILE",
+        "file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
     )
 
 

@@ -37,10 +37,10 @@ def add_options(parser: Parser) -> None:
     )
     parser.epilog = "Each share has its 95 % interval. Status 0: tenants were found. 1: none."
     add_past(parser, since="10m")
-    parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
-    parser.add_argument("--all", action="store_true", help=f"all OSDs, not {_ROWS} only")
+    parser.option("--osd osd.N...", "only this OSD; repeatable")
+    parser.option("--all", f"all OSDs, not {_ROWS} only")
     add_access(parser, "the names of images")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
 

@@ -23,20 +23,18 @@ from cephqos_stack.replay.gather import evaluated, scrape_interval
 
 def add_options(parser: Parser) -> None:
     parser.add_argument("archive", nargs="+", type=Path, help="folder of a recorded run")
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="folder of the report (default: ARCHIVE-report)"
+    parser.option("--out DIR", "folder of the report (default: ARCHIVE-report)")
+    parser.option("--reference POINT", "compare with this point (default: the first)", default="")
+    parser.option("--baseline ARCHIVE|IOPS", "compare throughput with this run, or with a figure")
+    parser.option("--target SHARE", "share of the baseline to keep, such as 50%%", type=_share)
+    parser.option(
+        "--percentile P...", "one more percentile of latency, such as 99.95", type=_percentile
     )
-    parser.add_argument("--reference", default="", metavar="POINT",
-                        help="compare with this point (default: the first)")  # fmt: skip
-    parser.add_argument("--baseline", metavar="ARCHIVE|IOPS",
-                        help="compare throughput with this run, or with a figure")  # fmt: skip
-    parser.add_argument("--target", type=_share, metavar="SHARE",
-                        help="share of the baseline to keep, such as 50%%")  # fmt: skip
-    parser.add_argument("--percentile", metavar="P", type=_percentile, action="append", default=[],
-                        help="one more percentile of latency, such as 99.95")  # fmt: skip
-    parser.add_argument("--causes", action="store_true",
-                        help="evaluate the recording rules over each run: why classes got no more"
-                        " (needs Prometheus; takes a while)")  # fmt: skip
+    parser.option(
+        "--causes",
+        "evaluate the recording rules over each run: why classes got no more"
+        " (needs Prometheus; takes a while)",
+    )
     parser.set_defaults(run=_report)
 
 

@@ -4,7 +4,7 @@ To add a command, add a line to COMMANDS. Its function takes the command's Parse
 sets `run` to a coroutine function that takes the parsed arguments and returns an exit status:
 
     def add_options(parser: Parser) -> None:
-        parser.add_argument("--out", type=Path, help="folder of the report")
+        parser.option("--out DIR", "folder of the report")
         parser.set_defaults(run=_run)
 """
 
@@ -18,6 +18,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from cephqos_base.errors import CephqosError, UsageError
@@ -79,6 +80,33 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
+# What the word behind an option says of its value; of any other word it is text.
+_TYPES: Final = {
+    **dict.fromkeys(("DIR", "FILE", "FILE|DIR", "ARCHIVE"), Path),
+    **dict.fromkeys(("N", "PORT"), int),
+    **dict.fromkeys(("SECONDS", "FACTOR", "SHARE"), float),
+}
+
+
+class _WithOptions:
+    add_argument: Callable[..., Any]  # of argparse
+
+    def option(self, usage: str, help: str, **more: Any) -> None:
+        """An option, by its usage: `--keep`, `--out DIR`, `--var NAME=VALUE...` (repeatable)."""
+        name, _, word = usage.partition(" ")
+        if word:
+            repeatable = {"action": "append", "default": []} if word.endswith("...") else {}
+            word = word.removesuffix("...")
+            more = {"metavar": word, "type": _TYPES.get(word, str), **repeatable, **more}
+        elif "choices" not in more:
+            more["action"] = "store_true"
+        self.add_argument(name, help=help, **more)
+
+
+class Group(_WithOptions, argparse._ArgumentGroup):
+    """Options under a heading of their own."""
+
+
 class _Actions(argparse._SubParsersAction):  # type: ignore[type-arg]
     """The help of an action begins with what the list of actions says of it."""
 
@@ -87,13 +115,18 @@ class _Actions(argparse._SubParsersAction):  # type: ignore[type-arg]
         return super().add_parser(name, **settings)
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(_WithOptions, argparse.ArgumentParser):
     """argparse, but a wrong option costs one line, not a page."""
 
     def __init__(self, *given: Any, **settings: Any) -> None:
         super().__init__(*given, **settings)
         self.register("action", "parsers", _Actions)
         self._below: argparse._SubParsersAction[Any] | None = None
+
+    def add_argument_group(self, *given: Any, **settings: Any) -> Group:
+        group = Group(self, *given, **settings)
+        self._action_groups.append(group)
+        return group
 
     def add_subparsers(self, **settings: Any) -> Any:
         self._below = super().add_subparsers(**settings)

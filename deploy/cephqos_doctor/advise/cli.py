@@ -31,16 +31,13 @@ def add_options(parser: Parser) -> None:
         " is recorded. 2: a mistake in the command."
     )
     add_past(parser, since="1h")
-    parser.add_argument("--cluster", default="", metavar="FSID", help="one of several clusters")
-    parser.add_argument(
-        "--for",
+    parser.option("--cluster FSID", "one of several clusters", default="")
+    parser.option(
+        "--for GOAL...",
+        f"search reservations that give this (repeatable): {HELP}",
         dest="goals",
-        action="append",
-        default=[],
-        metavar="GOAL",
-        help=f"search reservations that give this (repeatable): {HELP}",
     )
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
 

@@ -35,27 +35,24 @@ def add_options(parser: Parser) -> None:
         " of the OSD wait while it runs. Status 0: no capacity is known to be wrong. 1: some are."
     )
     add_prometheus(parser, since="7d")
-    parser.add_argument(
-        "--piece",
-        metavar="TIME",
-        help="divide that time into pieces of this length (default: 168 pieces, at least a minute"
-        " each)",
+    parser.option(
+        "--piece TIME",
+        "divide that time into pieces of this length (default: 168 pieces, at least a minute each)",
     )
-    parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
-    parser.add_argument("--all", action="store_true", help=f"all OSDs, not the worst {_ROWS} only")
+    parser.option("--osd osd.N...", "only this OSD; repeatable")
+    parser.option("--all", f"all OSDs, not the worst {_ROWS} only")
     _add_cluster(parser)
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
 
 def _add_cluster(parser: Parser) -> None:
     add_access(parser, "device models, hosts and where capacities come from")
-    parser.add_argument(
-        "--measure",
-        metavar="osd.N",
-        help="run `ceph tell osd.N bench` a few times on this OSD; needs --conf",
+    parser.option(
+        "--measure osd.N",
+        "run `ceph tell osd.N bench` a few times on this OSD; needs --conf",
     )
-    parser.add_argument("--yes", action="store_true", help="with --measure: clients may wait")
+    parser.option("--yes", "with --measure: clients may wait")
 
 
 async def _run(arguments: argparse.Namespace) -> int:

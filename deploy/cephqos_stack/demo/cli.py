@@ -47,41 +47,25 @@ _GRAFANA_SECONDS = 20.0
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--release", metavar="RELEASE", default="reef", help="Ceph release (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--osds",
-        metavar="N",
-        type=int,
-        default=3,
-        help="number of OSDs, 2 to 16 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--interval",
-        metavar="SECONDS",
-        type=float,
+    parser.option("--release RELEASE", "Ceph release (default: %(default)s)", default="reef")
+    parser.option("--osds N", "number of OSDs, 2 to 16 (default: %(default)s)", default=3)
+    parser.option(
+        "--interval SECONDS",
+        "seconds between refreshes (default: %(default)g)",
         default=2.0,
-        help="seconds between refreshes (default: %(default)g)",
     )
-    parser.add_argument(
-        "--tour", action="store_true", help="a guided quarter of an hour instead of the story"
-    )
-    parser.add_argument("--calm", action="store_true", help="tell no story; only show the cluster")
-    parser.add_argument("--once", action="store_true", help="exit when the story is over")
-    parser.add_argument(
-        "--duration", metavar="SECONDS", type=float, help="exit after this many seconds"
-    )
-    parser.add_argument(
-        "--provoke",
-        metavar="NAME",
-        help="provoke a fault in the demo that runs in another terminal, or end it: "
+    parser.option("--tour", "a guided quarter of an hour instead of the story")
+    parser.option("--calm", "tell no story; only show the cluster")
+    parser.option("--once", "exit when the story is over")
+    parser.option("--duration SECONDS", "exit after this many seconds")
+    parser.option(
+        "--provoke NAME",
+        "provoke a fault in the demo that runs in another terminal, or end it: "
         + ", ".join(each.name for each in PROVOCATIONS),
     )
-    parser.add_argument(
-        "--buttons",
-        metavar="ADDRESS",
-        help="serve a page with a button for each fault there, for a browser on this host:"
+    parser.option(
+        "--buttons ADDRESS",
+        "serve a page with a button for each fault there, for a browser on this host:"
         " 127.0.0.1:10134",
     )
     parser.set_defaults(run=_demo)

@@ -47,10 +47,9 @@ def add_options(parser: Parser) -> None:
         action="store_true",
         help="start a Prometheus on the runs until Ctrl-C, and a Grafana where there is one",
     )
-    parser.add_argument(
-        "--at",
-        metavar="TIME",
-        help="move all runs to start together: now (the longest ends now), seconds since 1970, or"
+    parser.option(
+        "--at TIME",
+        "move all runs to start together: now (the longest ends now), seconds since 1970, or"
         " 2026-01-31T12:00:00Z (default: their own times)",
     )
     parser.set_defaults(run=_replay)

@@ -49,24 +49,27 @@ def add_options(archive: Parser) -> None:
         default=Path(_DEFAULT_BASE),
         help="folder of archives (default: %(default)s)",
     )
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.option("--json", "print JSON")
     listing.set_defaults(run=_ls)
     verify = verbs.add_parser("verify", help="check archives against their checksums")
     verify.add_argument("archive", nargs="+", type=Path, help=_ARCHIVE)
     verify.set_defaults(run=_verify)
     show = verbs.add_parser("show", help="show points, repeats, phases and curves")
     show.add_argument("archive", type=Path, help=_ARCHIVE)
-    show.add_argument("--json", action="store_true", help="print archive.json")
+    show.option("--json", "print archive.json")
     show.set_defaults(run=_show)
     _add_export(verbs.add_parser("export", help="write tables (CSV, Parquet) or OpenMetrics"))
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
+def _add_export(parser: Parser) -> None:
     parser.add_argument("archive", type=Path, help=_ARCHIVE)
-    parser.add_argument(
-        "--format", choices=export.FORMATS, default="csv", help="form of the files (default: csv)"
+    parser.option(
+        "--format",
+        "form of the files (default: csv)",
+        choices=export.FORMATS,
+        default="csv",
     )
-    parser.add_argument("--to", metavar="DIR", type=Path, required=True, help="folder to write to")
+    parser.option("--to DIR", "folder to write to", required=True)
     parser.set_defaults(run=_export)
 
 

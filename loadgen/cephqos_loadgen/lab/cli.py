@@ -59,102 +59,69 @@ def add_options(lab: Parser) -> None:
         "status", help="show addresses, folders, daemons and faults of a cluster"
     )
     _add_name(status)
-    status.add_argument("--json", action="store_true", help="print JSON")
+    status.option("--json", "print JSON")
     status.set_defaults(run=_status)
     execute = verbs.add_parser("exec", help="run a command inside the cluster: lab exec -- ceph -s")
     _add_name(execute)
     execute.add_argument("argv", nargs="+", metavar="COMMAND", help="what to run, after --")
     execute.set_defaults(run=_exec)
     listing = verbs.add_parser("list", help="list the labs of this machine")
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.option("--json", "print JSON")
     listing.set_defaults(run=_list)
     trees = verbs.add_parser(
         "trees", help="build the release trees now instead of at the first `lab up`"
     )
-    trees.add_argument(
-        "--release",
-        metavar="RELEASE",
-        action="append",
-        help="release to build, repeatable (default: all)",
-    )
+    trees.option("--release RELEASE...", "release to build, repeatable (default: all)")
     trees.set_defaults(run=_trees)
     _add_fault(verbs.add_parser("fault", help="stop, kill, delay, throttle or fill an OSD"))
 
 
-def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--name",
-        metavar="NAME",
-        default=DEFAULT_NAME,
-        help="name of the lab (default: %(default)s)",
-    )
+def _add_name(parser: Parser) -> None:
+    parser.option("--name NAME", "name of the lab (default: %(default)s)", default=DEFAULT_NAME)
 
 
-def _add_up(up: argparse.ArgumentParser) -> None:
+def _add_up(up: Parser) -> None:
     _add_name(up)
     _add_osds(up)
     _add_devices(up)
     _add_daemons(up)
-    up.add_argument(
-        "--port",
-        metavar="PORT",
-        type=int,
-        help="first of the lab's 400 ports (default: a free block)",
-    )
-    up.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=float,
+    up.option("--port PORT", "first of the lab's 400 ports (default: a free block)")
+    up.option(
+        "--timeout SECONDS",
+        "seconds until the cluster must be active (default: 120)",
         default=LabSpec().timeout,
-        help="seconds until the cluster must be active (default: 120)",
     )
     up.set_defaults(run=_up)
 
 
-def _add_osds(up: argparse.ArgumentParser) -> None:
+def _add_osds(up: Parser) -> None:
     """How many OSDs, of which release, on what."""
     defaults = LabSpec()
     releases = ", ".join(f"{r.name} ({r.version})" for r in RELEASES.values())
-    up.add_argument(
-        "--release",
-        metavar="RELEASE",
+    up.option(
+        "--release RELEASE",
+        f"Ceph release: {releases} (default: %(default)s)",
         default=defaults.release,
-        help=f"Ceph release: {releases} (default: %(default)s)",
     )
-    up.add_argument(
-        "--osds",
-        metavar="N",
-        type=int,
-        default=defaults.osds,
-        help="number of OSDs, 1 to 16 (default: 4)",
-    )
-    up.add_argument(
-        "--osd-size",
-        metavar="SIZE",
-        default="10G",
-        help="size of each OSD; files are sparse (default: 10G)",
-    )
-    up.add_argument(
-        "--backing",
-        metavar="KIND",
-        help=f"what holds an OSD's data: {' or '.join(BACKINGS)} (default: {defaults.backing})",
+    up.option("--osds N", "number of OSDs, 1 to 16 (default: 4)", default=defaults.osds)
+    up.option("--osd-size SIZE", "size of each OSD; files are sparse (default: 10G)", default="10G")
+    up.option(
+        "--backing KIND",
+        f"what holds an OSD's data: {' or '.join(BACKINGS)} (default: {defaults.backing})",
     )
 
 
-def _add_devices(up: argparse.ArgumentParser) -> None:
+def _add_devices(up: Parser) -> None:
     """What the loop devices are like."""
     regimes = "; ".join(f"{name}: {regime.about}" for name, regime in REGIMES.items())
-    up.add_argument("--regime", metavar="NAME", help=f"settings that belong together. {regimes}")
-    up.add_argument(
-        "--io-scheduler",
-        metavar="NAME",
-        help=f"I/O scheduler of the loop devices: {', '.join(IO_SCHEDULERS)}",
+    up.option("--regime NAME", f"settings that belong together. {regimes}")
+    up.option(
+        "--io-scheduler NAME", f"I/O scheduler of the loop devices: {', '.join(IO_SCHEDULERS)}"
     )
-    up.add_argument(
+    up.option(
         "--rotational",
-        type=int,
+        "whether the loop devices report themselves as HDDs (1) or SSDs (0)",
         choices=(0, 1),
-        help="whether the loop devices report themselves as HDDs (1) or SSDs (0)",
     )
     up.add_argument(
         "--db-device",
@@ -163,60 +130,40 @@ def _add_devices(up: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="a second loop device per OSD for BlueStore's DB and WAL (default size: 2G)",
     )
-    up.add_argument(
-        "--device-iops",
-        type=int,
-        metavar="N",
-        help="hold each OSD's device to N reads and N writes per second (default: no limit)",
+    up.option(
+        "--device-iops N",
+        "hold each OSD's device to N reads and N writes per second (default: no limit)",
     )
 
 
-def _add_daemons(up: argparse.ArgumentParser) -> None:
+def _add_daemons(up: Parser) -> None:
     """How the daemons are configured and where they run."""
     defaults = LabSpec()
-    up.add_argument(
-        "--setuser", metavar="USER", help="ceph: run daemons as user ceph, as in production"
+    up.option("--setuser USER", "ceph: run daemons as user ceph, as in production")
+    up.option(
+        "--op-queue NAME",
+        f"scheduler of the OSDs: {' or '.join(OP_QUEUES)} (default: the release's)",
     )
-    up.add_argument(
-        "--op-queue",
-        metavar="NAME",
-        help=f"scheduler of the OSDs: {' or '.join(OP_QUEUES)} (default: the release's)",
-    )
-    up.add_argument(
-        "--objectstore",
-        metavar="KIND",
+    up.option(
+        "--objectstore KIND",
+        f"{' or '.join(OBJECTSTORES)} (default: %(default)s)",
         default=defaults.objectstore,
-        help=f"{' or '.join(OBJECTSTORES)} (default: %(default)s)",
     )
-    up.add_argument(
-        "--fs",
-        metavar="KIND",
-        help=f"filesystem for filestore: {', '.join(FILESYSTEMS)} (default: xfs)",
-    )
-    up.add_argument(
-        "--auth",
-        metavar="KIND",
+    up.option("--fs KIND", f"filesystem for filestore: {', '.join(FILESYSTEMS)} (default: xfs)")
+    up.option(
+        "--auth KIND",
+        f"authentication: {' or '.join(AUTHS)} (default: %(default)s)",
         default=defaults.auth,
-        help=f"authentication: {' or '.join(AUTHS)} (default: %(default)s)",
     )
-    up.add_argument(
-        "--set",
-        action="append",
-        default=[],
+    up.option(
+        "--set SECTION:OPTION=VALUE...",
+        "add a line to ceph.conf, repeatable: --set osd:osd_max_backfills=2",
         dest="settings",
-        metavar="SECTION:OPTION=VALUE",
-        help="add a line to ceph.conf, repeatable: --set osd:osd_max_backfills=2",
     )
-    up.add_argument(
-        "--cpus",
-        action="append",
-        default=[],
-        metavar="OSD=LIST",
-        help="pin an OSD to CPUs, repeatable: 0=0,2-3",
-    )
+    up.option("--cpus OSD=LIST...", "pin an OSD to CPUs, repeatable: 0=0,2-3")
 
 
-def _add_fault(fault: argparse.ArgumentParser) -> None:
+def _add_fault(fault: Parser) -> None:
     kinds = fault.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, text in (
         ("stop", "SIGSTOP: the OSD keeps its connections and answers nothing"),
@@ -230,26 +177,16 @@ def _add_fault(fault: argparse.ArgumentParser) -> None:
     ):
         parser = kinds.add_parser(kind, help=text)
         _add_name(parser)
-        parser.add_argument("--osd", metavar="N", type=int, required=True, help="number of the OSD")
+        parser.option("--osd N", "number of the OSD", required=True)
         parser.set_defaults(run=_fault)
         if kind == "delay":
-            parser.add_argument(
-                "--seconds", metavar="SECONDS", type=float, required=True, help="delay; 0 ends it"
-            )
-            parser.add_argument(
-                "--probability",
-                metavar="SHARE",
-                type=float,
-                default=1.0,
-                help="share of ops to delay (default: 1)",
-            )
+            parser.option("--seconds SECONDS", "delay; 0 ends it", required=True)
+            parser.option("--probability SHARE", "share of ops to delay (default: 1)", default=1.0)
         elif kind == "throttle":
             for limit, unit in LIMITS.items():
                 parser.add_argument(f"--{limit}", metavar="N", type=int, help=f"at most N {unit}")
         elif kind == "fill":
-            parser.add_argument(
-                "--state", choices=FULL_STATES, required=True, help="what the OSD reports"
-            )
+            parser.option("--state", "what the OSD reports", choices=FULL_STATES, required=True)
 
 
 def spec_from(arguments: argparse.Namespace) -> LabSpec:

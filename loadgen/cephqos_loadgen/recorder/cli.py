@@ -36,47 +36,29 @@ class NothingFetched(CephqosError):
 def add_options(record: Parser) -> None:
     verbs = record.add_subparsers(dest="verb", required=True, metavar="VERB")
     keep = verbs.add_parser("keep", help="keep the last minutes that exporters have recorded")
-    keep.add_argument(
-        "--reason",
-        metavar="TEXT",
-        default="by hand",
-        help="what happened (default: %(default)s)",
-    )
+    keep.option("--reason TEXT", "what happened (default: %(default)s)", default="by hand")
     keep.set_defaults(run=_keep)
     listing = verbs.add_parser("ls", help="list the pieces that exporters keep")
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.option("--json", "print JSON")
     listing.set_defaults(run=_ls)
     fetch = verbs.add_parser("fetch", help="make one archive of the pieces of all exporters")
-    fetch.add_argument(
-        "--at",
-        metavar="TIME",
-        help="a time that the pieces hold, such as 2026-01-31T03:00:00Z (default: the newest)",
+    fetch.option(
+        "--at TIME",
+        "a time that the pieces hold, such as 2026-01-31T03:00:00Z (default: the newest)",
     )
-    fetch.add_argument(
-        "--to",
-        metavar="DIR",
-        type=Path,
-        default=Path(_DEFAULT_BASE),
-        help="folder of archives (default: %(default)s)",
+    fetch.option(
+        "--to DIR", "folder of archives (default: %(default)s)", default=Path(_DEFAULT_BASE)
     )
-    fetch.add_argument(
-        "--redact",
-        action="store_true",
-        help="replace names of pools, images, objects and clients by pseudonyms",
-    )
-    fetch.add_argument("--redact-hosts", action="store_true", help="replace names of hosts too")
+    fetch.option("--redact", "replace names of pools, images, objects and clients by pseudonyms")
+    fetch.option("--redact-hosts", "replace names of hosts too")
     fetch.set_defaults(run=_fetch)
     for parser in (keep, listing, fetch):
-        parser.add_argument(
-            "--exporter",
-            action="append",
-            metavar="URL",
+        parser.option(
+            "--exporter URL...",
+            "an exporter that records, repeatable: http://host:10130",
             required=True,
-            help="an exporter that records, repeatable: http://host:10130",
         )
-        parser.add_argument(
-            "--ca-cert", metavar="FILE", type=Path, help="CA certificate of https exporters"
-        )
+        parser.option("--ca-cert FILE", "CA certificate of https exporters")
 
 
 def _servers(arguments: argparse.Namespace) -> list[HttpServer]:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from cephqos_base.command import Parser
+from cephqos_base.command import Group, Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import plan_text, preflight
@@ -31,8 +31,6 @@ from cephqos_loadgen.scenario.variables import load, variable_from_text
 from cephqos_loadgen.servers import Address
 
 DEFAULT_OUT = "cephqos-runs"
-# argparse has no public name for what add_argument_group returns.
-Group = argparse._ArgumentGroup
 
 
 def add_run_options(run: Parser) -> None:
@@ -48,137 +46,91 @@ def add_run_options(run: Parser) -> None:
 
 
 def add_scenarios_options(scenarios: Parser) -> None:
-    scenarios.add_argument("--show", metavar="NAME", help="print the YAML of one scenario")
+    scenarios.option("--show NAME", "print the YAML of one scenario")
     scenarios.set_defaults(run=_scenarios)
 
 
 def _add_plan(group: Group) -> None:
-    group.add_argument("--check", action="store_true", help="check and print the plan, then stop")
-    group.add_argument(
-        "--dry-run", action="store_true", help="the same, with every command line of the run"
-    )
+    group.option("--check", "check and print the plan, then stop")
+    group.option("--dry-run", "the same, with every command line of the run")
     _add_choices(group)
-    group.add_argument(
-        "--path",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="device or file that the scenario may load and overwrite (engines libaio and io_uring;"
+    group.option(
+        "--path PATH...",
+        "device or file that the scenario may load and overwrite (engines libaio and io_uring;"
         " repeatable)",
     )
-    group.add_argument(
-        "--resume",
-        type=Path,
-        metavar="ARCHIVE",
-        help="continue an interrupted run: keep its finished repeats, run the others",
+    group.option(
+        "--resume ARCHIVE",
+        "continue an interrupted run: keep its finished repeats, run the others",
     )
 
 
 def _add_choices(group: Group) -> None:
     """What a scenario leaves open."""
-    group.add_argument(
-        "--scale",
-        metavar="NAME",
-        help="size of the run: tiny (minutes), lab (default), study (as published, hours)",
+    group.option(
+        "--scale NAME",
+        "size of the run: tiny (minutes), lab (default), study (as published, hours)",
     )
-    group.add_argument(
-        "--repeats", metavar="N", type=int, help="repeats of each point (default: scenario's)"
-    )
-    group.add_argument(
+    group.option("--repeats N", "repeats of each point (default: scenario's)")
+    group.option(
         "--order",
-        choices=ORDERS,
-        help="interleaved (default): the first repeat of each point, then the second;"
+        "interleaved (default): the first repeat of each point, then the second;"
         " grouped: all repeats of a point together; random",
+        choices=ORDERS,
     )
-    group.add_argument(
-        "--seed", metavar="N", type=int, help="of --order random (default: drawn and recorded)"
-    )
-    group.add_argument(
-        "--var",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a variable of the scenario (repeatable)",
-    )
-    group.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="AXIS=VALUE[,VALUE]",
-        help="run only these values of an axis of the matrix (repeatable)",
+    group.option("--seed N", "of --order random (default: drawn and recorded)")
+    group.option("--var NAME=VALUE...", "set a variable of the scenario (repeatable)")
+    group.option(
+        "--only AXIS=VALUE[,VALUE]...",
+        "run only these values of an axis of the matrix (repeatable)",
     )
 
 
 def _add_cluster(group: Group) -> None:
-    group.add_argument("--lab", metavar="NAME", help="a running lab (cephqos lab list)")
-    group.add_argument(
-        "--release", metavar="RELEASE", help="Ceph release of the new lab (default: reef)"
-    )
-    group.add_argument("--conf", metavar="FILE", type=Path, help="ceph.conf of an existing cluster")
-    group.add_argument(
-        "--keyring", metavar="FILE", type=Path, help="keyring of the client, with --conf"
-    )
-    group.add_argument(
-        "--user", metavar="NAME", default="admin", help="name of the client (default: admin)"
-    )
-    group.add_argument(
-        "--i-know-this-cluster",
-        metavar="FSID",
+    group.option("--lab NAME", "a running lab (cephqos lab list)")
+    group.option("--release RELEASE", "Ceph release of the new lab (default: reef)")
+    group.option("--conf FILE", "ceph.conf of an existing cluster")
+    group.option("--keyring FILE", "keyring of the client, with --conf")
+    group.option("--user NAME", "name of the client (default: admin)", default="admin")
+    group.option(
+        "--i-know-this-cluster FSID",
+        "required with --conf: the run changes settings of this cluster and loads it",
         dest="known_fsid",
-        help="required with --conf: the run changes settings of this cluster and loads it",
     )
     defaults = RunOptions(out=Path())
-    group.add_argument(
-        "--python",
-        metavar="PROGRAM",
+    group.option(
+        "--python PROGRAM",
+        "Python interpreter that can import rados (default: %(default)s)",
         default=defaults.python,
-        help="Python interpreter that can import rados (default: %(default)s)",
     )
-    group.add_argument(
-        "--work",
-        metavar="DIR",
-        type=Path,
+    group.option(
+        "--work DIR",
+        "folder for sockets and the clients' ceph.conf (default: %(default)s)",
         default=defaults.work,
-        help="folder for sockets and the clients' ceph.conf (default: %(default)s)",
     )
-    group.add_argument(
-        "--keep", action="store_true", help="do not remove filled pools, so the next run skips that"
-    )
-    group.add_argument(
+    group.option("--keep", "do not remove filled pools, so the next run skips that")
+    group.option(
         "--take-over",
-        action="store_true",
-        help="another run died and left the cluster changed: undo its changes first",
+        "another run died and left the cluster changed: undo its changes first",
     )
 
 
 def _add_recording(group: Group) -> None:
-    group.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path(DEFAULT_OUT),
-        help="folder of archives (default: %(default)s)",
+    group.option(
+        "--out DIR", "folder of archives (default: %(default)s)", default=Path(DEFAULT_OUT)
     )
-    group.add_argument(
-        "--exporter",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="record this cephqos-exporter, such as http://host:10130 (repeatable; default: start"
+    group.option(
+        "--exporter URL...",
+        "record this cephqos-exporter, such as http://host:10130 (repeatable; default: start"
         " one if OSDs are local)",
     )
-    group.add_argument(
-        "--sockets", metavar="DIR", type=Path, help="folder of admin sockets of local OSDs"
+    group.option("--sockets DIR", "folder of admin sockets of local OSDs")
+    group.option(
+        "--listen HOST:PORT",
+        f"address of the run's own /metrics (default: {DEFAULT_LISTEN})",
     )
-    group.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        help=f"address of the run's own /metrics (default: {DEFAULT_LISTEN})",
-    )
-    group.add_argument(
-        "--grafana", metavar="URL", help=f"annotate phases there (token in {TOKEN_VARIABLE})"
-    )
-    group.add_argument("--loki", metavar="URL", help="log phases there")
+    group.option("--grafana URL", f"annotate phases there (token in {TOKEN_VARIABLE})")
+    group.option("--loki URL", "log phases there")
 
 
 def _pairs(option: str, texts: list[str]) -> dict[str, str]:

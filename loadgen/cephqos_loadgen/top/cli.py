@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.command import Parser
@@ -62,48 +61,28 @@ def add_options(parser: Parser) -> None:
         metavar="URL",
         help="read cephqos-exporter without Prometheus, repeatable: http://host:10130",
     )
-    parser.add_argument(
-        "--cluster", metavar="FSID", help="fsid of the cluster (default: the first one found)"
-    )
-    parser.add_argument(
-        "--interval",
-        metavar="SECONDS",
-        type=float,
-        default=2.0,
-        help="seconds between refreshes (default: 2)",
-    )
-    parser.add_argument(
-        "--window",
-        metavar="SECONDS",
-        type=float,
-        default=60.0,
-        help="seconds over which Prometheus computes rates if it lacks the rules of cephqos"
+    parser.option("--cluster FSID", "fsid of the cluster (default: the first one found)")
+    parser.option("--interval SECONDS", "seconds between refreshes (default: 2)", default=2.0)
+    parser.option(
+        "--window SECONDS",
+        "seconds over which Prometheus computes rates if it lacks the rules of cephqos"
         " (default: 60)",
+        default=60.0,
     )
-    parser.add_argument(
-        "--ca-cert",
-        metavar="FILE",
-        type=Path,
-        help="PEM file of the server's certificate authority",
-    )
+    parser.option("--ca-cert FILE", "PEM file of the server's certificate authority")
     _add_view(parser)
     parser.set_defaults(run=_top)
 
 
 def _add_view(parser: Parser) -> None:
     """What is shown, and how."""
-    parser.add_argument(
-        "--sort", choices=list(SORTS), default="worst", help="order of the OSDs (default: worst)"
+    parser.option(
+        "--sort", "order of the OSDs (default: worst)", choices=list(SORTS), default="worst"
     )
-    parser.add_argument(
-        "--filter",
-        metavar="WORDS",
-        default="",
-        help="show these OSDs only: osd.3, violated, device",
-    )
-    parser.add_argument("--once", action="store_true", help="print plain text once and exit")
-    parser.add_argument("--json", action="store_true", help="print JSON once and exit")
-    parser.add_argument("--ascii", action="store_true", help="use ASCII characters only")
+    parser.option("--filter WORDS", "show these OSDs only: osd.3, violated, device", default="")
+    parser.option("--once", "print plain text once and exit")
+    parser.option("--json", "print JSON once and exit")
+    parser.option("--ascii", "use ASCII characters only")
 
 
 async def _top(arguments: argparse.Namespace) -> int:

@@ -22,14 +22,13 @@ from cephqos_loadgen.report.words import listed
 def add_options(parser: Parser) -> None:
     parser.add_argument("archive", nargs="+", type=Path, help="two or more; the first is compared"
                         " with, unless --reference names another")  # fmt: skip
-    parser.add_argument(
-        "--reference", metavar="ARCHIVE", type=Path, help="the archive to compare with"
+    parser.option("--reference ARCHIVE", "the archive to compare with")
+    parser.option(
+        "--fail-if RULE...",
+        "exit 1 where this is true beyond noise: 'clat_p99 > 1.10 * ref'"
+        " (repeatable; default: any regression)",
     )
-    parser.add_argument("--fail-if", action="append", default=[], metavar="RULE",
-                        help="exit 1 where this is true beyond noise: 'clat_p99 > 1.10 * ref'"
-                        " (repeatable; default: any regression)")  # fmt: skip
-    parser.add_argument("--although-different", action="store_true",
-                        help="compare runs of different environments")  # fmt: skip
+    parser.option("--although-different", "compare runs of different environments")
     form = parser.add_mutually_exclusive_group()
     for name in ("Markdown", "HTML", "JSON"):
         form.add_argument(f"--{name.lower()}", dest="form", action="store_const",
