@@ -63,6 +63,14 @@ class FilledForm:
             yield Family(one.name, one.type, one.help, samples)
 
 
+def gauge(name: str, text: str) -> Family:
+    return Family(name, "gauge", text)
+
+
+def counter(name: str, text: str) -> Family:
+    return Family(name, "counter", text)
+
+
 def single(name: str, kind: FamilyType, text: str, labels: LabelText, value: float) -> Family:
     """A family with one sample."""
     return Family(name, kind, text, [("", labels, value)])

@@ -19,7 +19,7 @@ from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.cluster.schedule import schedule_families
 from cephqos_exporter.cluster.scrub import done_families, running_families
 from cephqos_exporter.daemon_errors import SourceUnavailable
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, counter, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, render_labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.resting import WhileScraped
@@ -100,9 +100,8 @@ class ClusterSource:
             await poller.close()
 
     def _own_families(self, poller: Poller) -> list[Family]:
-        up = Family(
+        up = gauge(
             "cephqos_cluster_up",
-            "gauge",
             "1: the cluster answered the last poll. 0: it did not, for the reason "
             "given. Absent before the first poll has ended.",
         )
@@ -110,16 +109,13 @@ class ClusterSource:
         if state and state.status.fsid not in self._labels.base:
             base = render_labels({"cluster": state.status.fsid})
             self._labels = Labels(base, most=_LABEL_BYTES)
-        seconds = Family(
-            "cephqos_cluster_poll_duration_seconds", "gauge", "Time that the last poll took."
-        )
+        seconds = gauge("cephqos_cluster_poll_duration_seconds", "Time that the last poll took.")
         if state or failure:  # else none has ended yet, and neither is known
             reason = failure.reason if failure else ""
             up.add(self._labels.of("reason", reason), state is not None)
             seconds.add(self._labels.base, poller.poll_seconds)
-        starts = Family(
+        starts = counter(
             "cephqos_cluster_child_starts_total",
-            "counter",
             "Child processes started to talk to the cluster; each one after the first replaces "
             "one that was killed or ended.",
         )
@@ -127,20 +123,15 @@ class ClusterSource:
         return [up, seconds, starts, *self._cost_families(poller)]
 
     def _cost_families(self, poller: Poller) -> Iterable[Family]:
-        count = Family(
-            "cephqos_cluster_commands_total",
-            "counter",
-            "Commands sent to the cluster, by command.",
+        count = counter(
+            "cephqos_cluster_commands_total", "Commands sent to the cluster, by command."
         )
-        seconds = Family(
+        seconds = counter(
             "cephqos_cluster_command_seconds_total",
-            "counter",
             "Time until the replies to commands had arrived, by command.",
         )
-        size = Family(
-            "cephqos_cluster_command_bytes_total",
-            "counter",
-            "Bytes of the replies to commands, by command.",
+        size = counter(
+            "cephqos_cluster_command_bytes_total", "Bytes of the replies to commands, by command."
         )
         for command, cost in sorted(poller.reader.costs.items()):
             text = self._labels.of("command", command)
@@ -169,9 +160,8 @@ class ClusterSource:
         yield from done_families(state.scrub, pools, labels)
         if state.schedule is not None:
             yield from schedule_families(state.schedule, pools, state.scrub, labels)
-            counted = Family(
+            counted = gauge(
                 "cephqos_cluster_schedule_pgs",
-                "gauge",
                 "Placement groups whose scrub times are known. Those without a primary "
                 "are not counted.",
             )
@@ -188,9 +178,8 @@ class ClusterSource:
         return self._shown[1]
 
     def _age_family(self, state: ClusterState) -> Family:
-        family = Family(
+        family = gauge(
             "cephqos_cluster_data_age_seconds",
-            "gauge",
             "Age of the cluster's figures: the totals, the states by pool, the oldest "
             "scrub time of the schedule. OSDs report to the manager every 5 s; that "
             "delay is not included.",

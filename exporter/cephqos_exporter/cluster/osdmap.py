@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cephqos_exporter.cluster.replies import OsdMap, Pool
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 
 # Those that an administrator sets to hold something back; the rest of them is history.
@@ -26,10 +26,10 @@ FLAGS: Final = (
 
 def osd_map_families(osd_map: OsdMap, labels: Labels) -> Iterable[Family]:
     """Every OSD of the map, and every flag that can be set on it."""
-    up = Family("cephqos_cluster_osd_up", "gauge", "1: the OSD is up in the cluster's OSD map.")
+    up = gauge("cephqos_cluster_osd_up", "1: the OSD is up in the cluster's OSD map.")
     for osd, is_up in osd_map.osds.items():
         up.add(labels.of("ceph_daemon", f"osd.{osd}"), is_up)
-    flags = Family("cephqos_cluster_flag", "gauge", "1: the flag is set on the whole cluster.")
+    flags = gauge("cephqos_cluster_flag", "1: the flag is set on the whole cluster.")
     for flag in FLAGS:
         flags.add(labels.of("flag", flag), flag in osd_map.flags)
     return up, flags
@@ -37,9 +37,8 @@ def osd_map_families(osd_map: OsdMap, labels: Labels) -> Iterable[Family]:
 
 def pool_family(pools: Mapping[int, Pool], labels: Labels) -> Family:
     """The names of pools: what OSDs say of operations has their numbers."""
-    family = Family(
+    family = gauge(
         "cephqos_cluster_pool_info",
-        "gauge",
         "Always 1. Number, name and application of a pool (rbd, cephfs, rgw).",
     )
     for pool in pools.values():

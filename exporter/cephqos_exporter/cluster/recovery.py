@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states, whole
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 
@@ -146,9 +146,9 @@ class RecoveryTotals:
         for pool, values in sums.items():
             for key, _, _ in _SUMS:
                 if key in values:
-                    counter = self._counters.setdefault((pool, key), _Counter(values[key]))
-                    counter.follow(values[key])
-                    self.rates.add((pool, key), now, counter.total)
+                    followed = self._counters.setdefault((pool, key), _Counter(values[key]))
+                    followed.follow(values[key])
+                    self.rates.add((pool, key), now, followed.total)
         gone = {key for key in self._counters if key[0] not in sums}
         for pair in gone:
             del self._counters[pair]
@@ -159,13 +159,13 @@ class RecoveryTotals:
         """What is left and what was done, per pool."""
         known = [(pools[pool], values) for pool, values in self.sums.items() if pool in pools]
         for key, name, text in _LEFT:
-            family = Family(name, "gauge", text)
+            family = gauge(name, text)
             for pool, values in known:
                 if key in values:
                     family.add(labels.of("pool", pool.name), values[key])
             yield family
         for key, name, text in _SUMS:
-            family = Family(name, "counter", text)
+            family = counter(name, text)
             for pool, values in known:
                 if key in values:
                     family.add(labels.of("pool", pool.name), self._counters[pool.id, key].total)
@@ -173,19 +173,15 @@ class RecoveryTotals:
         yield from self._rate_families([pool for pool, _ in known], labels)
 
     def _rate_families(self, pools: Iterable[Pool], labels: Labels) -> Iterable[Family]:
-        objects = Family(
+        objects = gauge(
             "cephqos_recovery_pool_objects_per_second",
-            "gauge",
             "Copies of objects recovered, over the last minute.",
         )
-        size = Family(
-            "cephqos_recovery_pool_bytes_per_second",
-            "gauge",
-            "Bytes recovered, over the last minute.",
+        size = gauge(
+            "cephqos_recovery_pool_bytes_per_second", "Bytes recovered, over the last minute."
         )
-        eta = Family(
+        eta = gauge(
             "cephqos_recovery_pool_eta_seconds",
-            "gauge",
             "Time until nothing is degraded or misplaced, at the rate of the last "
             "minute. Absent while nothing moves.",
         )
@@ -214,9 +210,8 @@ class RecoveryTotals:
         self, counts: Mapping[int, Mapping[str, int]], pools: Mapping[int, Pool], labels: Labels
     ) -> Family:
         """Placement groups by state and pool."""
-        family = Family(
+        family = gauge(
             "cephqos_recovery_pool_pgs",
-            "gauge",
             "Placement groups of the pool in a state of recovery; one in several states counts in "
             "each.",
         )
@@ -244,24 +239,22 @@ def cluster_families(status: ClusterStatus, labels: Labels, odd: NotUnderstood) 
     counts[_UNCLEAN] = sum(
         count for names, count in status.pgs_by_state.items() if "clean" not in names.split("+")
     )
-    by_state = Family(
+    by_state = gauge(
         "cephqos_recovery_cluster_pgs",
-        "gauge",
         "Placement groups in a state of recovery, or that keeps data from being whole, reachable "
         "or trimmed; one in several states counts in each. unclean: all that are not clean.",
     )
     for state in CLUSTER_STATES:
         by_state.add(labels.of("state", state), counts.get(state, 0))
-    total = Family("cephqos_cluster_pgs", "gauge", "Placement groups of the cluster.")
+    total = gauge("cephqos_cluster_pgs", "Placement groups of the cluster.")
     total.add(labels.base, status.pgs)
     shallow_and_deep = _scrubbing(status, counts.get("scrubbing", 0), labels)
     return by_state, _active(status, labels), shallow_and_deep, total
 
 
 def _active(status: ClusterStatus, labels: Labels) -> Family:
-    active = Family(
+    active = gauge(
         "cephqos_recovery_cluster_active_pgs",
-        "gauge",
         "Placement groups that recover now, by method and reason. at_risk (degraded, "
         "undersized or forced) is background_recovery in mClock's bandwidth model, "
         "misplaced is background_best_effort.",
@@ -282,9 +275,7 @@ def _active(status: ClusterStatus, labels: Labels) -> Family:
 
 def _scrubbing(status: ClusterStatus, both: float, labels: Labels) -> Family:
     """`both`: how many are being scrubbed at either level."""
-    scrubbing = Family(
-        "cephqos_scrub_cluster_pgs", "gauge", "Placement groups being scrubbed, by level."
-    )
+    scrubbing = gauge("cephqos_scrub_cluster_pgs", "Placement groups being scrubbed, by level.")
     deep = sum(
         count
         for names, count in status.pgs_by_state.items()

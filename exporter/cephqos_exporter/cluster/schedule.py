@@ -12,7 +12,7 @@ from typing import Final
 from cephqos_exporter.cluster.rates import time_left
 from cephqos_exporter.cluster.replies import LEVELS, Level, OsdMap, Pool
 from cephqos_exporter.cluster.scrub import PgRecord, ScrubProgress
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 
 # Whose option each is, as the cluster decides by it.
@@ -100,7 +100,7 @@ def schedule_families(
     schedule: Schedule, pools: Mapping[int, Pool], progress: ScrubProgress, labels: Labels
 ) -> Iterable[Family]:
     """Backlog, limits and whether scrubs may begin at all, per pool and level."""
-    families = {name: Family(name, "gauge", text) for name, text in _TEXTS.items()}
+    families = {name: gauge(name, text) for name, text in _TEXTS.items()}
     each = [(one, *each) for one, levels in schedule.limits.items() for each in levels.items()]
     for pool_id, level, limits in each:
         pool = pools.get(pool_id)

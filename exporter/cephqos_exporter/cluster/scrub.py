@@ -12,7 +12,7 @@ from typing import Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.replies import LEVELS, Level, PgStat, Pool
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import Labels, LabelText
 
 Key = tuple[int, Level]
@@ -197,7 +197,7 @@ def running_families(
 ) -> Iterable[Family]:
     """The scrubs under way, per pool and level."""
     pgs, objects, done, left = (
-        Family(name, "gauge", text)
+        gauge(name, text)
         for name, text in (
             (
                 "cephqos_scrub_pool_running_pgs",
@@ -217,9 +217,8 @@ def running_families(
             ),
         )
     )
-    eta = Family(
+    eta = gauge(
         "cephqos_scrub_pool_running_eta_seconds",
-        "gauge",
         "Time until the scrubs in progress are done, at the rate of the last minute. "
         "Absent while nothing moves.",
     )
@@ -261,20 +260,16 @@ def done_families(
 
 
 def _amounts(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
-    objects = Family(
+    objects = counter(
         "cephqos_scrub_pool_objects_total",
-        "counter",
         "Objects scrubbed. On 16.2 those of a placement group are added when its scrub ends.",
     )
-    size = Family(
+    size = counter(
         "cephqos_scrub_pool_bytes_total",
-        "counter",
         "Data in the objects scrubbed, estimated from the mean object size of each "
         "placement group. A deep scrub reads every copy of it.",
     )
-    pgs = Family(
-        "cephqos_scrub_pool_pgs_total", "counter", "Scrubs of placement groups that ended."
-    )
+    pgs = counter("cephqos_scrub_pool_pgs_total", "Scrubs of placement groups that ended.")
     for key, text in labelled:
         done = progress.done.get(key, _NOTHING)
         objects.add(text, done.objects)
@@ -284,19 +279,15 @@ def _amounts(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
 
 
 def _pace(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
-    rate = Family(
-        "cephqos_scrub_pool_objects_per_second", "gauge", "Objects scrubbed, over the last minute."
-    )
+    rate = gauge("cephqos_scrub_pool_objects_per_second", "Objects scrubbed, over the last minute.")
     took = Family(
         "cephqos_scrub_pool_duration_seconds",
         "summary",
         "Duration of the scrubs that ended. On 16.2 only of scrubs that were seen to "
         "run, from their last change of state.",
     )
-    last = Family(
-        "cephqos_scrub_pool_last_duration_seconds",
-        "gauge",
-        "Duration of the scrub that ended last.",
+    last = gauge(
+        "cephqos_scrub_pool_last_duration_seconds", "Duration of the scrub that ended last."
     )
     for key, text in labelled:
         done = progress.done.get(key, _NOTHING)

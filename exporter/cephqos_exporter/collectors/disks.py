@@ -9,7 +9,7 @@ from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.config import Settings, choices, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.daemon_errors import TimedOut
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import LabelText, extend_labels
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.procfs import read_all
@@ -233,9 +233,8 @@ def _read_queues(osd: _DisksOsd, view: DaemonView) -> None:
 
 
 def _info(osd: _DisksOsd) -> Family:
-    family = Family(
+    family = gauge(
         "cephqos_disks_info",
-        "gauge",
         "Queue settings of a device of an OSD. Layer osd: the device that the OSD opens; "
         "disk: a disk beneath it, which other OSDs may share.",
     )
@@ -246,28 +245,23 @@ def _info(osd: _DisksOsd) -> Family:
 
 def _families() -> dict[str, Family]:
     return {
-        "ops": Family("cephqos_disks_ops_total", "counter", "Requests completed."),
-        "merged": Family(
-            "cephqos_disks_merged_total", "counter", "Requests merged into a queued one."
-        ),
-        "bytes": Family("cephqos_disks_bytes_total", "counter", "Bytes transferred or discarded."),
-        "time": Family(
+        "ops": counter("cephqos_disks_ops_total", "Requests completed."),
+        "merged": counter("cephqos_disks_merged_total", "Requests merged into a queued one."),
+        "bytes": counter("cephqos_disks_bytes_total", "Bytes transferred or discarded."),
+        "time": counter(
             "cephqos_disks_time_seconds_total",
-            "counter",
             "Time that requests took, queueing included, summed over requests.",
         ),
-        "in_progress": Family(
-            "cephqos_disks_in_progress", "gauge", "Requests sent to the device and not completed."
+        "in_progress": gauge(
+            "cephqos_disks_in_progress", "Requests sent to the device and not completed."
         ),
-        "busy": Family(
+        "busy": counter(
             "cephqos_disks_busy_seconds_total",
-            "counter",
             "Time with at least one request in progress. An SSD or an array at 1 may "
             "still have capacity left: compare with the time per request.",
         ),
-        "weighted": Family(
+        "weighted": counter(
             "cephqos_disks_weighted_seconds_total",
-            "counter",
             "Time weighted by the requests in progress: its rate is the mean queue depth.",
         ),
     }

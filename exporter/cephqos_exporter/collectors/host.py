@@ -8,7 +8,7 @@ from cephqos_base.series import HostSeries
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, counter, single
 from cephqos_exporter.labels import LabelText, render_labels
 from cephqos_exporter.procfs import (
     CLOCK_TICKS,
@@ -51,9 +51,8 @@ class HostCollector(
         families = []
         with suppress(FileNotFoundError):
             families += _cpus(read_all(f"{self._proc}/stat"))
-        pressure = Family(
+        pressure = counter(
             HostSeries.PRESSURE_SECONDS,
-            "counter",
             "Time in which at least one thread of the host waited for a resource (PSI). Absent "
             "where the kernel does not count it.",
         )
@@ -70,9 +69,8 @@ def _cpus(raw: bytes) -> list[Family]:
         return []
     fields = [int(field) for field in raw[: raw.index(b"\n")].split()[1:9]]
     user, nice, system, _idle, _iowait, irq, softirq, steal = fields
-    seconds = Family(
+    seconds = counter(
         HostSeries.CPU_SECONDS,
-        "counter",
         "CPU time of the host, by mode: used, by any program or the kernel; steal, taken by other "
         "virtual machines.",
     )

@@ -13,7 +13,7 @@ from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonColle
 from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import Settings, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, gauge, single
 from cephqos_exporter.labels import Labels, extend_labels
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood, listed
 
@@ -150,15 +150,13 @@ def _ping(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _times(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> Iterable[Family]:
-    worst = Family(
+    worst = gauge(
         "cephqos_network_ping_worst_seconds",
-        "gauge",
         "Mean heartbeat ping time to the slowest peer, by network and by window (the "
         "time over which Ceph averages). Absent until a ping was answered.",
     )
-    middle = Family(
+    middle = gauge(
         "cephqos_network_ping_median_seconds",
-        "gauge",
         "Median over all peers of the mean heartbeat ping time, by network and by "
         "window (the time over which Ceph averages). Absent until a ping was answered.",
     )
@@ -192,7 +190,7 @@ def _counts(
     pings: Mapping[str, Sequence[Mapping[str, Any]]],
     labels: Labels,
 ) -> Family:
-    family = Family(name, "gauge", text)
+    family = gauge(name, text)
     for interface, count in counts.items():
         if pings[interface]:
             family.add(labels.of("interface", interface), count)

@@ -14,7 +14,7 @@ from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.config import Option, Settings, flag, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels, LabelText, extend_labels, render_labels
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.procfs import (
@@ -91,26 +91,22 @@ class _PlacementOsd:
         return self.memory_read is None or not 0 <= now - self.memory_read < interval
 
     def memory_family(self) -> Family:
-        family = Family(
-            "cephqos_placement_memory_bytes", "gauge", "Memory of the process by NUMA node."
-        )
+        family = gauge("cephqos_placement_memory_bytes", "Memory of the process by NUMA node.")
         for node, size in sorted(self.memory.items()):
             family.add(self.labels.of("node", str(node)), size)
         return family
 
     def families(self, per_cpu: bool) -> list[Family]:
-        info = Family("cephqos_placement_info", "gauge", "CPUs and NUMA nodes that an OSD may use.")
+        info = gauge("cephqos_placement_info", "CPUs and NUMA nodes that an OSD may use.")
         if self.info:
             info.add(self.info, 1)
-        allowed = Family("cephqos_placement_cpus_allowed", "gauge", "CPUs that an OSD may use.")
+        allowed = gauge("cephqos_placement_cpus_allowed", "CPUs that an OSD may use.")
         if self.allowed:
             allowed.add(self.labels.base, len(self.allowed))
-        used = Family(
-            "cephqos_placement_cpus_used", "gauge", "CPUs on which a thread of the OSD last ran."
-        )
+        used = gauge("cephqos_placement_cpus_used", "CPUs on which a thread of the OSD last ran.")
         used.add(self.labels.base, len(self.used))
-        threads = Family(
-            "cephqos_placement_threads", "gauge", "Threads of an OSD that last ran on a NUMA node."
+        threads = gauge(
+            "cephqos_placement_threads", "Threads of an OSD that last ran on a NUMA node."
         )
         for node, count in self.nodes.items():
             threads.add(self.labels.of("node", str(node)), count)
@@ -122,17 +118,13 @@ class _PlacementOsd:
         return families
 
     def _reactor_family(self) -> Family:
-        family = Family(
-            "cephqos_placement_reactor_cpu", "gauge", "The CPU on which a reactor last ran."
-        )
+        family = gauge("cephqos_placement_reactor_cpu", "The CPU on which a reactor last ran.")
         for count, (cpu, _) in self.reactors.items():
             family.add(self.labels.of("reactor", count), cpu)
         return family
 
     def _cpu_family(self) -> Family:
-        family = Family(
-            "cephqos_placement_cpu_threads", "gauge", "Threads of an OSD that last ran on a CPU."
-        )
+        family = gauge("cephqos_placement_cpu_threads", "Threads of an OSD that last ran on a CPU.")
         for cpu, count in sorted(self.used.items()):
             family.add(self.labels.of("cpu", str(cpu)), count)
         return family
@@ -297,9 +289,8 @@ def _reactor_number(name: str) -> str:
 
 
 def _sharing_family(osds: Sequence[_PlacementOsd], topology: Topology, scan: _Scan) -> Family:
-    family = Family(
+    family = gauge(
         "cephqos_placement_reactors_shared",
-        "gauge",
         "Reactors of an OSD that share a CPU. by: reactor, with another reactor; sibling, they use "
         "hardware threads of one core; thread, with a thread that is no reactor.",
     )
@@ -322,9 +313,8 @@ def _sharing_family(osds: Sequence[_PlacementOsd], topology: Topology, scan: _Sc
 def _strategy_family(
     osds: Sequence[_PlacementOsd], topology: Topology, excluded: frozenset[int]
 ) -> Family:
-    family = Family(
+    family = gauge(
         "cephqos_placement_strategy",
-        "gauge",
         "How the OSDs of this host look placed: default (consecutive cores), by_osd (OSDs in turn, "
         "or even and odd ids, on one socket and the other), by_socket (each OSD's cores spread "
         "evenly over the sockets), unpinned, other.",

@@ -12,7 +12,7 @@ from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import SLOWLY
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, gauge, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.reservations import SIDES, reservation_kind
@@ -103,15 +103,13 @@ class RecoveryCollector(
 
 
 def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> Iterable[Family]:
-    held = Family(
+    held = gauge(
         "cephqos_recovery_slots",
-        "gauge",
         "Placement groups that hold (in_progress) or wait for (queued) a slot of"
         " this OSD, by purpose. local: this OSD is the primary; remote: another OSD is.",
     )
-    most = Family(
+    most = gauge(
         "cephqos_recovery_slots_max",
-        "gauge",
         "Most slots that this OSD grants at once on each side (osd_max_backfills).",
     )
     for side in SIDES:

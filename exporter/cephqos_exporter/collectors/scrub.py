@@ -12,7 +12,7 @@ from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED, figure
 from cephqos_exporter.collectors.interval import SLOWLY
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood, listed
 
@@ -137,9 +137,8 @@ class ScrubCollector(
 
 
 def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
-    held = Family(
+    held = gauge(
         "cephqos_scrub_slots",
-        "gauge",
         "Scrubs that this OSD takes part in. local: as the primary; remote: as a replica.",
     )
     remote = reply.get("scrubs_remote")
@@ -150,9 +149,8 @@ def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iter
             held.add(labels.of("side", side), count)
         else:
             odd.add("reply", f"{RESERVATIONS}: {side}")
-    most = Family(
+    most = gauge(
         "cephqos_scrub_slots_max",
-        "gauge",
         "Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs).",
     )
     allowed = figure(reply, "osd_max_scrubs", odd)
@@ -180,9 +178,8 @@ def _queue(
     odd: NotUnderstood,
 ) -> Family:
     """The new form has no deadlines: a late scrub is shown there as due."""
-    family = Family(
+    family = gauge(
         "cephqos_scrub_queue_pgs",
-        "gauge",
         "Placement groups that this OSD has to scrub as the primary. state: requested (by a user), "
         "due, late (load and hours delay it no longer; absent on 20.2), waiting (not due yet). "
         "On 20.2, while there are any: must-scrub (its last scrub is not known), after-repair, "
@@ -268,7 +265,7 @@ class _Counted:
         if not (self._by_pool or self._sets):
             return
         for key, in_sets, name, text in _TOTALS:
-            family = Family(name, "counter", text)
+            family = counter(name, text)
             for pool_type in self.pool_types:
                 values = self._values(key, in_sets, pool_type)
                 if values:
@@ -310,7 +307,7 @@ def _levelled(
     sets: Sequence[LabelledSet], pool_types: Sequence[str], labels: Labels, odd: NotUnderstood
 ) -> Iterable[Family]:
     for key, name, text in _LEVELLED:
-        family = Family(name, "counter", text)
+        family = counter(name, text)
         for level, pool_type, counters in sets:
             if pool_type not in pool_types:
                 continue

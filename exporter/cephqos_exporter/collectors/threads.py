@@ -12,7 +12,7 @@ from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Settings, flag, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.daemon_errors import Malformed
-from cephqos_exporter.families import Family, Form
+from cephqos_exporter.families import Family, Form, counter, gauge
 from cephqos_exporter.labels import Labels, extend_labels, render_labels
 from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE, process_ids, process_name
 from cephqos_exporter.sampler import (
@@ -113,9 +113,8 @@ def _families(labels: Labels, sample: ProcessSample, pools: Iterable[str]) -> It
     families = _group_families()
     _add_groups(families, labels, sample.groups, sample.waits_known)
     families += _daemon_families(labels, sample)
-    memory = Family(
+    memory = gauge(
         "cephqos_daemon_mempool_bytes",
-        "gauge",
         "Memory in Ceph's memory pools, by pool. A pool appears once it has used memory.",
     )
     for pool in pools:
@@ -245,29 +244,25 @@ def _sum_groups(parts: Iterable[dict[str, ThreadGroup]]) -> dict[str, ThreadGrou
 
 def _group_families() -> list[Family]:
     return [
-        Family("cephqos_threads", "gauge", "Threads in the group."),
-        Family(
+        gauge("cephqos_threads", "Threads in the group."),
+        counter(
             "cephqos_threads_cpu_seconds_total",
-            "counter",
             "CPU time of the group's threads, by mode. Threads that have ended are "
             "included as last seen.",
         ),
-        Family(
+        counter(
             "cephqos_threads_busiest_cpu_seconds_total",
-            "counter",
             "CPU time of the busiest thread of the group, chosen again for each "
             "interval between two scrapes. Its rate is that thread's share of one CPU; "
             "at 1 the thread can do no more.",
         ),
-        Family(
+        counter(
             "cephqos_threads_wait_seconds_total",
-            "counter",
             "Time that threads of the group were ready to run and waited for a CPU. "
             "Absent where the kernel does not count it.",
         ),
-        Family(
+        counter(
             "cephqos_threads_switches_total",
-            "counter",
             "Context switches of the group's threads. They are read at intervals, not "
             "at every scrape.",
         ),
@@ -291,13 +286,12 @@ def _add_groups(
 
 
 def _memory_family() -> Family:
-    return Family("cephqos_daemon_resident_bytes", "gauge", "Resident memory of the process.")
+    return gauge("cephqos_daemon_resident_bytes", "Resident memory of the process.")
 
 
 def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
-    cpu = Family(
+    cpu = counter(
         "cephqos_daemon_cpu_seconds_total",
-        "counter",
         "CPU time of the whole process since it started, by mode. Threads that have "
         "ended are included.",
     )
@@ -309,9 +303,7 @@ def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
 
 
 def _thread_family(labels: Labels, sample: ProcessSample) -> Family:
-    family = Family(
-        "cephqos_threads_thread_cpu_seconds_total", "counter", "CPU time of one thread."
-    )
+    family = counter("cephqos_threads_thread_cpu_seconds_total", "CPU time of one thread.")
     for thread in sample.threads.values():
         # Labels are not kept: threads come and go, and this option is on only to investigate.
         extra = {"group": thread.group, "thread": thread.name, "tid": str(thread.tid)}

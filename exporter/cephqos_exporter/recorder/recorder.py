@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from cephqos_exporter.config import Settings
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.recorder import options
 from cephqos_exporter.recorder.operations import Operations
@@ -118,24 +118,20 @@ class Recorder:
 
     def families(self) -> Iterable[Family]:
         """What the exporter's own metrics say of it."""
-        size = Family(
+        size = gauge(
             "cephqos_recorder_bytes",
-            "gauge",
             "Size of what the recorder has on disk. part: ring, the last minutes; kept, the pieces."
             " Absent while the recorder is off.",
         )
         ring, kept, number = self._sizes
         size.add(render_labels({"part": "ring"}), ring)
         size.add(render_labels({"part": "kept"}), kept)
-        pieces = Family("cephqos_recorder_pieces", "gauge", "Pieces that the recorder keeps.")
+        pieces = gauge("cephqos_recorder_pieces", "Pieces that the recorder keeps.")
         pieces.add(render_labels({}), number)
-        pages = Family(
-            "cephqos_recorder_pages_total", "counter", "Metrics pages that were recorded."
-        )
+        pages = counter("cephqos_recorder_pages_total", "Metrics pages that were recorded.")
         pages.add(render_labels({}), self._recorded)
-        lost = Family(
+        lost = counter(
             "cephqos_recorder_lost_total",
-            "counter",
             "Pages that were not recorded (disk: an error, a full disk, another exporter's folder;"
             " busy: the disk is slow), and requests to keep a piece that were refused (full) or"
             " that other exporters did not answer (forward)."

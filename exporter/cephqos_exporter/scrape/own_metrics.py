@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from cephqos_base.series import ExporterSeries
 from cephqos_base.version import __version__
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, counter, gauge, single
 from cephqos_exporter.labels import LabelText, extend_labels
 from cephqos_exporter.procfs import CLOCK_TICKS
 from cephqos_exporter.scrape.metrics import families_of
@@ -92,32 +92,28 @@ class OwnMetrics:
                 success,
             ),
         ):
-            family = Family(name, "gauge", text)
+            family = gauge(name, text)
             for collector, value in figures.items():
                 family.add(self._with(none, "collector", collector), value)
             yield family
 
     def _daemons(self, daemons: dict[LabelText, Part]) -> Iterable[Family]:
-        up = Family(
+        up = gauge(
             "cephqos_daemon_up",
-            "gauge",
             "1: the daemon answered on its admin socket in this scrape. 0: it did not, "
             "for the reason given.",
         )
-        seconds = Family(
+        seconds = gauge(
             "cephqos_daemon_scrape_duration_seconds",
-            "gauge",
             "Time until the daemon's replies had arrived or were given up.",
         )
-        success = Family(
+        success = gauge(
             "cephqos_collector_success",
-            "gauge",
             "1: the collector produced its metrics for the daemon in this scrape. "
             "Absent where it is not meant for the daemon.",
         )
-        left_out = Family(
+        left_out = gauge(
             "cephqos_daemon_samples_left_out",
-            "gauge",
             "Samples left out of this scrape: invalid (NaN, infinite, a count below 0, bad labels) "
             "or beyond --scrape.max-series (limit). Absent while there are none.",
         )
@@ -132,9 +128,8 @@ class OwnMetrics:
 
 
 def _not_understood(parts: Iterable[Part]) -> Family:
-    family = Family(
+    family = counter(
         ExporterSeries.COLLECTOR_NOT_UNDERSTOOD,
-        "counter",
         "How often the collector found something in a reply of Ceph that it does not understand. "
         "What needs it is absent. The log says what it was, once. Absent while all is understood.",
     )

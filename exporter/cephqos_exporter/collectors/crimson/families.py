@@ -26,7 +26,7 @@ from cephqos_exporter.collectors.crimson.reply import (
     number,
     read_entries,
 )
-from cephqos_exporter.families import Family, FamilyType
+from cephqos_exporter.families import Family, FamilyType, gauge
 from cephqos_exporter.labels import LabelText, extend_labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -143,9 +143,7 @@ class ReplyFamilies:
             # null: a float that was not finite
             if entry.value is not None and not isinstance(entry.value, dict):
                 self._scalar(entry)
-        unread = Family(
-            _UNREAD, "gauge", "Metrics of the reply that could not be read, or came twice."
-        )
+        unread = gauge(_UNREAD, "Metrics of the reply that could not be read, or came twice.")
         unread.add(self._kept.base, self._unread)
         if self._unread:
             self._odd.add("counter", _UNREAD, self._unread)

@@ -9,7 +9,7 @@ from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.collectors.histograms import histograms_of
 from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.daemon import DaemonView, ReplyMissing
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, counter, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.cost_models import QosState
@@ -84,9 +84,8 @@ class AttainedWork:
 
 
 def _by_class(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> Family:
-    attained = Family(
+    attained = counter(
         "cephqos_qos_normalised_ops_total",
-        "counter",
         "Work done for a class since the exporter first saw the daemon, in normalised "
         "ops, at the cost in force when it was done. Exact for client reads, otherwise "
         "estimated. Absent for a class whose work the release does not count.",
@@ -136,23 +135,23 @@ class _Reading:
     def totals(self, before: Totals | None, loggers: Loggers) -> Totals:
         """What the OSD has counted since it started; what is missing is taken to be as before."""
 
-        def counter(name: str, key: str, classes: Set[str]) -> float:
-            value = figure(self._osd, key, self._odd)
-            if value is None:
+        def value(name: str, key: str, classes: Set[str]) -> float:
+            counted = figure(self._osd, key, self._odd)
+            if counted is None:
                 self.unknown |= classes
                 return 0.0 if before is None else float(getattr(before, name))
-            return value
+            return counted
 
         return Totals(
-            reads=counter("reads", "op_r", {CLIENT}),
+            reads=value("reads", "op_r", {CLIENT}),
             writes=self._sized("op_w", None if before is None else before.writes),
             read_writes=self._sized("op_rw", None if before is None else before.read_writes),
-            subops=counter("subops", "subop_w", {IMMEDIATE}),
-            subop_bytes=counter("subop_bytes", "subop_w_in_bytes", {IMMEDIATE}),
-            recovery_ops=counter("recovery_ops", "recovery_ops", _OF_RECOVERY),
-            recovery_bytes=counter("recovery_bytes", "recovery_bytes", _OF_RECOVERY),
-            pushes_sent=counter("pushes_sent", "push", _OF_RECOVERY),
-            push_bytes=counter("push_bytes", "push_out_bytes", _OF_RECOVERY),
+            subops=value("subops", "subop_w", {IMMEDIATE}),
+            subop_bytes=value("subop_bytes", "subop_w_in_bytes", {IMMEDIATE}),
+            recovery_ops=value("recovery_ops", "recovery_ops", _OF_RECOVERY),
+            recovery_bytes=value("recovery_bytes", "recovery_bytes", _OF_RECOVERY),
+            pushes_sent=value("pushes_sent", "push", _OF_RECOVERY),
+            push_bytes=value("push_bytes", "push_out_bytes", _OF_RECOVERY),
             recovery=self._recovery_items(),
             scrub=self._scrubbed(loggers),
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cephqos_exporter.collectors.counters import Loggers, figure
-from cephqos_exporter.families import Family, FamilyType, single
+from cephqos_exporter.families import Family, FamilyType, gauge, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -73,9 +73,8 @@ def _throttle_use(
     throttles: Mapping[str, Mapping[str, Any]], labels: Labels, odd: NotUnderstood
 ) -> Family:
     """How full each throttle is; one without a bound is left out."""
-    family = Family(
+    family = gauge(
         "cephqos_qos_throttle_used_ratio",
-        "gauge",
         "Share of a throttle that is in use. Client operations wait when it is 1. "
         "Absent for a throttle without a bound.",
     )

@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.series import SCHEDULED
 from cephqos_exporter.daemon import Daemon
-from cephqos_exporter.families import Family, single
+from cephqos_exporter.families import Family, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, extend_labels
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import BandwidthModel, ClassSettings, EarlyModel, QosState
@@ -149,9 +149,8 @@ def bounds(
     )
     for bound, values in kinds:
         yield from _bound(bound, values, labels, qos.shards, per_op)
-    weight = Family(
+    weight = gauge(
         "cephqos_qos_weight",
-        "gauge",
         "Weight of a class when the scheduler shares what reservations leave over.",
     )
     for cls, settings in in_force.items():
@@ -175,7 +174,7 @@ def _bound(
         f"The {bound} of a class in each shard, in bytes/s",
     )
     ratio, ops, in_bytes, shard_ops, shard_bytes = (
-        Family(name, "gauge", f"{text}. Absent where there is none.")
+        gauge(name, f"{text}. Absent where there is none.")
         for name, text in zip(_BOUNDS[bound], texts, strict=True)
     )
     for cls, (share, rate) in values.items():
@@ -217,7 +216,7 @@ def cluster_targets(held: Sequence[tuple[str, Target]]) -> Iterable[Family]:
 def _of_policy(names: Mapping[str, str], where: str) -> Mapping[str, Family]:
     """A family for each bound."""
     text = f"that the policy sets for a class {where}, {_UNIT}."
-    return {bound: Family(name, "gauge", f"The {bound} {text}") for bound, name in names.items()}
+    return {bound: gauge(name, f"The {bound} {text}") for bound, name in names.items()}
 
 
 def _shares(target: Target) -> Iterable[tuple[str, float]]:

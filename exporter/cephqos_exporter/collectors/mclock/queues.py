@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCHEDULED
 from cephqos_exporter.collectors.counters import Loggers, figure
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.cost_models import ClassSettings
@@ -23,9 +23,8 @@ _BELOW_0: Final = 2.0**63  # from there on: 64 bits without a sign
 
 def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Family:
     """Requests waiting, by class and shard, from the counters or else from the dump."""
-    family = Family(
+    family = gauge(
         "cephqos_qos_queue_length",
-        "gauge",
         "Requests waiting in the scheduler's queue. Absent on 16.2 and under WPQ.",
     )
     counted = _counted_lengths(dump, loggers, odd)
@@ -64,16 +63,14 @@ def late_heads(
     dump: QueueDump, in_force: Mapping[str, ClassSettings], now: float, labels: Labels
 ) -> Iterable[Family]:
     """How late each class is served, and how long its limit holds it back yet, in each shard."""
-    lag = Family(
+    lag = gauge(
         "cephqos_qos_reservation_lag_seconds",
-        "gauge",
         "Time since the reservation of the request at the head of the queue fell due, "
         "from dmClock's own tags. 0: none is late. Absent for a class without a "
         "reservation, on 16.2, under WPQ, and where the dump was not understood.",
     )
-    hold = Family(
+    hold = gauge(
         "cephqos_qos_limit_wait_seconds",
-        "gauge",
         "Time until the limit of the class lets the request at the head of the queue "
         "go. 0: the limit does not hold it back. Absent for a class without a limit, on"
         " 16.2, under WPQ, and where the dump was not understood.",

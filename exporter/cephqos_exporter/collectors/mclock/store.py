@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cephqos_exporter.collectors.counters import Loggers, figure, timed
-from cephqos_exporter.families import Family
+from cephqos_exporter.families import Family, counter
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -52,8 +52,8 @@ def store_families(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iter
         return
     for key, families in _TIMED.items():
         # Renamed in 17.x.
-        counter = "commit_lat" if key == "txc_commit_lat" and "commit_lat" in bluestore else key
-        yield from timed(bluestore, counter, families, labels.base, odd)
+        which = "commit_lat" if key == "txc_commit_lat" and "commit_lat" in bluestore else key
+        yield from timed(bluestore, which, families, labels.base, odd)
     yield from _slow(bluestore, labels, odd)
 
 
@@ -66,16 +66,15 @@ _SLOW: Final = (
 
 
 def _slow(bluestore: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
-    family = Family(
+    family = counter(
         "cephqos_qos_store_slow_total",
-        "counter",
         "Operations of BlueStore that took longer than its bound (bluestore_log_op_age, 5 s): "
         "commit, in the key-value store; write and read, on the device. Absent before 18.2.",
     )
-    if not any(counter in bluestore for _, counter in _SLOW):
+    if not any(key in bluestore for _, key in _SLOW):
         return
-    for op, counter in _SLOW:
-        value = figure(bluestore, counter, odd)
+    for op, key in _SLOW:
+        value = figure(bluestore, key, odd)
         if value is not None:
             family.add(labels.of("op", op), value)
     yield family
