@@ -99,6 +99,12 @@ def number(
     return Option(name=name, default=default, help=help, parse=parse, allowed=allowed)
 
 
+def seconds(
+    name: str, default: float, help: str, *, least: float = 0, most: float = 3600
+) -> Option[float]:
+    return number(name, default, help, least=least, most=most, unit="seconds")
+
+
 def integer(name: str, default: int, help: str, *, least: int, most: int) -> Option[int]:
     def parse(value: Any) -> int:
         result = int(_not_bool(value))

@@ -9,7 +9,7 @@ from cephqos_exporter.config import (
     choices,
     flag,
     integer,
-    number,
+    seconds,
     text,
     texts,
 )
@@ -71,30 +71,26 @@ SOCKETS = texts(
 )
 DAEMONS = choices("discovery.daemons", ("osd",), "Kinds of daemons to report.", KINDS)
 
-TIMEOUT = number(
+TIMEOUT = seconds(
     "scrape.timeout",
     10.0,
     "Deadline in seconds of a scrape without X-Prometheus-Scrape-Timeout-Seconds.",
     least=0.05,
     most=600,
-    unit="seconds",
 )
-TIMEOUT_OFFSET = number(
+TIMEOUT_OFFSET = seconds(
     "scrape.timeout-offset",
     0.5,
     "Seconds to subtract from the timeout that Prometheus sends, for writing and transfer.",
-    least=0,
     most=60,
-    unit="seconds",
 )
 
-MAX_TIMEOUT = number(
+MAX_TIMEOUT = seconds(
     "scrape.max-timeout",
     60.0,
     "Longest deadline in seconds that X-Prometheus-Scrape-Timeout-Seconds may ask for.",
     least=0.05,
     most=600,
-    unit="seconds",
 )
 MAX_SERIES = integer(
     "scrape.max-series",

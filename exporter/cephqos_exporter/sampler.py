@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from cephqos_exporter.config import Settings, flag, integer, number
+from cephqos_exporter.config import Settings, flag, integer, seconds
 from cephqos_exporter.daemon import Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.procfs import (
     CLOCK_TICKS,
@@ -52,14 +52,11 @@ ALL_GROUPS: Final = flag(
     False,
     "Name every thread group. By default, groups that do not decide an OSD's pace are one: other.",
 )
-SWITCHES_INTERVAL: Final = number(
+SWITCHES_INTERVAL: Final = seconds(
     "collector.threads.switches-interval",
     30.0,
     "Seconds between reads of context switches, which cost more to read than anything else "
     "about a thread.",
-    least=0,
-    most=3600,
-    unit="seconds",
 )
 DESCRIPTORS: Final = integer(
     "collector.threads.descriptors",

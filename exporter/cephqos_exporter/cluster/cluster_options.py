@@ -11,7 +11,7 @@ from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
 from cephqos_exporter.cluster.cluster_source import MOST_POOLS_SHOWN, ClusterSource
 from cephqos_exporter.cluster.poller import Poller
-from cephqos_exporter.config import Option, Settings, integer, number, text
+from cephqos_exporter.config import Option, Settings, integer, seconds, text
 
 CONF = text(
     "cluster.conf",
@@ -41,30 +41,26 @@ CEPH = text(
     "Command line of the ceph command. Used where no Python has the rados module.",
     allowed="a command line",
 )
-INTERVAL = number(
+INTERVAL = seconds(
     "cluster.interval",
     5.0,
     "Seconds between polls of the cluster. OSDs report to the manager every 5 seconds.",
     least=0.1,
-    most=3600,
-    unit="seconds",
 )
-SCHEDULE_INTERVAL = number(
+SCHEDULE_INTERVAL = seconds(
     "cluster.schedule-interval",
     300.0,
     "Seconds for one full pass over all placement groups' scrub times. They are read a "
     "few at a time.",
     least=0.1,
     most=86400,
-    unit="seconds",
 )
-TIMEOUT = number(
+TIMEOUT = seconds(
     "cluster.timeout",
     10.0,
     "Deadline in seconds of a command to the cluster. The child process that misses it is killed.",
     least=0.1,
     most=600,
-    unit="seconds",
 )
 MOST_PGS = integer(
     "cluster.schedule-pgs",

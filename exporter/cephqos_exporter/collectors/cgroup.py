@@ -12,7 +12,7 @@ from cephqos_base.series import CgroupSeries
 from cephqos_exporter.cgroups import CgroupLimits, Cgroups, find_cgroups, read_limits
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import Settings, number
+from cephqos_exporter.config import Settings, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, FamilyType, Form
 from cephqos_exporter.labels import Labels, LabelText
@@ -192,13 +192,10 @@ class CgroupCollector(
 ):
     """CPU, memory and I/O limits, throttling, and pressure, of cgroup versions 1 and 2."""
 
-    interval = number(
+    interval = seconds(
         "collector.cgroup.interval",
         30.0,
         "Seconds between reads of the limits of an OSD's container or unit.",
-        least=0,
-        most=3600,
-        unit="seconds",
     )
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Any, Final
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import Settings, flag, number
+from cephqos_exporter.config import Settings, flag, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -37,14 +37,11 @@ DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
 _NANOSECONDS: Final = 1e9
 _FIRST_NANOSECONDS: Final = 100_000  # the first bound, on 16.2 to 21.x
 
-INTERVAL: Final = number(
+INTERVAL: Final = seconds(
     "collector.histograms.interval",
     5.0,
     "Seconds between reads of an OSD's histograms, the reply that costs an OSD most. Work by class "
     "is counted from them too.",
-    least=0,
-    most=3600,
-    unit="seconds",
 )
 
 
@@ -83,13 +80,12 @@ class HistogramsCollector(
     `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
     """
 
-    longest = number(
+    longest = seconds(
         "collector.histograms.longest",
         DEFAULT_LONGEST_SECONDS,
         "Highest bucket bound, in seconds.",
         least=0.001,
         most=1000,
-        unit="seconds",
     )
     # Between two replies, scrapes get the families of the last one.
     interval = INTERVAL

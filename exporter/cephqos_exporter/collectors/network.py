@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import Settings, number
+from cephqos_exporter.config import Settings, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, gauge, single
 from cephqos_exporter.labels import Labels, extend_labels
@@ -58,21 +58,16 @@ class NetworkCollector(
     """Heartbeat ping times of an OSD, over its peers."""
 
     # A reply has 270 bytes per peer and network.
-    interval = number(
+    interval = seconds(
         "collector.network.interval",
         15.0,
         "Seconds between reads of an OSD's heartbeat ping times.",
-        least=0,
-        most=3600,
-        unit="seconds",
     )
-    slow = number(
+    slow = seconds(
         "collector.network.slow",
         0.1,
         "A peer counts as slow at this mean ping time over one minute, in seconds.",
-        least=0,
         most=60,
-        unit="seconds",
     )
 
     def __init__(

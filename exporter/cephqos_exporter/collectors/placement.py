@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self
 from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
-from cephqos_exporter.config import Option, Settings, flag, number
+from cephqos_exporter.config import Option, Settings, flag, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels, LabelText, extend_labels, render_labels
@@ -170,14 +170,12 @@ class PlacementCollector(
         "Report a series for every CPU that a thread last ran on.",
     )
     # At most one OSD per scrape.
-    memory_interval = number(
+    memory_interval = seconds(
         "collector.placement.memory-interval",
         0.0,
         "Seconds between reads of the memory per NUMA node, which take 14 ms per GB of a process; "
         "0: never.",
-        least=0,
         most=86400,
-        unit="seconds",
     )
     excluded_cpus: ClassVar[Option[tuple[int, ...]]] = Option(
         name="collector.placement.excluded-cpus",

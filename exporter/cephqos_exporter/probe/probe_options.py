@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from cephqos_exporter.cluster import cluster_options
-from cephqos_exporter.config import Option, Settings, integer, number, text, texts
+from cephqos_exporter.config import Option, Settings, integer, number, seconds, text, texts
 from cephqos_exporter.probe.probe_source import ProbeSource, ProbeSpec
 
 POOLS = texts("probe.pools", (), "Pools to probe. Required for the role probe.")
@@ -29,13 +29,12 @@ NAMESPACE = text(
     "RADOS namespace of the objects. Nothing outside it is touched.",
     allowed="a name",
 )
-TIMEOUT = number(
+TIMEOUT = seconds(
     "probe.timeout",
     30.0,
     "Deadline in seconds of an operation. The child process that misses it is killed.",
     least=2,
     most=600,
-    unit="seconds",
 )
 
 OPTIONS: Final[tuple[Option[Any], ...]] = (POOLS, RATE, SIZE, OBJECTS, NAMESPACE, TIMEOUT)
