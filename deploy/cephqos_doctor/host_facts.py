@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from cephqos_doctor.finding import Finding
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
-from cephqos_exporter import core_options
+from cephqos_exporter import core_options, sysfs
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.cgroups import CgroupLimits, find_cgroups, read_limits
@@ -27,16 +27,6 @@ from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
-from cephqos_exporter.sysfs import (
-    DATA_DIRECTORIES,
-    DataDirectoryMissing,
-    OsdDevice,
-    disks_under,
-    is_rotational,
-    osd_devices,
-    read_queue,
-    read_text,
-)
 
 _ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
@@ -173,20 +163,22 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
     daemon = Daemon("osd", socket.id, osd.options.get("fsid", ""), socket.path, facts.pid)
     limits = CgroupLimits()
     if facts.pid:
-        text = read_text(host.proc / str(facts.pid) / "cgroup") or ""
+        text = sysfs.read_text(host.proc / str(facts.pid) / "cgroup") or ""
         limits = read_limits(find_cgroups(host, text))
     osd = replace(osd, cpu_limit=limits.cpus, memory_limit=limits.memory)
     # In a thread of its own: if the disk of the data directory died, a look at it never ends.
-    look = partial(osd_devices, host, daemon, osd.config.text("osd_data"), DATA_DIRECTORIES)
+    look = partial(
+        sysfs.osd_devices, host, daemon, osd.config.text("osd_data"), sysfs.DATA_DIRECTORIES
+    )
     try:
         devices = answer_of(Lookup(look))
-    except DataDirectoryMissing:
+    except sysfs.DataDirectoryMissing:
         return osd
     except TimeoutError:
         return replace(osd, directory_hangs=True)
     return replace(
         osd,
-        rotational=is_rotational(host, devices),
+        rotational=sysfs.is_rotational(host, devices),
         disks_rotate=disks_rotate(host, devices),
         model=models(host, devices),
     )
@@ -203,19 +195,21 @@ def answer_of(lookup: Lookup[T]) -> T:
         return lookup.answer()
 
 
-def models(host: Host, devices: Iterable[OsdDevice]) -> str:
+def models(host: Host, devices: Iterable[sysfs.OsdDevice]) -> str:
     """The models of the disks that an OSD uses, each once; empty if one is not known."""
-    disks = {disk for device in devices for disk in disks_under(host, device.device)}
-    names = {read_text(host.sys / "class/block" / disk / "device/model") or "" for disk in disks}
+    disks = {disk for device in devices for disk in sysfs.disks_under(host, device.device)}
+    names = {
+        sysfs.read_text(host.sys / "class/block" / disk / "device/model") or "" for disk in disks
+    }
     return "" if "" in names else " + ".join(sorted(names))
 
 
-def disks_rotate(host: Host, devices: Iterable[OsdDevice]) -> bool | None:
+def disks_rotate(host: Host, devices: Iterable[sysfs.OsdDevice]) -> bool | None:
     """Whether a disk turns below what an OSD keeps its objects on: bcache calls itself an SSD."""
     block = next((it for it in devices if it.role == "block"), None)
     # What a loop device says was set for a test.
-    disks = disks_under(host, block.device) if block and block.device[:4] != "loop" else ()
-    said = {read_queue(host.sys, disk).rotational for disk in disks}
+    disks = sysfs.disks_under(host, block.device) if block and block.device[:4] != "loop" else ()
+    said = {sysfs.read_queue(host.sys, disk).rotational for disk in disks}
     return None if not said or "" in said else "1" in said
 
 
@@ -225,8 +219,8 @@ def lowering_governor(sys: Path) -> str:
     `powersave` of the drivers that choose by themselves (intel_pstate, amd-pstate-epp) does not.
     """
     for cpu in sorted((sys / "devices" / "system" / "cpu").glob("cpu[0-9]*/cpufreq")):
-        driver = read_text(cpu / "scaling_driver") or ""
-        governor = read_text(cpu / "scaling_governor") or ""
+        driver = sysfs.read_text(cpu / "scaling_driver") or ""
+        governor = sysfs.read_text(cpu / "scaling_governor") or ""
         chooses = driver in ("intel_pstate", "amd-pstate-epp") and governor == "powersave"
         if governor in ("powersave", "ondemand", "conservative") and not chooses:
             return governor
@@ -237,8 +231,8 @@ def wake_seconds(sys: Path) -> float | None:
     """How long a CPU needs to wake from the deepest sleep that it may enter."""
     found = None
     for state in (sys / "devices" / "system" / "cpu").glob("cpu[0-9]*/cpuidle/state*"):
-        latency = read_text(state / "latency") or ""
-        if latency.isdecimal() and read_text(state / "disable") != "1":
+        latency = sysfs.read_text(state / "latency") or ""
+        if latency.isdecimal() and sysfs.read_text(state / "disable") != "1":
             found = max(found or 0.0, int(latency) / 1e6)
     return found
 

@@ -1,7 +1,7 @@
 """Checks of a cluster's upkeep: is it balanced, and is there time enough to scrub it?"""
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.dump import DumpFacts
@@ -13,25 +13,11 @@ _LATE: Final = 0.05
 _OF_OSDS: Final = ("config diff", "config show", "dump_op_pq_state")
 
 
-class Scrubs(Protocol):
-    """What a cluster, or saved replies of one, says of its scrubs."""
-
-    @property
-    def pgs(self) -> int: ...
-    @property
-    def overdue(self) -> int: ...
-    @property
-    def window_hours(self) -> float | None: ...
+# Both tell of scrubs and of the balancer.
+Upkeep = ClusterFacts | DumpFacts
 
 
-class Balanced(Protocol):
-    """What either says of the balancer."""
-
-    @property
-    def balancing(self) -> bool | None: ...
-
-
-def _balanced(facts: Balanced) -> Iterator[Finding]:
+def _balanced(facts: Upkeep) -> Iterator[Finding]:
     if facts.balancing is False:
         yield Finding(
             "the cluster",
@@ -51,7 +37,7 @@ def _readable(facts: DumpFacts) -> Iterator[Finding]:
         )
 
 
-def _scrub_time(facts: Scrubs) -> Iterator[Finding]:
+def _scrub_time(facts: Upkeep) -> Iterator[Finding]:
     if facts.overdue <= _LATE * facts.pgs:
         return
     late = f"{facts.overdue} of {facts.pgs} placement groups are very late for a deep scrub"
@@ -72,15 +58,15 @@ def _scrub_time(facts: Scrubs) -> Iterator[Finding]:
         )
 
 
-def _no_balancer(facts: Balanced) -> str:
+def _no_balancer(facts: Upkeep) -> str:
     return "" if facts.balancing is not None else "whether the balancer is on is not known"
 
 
-def _no_placement(facts: Scrubs) -> str:
+def _no_placement(facts: Upkeep) -> str:
     return "" if facts.pgs else "no `ceph pg dump --format json` whose times are understood"
 
 
-def _no_pgs(facts: Scrubs) -> str:
+def _no_pgs(facts: Upkeep) -> str:
     return "" if facts.pgs else "the cluster's status has no placement groups"
 
 

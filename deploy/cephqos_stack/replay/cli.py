@@ -19,14 +19,7 @@ from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.servers import Address
 from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana
-from cephqos_stack.replay.blocks import (
-    check_archives,
-    check_replayed,
-    in_the_future,
-    note_replayed,
-    shifts,
-    write_blocks,
-)
+from cephqos_stack.replay import blocks
 from cephqos_stack.replay.gather import ReplayedBlocks, gather, scrape_interval, scratch
 from cephqos_stack.replay.programs import LOOKBACK, LOOKBACK_SCRAPES, NEEDED, ReplayFailed
 from cephqos_stack.replay.remote_write import send
@@ -93,12 +86,12 @@ async def _replay(arguments: argparse.Namespace) -> int:
     target = check_target(into) if into and not remote else None
     at = parse_at(arguments.at, time.time())
     archives = [open_archive(path) for path in arguments.archive]
-    check_archives(archives)
+    blocks.check_archives(archives)
     for name in NEEDED:
         find_program(name)
-    moves = shifts(archives, at, arguments.at == "now")
+    moves = blocks.shifts(archives, at, arguments.at == "now")
     if target:
-        check_replayed(target, archives, moves)
+        blocks.check_replayed(target, archives, moves)
     try:
         if remote:
             await _send(archives, moves, remote)
@@ -116,7 +109,7 @@ async def _write(
     progress = Progress()
     for archive, move in zip(archives, moves, strict=True):
         with progress.step(f"replaying {archive.folder.name}") as tell, scratch(work) as own:
-            written.append(await write_blocks(archive, move, target, own, tell))
+            written.append(await blocks.write_blocks(archive, move, target, own, tell))
     return written
 
 
@@ -126,11 +119,11 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         new = work / "blocks"
         new.mkdir()
         runs = await _write(archives, moves, new, work)
-        note_replayed(target, archives, moves)
+        blocks.note_replayed(target, archives, moves)
         for block in new.iterdir():
             block.rename(target / block.name)
     say(*map(describe, runs), f"blocks are in {target}")
-    say(*in_the_future(archives, moves, time.time()))
+    say(*blocks.in_the_future(archives, moves, time.time()))
     say(
         f"Start Prometheus with --query.lookback-delta={lookback(archives)}, and with a"
         " --storage.tsdb.retention.time that reaches back to these times."

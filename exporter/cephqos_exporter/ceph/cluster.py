@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from cephqos_exporter.ceph.monclient import (
     BindingsMissing,
@@ -81,19 +81,6 @@ def pgs_of_primary(osd: int) -> ClusterQuery:
 def option(who: str, key: str) -> ClusterQuery:
     """An option as the monitors have it; what a local file overrides they do not know."""
     return ClusterQuery("config get", {"who": who, "key": key}, target="mon")
-
-
-class Transport(Protocol):
-    """What MonClient and CephCommand have in common."""
-
-    starts: int
-    reply_bytes: int
-
-    async def command(
-        self, prefix: str, *, target: str = ..., within: float = ..., **arguments: Any
-    ) -> Any: ...
-
-    async def close(self) -> None: ...
 
 
 class CephCommand:
@@ -211,7 +198,7 @@ class ClusterReader:
         self._timeout = timeout
         self._rados = MonClient(connection, max_bytes=MAX_REPLY_BYTES)
         self._ceph = CephCommand(connection, ceph, max_bytes=MAX_REPLY_BYTES)
-        self._transport: Transport = self._rados
+        self._transport: MonClient | CephCommand = self._rados
         self.costs: dict[str, Cost] = {}
 
     @property

@@ -14,30 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cephqos_exporter.ceph.cluster import (
-    OSD_DUMP,
-    PGS_IN_BRIEF,
-    POOL_TOTALS,
-    SCRUBBING_PGS,
-    STATUS,
-    ClusterQuery,
-    ClusterReader,
-    option,
-    pgs_of_primary,
-)
+from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_exporter.cluster import replies
 from cephqos_exporter.cluster.recovery import RecoveryTotals, is_recovering
-from cephqos_exporter.cluster.replies import (
-    ClusterStatus,
-    OsdMap,
-    PgStat,
-    count_states,
-    count_states_by_pool,
-    parse_osd_dump,
-    parse_pgs,
-    parse_pool_totals,
-    parse_status,
-)
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub import ScrubProgress
@@ -61,8 +41,8 @@ _SAME_MAP_INTERVAL_SECONDS: Final = 3600.0
 class ClusterState:
     """All that is known; times are of the wall clock."""
 
-    status: ClusterStatus
-    osd_map: OsdMap
+    status: replies.ClusterStatus
+    osd_map: replies.OsdMap
     options: Mapping[str, float]
     read_at: float
     scrub: ScrubProgress
@@ -122,7 +102,7 @@ class Poller:
 
     def __init__(
         self,
-        reader: ClusterReader,
+        reader: cluster.ClusterReader,
         *,
         interval: float,
         schedule_interval: float,
@@ -142,7 +122,7 @@ class Poller:
         self._due = _Due()
         self._scrub = ScrubProgress()
         self._recovery = RecoveryTotals()
-        self._osd_map: OsdMap | None = None
+        self._osd_map: replies.OsdMap | None = None
         self._options: dict[str, float] = {}
         self._kept: ClusterState | None = None  # what slower parts were last
 
@@ -192,11 +172,13 @@ class Poller:
         self.state, self.failure = None, Failure(reason, text)
 
     async def _read(self) -> ClusterState:
-        status = parse_status(await self.reader.ask(STATUS))
+        status = replies.parse_status(await self.reader.ask(cluster.STATUS))
         if not status.manager:
             raise NoManager("no manager is active")
         now = self._clock()
-        totals = parse_pool_totals(await self._ask_manager(POOL_TOTALS), self.not_understood)
+        totals = replies.parse_pool_totals(
+            await self._ask_manager(cluster.POOL_TOTALS), self.not_understood
+        )
         osd_map = await self._read_osd_map(status, totals.keys() - self._pools(), now)
         await self._read_options(now)
         self._recovery.update(totals, now, self.not_understood)
@@ -208,7 +190,7 @@ class Poller:
         self._make_schedule(state)
         return state
 
-    async def _ask_manager(self, query: ClusterQuery) -> Any:
+    async def _ask_manager(self, query: cluster.ClusterQuery) -> Any:
         """What it says of placement groups, once it has heard of all of them.
 
         A new manager knows those that OSDs have reported to it, in their next five seconds. Sums of
@@ -222,14 +204,16 @@ class Poller:
     def _pools(self) -> set[int]:
         return set(self._osd_map.pools) if self._osd_map else set()
 
-    async def _read_osd_map(self, status: ClusterStatus, unknown: set[int], now: float) -> OsdMap:
+    async def _read_osd_map(
+        self, status: replies.ClusterStatus, unknown: set[int], now: float
+    ) -> replies.OsdMap:
         known = self._osd_map
         new = known is None or known.epoch != status.epoch
         again = self._due.same_map.is_due(now)
         if known is None or again or (new and (unknown or self._due.osd_map.is_due(now))):
             started = self._clock()
-            reply = await self.reader.ask(OSD_DUMP)
-            known = self._osd_map = parse_osd_dump(reply, self.not_understood)
+            reply = await self.reader.ask(cluster.OSD_DUMP)
+            known = self._osd_map = replies.parse_osd_dump(reply, self.not_understood)
             seconds = self._clock() - started
             least = min(_OSD_MAP_INTERVAL_SECONDS, 2 * self._interval)
             self._due.osd_map.spent(now, seconds, least)
@@ -240,23 +224,25 @@ class Poller:
         if self._options and not self._due.options.is_due(now):
             return
         for who, key in OPTIONS:
-            self._options[key] = float(await self.reader.ask(option(who, key)))
+            self._options[key] = float(await self.reader.ask(cluster.option(who, key)))
         self._due.options.spent(now, 0.0, _OPTIONS_INTERVAL_SECONDS)
 
-    async def _read_scrubs(self, status: ClusterStatus) -> None:
+    async def _read_scrubs(self, status: replies.ClusterStatus) -> None:
         """Those being scrubbed: OSDs take on few at once, so the list is short."""
-        any_now = "scrubbing" in count_states(status.pgs_by_state)
-        listing: Sequence[PgStat] | None = []
+        any_now = "scrubbing" in replies.count_states(status.pgs_by_state)
+        listing: Sequence[replies.PgStat] | None = []
         if any_now or self._scrub.running:
-            listing = parse_pgs(await self._ask_manager(SCRUBBING_PGS), self.not_understood)
+            listing = replies.parse_pgs(
+                await self._ask_manager(cluster.SCRUBBING_PGS), self.not_understood
+            )
             running = [pg for pg in listing or () if pg.scrubbing]
             self._rotation.ask_soon(self._scrub.list_running(running))
         self._scrub.knows_running = listing is not None
 
-    def _too_many(self, osd_map: OsdMap) -> bool:
+    def _too_many(self, osd_map: replies.OsdMap) -> bool:
         return sum(pool.pg_num for pool in osd_map.pools.values()) > self._most_pgs
 
-    async def _rotate(self, osd_map: OsdMap) -> None:
+    async def _rotate(self, osd_map: replies.OsdMap) -> None:
         if self._too_many(osd_map):
             # Those seen to be scrubbed are followed to their end, the others not at all.
             for osd in self._rotation.due_out_of_turn(osd_map.osds_up):
@@ -269,8 +255,8 @@ class Poller:
             self._scrub.end_round()
 
     async def _read_primary(self, osd: int) -> None:
-        reply = await self._ask_manager(pgs_of_primary(osd))
-        self._scrub.observe(parse_pgs(reply, self.not_understood) or ())
+        reply = await self._ask_manager(cluster.pgs_of_primary(osd))
+        self._scrub.observe(replies.parse_pgs(reply, self.not_understood) or ())
 
     async def _read_states(self, state: ClusterState) -> None:
         """States by pool: none needs asking while the whole cluster has none."""
@@ -285,8 +271,10 @@ class Poller:
             state.states_read_at = self._kept.states_read_at
             return
         started = self._clock()
-        brief = await self._ask_manager(PGS_IN_BRIEF)
-        state.states_by_pool = count_states_by_pool(listed(brief["pg_stats"]), self.not_understood)
+        brief = await self._ask_manager(cluster.PGS_IN_BRIEF)
+        state.states_by_pool = replies.count_states_by_pool(
+            listed(brief["pg_stats"]), self.not_understood
+        )
         state.states_read_at = started
         self._due.states.spent(started, self._clock() - started, self._interval)
 

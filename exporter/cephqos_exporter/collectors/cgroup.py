@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from cephqos_base.series import CgroupSeries
+from cephqos_exporter import procfs
 from cephqos_exporter.cgroups import CgroupLimits, Cgroups, find_cgroups, read_limits
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
@@ -16,13 +17,6 @@ from cephqos_exporter.config import Settings, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, FamilyType, Form
 from cephqos_exporter.labels import Labels, LabelText
-from cephqos_exporter.procfs import (
-    PRESSURE_RESOURCES,
-    Descriptors,
-    parse_pressure,
-    read_all,
-    read_once,
-)
 from cephqos_exporter.sysfs import device_by_number, read_text
 
 # In the order in which they are shown: a family's type and help.
@@ -147,7 +141,7 @@ class _Throttling:
 class _Files:
     """The files of a cgroup, which stay open: to open one takes longer than to read it."""
 
-    descriptors: Descriptors
+    descriptors: procfs.Descriptors
     _open: dict[str, int] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes:
@@ -156,9 +150,9 @@ class _Files:
         if fd < 0:
             fd = self._open[path] = self.descriptors.open(path)
         if not path.endswith(_LONG):
-            return read_once(path) if fd < 0 else os.pread(fd, 4096, 0)
+            return procfs.read_once(path) if fd < 0 else os.pread(fd, 4096, 0)
         if fd < 0:
-            return read_all(path)
+            return procfs.read_all(path)
         raw = b""
         while part := os.pread(fd, 65536, len(raw)):
             raw += part
@@ -202,11 +196,11 @@ class CgroupCollector(
         self,
         settings: Settings | None = None,
         *,
-        descriptors: Descriptors | None = None,
+        descriptors: procfs.Descriptors | None = None,
         **given: Any,
     ) -> None:
         super().__init__(settings, **given)
-        self._descriptors = descriptors or Descriptors()
+        self._descriptors = descriptors or procfs.Descriptors()
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -328,7 +322,7 @@ def _sources(
         done = partial(_io_done, [_io_field(*one.key, v2=groups.io.v2) for one in those])
         yield _Counters([path], done, [(one.counter, one.labels) for one in those])
     if groups.pressure is not None:
-        for resource in PRESSURE_RESOURCES:
+        for resource in procfs.PRESSURE_RESOURCES:
             yield _Counters(
                 [f"{groups.pressure}/{resource}.pressure"],
                 _pressure,
@@ -392,4 +386,4 @@ def _one_number(raw: bytes) -> Sequence[float]:
 
 
 def _pressure(raw: bytes) -> Sequence[float]:
-    return (parse_pressure(raw),)
+    return (procfs.parse_pressure(raw),)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from cephqos_exporter import sysfs
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.config import Settings, choices, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
@@ -13,20 +14,12 @@ from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import LabelText, extend_labels
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.procfs import read_all
-from cephqos_exporter.sysfs import (
-    DATA_DIRECTORIES,
-    DataDirectoryMissing,
-    OsdDevice,
-    disks_under,
-    osd_devices,
-    read_queue,
-)
 
 CONFIG = "config show"
 
 DATA_DIRECTORIES_OPTION = texts(
     "collector.disks.data-directories",
-    DATA_DIRECTORIES,
+    sysfs.DATA_DIRECTORIES,
     "Data directories of OSDs, used where the exporter cannot read the daemon's own view.",
     allowed="paths with {id} and {cluster} in them",
 )
@@ -79,8 +72,8 @@ class _Row:
 @dataclass(slots=True)
 class _DisksOsd:
     data: str | None = None  # its directory as it sees it; empty: it names none
-    devices: list[OsdDevice] | None = None
-    lookup: Lookup[list[OsdDevice]] | None = None  # under way
+    devices: list[sysfs.OsdDevice] | None = None
+    lookup: Lookup[list[sysfs.OsdDevice]] | None = None  # under way
     rows: list[_Row] = field(default_factory=list)
     missing: str = ""
     devices_read: float | None = None
@@ -161,14 +154,14 @@ class DisksCollector(
             if osd.data is None and CONFIG in view.replies:
                 osd.data = _osd_data(view.replies[CONFIG])
             if osd.lookup is None:
-                look = partial(osd_devices, view.host, view.daemon, osd.data, self.data_dirs)
+                look = partial(sysfs.osd_devices, view.host, view.daemon, osd.data, self.data_dirs)
                 osd.lookup = Lookup(look)
             try:
                 osd.devices = osd.lookup.answer()
             except TimeoutError:
                 osd.missing, osd.devices_read = TimedOut.reason, None
                 return
-            except DataDirectoryMissing as exc:
+            except sysfs.DataDirectoryMissing as exc:
                 osd.lookup = None
                 osd.missing = exc.reason
                 if osd.data is None:
@@ -201,7 +194,7 @@ def _osd_data(config: Any) -> str:
 
 
 def _layered(
-    host: Host, devices: Iterable[OsdDevice], layers: Collection[str]
+    host: Host, devices: Iterable[sysfs.OsdDevice], layers: Collection[str]
 ) -> list[tuple[str, str, str]]:
     """(role, layer, device) for what the OSD opens and for the disks beneath, each once."""
     rows: dict[tuple[str, str, str], None] = {}
@@ -210,7 +203,7 @@ def _layered(
         own = "osd" in layers and not item.in_file
         if own:
             rows[item.role, "osd", item.device] = None
-        for disk in disks_under(host, item.device) if "disk" in layers else ():
+        for disk in sysfs.disks_under(host, item.device) if "disk" in layers else ():
             if disk != item.device or not own:
                 rows[item.role, "disk", disk] = None
     return list(rows)
@@ -219,7 +212,7 @@ def _layered(
 def _read_queues(osd: _DisksOsd, view: DaemonView) -> None:
     osd.queues_read = view.time
     for row in osd.rows:
-        queue = read_queue(view.host.sys, row.device)
+        queue = sysfs.read_queue(view.host.sys, row.device)
         row.info = extend_labels(
             row.base,
             {

@@ -5,18 +5,12 @@ from contextlib import suppress
 from typing import Any, Final, Self
 
 from cephqos_base.series import HostSeries
+from cephqos_exporter import procfs
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
 from cephqos_exporter.families import Family, counter, single
 from cephqos_exporter.labels import LabelText, render_labels
-from cephqos_exporter.procfs import (
-    CLOCK_TICKS,
-    PRESSURE_RESOURCES,
-    parse_pressure,
-    read_all,
-    read_once,
-)
 
 _WITHOUT: Final = LabelText("")
 
@@ -50,15 +44,17 @@ class HostCollector(
     def finish(self) -> Iterable[Family]:
         families = []
         with suppress(FileNotFoundError):
-            families += _cpus(read_all(f"{self._proc}/stat"))
+            families += _cpus(procfs.read_all(f"{self._proc}/stat"))
         pressure = counter(
             HostSeries.PRESSURE_SECONDS,
             "Time in which at least one thread of the host waited for a resource (PSI). Absent "
             "where the kernel does not count it.",
         )
-        for resource in PRESSURE_RESOURCES:
+        for resource in procfs.PRESSURE_RESOURCES:
             with suppress(OSError, ValueError):  # EOPNOTSUPP: compiled in and switched off
-                seconds = parse_pressure(read_once(f"{self._proc}/pressure/{resource}"))
+                seconds = procfs.parse_pressure(
+                    procfs.read_once(f"{self._proc}/pressure/{resource}")
+                )
                 pressure.add(render_labels({"resource": resource}), seconds)
         return [*families, pressure] if pressure.samples else families
 
@@ -75,7 +71,7 @@ def _cpus(raw: bytes) -> list[Family]:
         "virtual machines.",
     )
     used = user + nice + system + irq + softirq  # that of guests is in that of users
-    seconds.add(render_labels({"mode": "used"}), used / CLOCK_TICKS)
-    seconds.add(render_labels({"mode": "steal"}), steal / CLOCK_TICKS)
+    seconds.add(render_labels({"mode": "used"}), used / procfs.CLOCK_TICKS)
+    seconds.add(render_labels({"mode": "steal"}), steal / procfs.CLOCK_TICKS)
     online = single(HostSeries.CPUS, "gauge", "CPUs online.", _WITHOUT, raw.count(b"\ncpu"))
     return [online, seconds]

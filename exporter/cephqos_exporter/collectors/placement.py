@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from cephqos_base.units import format_cpu_list, parse_cpu_list
+from cephqos_exporter import procfs
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.config import Option, Settings, flag, seconds
@@ -17,14 +18,6 @@ from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels, LabelText, extend_labels, render_labels
 from cephqos_exporter.lookup import Lookup
-from cephqos_exporter.procfs import (
-    KERNEL_THREAD,
-    PAGE_SIZE,
-    parse_stat,
-    process_ids,
-    read_all,
-    read_once,
-)
 from cephqos_exporter.sampler import Thread, ThreadSamples
 from cephqos_exporter.sysfs import Topology, read_topology
 
@@ -144,7 +137,7 @@ class _Scan:
             return
         ticks: dict[tuple[int, int], int] = {}
         busy = set()
-        for pid in process_ids(proc):
+        for pid in procfs.process_ids(proc):
             for key, cpu, used in _user_threads(proc, pid):
                 ticks[key] = used
                 if used > self._ticks.get(key, used):
@@ -258,7 +251,7 @@ class PlacementCollector(
                 return
             self._memory_taken = True
             path = f"{view.host.proc}/{view.daemon.pid}/numa_maps"
-            osd.lookup = Lookup(partial(read_all, path))
+            osd.lookup = Lookup(partial(procfs.read_all, path))
         try:
             osd.memory = node_memory(osd.lookup.answer())
         except TimeoutError:  # it hangs: no other waits for it
@@ -273,8 +266,8 @@ def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, 
     """((tid, start), last CPU, ticks used) of a process's threads, but for Seastar's own."""
     try:
         for task in (proc / str(pid) / "task").iterdir():
-            stat = parse_stat(read_once(f"{task}/stat", 1024))
-            if stat.flags & KERNEL_THREAD:
+            stat = procfs.parse_stat(procfs.read_once(f"{task}/stat", 1024))
+            if stat.flags & procfs.KERNEL_THREAD:
                 return
             if not _SEASTARS.fullmatch(stat.name):
                 yield (int(task.name), stat.start), stat.cpu, stat.user + stat.system
@@ -333,7 +326,7 @@ def node_memory(numa_maps: bytes) -> dict[int, int]:
     """Bytes by NUMA node; mappings of huge pages count in pages of their own size."""
     total: Counter[int] = Counter()
     for line in numa_maps.splitlines():
-        size = PAGE_SIZE
+        size = procfs.PAGE_SIZE
         pages: list[tuple[int, int]] = []
         for word in line.split()[2:]:
             key, _, value = word.partition(b"=")

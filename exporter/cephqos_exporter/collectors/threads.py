@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from cephqos_exporter import core_options
+from cephqos_exporter import core_options, sampler
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Settings, flag, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
@@ -15,14 +15,6 @@ from cephqos_exporter.daemon_errors import Malformed
 from cephqos_exporter.families import Family, Form, counter, gauge
 from cephqos_exporter.labels import Labels, extend_labels, render_labels
 from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE, process_ids, process_name
-from cephqos_exporter.sampler import (
-    ALL_GROUPS,
-    DESCRIPTORS,
-    SWITCHES_INTERVAL,
-    ProcessSample,
-    ThreadGroup,
-    ThreadSamples,
-)
 
 MEMPOOLS = "dump_mempools"
 _KERNELS_BYTES = 15  # of a process's name
@@ -56,23 +48,23 @@ class ThreadsCollector(
     per_thread = flag(
         "collector.threads.per-thread", False, "Report a series for every thread as well."
     )
-    all_groups = ALL_GROUPS
-    switches_interval = SWITCHES_INTERVAL
-    descriptors = DESCRIPTORS
+    all_groups = sampler.ALL_GROUPS
+    switches_interval = sampler.SWITCHES_INTERVAL
+    descriptors = sampler.DESCRIPTORS
 
     def __init__(
         self,
         settings: Settings | None = None,
         *,
         kinds: Collection[str] = ("osd",),
-        samples: ThreadSamples | None = None,
+        samples: sampler.ThreadSamples | None = None,
         host: Host | None = None,
         clock: Callable[[], float] = time.time,
         **given: Any,
     ) -> None:
         super().__init__(settings, **given)
         self.kinds = frozenset(kinds)
-        self._samples = samples or ThreadSamples()
+        self._samples = samples or sampler.ThreadSamples()
         self._processes = _Processes(
             frozenset(self.processes), self._samples, (host or Host()).proc, clock
         )
@@ -108,7 +100,9 @@ class ThreadsCollector(
         self._samples.forget(daemon)
 
 
-def _families(labels: Labels, sample: ProcessSample, pools: Iterable[str]) -> Iterable[Family]:
+def _families(
+    labels: Labels, sample: sampler.ProcessSample, pools: Iterable[str]
+) -> Iterable[Family]:
     """All families of a daemon: their samples in the order of `_numbers`, then the pools."""
     families = _group_families()
     _add_groups(families, labels, sample.groups, sample.waits_known)
@@ -122,7 +116,7 @@ def _families(labels: Labels, sample: ProcessSample, pools: Iterable[str]) -> It
     return [*families, memory]
 
 
-def _numbers(sample: ProcessSample) -> Iterable[float]:
+def _numbers(sample: sampler.ProcessSample) -> Iterable[float]:
     groups = sample.groups.values()
     for group in groups:
         yield group.threads
@@ -156,7 +150,7 @@ class _Processes:
     def __init__(
         self,
         names: frozenset[str],
-        samples: ThreadSamples,
+        samples: sampler.ThreadSamples,
         proc: Path,
         clock: Callable[[], float],
     ) -> None:
@@ -166,8 +160,8 @@ class _Processes:
         self._proc = proc
         self._clock = clock
         self._looks: dict[int, int] = {}  # how often a pid's name was looked at
-        self._live: dict[int, tuple[str, ProcessSample]] = {}
-        self._ended: dict[str, dict[str, ThreadGroup]] = {name: {} for name in names}
+        self._live: dict[int, tuple[str, sampler.ProcessSample]] = {}
+        self._ended: dict[str, dict[str, sampler.ThreadGroup]] = {name: {} for name in names}
         self._labels = {name: Labels(render_labels({"process": name})) for name in names}
 
     def families(self) -> list[Family]:
@@ -227,11 +221,11 @@ def _pool_bytes(reply: Any) -> Iterator[tuple[str, int]]:
         raise Malformed(f"{MEMPOOLS}: no bytes by pool") from exc
 
 
-def _sum_groups(parts: Iterable[dict[str, ThreadGroup]]) -> dict[str, ThreadGroup]:
-    total: dict[str, ThreadGroup] = {}
+def _sum_groups(parts: Iterable[dict[str, sampler.ThreadGroup]]) -> dict[str, sampler.ThreadGroup]:
+    total: dict[str, sampler.ThreadGroup] = {}
     for part in parts:
         for name, group in part.items():
-            into = total.setdefault(name, ThreadGroup())
+            into = total.setdefault(name, sampler.ThreadGroup())
             into.threads += group.threads
             into.user += group.user
             into.system += group.system
@@ -270,7 +264,10 @@ def _group_families() -> list[Family]:
 
 
 def _add_groups(
-    families: list[Family], labels: Labels, groups: dict[str, ThreadGroup], waits_known: bool
+    families: list[Family],
+    labels: Labels,
+    groups: dict[str, sampler.ThreadGroup],
+    waits_known: bool,
 ) -> None:
     threads, cpu, busiest, wait, switches = families
     for name, group in groups.items():
@@ -289,7 +286,7 @@ def _memory_family() -> Family:
     return gauge("cephqos_daemon_resident_bytes", "Resident memory of the process.")
 
 
-def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
+def _daemon_families(labels: Labels, sample: sampler.ProcessSample) -> list[Family]:
     cpu = counter(
         "cephqos_daemon_cpu_seconds_total",
         "CPU time of the whole process since it started, by mode. Threads that have "
@@ -302,7 +299,7 @@ def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
     return [cpu, memory]
 
 
-def _thread_family(labels: Labels, sample: ProcessSample) -> Family:
+def _thread_family(labels: Labels, sample: sampler.ProcessSample) -> Family:
     family = counter("cephqos_threads_thread_cpu_seconds_total", "CPU time of one thread.")
     for thread in sample.threads.values():
         # Labels are not kept: threads come and go, and this option is on only to investigate.

@@ -14,34 +14,8 @@ from typing import Any, Final, TypeVar
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.version import __version__
 from cephqos_loadgen.phase_kinds.registry import RESULTS
-from cephqos_loadgen.record import columns
+from cephqos_loadgen.record import columns, layout, regular
 from cephqos_loadgen.record.files import read_gzip, read_lines
-from cephqos_loadgen.record.layout import (
-    CLUSTER_FILE,
-    ENVIRONMENT_FILE,
-    ENVIRONMENTS_FILE,
-    EVENTS_FILE,
-    FORMAT,
-    HOST_FILE,
-    INTERVALS_FILE,
-    MANIFEST,
-    MANIFEST_SUM,
-    METRICS_FILE,
-    OPERATIONS_FILE,
-    PARTIAL,
-    PLAN_FILE,
-    REPEAT_FILE,
-    is_archive,
-    is_running,
-    repeat_order,
-)
-from cephqos_loadgen.record.regular import (
-    open_regular,
-    place_inside,
-    read_json,
-    read_regular,
-    size_and_digest,
-)
 from cephqos_loadgen.results.figures import Interval
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.json_form import Misfit, from_json
@@ -66,32 +40,32 @@ class RecordedRepeat:
         return f"{self.record.point} r{self.record.repeat}"
 
     def events(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.folder / EVENTS_FILE))
+        return list(read_lines(self.folder / layout.EVENTS_FILE))
 
     def intervals(self) -> list[Interval]:
         """The clients' figures per second and job."""
-        path = self.folder / INTERVALS_FILE
+        path = self.folder / layout.INTERVALS_FILE
         return [typed(Interval, line, path) for line in read_lines(path)]
 
     def cluster(self) -> list[dict[str, Any]]:
         """Health and PG progress per second."""
-        return list(read_lines(self.folder / CLUSTER_FILE))
+        return list(read_lines(self.folder / layout.CLUSTER_FILE))
 
     def metrics(self) -> columns.Columns:
         """The exporters' samples."""
-        return columns.read(self.folder / METRICS_FILE)
+        return columns.read(self.folder / layout.METRICS_FILE)
 
     def operations(self) -> list[dict[str, Any]]:
         """Slow operations that exporters recorded by themselves, the slowest first."""
-        path = self.folder / OPERATIONS_FILE
+        path = self.folder / layout.OPERATIONS_FILE
         return list(read_lines(path)) if path.exists() else []
 
     def host(self) -> dict[str, HostUse]:
         """CPUs, disks and threads per phase; empty where the repeat failed before its first."""
-        path = self.folder / HOST_FILE
+        path = self.folder / layout.HOST_FILE
         if not path.exists():
             return {}
-        uses: Mapping[str, Any] = read_json(path)
+        uses: Mapping[str, Any] = regular.read_json(path)
         return {phase: typed(HostUse, use, path) for phase, use in uses.items()}
 
     def output(self, child: str) -> bytes:
@@ -110,33 +84,35 @@ class Archive:
     def repeats(self) -> list[RecordedRepeat]:
         """Those of the manifest that have a record, in the order in which they ran. The last of a
         run that was interrupted is among its files only."""
-        known = {f"{line.folder}/{REPEAT_FILE}" for line in self.manifest.repeats}
+        known = {f"{line.folder}/{layout.REPEAT_FILE}" for line in self.manifest.repeats}
         known |= self.manifest.files.keys()
         return [
             RecordedRepeat(path.parent, read_record(path))
-            for path in sorted(self.folder.glob(f"repeats/*/{REPEAT_FILE}"), key=repeat_order)
+            for path in sorted(
+                self.folder.glob(f"repeats/*/{layout.REPEAT_FILE}"), key=layout.repeat_order
+            )
             if str(path.relative_to(self.folder)) in known
         ]
 
     @property
     def plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] = read_json(self.folder / PLAN_FILE)
+        plan: dict[str, Any] = regular.read_json(self.folder / layout.PLAN_FILE)
         return plan
 
     @property
     def environment(self) -> dict[str, Any]:
         """Of the last cluster. Empty when the run failed before it could look."""
-        path = self.folder / ENVIRONMENT_FILE
-        return read_json(path) if path.exists() else {}
+        path = self.folder / layout.ENVIRONMENT_FILE
+        return regular.read_json(path) if path.exists() else {}
 
     @property
     def environments(self) -> list[dict[str, Any]]:
         """Of all kinds of clusters, where there were several."""
-        path = self.folder / ENVIRONMENTS_FILE
-        return list(read_json(path)) if path.exists() else []
+        path = self.folder / layout.ENVIRONMENTS_FILE
+        return list(regular.read_json(path)) if path.exists() else []
 
     def events(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.folder / EVENTS_FILE))
+        return list(read_lines(self.folder / layout.EVENTS_FILE))
 
 
 def read_record(path: Path) -> RepeatRecord:
@@ -154,9 +130,9 @@ def typed(wanted: type[T], data: Any, path: Path) -> T:
 
 def _of_version(path: Path) -> str:
     """What wrote an archive, where that is another version: then it may be no damage."""
-    manifest = next((it for it in (p / MANIFEST for p in path.parents) if it.exists()), path)
+    manifest = next((it for it in (p / layout.MANIFEST for p in path.parents) if it.exists()), path)
     with contextlib.suppress(OSError, ValueError):
-        data = read_json(manifest)
+        data = regular.read_json(manifest)
         version = data.get("cephqos") if isinstance(data, dict) else None
         if isinstance(version, str) and version != __version__:
             return f" (written by cephqos {version[:40]}, this is {__version__})"
@@ -165,28 +141,30 @@ def _of_version(path: Path) -> str:
 
 def _json(path: Path) -> Any:
     try:
-        return read_json(path)
+        return regular.read_json(path)
     except (OSError, ValueError) as error:
         raise ArchiveDamaged(f"{path} cannot be read: {error}") from None
 
 
 def open_archive(folder: Path) -> Archive:
     """UsageError where there is no archive, or one of a format that is not known here."""
-    if not is_archive(folder):
+    if not layout.is_archive(folder):
         hint = " (a run that did not end properly: cephqos run --resume takes it up)"
-        partial = folder.name.endswith(PARTIAL)
+        partial = folder.name.endswith(layout.PARTIAL)
         if not folder.exists():
             raise UsageError(f"{folder}: no such archive (cephqos archive ls shows what there is)")
-        if is_running(folder):
+        if layout.is_running(folder):
             raise UsageError(f"{folder} is not an archive yet: the run is still going on")
         raise UsageError(f"{folder} is not an archive{hint if partial else ''}")
-    data = _json(folder / MANIFEST)
+    data = _json(folder / layout.MANIFEST)
     number = data.get("format") if isinstance(data, dict) else None
     if not isinstance(number, int):
-        raise ArchiveDamaged(f"{folder / MANIFEST} cannot be read: it does not say its format")
-    if number != FORMAT:
-        raise UsageError(f"{folder} has format {number}; this version reads format {FORMAT}")
-    return Archive(folder, typed(Manifest, data, folder / MANIFEST))
+        raise ArchiveDamaged(
+            f"{folder / layout.MANIFEST} cannot be read: it does not say its format"
+        )
+    if number != layout.FORMAT:
+        raise UsageError(f"{folder} has format {number}; this version reads format {layout.FORMAT}")
+    return Archive(folder, typed(Manifest, data, folder / layout.MANIFEST))
 
 
 # What code meets in JSON that is not what it was written as.
@@ -222,7 +200,7 @@ def find_archives(base: Path) -> list[Path]:
     return sorted(
         path
         for path in base.iterdir()
-        if path.is_dir() and (is_archive(path) or path.name.endswith(PARTIAL))
+        if path.is_dir() and (layout.is_archive(path) or path.name.endswith(layout.PARTIAL))
     )
 
 
@@ -237,7 +215,7 @@ def problems(
     yield from _manifest_problems(archive.folder)
     files = archive.manifest.files
     for name, entry in files.items():
-        path = place_inside(archive.folder, name)
+        path = regular.place_inside(archive.folder, name)
         if path is None:
             yield f"{name}: not a name inside the archive; it was not read"
             continue
@@ -255,25 +233,29 @@ def problems(
             yield f"{name}: checksum is {digest}, expected {entry.sha256}"
     for path in sorted(archive.folder.rglob("*")) if added else ():
         name = str(path.relative_to(archive.folder))
-        if not path.is_dir() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
+        if (
+            not path.is_dir()
+            and name not in files
+            and name not in (layout.MANIFEST, layout.MANIFEST_SUM)
+        ):
             yield f"{name}: not in the manifest"
 
 
 def _size_and_digest(path: Path, entry: FileSum, read_up_to: float) -> tuple[int, str]:
     if entry.bytes <= read_up_to:
-        return size_and_digest(path)
-    with open_regular(path) as file:
+        return regular.size_and_digest(path)
+    with regular.open_regular(path) as file:
         return file.seek(0, os.SEEK_END), entry.sha256
 
 
 def _manifest_problems(folder: Path) -> Iterator[str]:
     try:
-        words = read_regular(folder / MANIFEST_SUM).decode().split()
+        words = regular.read_regular(folder / layout.MANIFEST_SUM).decode().split()
     except (OSError, ValueError):
         words = []
     if not words:
-        yield f"{MANIFEST_SUM}: missing or empty, so {MANIFEST} cannot be checked"
+        yield f"{layout.MANIFEST_SUM}: missing or empty, so {layout.MANIFEST} cannot be checked"
         return
-    _, digest = size_and_digest(folder / MANIFEST)
+    _, digest = regular.size_and_digest(folder / layout.MANIFEST)
     if digest != words[0]:
-        yield f"{MANIFEST}: checksum is {digest}, {MANIFEST_SUM} says {words[0]}"
+        yield f"{layout.MANIFEST}: checksum is {digest}, {layout.MANIFEST_SUM} says {words[0]}"

@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, Self, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.discovery import DEFAULT_PATTERNS, find_sockets, identify
@@ -40,26 +40,6 @@ _NO_ORCHESTRATOR = (
 )
 
 
-class Access(Protocol):
-    """How one kind of cluster is reached."""
-
-    place: ProgramPaths
-    conf: Path
-    sockets: Path | None
-    # block devices that are known to be its OSDs': what lies on btrfs cannot say so itself
-    devices: frozenset[str]
-    # of a lab: where the files of its disks lie, and what it was started as
-    disks: Path | None
-    spec: LabSpec | None
-
-    def argv(self, argv: Sequence[str]) -> list[str]: ...
-    def client(self) -> MonClient: ...
-    async def pids(self, fsid: str) -> Mapping[str, int]: ...
-    async def check_restart(self, cluster: "ClusterConnection") -> None: ...
-    async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None: ...
-    def restart_command(self, osd: int) -> str: ...
-
-
 class LabAccess:
     """A lab of this machine."""
 
@@ -70,8 +50,10 @@ class LabAccess:
         self.conf = lab.paths.conf
         self.place = ProgramPaths(conf=str(work / "ceph.conf"), work=str(work))
         self.sockets: Path | None = lab.paths.sockets
+        # Where the files of its disks lie, and what it was started as.
         self.disks: Path | None = lab.paths.dir
         self.spec: LabSpec | None = lab.spec
+        # Its OSDs' block devices: what lies on btrfs cannot say so itself.
         self.devices = frozenset(Path(device).name for device in lab.state.devices.values())
 
     def argv(self, argv: Sequence[str]) -> list[str]:
@@ -157,6 +139,9 @@ class ConfAccess:
 
     def restart_command(self, osd: int) -> str:
         return f"ceph orch daemon restart osd.{osd}"
+
+
+Access = LabAccess | ConfAccess
 
 
 def write_client_conf(access: Access, options: Mapping[str, str]) -> str:

@@ -3,16 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from cephqos_loadgen.engines.fio_output import (
-    DIRECTIONS,
-    ClientStatus,
-    IoTotals,
-    JobStatus,
-    JsonStream,
-    figures_over,
-    read_status,
-    since,
-)
+from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.rados_bench import RowStream, read_result
 from cephqos_loadgen.live.state import SHORTEST_SECONDS
 from cephqos_loadgen.load.context import Context
@@ -32,7 +23,7 @@ class Follower:
     def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
         self._context, self._phase, self._depth = context, phase, depth
         self.client = client
-        self.last: ClientStatus | None = None
+        self.last: fio_output.ClientStatus | None = None
         self.points: dict[str, list[DoneSoFar]] = {}
         self._starts: dict[str, float] = {}
         self._intervals: dict[str, JobIntervals] = {}
@@ -41,7 +32,7 @@ class Follower:
     def __call__(self, data: bytes) -> None:
         raise NotImplementedError
 
-    def take(self, status: ClientStatus) -> None:
+    def take(self, status: fio_output.ClientStatus) -> None:
         """What the client says of itself now."""
         before = self.last.jobs if self.last else {}
         for name, job in status.jobs.items():
@@ -54,7 +45,9 @@ class Follower:
             rates = self._context.rates.setdefault(self._phase, [])
             rates.append((status.time, live.iops(self._phase)))
 
-    def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
+    def _record(
+        self, name: str, job: fio_output.JobStatus, before: fio_output.JobStatus | None, time: float
+    ) -> None:
         if before is not None and job.counts_anew(before):
             # Newer versions of fio say the new start too.
             self._starts[name] = job.start if job.start > before.start else time - job.runtime
@@ -77,12 +70,14 @@ class Follower:
             return
         before, job = stretch.before, stretch.job
         parts = {
-            d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
+            d: fio_output.since(now, before.totals[d]) if before else now
+            for d, now in job.totals.items()
         }
         seconds = max(0.001, stretch.seconds)
         # A direction that has begun stays: a second in which nothing completed is a second too.
         read, write = (
-            figures_over(parts[d], seconds) if job.totals[d].ios else None for d in DIRECTIONS
+            fio_output.figures_over(parts[d], seconds) if job.totals[d].ios else None
+            for d in fio_output.DIRECTIONS
         )
         if job.runtime <= 0 and read is None and write is None:
             return  # it has not begun
@@ -104,11 +99,11 @@ class FioFollower(Follower):
 
     def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
         super().__init__(context, phase, client, engine, depth)
-        self._stream = JsonStream()
+        self._stream = fio_output.JsonStream()
 
     def __call__(self, data: bytes) -> None:
         for document in self._stream.feed(data):
-            self.take(read_status(document))
+            self.take(fio_output.read_status(document))
 
     @property
     def torn(self) -> bool:
@@ -161,16 +156,19 @@ class BenchFollower(Follower):
             now = time.time()
             self._start = self._start or now - row.second
             job = self._job(row.totals(self._object_size), row.second)
-            self.take(ClientStatus(now, {self.client: job}))
+            self.take(fio_output.ClientStatus(now, {self.client: job}))
 
-    def _job(self, done: IoTotals, seconds: float) -> JobStatus:
-        totals = {d: done if d == self._direction else IoTotals() for d in DIRECTIONS}
-        return JobStatus(totals, self._start, seconds)
+    def _job(self, done: fio_output.IoTotals, seconds: float) -> fio_output.JobStatus:
+        totals = {
+            d: done if d == self._direction else fio_output.IoTotals()
+            for d in fio_output.DIRECTIONS
+        }
+        return fio_output.JobStatus(totals, self._start, seconds)
 
     def end(self) -> None:
         """The figures of its end, which its last row lacks."""
         result = read_result(bytes(self.output))
-        done = IoTotals(
+        done = fio_output.IoTotals(
             ios=result.ops,
             bytes=result.ops * self._object_size,
             latency_count=result.ops,
@@ -181,4 +179,4 @@ class BenchFollower(Follower):
         self.points.setdefault(self.client, [DoneSoFar(job.start, {}, {})]).append(
             job.done_so_far(job.start)
         )
-        self.last = ClientStatus(time.time(), {self.client: job})
+        self.last = fio_output.ClientStatus(time.time(), {self.client: job})

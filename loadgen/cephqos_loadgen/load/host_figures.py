@@ -10,21 +10,7 @@ import psutil
 
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
-from cephqos_loadgen.record.host import (
-    HostState,
-    client_use,
-    difference,
-    read_host,
-    with_ended,
-)
-from cephqos_loadgen.record.host_users import (
-    HostUserState,
-    daemons_changed,
-    disks_below,
-    other_disks,
-    read_host_users,
-    users_between,
-)
+from cephqos_loadgen.record import host, host_users
 from cephqos_loadgen.results.host import HostUse, step_name
 
 _CLIENT_LOOK_SECONDS = 1.0
@@ -37,21 +23,23 @@ async def recorded(
     """Of a whole phase, with all that its clients used from their start to their end."""
     pids, disks = await context.cluster.pids(), await _osd_disks(context)
     osds, users = _only_osds(pids), await _users(pids)
-    before, started = read_host(osds), time.monotonic()
-    seen: dict[str, HostState] = {}
+    before, started = host.read_host(osds), time.monotonic()
+    seen: dict[str, host.HostState] = {}
     look = asyncio.create_task(_look_at_clients(context, phase, seen))
     async with beside(*([look] if clients else [])):
         yield
     look.cancel()
-    use = difference(before, read_host(osds), time.monotonic() - started)
-    own = {name: client_use(name, state) for name, state in seen.items()}
+    use = host.difference(before, host.read_host(osds), time.monotonic() - started)
+    own = {name: host.client_use(name, state) for name, state in seen.items()}
     after = await _users(pids)
-    if daemons_changed(users, after):
+    if host_users.daemons_changed(users, after):
         # An OSD that was started again has used what it has since.
         pids = await context.cluster.pids()
         after = await _users(pids)
-        use = difference(before, read_host(_only_osds(pids)), time.monotonic() - started)
-    cpu, bytes_asked = users_between(users, after, disks, other_disks(use.disks, disks))
+        use = host.difference(before, host.read_host(_only_osds(pids)), time.monotonic() - started)
+    cpu, bytes_asked = host_users.users_between(
+        users, after, disks, host_users.other_disks(use.disks, disks)
+    )
     found[phase] = replace(
         use, processes={**use.processes, **own}, disk_users=bytes_asked, cpu_users=cpu
     )
@@ -74,14 +62,14 @@ async def of_step(context: Context, phase: str, depth: int, ramp: float) -> Asyn
 class _HostStep:
     def __init__(self, context: Context, phase: str, osds: dict[str, int]) -> None:
         self._context, self._phase, self.osds = context, phase, osds
-        self._before: HostState | None = None
-        self._clients: dict[str, HostState] = {}
+        self._before: host.HostState | None = None
+        self._clients: dict[str, host.HostState] = {}
         self._started = 0.0
 
     async def follow(self, ramp: float) -> None:
         await asyncio.sleep(ramp)
         clients = _running_clients(self._context, self._phase)
-        self._before, self._started = read_host({**self.osds, **clients}), time.monotonic()
+        self._before, self._started = host.read_host({**self.osds, **clients}), time.monotonic()
         await _look_at_clients(self._context, self._phase, self._clients)
 
     def lost_an_osd(self) -> bool:
@@ -92,23 +80,23 @@ class _HostStep:
         """What was used since the ramp; nothing where the step has ended before."""
         if self._before is None:
             return None
-        after = read_host(self.osds)
+        after = host.read_host(self.osds)
         threads = dict(after.threads)
         resident = dict(after.resident)
         for name, state in self._clients.items():
             threads |= {name: state.threads[name]} if name in state.threads else {}
             resident |= {name: state.resident[name]} if name in state.resident else {}
         whole = replace(after, threads=threads, resident=resident)
-        return difference(self._before, whole, time.monotonic() - self._started)
+        return host.difference(self._before, whole, time.monotonic() - self._started)
 
 
 def _only_osds(pids: Mapping[str, int]) -> dict[str, int]:
     return {name: pid for name, pid in pids.items() if name.startswith("osd.")}
 
 
-async def _users(daemons: Mapping[str, int]) -> HostUserState:
+async def _users(daemons: Mapping[str, int]) -> host_users.HostUserState:
     """Beside the event loop: a host may have thousands of processes."""
-    return await asyncio.to_thread(read_host_users, tuple(daemons.values()))
+    return await asyncio.to_thread(host_users.read_host_users, tuple(daemons.values()))
 
 
 async def _osd_disks(context: Context) -> list[str]:
@@ -118,7 +106,7 @@ async def _osd_disks(context: Context) -> list[str]:
         here = await cluster.pids()
         names = osds_here.devices(await cluster.command("osd metadata"), here)
         access = cluster.access
-        context.osd_disks = disks_below(names | access.devices, access.disks)
+        context.osd_disks = host_users.disks_below(names | access.devices, access.disks)
     return context.osd_disks
 
 
@@ -131,11 +119,11 @@ def _running_clients(context: Context, phase: str) -> dict[str, int]:
     }
 
 
-async def _look_at_clients(context: Context, phase: str, found: dict[str, HostState]) -> None:
+async def _look_at_clients(context: Context, phase: str, found: dict[str, host.HostState]) -> None:
     """The threads of client processes as of the last second of each: at the end they are gone.
 
     Those of its jobs go before the process itself, which closes its volumes then."""
     while True:
         await asyncio.sleep(_CLIENT_LOOK_SECONDS)
         for name, pid in _running_clients(context, phase).items():
-            found[name] = with_ended(found.get(name), read_host({name: pid}))
+            found[name] = host.with_ended(found.get(name), host.read_host({name: pid}))

@@ -13,15 +13,7 @@ from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
-from cephqos_loadgen.pools.kept_pools import (
-    APPLICATION,
-    SPEC,
-    KeptPools,
-    object_counts,
-    removal,
-    say_what_is_in,
-    spec_of,
-)
+from cephqos_loadgen.pools import kept_pools
 from cephqos_loadgen.record.child import Child, ChildFailed
 
 _WRITERS = 4
@@ -45,9 +37,9 @@ class Pools:
         journal: Journal,
         start: Start,
         live: Live,
-        kept: KeptPools | None = None,
+        kept: kept_pools.KeptPools | None = None,
     ) -> None:
-        self._kept = kept or KeptPools()
+        self._kept = kept or kept_pools.KeptPools()
         self._cluster = cluster
         self._journal = journal
         self._start = start
@@ -58,7 +50,7 @@ class Pools:
         reused, wanted = [], []
         for pool in pools:
             spec = await self._spec(pool.name)
-            if spec == spec_of(pool) and not pool.fresh:
+            if spec == kept_pools.spec_of(pool) and not pool.fresh:
                 reused.append(pool.name)
                 continue
             if spec is not None:
@@ -78,11 +70,11 @@ class Pools:
         # Pools of one repeat are removed with it, so what they held is never needed.
         lasting = [pool for pool in wanted if not pool.fresh]
         if lasting:
-            await say_what_is_in(self._cluster, lasting, self._live.where.run)
+            await kept_pools.say_what_is_in(self._cluster, lasting, self._live.where.run)
         for pool in lasting:
             if pool.keep:
                 self._kept.left.add(pool.name)
-                await self._journal.drop(removal(pool.name))
+                await self._journal.drop(kept_pools.removal(pool.name))
         return reused
 
     async def empty(self, pools: Sequence[PlannedPool]) -> None:
@@ -95,7 +87,7 @@ class Pools:
         if pools:
             names = [pool.name for pool in pools]
             await self._cluster.wait_for_pgs(clean=True, within=_FILL_SECONDS, pools=names)
-            left = await object_counts(self._cluster)
+            left = await kept_pools.object_counts(self._cluster)
             for name in names:
                 if left.get(name):
                     raise RunError(f"pool {name} still has {left[name]} objects after its purge")
@@ -111,14 +103,14 @@ class Pools:
             if pool["pool_name"] == name:
                 metadata = pool.get("application_metadata", {})
                 known = name in self._kept.found or name in self._kept.left
-                if not known and removal(name) not in self._journal.entries:
+                if not known and kept_pools.removal(name) not in self._journal.entries:
                     raise RunError(f"pool {name!r} was created by someone else during the run")
-                return str(metadata.get(APPLICATION, {}).get(SPEC, ""))
+                return str(metadata.get(kept_pools.APPLICATION, {}).get(kept_pools.SPEC, ""))
         return None
 
     async def _create(self, pool: PlannedPool) -> None:
         name = pool.name
-        enable = {"app": APPLICATION, "yes_i_really_mean_it": True}
+        enable = {"app": kept_pools.APPLICATION, "yes_i_really_mean_it": True}
         steps = [
             ceph("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num),
             ceph("osd pool application enable", pool=name, **enable),
@@ -134,7 +126,7 @@ class Pools:
 
         async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
             """A fresh one is created for every repeat."""
-            return [] if removal(name) in written else [removal(name)]
+            return [] if kept_pools.removal(name) in written else [kept_pools.removal(name)]
 
         await self._journal.make(Change(steps, back), self._cluster)
 
@@ -193,7 +185,7 @@ class Pools:
             writers.append(
                 self._run(f"prefill.{name}", argv, outputs[-1].extend, within + _COMMAND_SECONDS)
             )
-        there = (await object_counts(self._cluster)).get(pool, 0)
+        there = (await kept_pools.object_counts(self._cluster)).get(pool, 0)
         progress = asyncio.create_task(self._follow_objects(pool, objects.count, there))
         try:
             await asyncio.gather(*writers)
@@ -206,7 +198,7 @@ class Pools:
     async def _follow_objects(self, pool: str, count: int, there: int) -> None:
         while True:
             await asyncio.sleep(2.0)
-            objects = (await object_counts(self._cluster)).get(pool, 0)
+            objects = (await kept_pools.object_counts(self._cluster)).get(pool, 0)
             done = max(0, min(count, objects - there))
             self._live.filled(pool, "objects", "all", done)
 
@@ -219,7 +211,7 @@ class Pools:
                 raise ChildFailed(f"{name} ended with status {status}: {child.said}")
 
     async def _remove(self, name: str) -> None:
-        await carry_out(removal(name), self._cluster)
+        await carry_out(kept_pools.removal(name), self._cluster)
 
 
 def fill_limit(expected: float) -> float:

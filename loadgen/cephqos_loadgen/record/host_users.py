@@ -14,14 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cephqos_exporter import procfs
 from cephqos_exporter.daemon import Host
-from cephqos_exporter.procfs import (
-    CLOCK_TICKS,
-    KERNEL_THREAD,
-    parse_stat,
-    process_ids,
-    read_once,
-)
 from cephqos_exporter.sysfs import device_by_number, disks_under
 from cephqos_loadgen.results.host import BytesAsked, CpuUsers, DiskUsers
 
@@ -69,13 +63,13 @@ def read_host_users(
     """All processes now. The cluster's daemons, this process, and all that they started are own."""
     users: dict[int, HostUser] = {}
     hidden, counted = 0, False
-    for pid in process_ids(proc):
+    for pid in procfs.process_ids(proc):
         try:
-            raw = read_once(f"{proc}/{pid}/stat")
-            stat = parse_stat(raw)
+            raw = procfs.read_once(f"{proc}/{pid}/stat")
+            stat = procfs.parse_stat(raw)
         except (OSError, ValueError, LookupError):
             continue  # it ended
-        if stat.flags & KERNEL_THREAD:
+        if stat.flags & procfs.KERNEL_THREAD:
             continue
         read = written = 0
         try:
@@ -94,7 +88,7 @@ def read_host_users(
 
 
 def _bytes_asked(proc: Path, pid: int) -> tuple[int, int]:
-    lines = read_once(f"{proc}/{pid}/io").splitlines()
+    lines = procfs.read_once(f"{proc}/{pid}/io").splitlines()
     counters = dict(line.split(b": ", 1) for line in lines if b": " in line)
     return int(counters[b"read_bytes"]), int(counters[b"write_bytes"])
 
@@ -156,8 +150,8 @@ def users_between(
     foreign = _sum(strangers.values())
     names = {pid: user.name for pid, user in after.processes.items()}
     cpu = CpuUsers(
-        own[0] / CLOCK_TICKS,
-        foreign[0] / CLOCK_TICKS,
+        own[0] / procfs.CLOCK_TICKS,
+        foreign[0] / procfs.CLOCK_TICKS,
         _most({pid: ticks for pid, (ticks, _, _) in strangers.items()}, names),
     )
     if not after.counted:

@@ -6,15 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cephqos_loadgen.record import layout
 from cephqos_loadgen.record.child import Child, Launch
 from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.layout import (
-    CHILDREN_FILE,
-    CLUSTER_FILE,
-    EVENTS_FILE,
-    INTERVALS_FILE,
-    REPEAT_FILE,
-)
 from cephqos_loadgen.record.regular import size_and_digest
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import FileSum, RepeatRecord
@@ -27,9 +21,9 @@ class RepeatRecorder:
         self.folder = folder
         self.output = folder / "output"
         self.output.mkdir(parents=True)
-        self.events = JsonLines(folder / EVENTS_FILE)
-        self.cluster = JsonLines(folder / CLUSTER_FILE)
-        self.intervals = JsonLines(folder / INTERVALS_FILE)
+        self.events = JsonLines(folder / layout.EVENTS_FILE)
+        self.cluster = JsonLines(folder / layout.CLUSTER_FILE)
+        self.intervals = JsonLines(folder / layout.INTERVALS_FILE)
         self.children: list[Child] = []
         self._environment: dict[str, str] = {}
         self._names: dict[str, int] = {}
@@ -66,13 +60,13 @@ class RepeatRecorder:
         self.close_files()
         children = tuple(child.record() for child in self.children)
         sealed = replace(record, children=children, files=checksums(self.folder))
-        write_json(self.folder / REPEAT_FILE, to_json(sealed))
+        write_json(self.folder / layout.REPEAT_FILE, to_json(sealed))
 
     def close_preparation(self) -> None:
         """Close the folder of what is done before the first repeat: it has processes only."""
         self.close_files()
         write_json(
-            self.folder / CHILDREN_FILE, to_json([child.record() for child in self.children])
+            self.folder / layout.CHILDREN_FILE, to_json([child.record() for child in self.children])
         )
 
     def close_files(self) -> None:
@@ -80,7 +74,7 @@ class RepeatRecorder:
             file.close()
 
 
-def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[str, FileSum]:
+def checksums(folder: Path, leave_out: Sequence[str] = (layout.REPEAT_FILE,)) -> dict[str, FileSum]:
     """Size and SHA-256 of every file below a folder, by relative path."""
     sums = {}
     for path in sorted(folder.rglob("*")):

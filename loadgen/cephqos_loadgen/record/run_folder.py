@@ -10,14 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.record import layout
 from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.layout import (
-    EVENTS_FILE,
-    MANIFEST,
-    MANIFEST_SUM,
-    PARTIAL,
-    hold,
-)
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder, checksums
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import Manifest
@@ -33,15 +27,15 @@ class ArchiveWriter:
     def __init__(self, base: Path, run: str) -> None:
         self.run = run
         self.final = base / run
-        self.folder = base / f"{run}{PARTIAL}"
+        self.folder = base / f"{run}{layout.PARTIAL}"
         self._made = [path for path in (base, *base.absolute().parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True)
-            self._held = hold(self.folder)
+            self._held = layout.hold(self.folder)
             (self.folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
         except OSError as error:
             raise UsageError(f"cannot write archives to {base}: {error}") from None
-        self.events = JsonLines(self.folder / EVENTS_FILE)
+        self.events = JsonLines(self.folder / layout.EVENTS_FILE)
         self.started = time.time()
 
     def event(self, kind: str, **details: Any) -> None:
@@ -74,10 +68,10 @@ class ArchiveWriter:
         """Write the manifest and give the folder its final name; returns that."""
         self.give_reserve_back()
         self.events.close()
-        files = checksums(self.folder, (MANIFEST, MANIFEST_SUM))
-        write_json(self.folder / MANIFEST, to_json(replace(manifest, files=files)))
-        digest = hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
-        self.text(MANIFEST_SUM, f"{digest}  {MANIFEST}\n")
+        files = checksums(self.folder, (layout.MANIFEST, layout.MANIFEST_SUM))
+        write_json(self.folder / layout.MANIFEST, to_json(replace(manifest, files=files)))
+        digest = hashlib.sha256((self.folder / layout.MANIFEST).read_bytes()).hexdigest()
+        self.text(layout.MANIFEST_SUM, f"{digest}  {layout.MANIFEST}\n")
         self.folder.rename(self.final)
         os.close(self._held)
         return self.final

@@ -14,19 +14,10 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
 from cephqos_loadgen.plan.parts import Device
 from cephqos_loadgen.plan.planned import Phase, Plan, Point, Start, Until
+from cephqos_loadgen.record import layout
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.record.files import write_json
-from cephqos_loadgen.record.layout import (
-    ENVIRONMENT_FILE,
-    FORMAT,
-    HOST_FILE,
-    METRICS_FILE,
-    OPERATIONS_FILE,
-    PLAN_FILE,
-    RECORDED,
-    repeat_folder,
-)
 from cephqos_loadgen.record.metrics import PageReader, cluster_of
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.recorder.pages import CLOCK_SET_SECONDS, RecordedHost
@@ -46,7 +37,7 @@ from cephqos_loadgen.results.repeat import (
     Summary,
 )
 
-NAME: Final = RECORDED  # of the phase too
+NAME: Final = layout.RECORDED  # of the phase too
 ABOUT: Final = "What exporters recorded by themselves before and after something happened."
 # Of a page of OpenMetrics: what a family is called in the text format, and its type there.
 _AS_TEXT: Final = {"counter": ("_total", "counter"), "info": ("_info", "gauge")}
@@ -88,10 +79,10 @@ class Recording:
         gave nothing, and why."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         archive = ArchiveWriter(self._base, f"{stamp}-{NAME}-{secrets.token_hex(2)}")
-        name = repeat_folder(1, NAME, 1)
+        name = layout.repeat_folder(1, NAME, 1)
         repeat = archive.repeat(name)
         try:
-            writer = ColumnWriter(repeat.folder / METRICS_FILE)
+            writer = ColumnWriter(repeat.folder / layout.METRICS_FILE)
             watch = DaemonWatch(repeat.event)
             written = _Written()
             if missing and not (self._redaction and self._redaction.hosts):
@@ -108,11 +99,11 @@ class Recording:
                 raise UsageError("none of the pieces has a whole page")
             watch.finish(written.end, _least(written.interval))
             record = _record(name, written, writer.samples, watch)
-            written.operations.write(repeat.folder / OPERATIONS_FILE)
-            write_json(repeat.folder / HOST_FILE, {})  # of no phase
+            written.operations.write(repeat.folder / layout.OPERATIONS_FILE)
+            write_json(repeat.folder / layout.HOST_FILE, {})  # of no phase
             repeat.close(record)
-            archive.json(PLAN_FILE, to_json(_plan(written)))
-            archive.json(ENVIRONMENT_FILE, {"cluster": {"fsid": written.fsid, "osds": []}})
+            archive.json(layout.PLAN_FILE, to_json(_plan(written)))
+            archive.json(layout.ENVIRONMENT_FILE, {"cluster": {"fsid": written.fsid, "osds": []}})
             return archive.seal(_manifest(archive.run, record))
         except BaseException:
             repeat.close_files()
@@ -226,7 +217,7 @@ def _plan(written: _Written) -> Plan:
 
 def _manifest(run: str, record: RepeatRecord) -> Manifest:
     return Manifest(
-        format=FORMAT,
+        format=layout.FORMAT,
         cephqos=__version__,
         run=run,
         scenario=NAME,

@@ -12,15 +12,7 @@ from cephqos_base.version import __version__
 from cephqos_loadgen.archive.reader import ArchiveDamaged, read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.planned import Plan
-from cephqos_loadgen.record.layout import (
-    ENVIRONMENT_FILE,
-    ENVIRONMENTS_FILE,
-    PLAN_FILE,
-    REPEAT_FILE,
-    is_archive,
-    is_running,
-    repeat_order,
-)
+from cephqos_loadgen.record import layout
 from cephqos_loadgen.record.regular import place_inside, read_json, size_and_digest
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import OF_EVERY_LAB, facts_of
@@ -30,7 +22,7 @@ from cephqos_loadgen.results.repeat import RepeatRecord
 def recorded_plan(source: Path) -> dict[str, Any]:
     """The plan of the run to be resumed."""
     try:
-        plan: dict[str, Any] = read_json(source / PLAN_FILE)
+        plan: dict[str, Any] = read_json(source / layout.PLAN_FILE)
         fits = all(key in plan for key in ("text", "variables", "points"))
     except OSError:
         raise UsageError(
@@ -56,11 +48,11 @@ def take_along(
             f"--resume {source}: it ran with cephqos {version}, this is {__version__}, which may"
             " count otherwise: use that version, or start a new run without --resume"
         )
-    if is_running(source):
+    if layout.is_running(source):
         raise UsageError(f"--resume {source}: that run is still going on")
     taken = []
     wanted = {(point.name, number) for point, number in plan.runs}
-    for path in sorted(source.glob(f"repeats/*/{REPEAT_FILE}"), key=repeat_order):
+    for path in sorted(source.glob(f"repeats/*/{layout.REPEAT_FILE}"), key=layout.repeat_order):
         place = path.parent
         folder = f"repeats/{place.name}"
         try:
@@ -74,15 +66,15 @@ def take_along(
             shutil.copytree(place, target, copy_function=_link_or_copy, symlinks=True)
             taken.append(record)
     if before is not None:
-        archive.json(ENVIRONMENT_FILE, before)  # until this run has looked for itself
-    whole = "an archive" if is_archive(source) else "what a crash left"
+        archive.json(layout.ENVIRONMENT_FILE, before)  # until this run has looked for itself
+    whole = "an archive" if layout.is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(taken))
     return taken
 
 
 def _whole(place: Path, folder: str) -> RepeatRecord:
     """The record of a repeat; ArchiveDamaged where it or what it records is not as it was."""
-    record = read_record(place / REPEAT_FILE)
+    record = read_record(place / layout.REPEAT_FILE)
     if record.folder != folder or place.is_symlink() or place.parent.is_symlink():
         raise ArchiveDamaged(f"its record is of {record.folder!r}, or it is a link")
     damage = next(_damage(place, record), "") if record.status == "finished" else ""
@@ -104,7 +96,7 @@ def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:
 
 def _environment(source: Path) -> dict[str, Any] | None:
     try:
-        environment = read_json(source / ENVIRONMENT_FILE)
+        environment = read_json(source / layout.ENVIRONMENT_FILE)
     except (OSError, ValueError):
         return None  # it ended before it had looked at a cluster
     return environment if isinstance(environment, dict) else None
@@ -122,7 +114,7 @@ def check_cluster(source: Path, fsid: str) -> None:
 
 def environments_of(source: Path) -> list[dict[str, Any]]:
     """What the repeats that are taken along ran on."""
-    several = source / ENVIRONMENTS_FILE
+    several = source / layout.ENVIRONMENTS_FILE
     with suppress(OSError, ValueError):
         return list(read_json(several))
     one = _environment(source)

@@ -31,14 +31,7 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.planned import Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
-from cephqos_loadgen.record.layout import (
-    ENVIRONMENT_FILE,
-    ENVIRONMENTS_FILE,
-    FORMAT,
-    PLAN_FILE,
-    SCENARIO_FILE,
-    repeat_folder,
-)
+from cephqos_loadgen.record import layout
 from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
@@ -92,8 +85,8 @@ class Runner:
         status: RunStatus | None = "aborted"
         error = ""
         try:
-            archive.text(SCENARIO_FILE, self.plan.text)
-            archive.json(PLAN_FILE, to_json(self.plan))
+            archive.text(layout.SCENARIO_FILE, self.plan.text)
+            archive.json(layout.PLAN_FILE, to_json(self.plan))
             await self._run(archive)
             status = "complete"
         except CommandFailed as problem:
@@ -128,7 +121,7 @@ class Runner:
 
     def _seal(self, archive: ArchiveWriter, status: RunStatus, error: str) -> Path:
         manifest = Manifest(
-            format=FORMAT,
+            format=layout.FORMAT,
             cephqos=__version__,
             run=self.id,
             scenario=self.plan.scenario,
@@ -272,11 +265,11 @@ class Runner:
         facts = await environment.collect(session.cluster)
         if self.options.resume:
             check_environment(self.options.resume, facts, given=self.options.given)
-        archive.json(ENVIRONMENT_FILE, facts)
+        archive.json(layout.ENVIRONMENT_FILE, facts)
         if facts_of(facts) not in map(facts_of, self._environments):
             self._environments.append(facts)
         if len(self._environments) > 1:
-            archive.json(ENVIRONMENTS_FILE, self._environments)
+            archive.json(layout.ENVIRONMENTS_FILE, self._environments)
         sockets = self.options.sockets or session.access.sockets
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)
@@ -338,7 +331,7 @@ class Runner:
         recorded: tuple[Mapping[str, Address], OwnExporter],
     ) -> None:
         index = self.plan.runs.index((point, number)) + 1
-        folder = repeat_folder(index, point.name, number)
+        folder = layout.repeat_folder(index, point.name, number)
         self.live.where.point, self.live.where.repeat = point.name, number
         self.live.repeat_started = time.time()
         self.live.repeat_expected = self._forecast.repeat_seconds(point)

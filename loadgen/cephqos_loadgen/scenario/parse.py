@@ -10,28 +10,13 @@ import yaml
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.lab.spec import (
-    BACKINGS,
-    FILESYSTEMS,
-    IO_SCHEDULERS,
-    MIN_OSD_SIZE,
-    OBJECTSTORES,
-    REGIMES,
-    LabSpec,
-    within,
-)
+from cephqos_loadgen.lab import spec
 from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import Capacity, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
+from cephqos_loadgen.scenario import matrix
 from cephqos_loadgen.scenario.equal_points import refuse_equal
-from cephqos_loadgen.scenario.matrix import (
-    Variant,
-    check_kept,
-    check_used,
-    read_axes,
-    used_variables,
-)
 from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.variables import ScenarioValue, Variables, load
 
@@ -85,9 +70,11 @@ def parse(text: str, file: str, choices: Choices | None = None) -> planned.Plan:
     scale, variables = _variables(document, top, choices)
     document = document.having(variables)
     top = document.table(_KEYS)
-    axes = read_axes(top.get("matrix"), _default_only(top.get("only")), choices.only, document)
+    axes = matrix.read_axes(
+        top.get("matrix"), _default_only(top.get("only")), choices.only, document
+    )
     points = tuple(_point(document, each, choices) for each in itertools.product(*axes))
-    check_used(document, axes)
+    matrix.check_used(document, axes)
     refuse_equal(document, points)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
     runs = len(points) * (choices.repeats or repeats)
@@ -153,7 +140,7 @@ def _variables(
         if name not in nodes:
             known = ", ".join(sorted(nodes)) or "none"
             raise UsageError(f"--var {name}: expected a variable of the scenario: {known}")
-        used = used_variables(document.raw)
+        used = matrix.used_variables(document.raw)
         if name not in used:
             allowed = ", ".join(sorted(used)) or "none"
             raise UsageError(f"--var {name}: nothing uses it; expected one that is used: {allowed}")
@@ -171,7 +158,7 @@ def _as_text(node: yaml.Node) -> str:
 
 
 def _point(
-    document: ScenarioValue, combination: Sequence[Variant], choices: Choices
+    document: ScenarioValue, combination: Sequence[matrix.Variant], choices: Choices
 ) -> planned.Point:
     variables = dict(document.variables)
     for variant in combination:
@@ -186,7 +173,7 @@ def _point(
     used = {name for phase in phases for name in phase.action.pools()}
     pools = tuple(pool for pool in pools if pool.name in used)
     settings = _settings(layers)
-    check_kept(document, combination, variables, frozenset(settings))
+    matrix.check_kept(document, combination, variables, frozenset(settings))
     name = ",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only"
     lab, fresh_lab = _lab(layers, choices.release)
     return planned.Point(
@@ -240,21 +227,21 @@ def _kept(value: ScenarioValue) -> bool:
 
 _Readers = Mapping[str, Callable[[ScenarioValue], Any]]
 _DEVICE_READERS: Final[_Readers] = {
-    "scheduler": lambda value: value.choice(IO_SCHEDULERS),
+    "scheduler": lambda value: value.choice(spec.IO_SCHEDULERS),
     "nr_requests": lambda value: value.integer(1, 65536),
     "read_ahead_kb": lambda value: value.integer(0, 1 << 20),
 }
 _LAB_READERS: Final[_Readers] = {
     "osds": lambda value: value.integer(1, 16),
-    "osd_size": lambda value: value.size(MIN_OSD_SIZE),
-    "backing": lambda value: value.choice(BACKINGS),
+    "osd_size": lambda value: value.size(spec.MIN_OSD_SIZE),
+    "backing": lambda value: value.choice(spec.BACKINGS),
     "rotational": lambda value: value.boolean(),
-    "io_scheduler": lambda value: value.choice(IO_SCHEDULERS),
+    "io_scheduler": lambda value: value.choice(spec.IO_SCHEDULERS),
     "db_size": lambda value: value.size(),
-    "regime": lambda value: value.choice(tuple(REGIMES)),
+    "regime": lambda value: value.choice(tuple(spec.REGIMES)),
     "device_iops": lambda value: value.integer(1, 10**9),
-    "objectstore": lambda value: value.choice(OBJECTSTORES),
-    "fs": lambda value: value.choice(FILESYSTEMS),
+    "objectstore": lambda value: value.choice(spec.OBJECTSTORES),
+    "fs": lambda value: value.choice(spec.FILESYSTEMS),
     "mkfs": lambda value: value.text(),
     "mount": lambda value: value.text(),
 }
@@ -270,14 +257,14 @@ def _read(tables: Sequence[_Table], readers: _Readers) -> dict[str, Any]:
     return {key: read(table[key]) for key, read in readers.items() if key in table}
 
 
-def _lab(layers: Sequence[_Table], release: str) -> tuple[LabSpec, bool]:
+def _lab(layers: Sequence[_Table], release: str) -> tuple[spec.LabSpec, bool]:
     """The lab that the run would start, and whether each repeat has one of its own."""
     readers = {**_LAB_READERS, "fresh": lambda value: value.boolean()}
     labs = _tables(layers, "lab", (*readers, "settings"))
     asked = {"osds": 3, "osd_size": 4 << 30, **_read(labs, readers)}
     fresh = asked.pop("fresh", False)
-    asked = within({**asked, "settings": _settings(labs)})
-    return LabSpec(name="run", release=release, **asked), fresh
+    asked = spec.within({**asked, "settings": _settings(labs)})
+    return spec.LabSpec(name="run", release=release, **asked), fresh
 
 
 def _lab_axes(layers: Sequence[_Table], variables: Collection[str]) -> tuple[str, ...]:

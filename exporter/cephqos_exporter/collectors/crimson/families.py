@@ -5,18 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.collectors.crimson import names
-from cephqos_exporter.collectors.crimson.buckets import (
-    Histogram,
-    cumulated,
-    is_cumulative,
-    may_be_open,
-    read_histogram,
-    thinned,
-    told_form,
-    unit_of,
-    without_last,
-)
+from cephqos_exporter.collectors.crimson import buckets, names
 from cephqos_exporter.collectors.crimson.classic import as_classic
 from cephqos_exporter.collectors.crimson.names import PREFIX, STAGES, TABLE, Shown
 from cephqos_exporter.collectors.crimson.reply import (
@@ -172,7 +161,7 @@ class ReplyFamilies:
 
     def _histogram(self, name: str, entries: Iterable[Entry]) -> None:
         read = self._read(entries)
-        form = told_form(one for _, one in read)
+        form = buckets.told_form(one for _, one in read)
         if form is not None:
             self._kept.forms[name] = form
         if not self._wanted(name):
@@ -189,38 +178,38 @@ class ReplyFamilies:
             return
         divisor = shown.divisor
         if name.startswith(_SEASTORES):
-            divisor = unit_of((one for _, one in read), divisor)
+            divisor = buckets.unit_of((one for _, one in read), divisor)
         # Stages are known to count what is beyond the last bound beside the buckets only.
         if not form and name != STAGES and self._is_open(name, [one for _, one in read]):
-            read = [(labels, without_last(one)) for labels, one in read]
+            read = [(labels, buckets.without_last(one)) for labels, one in read]
         for labels, one in self._together(read, form).items():
             self._write(family, labels, one, divisor)
 
-    def _is_open(self, name: str, read: Iterable[Histogram]) -> bool:
+    def _is_open(self, name: str, read: Iterable[buckets.Histogram]) -> bool:
         """Whether the last bucket of the metric may hold what is beyond its bound."""
-        told = {may_be_open(one) for one in read if is_cumulative(one) is not True}
+        told = {buckets.may_be_open(one) for one in read if buckets.is_cumulative(one) is not True}
         if False in told:
             self._kept.closed.add(name)
         return True in told and name not in self._kept.closed
 
-    def _read(self, entries: Iterable[Entry]) -> list[tuple[Labels, Histogram]]:
+    def _read(self, entries: Iterable[Entry]) -> list[tuple[Labels, buckets.Histogram]]:
         read = []
         for entry in entries:
             try:
-                read.append((entry.labels, read_histogram(entry.value)))
+                read.append((entry.labels, buckets.read_histogram(entry.value)))
             except Odd:
                 self._unread += 1
         return read
 
     def _together(
-        self, read: Iterable[tuple[Labels, Histogram]], form: bool
-    ) -> Mapping[Labels, Histogram]:
+        self, read: Iterable[tuple[Labels, buckets.Histogram]], form: bool
+    ) -> Mapping[Labels, buckets.Histogram]:
         """By labels; those that differ in the shard only are added up."""
-        sums: dict[Labels, Histogram] = {}
+        sums: dict[Labels, buckets.Histogram] = {}
         for labels, histogram in read:
             if not self._apart:
                 labels = tuple(pair for pair in labels if pair[0] not in _SHARDS)
-            one = cumulated(histogram, form)
+            one = buckets.cumulated(histogram, form)
             try:
                 # Of one shard, what comes twice is a mistake, not a part.
                 if self._apart and labels in sums:
@@ -230,12 +219,14 @@ class ReplyFamilies:
                 self._unread += 1
         return sums
 
-    def _write(self, family: Family, labels: Labels, one: Histogram, divisor: float) -> None:
+    def _write(
+        self, family: Family, labels: Labels, one: buckets.Histogram, divisor: float
+    ) -> None:
         own = self._kept.labels(labels)
         if (f"{family.name}_count", own) in self._seen:
             self._unread += 1
             return
-        for index in thinned(one.bounds):
+        for index in buckets.thinned(one.bounds):
             le = self._kept.labels(labels, repr(one.bounds[index] / divisor))
             self._add(family, le, one.counts[index], "_bucket")
         self._add(family, self._kept.labels(labels, "+Inf"), one.count, "_bucket")

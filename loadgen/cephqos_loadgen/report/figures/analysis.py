@@ -8,14 +8,8 @@ from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
 from cephqos_loadgen.record.layout import EVENTS_FILE
+from cephqos_loadgen.report.arrays import statistics
 from cephqos_loadgen.report.arrays.bins import Bins, merged
-from cephqos_loadgen.report.arrays.statistics import (
-    ChangeInterval,
-    change,
-    deviation,
-    mean,
-    variation,
-)
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.report.figures.metrics import PERCENTS
@@ -51,16 +45,18 @@ class Figure:
 
     @property
     def deviation(self) -> float | None:
-        return deviation(self.samples)
+        return statistics.deviation(self.samples)
 
     @property
     def variation(self) -> float | None:
-        return variation(self.samples)
+        return statistics.variation(self.samples)
 
-    def against(self, reference: "Figure", comparisons: int = 1) -> ChangeInterval:
+    def against(self, reference: "Figure", comparisons: int = 1) -> statistics.ChangeInterval:
         """The change between the two values that are shown, so that its sign is theirs."""
         shown = (self.value, reference.value)
-        return change(self.samples, reference.samples, shown=shown, comparisons=comparisons)
+        return statistics.change(
+            self.samples, reference.samples, shown=shown, comparisons=comparisons
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +165,7 @@ def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> Re
 def _averages(repeats: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
     names = dict.fromkeys(name for figures in repeats for name in figures)
     samples = {name: tuple(f[name] for f in repeats if name in f) for name in names}
-    return {name: Figure(mean(values), values) for name, values in samples.items()}
+    return {name: Figure(statistics.mean(values), values) for name, values in samples.items()}
 
 
 def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:

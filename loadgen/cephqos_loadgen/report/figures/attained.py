@@ -12,16 +12,10 @@ import numpy as np
 
 from cephqos_base.judge import UNKNOWN, Hold
 from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
+from cephqos_loadgen.report.arrays import windows
 from cephqos_loadgen.report.arrays.intervals import Mask
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.arrays.statistics import Floats
-from cephqos_loadgen.report.arrays.windows import (
-    combined,
-    extremes,
-    restarts,
-    summed_rates,
-    window_rates,
-)
 from cephqos_loadgen.report.figures import metrics
 
 WINDOW: Final = 10.0
@@ -116,7 +110,7 @@ def _attained(
     window: float,
 ) -> Attained | None:
     (osd, work), (start, end) = of, within
-    times, rates = window_rates(series, start, end, window)
+    times, rates = windows.window_rates(series, start, end, window)
     if not len(times):
         return None
     labels = {"ceph_daemon": osd, "class": work}
@@ -173,14 +167,14 @@ def hold_of(
         return samples.of(family, **own, **labels)
 
     # After a restart there is neither demand nor a violation, as in the rules.
-    restarted = restarts(of(QosSeries.DELIVERED_OPS), times, window)
+    restarted = windows.restarts(of(QosSeries.DELIVERED_OPS), times, window)
 
     def rate(*families: str) -> Floats:
         counters = [s for family in families for s in of(family)]
-        return np.where(restarted, UNKNOWN, summed_rates(counters, times, window))
+        return np.where(restarted, UNKNOWN, windows.summed_rates(counters, times, window))
 
     def least(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
-        lowest = extremes(np.minimum, combined(gauges, fold), times, window)
+        lowest = windows.extremes(np.minimum, windows.combined(gauges, fold), times, window)
         return np.where(restarted, UNKNOWN, lowest)
 
     of_class = {"class": work}
@@ -213,5 +207,5 @@ def _shards_with_demand(
     wanting = np.zeros(len(times))
     for queue in queues:
         if shards and queue.values.any():
-            wanting += extremes(np.maximum, queue, times, long) > 0
+            wanting += windows.extremes(np.maximum, queue, times, long) > 0
     return np.where(wanting, wanting / count, 1.0)
