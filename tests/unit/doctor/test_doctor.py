@@ -13,7 +13,7 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_base.command import main
-from cephqos_doctor import host_facts, key, sockets, upkeep
+from cephqos_doctor import key, sockets, upkeep
 from cephqos_doctor.cli import CLUSTER_CHECKS, HOST_CHECKS, PROMETHEUS_CHECKS
 from cephqos_doctor.cluster_facts import NEEDED, ClusterFacts
 from cephqos_doctor.finding import Check, Diagnosis, Finding, diagnose, quoted
@@ -171,7 +171,6 @@ async def test_a_data_directory_that_hangs_is_a_finding_and_holds_nothing_up(
         return []
 
     monkeypatch.setattr(sysfs, "osd_devices", hang)
-    monkeypatch.setattr(host_facts, "osd_devices", hang)
     host = ReplayedHost(tmp_path)
     host.add(RecordedDaemon.load(RECORDINGS / "reef" / "idle"))
     try:

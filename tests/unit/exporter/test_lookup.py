@@ -10,7 +10,6 @@ import pytest
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter import sysfs
-from cephqos_exporter.collectors import disks
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.daemon import ReplyMissing
 from cephqos_exporter.lookup import Lookup
@@ -86,7 +85,7 @@ def test_a_data_directory_that_does_not_answer_costs_its_own_figures(
         assert back.wait(20)
         return osd_devices(*found)
 
-    monkeypatch.setattr(disks, "osd_devices", hangs)
+    monkeypatch.setattr(sysfs, "osd_devices", hangs)
     collector = DisksCollector()
     for time in (1000.0, 1005.0):
         with pytest.raises(ReplyMissing, match="timeout"):

@@ -27,7 +27,7 @@ from cephqos_loadgen.archive.series import RecordedRun, merge
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns, labelled, parse, render
 from cephqos_loadgen.report.arrays.samples import read_samples
-from cephqos_stack.replay import cli
+from cephqos_stack.replay import blocks, cli
 from cephqos_stack.replay.blocks import (
     check_archives,
     check_replayed,
@@ -335,7 +335,7 @@ async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "page.om")
 
-    monkeypatch.setattr(cli, "write_blocks", full)
+    monkeypatch.setattr(blocks, "write_blocks", full)
     monkeypatch.setattr(cli, "find_program", lambda name: [name])
     arguments = argparse.Namespace(archive=[ARCHIVE], into=str(tmp_path), at=None)
     with pytest.raises(CephqosError, match=r"^cannot write page.om: No space left on device$"):
