@@ -3,7 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from cephqos_loadgen.engines import fio_output
+from cephqos_loadgen.engines.fio_output import (
+    DIRECTIONS,
+    IoTotals,
+    JobStatus,
+    add,
+    figures,
+    figures_over,
+)
 from cephqos_loadgen.load.followers import Follower
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import Step
@@ -30,32 +37,26 @@ def step_of(
     common = over_common_time(courses)
     starts = [points[0].time for points in courses if points]
     runtime = max((status.runtime for status in statuses.values()), default=0.0)
-    parts = {
-        d: fio_output.add(status.of(d) for status in statuses.values())
-        for d in fio_output.DIRECTIONS
-    }
+    parts = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
 
-    def together(totals: fio_output.IoTotals, directions: Sequence[str]) -> LoadFigures:
+    def together(totals: IoTotals, directions: Sequence[str]) -> LoadFigures:
         if common is None:
-            return fio_output.figures_over(totals, runtime)
+            return figures_over(totals, runtime)
         ios = sum(common.ios.get(direction, 0.0) for direction in directions)
         moved = sum(common.bytes.get(direction, 0.0) for direction in directions)
-        return fio_output.figures(totals, ios, moved)
+        return figures(totals, ios, moved)
 
-    read, write = (
-        together(parts[d], (d,)) if parts[d].ios else None for d in fio_output.DIRECTIONS
-    )
+    read, write = (together(parts[d], (d,)) if parts[d].ios else None for d in DIRECTIONS)
     return Step(
         depth=depth,
         start_unix_seconds=started,
         end_unix_seconds=_end(courses) if common else time.time(),
         seconds=common.seconds if common else runtime,
-        total=together(fio_output.add(parts.values()), fio_output.DIRECTIONS),
+        total=together(add(parts.values()), DIRECTIONS),
         read=read,
         write=write,
         jobs={
-            name: fio_output.figures_over(fio_output.add(job.totals.values()), job.runtime)
-            for name, job in jobs.items()
+            name: figures_over(add(job.totals.values()), job.runtime) for name, job in jobs.items()
         },
         asked_seconds=asked,
         ended_early=_ended_early(jobs, asked),
@@ -68,7 +69,7 @@ def _end(courses: Sequence[Sequence[DoneSoFar]]) -> float:
     return min(time.time(), max(points[-1].time for points in courses))
 
 
-def _ended_early(jobs: Mapping[str, fio_output.JobStatus], asked: float | None) -> dict[str, float]:
+def _ended_early(jobs: Mapping[str, JobStatus], asked: float | None) -> dict[str, float]:
     """How long those jobs ran that ended before their time; one that did nothing has none."""
     if asked is None:
         return {}
