@@ -153,8 +153,8 @@ class _Files:
             return procfs.read_once(path) if fd < 0 else os.pread(fd, 4096, 0)
         if fd < 0:
             return procfs.read_all(path)
-        raw = b""
-        while part := os.pread(fd, 65536, len(raw)):
+        raw = os.pread(fd, 4096, 0)
+        while len(raw) >= 4096 and (part := os.pread(fd, 65536, len(raw))):
             raw += part
         return raw
 

@@ -39,15 +39,18 @@ ANY_CLIENT: Final = "client"
 # `osd_op(client.4128.0:1508 2.1 2:8253546a:namespace:key:object:head [...] ...`. EC pools have the
 # shard behind the placement group. Ceph writes colons in names as %3a.
 _OPERATION: Final = re.compile(
-    r"osd_(?:op|repop)\(([a-z]+\.[0-9]+)\.[0-9]+:[0-9]+ ([0-9]+)\.[0-9a-f]+(?:s[0-9]+)? "
-    r"(?:(?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:[^:]*:[^:]*:([^:]{0,120})"
+    r"osd_(?:op|repop)\(([a-z]{1,20}\.[0-9]{1,20})\.[0-9]+:[0-9]+ "
+    r"([0-9]{1,20})\.[0-9a-f]+(?:s[0-9]+)? "
+    # Objects of one image differ in their number only, which is left out.
+    r"(?:(?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:[^:]*:[^:]*:"
+    r"(rbd_data\.[0-9a-z.]{1,60}\.(?=[0-9a-f]+:)|[^:]{0,120})"
     r"|[0-9]+\.[0-9a-f]+ \(undecoded\)|e[0-9]+/[0-9]+\))"
 )
 _OURS: Final = ("osd_op(", "osd_repop(")  # an answer to a replica write is no work
 
 # The name of an image's object has its pool if the data is in another one.
 _RBD: Final = re.compile(
-    r"(?:rbd_data|journal_data)\.(?:([0-9]{1,10})\.)?([0-9a-z]{1,40})\.[0-9a-f]+\Z"
+    r"(?:rbd_data|journal_data)\.(?:([0-9]{1,10})\.)?([0-9a-z]{1,40})\.[0-9a-f]*\Z"
     r"|(?:rbd_header|rbd_object_map|journal)\.([0-9a-z]{1,40})(?:\.[0-9a-f]+)?\Z"
 )
 _CEPHFS: Final = re.compile(r"[0-9a-f]{1,16}\.[0-9a-f]{8}\Z")
@@ -84,19 +87,12 @@ def described(description: str) -> SentFor | None:
     match = _OPERATION.match(description)
     if match is None:
         return None
-    client, pool, name = match.groups()
-    client, pool = client[:40], pool[:20]
-    if name is None:
-        return SentFor(client, pool, None)
-    # Objects of one image differ in their number only, which is behind the last dot.
-    if name.startswith("rbd_data."):
-        name = name[: name.rfind(".") + 1] + "0"
-    return _sent_for(client, pool, name)
+    return _sent_for(*match.groups())
 
 
 @lru_cache(maxsize=1024)
-def _sent_for(client: str, pool: str, name: str) -> SentFor:
-    return SentFor(client, pool, _tenant(client, pool, name))
+def _sent_for(client: str, pool: str, name: str | None) -> SentFor:
+    return SentFor(client, pool, None if name is None else _tenant(client, pool, name))
 
 
 def _tenant(client: str, pool: str, name: str) -> Tenant:
