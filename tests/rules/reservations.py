@@ -221,6 +221,7 @@ LIMITS = [
 ]
 
 _OVERSTATED = {"capacity": 21500, "reserved": {"client": 10750}}
+_OF_500: dict[str, Any] = {"capacity": 500, "reserved": {"client": 250}}
 _TOO_MUCH = {
     "ceph_daemon": "osd.0",
     "cluster": CLUSTER,
@@ -252,6 +253,12 @@ CAPACITY = [
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, BUSY), **_OVERSTATED)),
         moments=(firing(20, violated("warning", "capacity")),),
+    ),
+    RuleCase(
+        name="clients of an OSD that sustains two fifths of its capacity, half by replica writes",
+        alert=VIOLATED,
+        series=merged(osd((5, IDLE), (20, replace(BUSY, client=100, immediate=100)), **_OF_500)),
+        moments=(silent(9.5), firing(20, violated("warning", "capacity"))),
     ),
     RuleCase(
         name="a limit that holds now and then proves nothing about the capacity",
