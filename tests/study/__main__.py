@@ -22,7 +22,7 @@ from cephqos_loadgen.report.subject import Subject
 from cephqos_stack.report import evaluate_causes
 
 from .document import to_markdown
-from .trends import RECOVERY, SCRUB, Side
+from .side import RECOVERY, SCRUB, Side
 
 _BASELINE: Final = "clients-alone"
 _FILES: Final = {_BASELINE: str(Path(__file__).with_name("clients-alone.yaml"))}

@@ -18,10 +18,12 @@ from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.loads import DURING, WHOLE
 from cephqos_loadgen.report.pages.markdown import table_lines
 from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.of_waiting import waiting_table
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
-from .trends import ALONE, Side, judged
+from .side import ALONE, Side
+from .trends import judged
 
 _BACKGROUND = (
     metrics.SCRUB_SECONDS,
@@ -104,6 +106,15 @@ def _trends(sides: Mapping[str, Side]) -> Iterator[str]:
         " agrees or differs only where the interval excludes no change."
     )
     yield ""
+    reasons: dict[str, list[str]] = {}
+    for trend, judgement in judged(sides):
+        if judgement.verdict == "differs":
+            why = (trend.reason(sides[trend.study]) if trend.reason else "") or "Not known."
+            reasons.setdefault(why, []).append(trend.published)
+    if reasons:
+        yield from ("## Why they differ", "")
+        for why, published in reasons.items():
+            yield from (*(f"- {in_markdown(text)}" for text in published), "", in_markdown(why), "")
 
 
 def _figures(study: str, side: Side) -> Iterator[str]:
@@ -141,6 +152,9 @@ def _figures(study: str, side: Side) -> Iterator[str]:
     for m in wanted:
         heads += [TableColumn(m.title, m.unit), TableColumn("σ", m.unit)]
     yield from (*table_lines(Table("background", "", tuple(heads), lines)), "")
+    waits = waiting_table(Subject([side.run], ReportSettings()))
+    if waits.rows:
+        yield from (f"### {waits.title}", "", *table_lines(waits), "", waits.note, "")
     yield f"All tables, charts and caveats: [{study}/report.md]({study}/report.md)."
     yield ""
 

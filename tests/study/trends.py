@@ -8,54 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from cephqos_base.series import BEST_EFFORT
+from cephqos_base.series import RECOVERY as RECOVERY_CLASS
 from cephqos_loadgen.report.arrays.statistics import ChangeInterval
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
-from cephqos_loadgen.report.figures.loads import DURING, WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.words import interval, percent, with_unit
 
+from .reasons import Reason, limits_of, waits_behind
+from .side import RECOVERY, SCRUB, Side
+
 Verdict = Literal["agrees", "no difference found", "differs", "not put to the test", "not known"]
-SCRUB, RECOVERY = "client-vs-scrub", "client-vs-recovery"
-_POLICY: Final = "policy"
-ALONE: Final = "alone"
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One study on this machine, and the throughput of clients alone in a run of its own, one
-    figure per repeat. Where the study has a phase `alone`, that one counts."""
-
-    run: ReportRun
-    baseline: tuple[float, ...]
-
-    def row(self, policy: str, metric: FigureKind) -> ReportRow | None:
-        """The row of a policy that has this figure: of the load beside the scrub, if there is one,
-        else of the whole load."""
-        rows = [
-            row
-            for row in self.run.rows
-            if row.axes.get(_POLICY) == policy
-            and metric.key in row.figures
-            and row.key.phase != ALONE
-        ]
-        rank = {DURING["scrub"]: 0, WHOLE: 1}
-        loads = [
-            row for row in rows if row.key.op == "total" and (row.key.window in rank)
-        ]  # background rows are of the whole, too
-        found = sorted(loads, key=lambda row: rank[row.key.window])
-        if metric in metrics.BACKGROUND:
-            found = [row for row in found if row.key.kind == BACKGROUND]
-        return found[0] if found else None
-
-    def alone(self, policy: str) -> tuple[float, ...]:
-        """What clients get with nothing beside them."""
-        for row in self.run.rows:
-            own = row.axes.get(_POLICY) == policy and row.key.phase == ALONE
-            if own and (row.key.op, row.key.window) == ("total", WHOLE):
-                return row.figures[metrics.IOPS.key].samples
-        return self.baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +32,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`published` says what was found elsewhere, with the figures."""
+    """`published` says what was found elsewhere, with the figures; `reason` why a run here may
+    differ."""
 
     study: str
     published: str
     judge: Callable[[Side], Judgement]
+    reason: Reason | None = None
 
 
 _UNKNOWN: Final = Judgement("not known", "Not enough repeats finished.")
@@ -153,42 +119,67 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Callable[[Side]
 
 
 _SLOWER: Final = metrics.RECOVERY_SECONDS
+_APART: Final = waits_behind(
+    BEST_EFFORT,
+    *("wpq", "high_client_ops"),
+    meaning="The lab's devices are held to so many reads and so many writes, each by itself:"
+    " a scrub, which reads, takes nothing from clients that write.",
+)
+_BY_RELEASE: Final = limits_of(
+    BEST_EFFORT,
+    *("high_client_ops", "balanced", "high_recovery_ops"),
+    meaning="In 17.2, which the study had, high_client_ops reserved 25 % for best effort and set no"
+    " limit. Here it reserves nothing and limits, and high_recovery_ops does not limit.",
+)
+_BY_PRIORITY: Final = waits_behind(
+    RECOVERY_CLASS,
+    *("wpq_boosted", "high_client_ops"),
+    meaning="In the scheduler's queue WPQ goes by priority: clients have 63, recovery 3 or less. In"
+    " the study, recovery filled the store below the queue.",
+)
 TRENDS: Final = (
     Trend(
         SCRUB,
         "A deep scrub costs clients throughput with WPQ: 27 % of 15,007 IOPS.",
         keeps("wpq", 0.95, breaks=True),
+        _APART,
     ),
     Trend(
         SCRUB,
         "It costs clients throughput with high_client_ops: 24 %.",
         keeps("high_client_ops", 0.95, breaks=True),
+        _APART,
     ),
     Trend(
         SCRUB,
         "high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %.",
         more(metrics.IOPS, "high_client_ops", "wpq"),
+        _APART,
     ),
     Trend(
         SCRUB,
         "Mean latency is lower with high_client_ops than with WPQ: by about 3 %, 5.62 ms.",
         more(metrics.MEAN, "wpq", "high_client_ops"),
+        _APART,
     ),
     Trend(
         SCRUB,
         "The scrub ends sooner with WPQ than with high_client_ops.",
         more(metrics.SCRUB_SECONDS, "high_client_ops", "wpq"),
+        _BY_RELEASE,
     ),
     Trend(
         SCRUB,
         "The scrub takes longest with high_recovery_ops, longer than with high_client_ops.",
         more(metrics.SCRUB_SECONDS, "high_recovery_ops", "high_client_ops"),
+        _BY_RELEASE,
     ),
     Trend(
         RECOVERY,
         "Boosted recovery with WPQ violates a reservation of half the baseline:"
         " 2,544 of 21,500 IOPS.",
         keeps("wpq_boosted", 0.5, breaks=True),
+        _BY_PRIORITY,
     ),
     *(
         Trend(RECOVERY, f"{profile} keeps it: {iops:,} IOPS.", keeps(profile, 0.5))
@@ -202,16 +193,23 @@ TRENDS: Final = (
         RECOVERY,
         "high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS against 2,544.",
         more(metrics.IOPS, "high_client_ops", "wpq_boosted"),
+        _BY_PRIORITY,
     ),
     Trend(
         RECOVERY,
         "Latency is lower with high_client_ops than with boosted WPQ: 5.7 ms against about 25 ms.",
         more(metrics.MEAN, "wpq_boosted", "high_client_ops"),
+        _BY_PRIORITY,
     ),
     Trend(
         RECOVERY,
         "The profiles leave clients the same throughput, within 2 %.",
         alike(metrics.IOPS, "high_recovery_ops", "high_client_ops", 0.02),
+        waits_behind(
+            RECOVERY_CLASS,
+            *("high_client_ops", "high_recovery_ops"),
+            meaning="The queue decides here, so a larger reservation of recovery is felt.",
+        ),
     ),
     Trend(
         RECOVERY,
@@ -227,6 +225,7 @@ TRENDS: Final = (
         RECOVERY,
         "Boosted WPQ recovers faster than high_recovery_ops: about 350 objects/s against 159.",
         more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "high_recovery_ops"),
+        _BY_PRIORITY,
     ),
 )
 

@@ -3,12 +3,17 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.study.document import to_markdown
-from tests.study.trends import RECOVERY, SCRUB, TRENDS, Side, judged
-from tests.synthetic_archive import Builder, SyntheticRepeat
+from tests.study.reasons import limits_of, waits_behind
+from tests.study.side import RECOVERY, SCRUB, Side
+from tests.study.trends import TRENDS, judged
+from tests.synthetic_archive import START, Builder, SyntheticRepeat
 
+from cephqos_base.series import QosSeries
 from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.analysis import analyse
 from cephqos_loadgen.results.phase import RecoveryFigures
 
@@ -78,6 +83,32 @@ def test_a_reservation_that_is_violated_differs_and_leads_the_page(tmp_path: Pat
     assert "3 are the other way round" in page.replace("\\", "")
     assert "- The other way round: high_client_ops keeps it: 11,209 IOPS." in page
     assert page.index("The other way round") < page.index("## Trends")
+    assert page.index("## Trends") < page.index("## Why they differ") < page.index("Not known.")
+
+
+def test_the_reason_is_what_was_measured_a_profile_without_a_limit_has_none(tmp_path: Path) -> None:
+    points = {"a": [SyntheticRepeat(100.0)], "b": [SyntheticRepeat(100.0)]}
+    run = analyse(open_archive(Builder(points=points).write(tmp_path / "run")))
+    ended = Series(
+        QosSeries.LIMIT_OPS,
+        {"class": "background_best_effort"},
+        np.array([START - 5, START - 1]),
+        np.array([70.0, 70.0]),
+    )
+    lasting = replace(ended, times=np.array([START, START + 30]))
+    limits = {"policy=a": lasting, "policy=b": ended}
+    run = replace(
+        run,
+        observations=tuple(
+            replace(it, samples=Samples({ended.name: [limits[it.record.point]]}))
+            for it in run.observations
+        ),
+    )
+    reason = limits_of("background_best_effort", "a", "b", meaning="So.")
+    assert (
+        reason(Side(run, ())) == "The limit of scrub on an OSD: 70.0 ops/s with a, none with b. So."
+    )
+    assert waits_behind("background_recovery", "a", meaning="So.")(Side(run, ())) == ""
 
 
 def test_a_baseline_slower_than_the_load_puts_nothing_to_the_test(
