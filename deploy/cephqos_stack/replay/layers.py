@@ -75,6 +75,11 @@ def _by_name(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], dict[str, se
 
 
 def rule_file(layer: Iterable[Rule]) -> str:
-    """A file of one layer. It has no interval: promtool gets one for all."""
-    group = {"name": "replay", "rules": [dict(rule) for rule in layer]}
+    """A file of one layer. It has no interval: promtool gets one for all.
+
+    `a or b` would be two series for promtool, and where b comes first, a's samples are out of
+    order. A sum has no name, so it is one series.
+    """
+    rules = [{**rule, "expr": f"({rule['expr']}\n) + 0"} for rule in layer]
+    group = {"name": "replay", "rules": rules}
     return yaml.safe_dump({"groups": [group]}, sort_keys=False)
