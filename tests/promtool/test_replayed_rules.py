@@ -13,7 +13,7 @@ ARCHIVE = cast(Archive, None)  # nothing is read from it
 
 
 async def test_a_rule_may_go_on_with_another_series(monkeypatch: pytest.MonkeyPatch) -> None:
-    """promtool took `a or b` for two series, and the second for samples out of order."""
+    """promtool took `a or b` for two series: of one, samples were lost or out of order."""
     later = {BEGIN_MS + 1000 * n: 1.0 for n in range(30, 60)}
     earlier = {BEGIN_MS + 1000 * n: 2.0 for n in range(40)}
     run = RecordedRun({"a": "gauge", "b": "gauge"}, {'a{osd="1"}': later, 'b{osd="1"}': earlier})
