@@ -92,7 +92,7 @@ def main() -> int:
     options = Options(given.archives, given.out, given.quick, given.causes, tuple(given.more))
     began = time.monotonic()
     if not given.page_only:
-        for scenario in (RECOVERY,):
+        for scenario in (_BASELINE, SCRUB, RECOVERY):
             done = subprocess.run(options.command(scenario), check=False)
             print(f"{scenario}: {(time.monotonic() - began) / 60:.1f} minutes so far", flush=True)
             if done.returncode:
