@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from cephqos_base.profiles import release_of
 from cephqos_doctor.finding import Finding
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
 from cephqos_exporter import core_options, sysfs
@@ -25,7 +26,6 @@ from cephqos_exporter.daemon_errors import UnknownCommand
 from cephqos_exporter.lookup import PATIENCE_SECONDS, Lookup
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
-from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
 _ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)

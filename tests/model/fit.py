@@ -21,9 +21,9 @@ from tests.model.scheduler.parts import (
 )
 from tests.model.scheduler.simulate import Outcome, Trial, simulate
 
+from cephqos_base.profiles import shares_of
 from cephqos_base.series import CLIENT
 from cephqos_exporter.qos.cost_models import BandwidthModel, QosState, settings_of
-from cephqos_exporter.qos.profiles import shares_of
 
 Figure = Literal["iops", "p50", "p95", "p99", "recovery_seconds"]
 FIGURES: Final[tuple[Figure, ...]] = ("iops", "p50", "p95", "p99", "recovery_seconds")

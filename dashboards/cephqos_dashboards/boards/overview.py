@@ -12,7 +12,7 @@ from cephqos_dashboards.boards.background import (
 )
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states
-from cephqos_dashboards.queries import background, overview
+from cephqos_dashboards.queries import advice, background, overview
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
 
@@ -238,6 +238,24 @@ _HOSTS = (
             ),
         ),
         sort="Times too low, at least",
+    ),
+    rows(
+        *advice.PROFILES_GIVE,
+        title="Advice",
+        reads="""What each built-in profile reserves on all OSDs, and the limit of best effort.
+            `cephqos advise` also says which OSDs would be violated and how long the backlog takes,
+            tries reservations of your own, and prints the commands.""",
+        empty=f"No capacity is known, as under WPQ, or mClock is of an early release. {TOO_LARGE}",
+        width=24,
+        height=5,
+        columns=(
+            PanelColumn(source="profile", title="Profile"),
+            PanelColumn(source="osds", title="OSDs that have it", width=140),
+            PanelColumn(source="client", title="Client", unit=Unit.OPS),
+            PanelColumn(source="recovery", title="Recovery", unit=Unit.OPS),
+            PanelColumn(source="best_effort", title="Best effort", unit=Unit.OPS),
+            PanelColumn(source="limit", title="Its limit", unit=Unit.OPS, words={"0": "none"}),
+        ),
     ),
 )
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import floor
 from typing import Literal
 
+from cephqos_base.profiles import PROFILE_OPTION, Share, shares_of
 from cephqos_base.series import SCHEDULED
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.config import EffectiveConfig, Origin
-from cephqos_exporter.qos.profiles import PROFILE_OPTION, Share, shares_of
 
 Media = Literal["hdd", "ssd"]
 MEDIA: tuple[Media, Media] = ("hdd", "ssd")

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from cephqos_base.profiles import PROFILES, Share, shares_of, shares_of_any
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED
-from cephqos_exporter.qos.profiles import PROFILES, Share, shares_of, shares_of_any
 from cephqos_loadgen.advise.facts import MCLOCK, WPQ, AdvisedOsd, Facts
 
 _PROFILE: Final = "osd_mclock_profile"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cephqos_base.errors import CephqosError
+from cephqos_base.profiles import Share, release_that_gives
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED, QosSeries, RecoverySeries
-from cephqos_exporter.qos.profiles import Share, release_that_gives
 
 # What an archive is read for, beside what the judge needs.
 FAMILIES: Final = frozenset(

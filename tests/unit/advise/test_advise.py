@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from cephqos_base.errors import UsageError
+from cephqos_base.profiles import Share, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
-from cephqos_exporter.qos.profiles import Share, shares_of
 from cephqos_loadgen.advise import text
 from cephqos_loadgen.advise.candidates import candidates, commands
 from cephqos_loadgen.advise.facts import (

@@ -8,9 +8,9 @@ from tests.model.scheduler.parts import Clients, Place, RecoveryWork, ScrubWork,
 from tests.model.scheduler.simulate import Trial, simulate
 from tests.model.scheduler.wpq import Wpq
 
+from cephqos_base.profiles import Share, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
 from cephqos_exporter.qos.cost_models import BandwidthModel, QosState, settings_of
-from cephqos_exporter.qos.profiles import Share, shares_of
 
 STORE = Store(read_seconds=0.01, write_seconds=0.01, throttle_bytes=8096, spread=0.1)
 

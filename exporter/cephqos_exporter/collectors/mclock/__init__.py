@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
+from cephqos_base.profiles import release_of
 from cephqos_exporter.collectors.base import Clues, CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
@@ -44,7 +45,6 @@ from cephqos_exporter.qos.cost_models import (
     read_qos,
 )
 from cephqos_exporter.qos.policy import Policy, load_policy
-from cephqos_exporter.qos.profiles import release_of
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.sysfs import DataDirectoryMissing, OsdDevice, is_rotational, osd_devices
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from cephqos_base.profiles import PROFILES
 from cephqos_base.units import time_span
-from cephqos_exporter.qos.profiles import PROFILES
 from cephqos_loadgen.advise.candidates import candidates
 from cephqos_loadgen.advise.facts import WPQ, Facts, NoAdvice, checked
 from cephqos_loadgen.advise.outcome import Outcome, outcome
