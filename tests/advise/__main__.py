@@ -28,13 +28,20 @@ _OSDS: Final = 3
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.advise", description=__doc__)
     parser.add_argument("--archives", type=Path, default=Path("build/advise-proof"))
-    parser.add_argument("--only", choices=[it.name for it in SITUATIONS], action="append")
+    parser.add_argument(
+        "--only",
+        choices=[it.name for it in SITUATIONS],
+        action="append",
+        help="run this situation, without the page (repeatable)",
+    )
     parser.add_argument("--page-only", action="store_true", help="from the proofs that are there")
     given = parser.parse_args()
     if not given.page_only:
         for situation in SITUATIONS:
             if not given.only or situation.name in given.only:
                 prove(situation, given.archives / situation.name)
+    if given.only:
+        return 0
     found = {it.name: it for it in read_proofs()}
     for at in SITUATIONS:
         file = given.archives / at.name / _PROOF

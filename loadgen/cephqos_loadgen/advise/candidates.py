@@ -10,6 +10,7 @@ from cephqos_loadgen.advise.facts import MCLOCK, WPQ, AdvisedOsd, Facts
 
 _PROFILE: Final = "osd_mclock_profile"
 _CUSTOM: Final = "custom"
+_WEIGHTS: Final = "Note the weights (osd_mclock_scheduler_*_wgt) first: they are not known here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,11 @@ def commands(candidate: Candidate, facts: Facts) -> Commands:
     if candidate.profile != facts.profile or candidate.shares:
         more, undo = _profile(candidate)
         apply += more
+        own = facts.profile == _CUSTOM
+        undo = _options(facts.osds[0].present) if own else undo
         back += [*_set_or_remove(_PROFILE, facts.profile), *undo]
+        if own:
+            return Commands(tuple(apply), tuple(back), _WEIGHTS)
     return Commands(tuple(apply), tuple(back))
 
 
@@ -93,13 +98,23 @@ def _profile(candidate: Candidate) -> tuple[list[str], list[str]]:
     apply = [f"ceph config set osd {_PROFILE} {candidate.profile}"]
     if candidate.profile != _CUSTOM:
         return apply, []
-    options = {
-        f"osd_mclock_scheduler_{cls}_{name}": value
-        for cls, share in (candidate.shares or {}).items()
+    options = _options(candidate.shares or {})
+    removed = [f"ceph config rm osd {line.split()[4]}" for line in options]
+    return [*apply, *options], removed
+
+
+def _options(shares: Mapping[str, Share]) -> list[str]:
+    """What sets them, as far as they are known."""
+    values = {
+        f"{cls}_{name}": value
+        for cls, share in shares.items()
         for name, value in (("res", share.reservation), ("wgt", share.weight), ("lim", share.limit))
     }
-    apply += [f"ceph config set osd {option} {value:g}" for option, value in options.items()]
-    return apply, [f"ceph config rm osd {option}" for option in options]
+    return [
+        f"ceph config set osd osd_mclock_scheduler_{name} {value:g}"
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 def _set_or_remove(option: str, before: str) -> list[str]:

@@ -9,7 +9,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.profiles import Share, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
 from cephqos_loadgen.advise import text
-from cephqos_loadgen.advise.candidates import candidates, commands
+from cephqos_loadgen.advise.candidates import candidates, commands, custom
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,
@@ -228,6 +228,21 @@ def test_custom_reservations_come_with_their_way_back() -> None:
     )
     assert its.back[0] == "ceph config set osd osd_mclock_profile balanced"
     assert len(its.back) == len(its.apply)
+
+
+def test_the_way_back_to_reservations_of_ones_own_sets_them_again() -> None:
+    own = {CLIENT: Share(0.1, None, 0), RECOVERY: Share(0.05, None, 0.5)}
+    facts = cluster(*(osd(n, profile="custom", present=own) for n in range(2)))
+    its = commands(custom(0.65), facts)
+    assert "ceph config set osd osd_mclock_scheduler_client_res 0.65" in its.apply
+    assert its.back == (
+        "ceph config set osd osd_mclock_profile custom",
+        "ceph config set osd osd_mclock_scheduler_client_res 0.1",
+        "ceph config set osd osd_mclock_scheduler_client_lim 0",
+        "ceph config set osd osd_mclock_scheduler_background_recovery_res 0.05",
+        "ceph config set osd osd_mclock_scheduler_background_recovery_lim 0.5",
+    )
+    assert "weights" in its.after
 
 
 @pytest.mark.parametrize(
