@@ -105,7 +105,7 @@ def page(proofs: Sequence[Proof]) -> str:
         "Seconds for which the judge found a violation, summed over the OSDs:",
         *table("situation|before|after|OSDs to keep theirs|of these, after", map(_kept, tried)),
         *table(
-            "situation|release|counts as|set at first|beside clients",
+            "situation|release|counts as|set at first|load",
             (_about(it) for it in SITUATIONS if it.name in named),
         ),
     ]
@@ -134,5 +134,7 @@ def _kept(it: Proof) -> Sequence[str]:
 
 
 def _about(at: Situation) -> Sequence[str]:
-    load = f"{at.load}, half of them read" if at.clients == "randrw" else at.load
-    return (at.name, at.release, at.media, f"`{at.start}`, capacity {at.capacity}", load)
+    return (
+        *(at.name, at.release, at.media, f"`{at.start}`, capacity {at.capacity}"),
+        f"{at.clients} beside {at.load}",
+    )

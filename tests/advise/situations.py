@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 
-# About what an OSD of the lab does, replica writes and recovery together.
+# About what an OSD of the lab does: replica writes and recovery together, and reads.
 _CAPACITY: Final = 150
+_READS: Final = 300
 # Recovery let loose, as in the published studies.
 _LOOSE: Final = {
     "osd_mclock_override_recovery_settings": "true",
@@ -30,7 +31,7 @@ class Situation:
     better: Literal["client", "recovery"]
     load: Literal["recovery", "scrub"] = "recovery"  # the scenario beside this file
     capacity: int = _CAPACITY
-    clients: Literal["randwrite", "randrw"] = "randwrite"
+    clients: Literal["randwrite", "randrw", "randread"] = "randwrite"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -60,8 +61,8 @@ SITUATIONS: Final = (
     Situation("clients-20-hdd", "tentacle", "hdd", "high_recovery_ops", "client"),
     Situation("recovery-18-ssd", "reef", "ssd", "high_client_ops", "recovery"),
     Situation("recovery-20-hdd", "tentacle", "hdd", "high_client_ops", "recovery"),
-    Situation("scrub-18-hdd", "reef", "hdd", _CUSTOM, "client", "scrub"),
-    Situation("scrub-20-ssd", "tentacle", "ssd", _CUSTOM, "client", "scrub"),
+    Situation("scrub-18-hdd", "reef", "hdd", _CUSTOM, "client", "scrub", _READS, "randread"),
+    Situation("scrub-20-ssd", "tentacle", "ssd", _CUSTOM, "client", "scrub", _READS, "randread"),
     Situation("mixed-20-ssd", "tentacle", "ssd", "high_recovery_ops", "client", clients="randrw"),
     Situation("too-high-18-ssd", "reef", "ssd", "high_recovery_ops", "client", capacity=1000),
     Situation("too-low-20-hdd", "tentacle", "hdd", "balanced", "client", capacity=25),

@@ -41,6 +41,18 @@ def test_a_load_of_a_few_seconds_has_demand_and_violations_as_a_long_one_has() -
     assert [it.violated for it in pieces] == [7.0] * 3
 
 
+def test_an_osd_whose_profile_was_changed_in_the_time_is_one_osd_with_the_new_one() -> None:
+    samples = saturated(capacity=300.0)
+    (info,) = samples.of(QosSeries.SCHEDULER_INFO)
+    before = {**info.labels, "profile": "high_client_ops"}
+    old = Series(info.name, before, info.times[:5], info.values[:5])
+    new = Series(info.name, info.labels, info.times[5:], info.values[5:])
+    for both in ([old, new], [new, old]):
+        changed = Samples({**samples.families, info.name: both})
+        (facts,) = advice_facts(changed, 0.0, 21.0)
+        assert [it.profile for it in facts.osds] == ["balanced"]
+
+
 def test_a_capacity_far_from_what_a_saturated_osd_did_is_put_right() -> None:
     def suggested(capacity: float) -> float | None:
         (facts,) = advice_facts(saturated(capacity), 0.0, 21.0)

@@ -33,10 +33,9 @@ def advice_facts(
     """Each cluster that the samples are of, in a stretch of time."""
     found: dict[str, list[AdvisedOsd]] = {}
     of_classes = _of_classes(samples, start, end, window)
-    for info in samples.of(QosSeries.SCHEDULER_INFO):
-        if info.at(end, start) is not None:
-            osd = _osd(samples, info, of_classes, (start, end))
-            found.setdefault(info.labels.get("cluster", ""), []).append(osd)
+    for info in _last_infos(samples, start, end):
+        osd = _osd(samples, info, of_classes, (start, end))
+        found.setdefault(info.labels.get("cluster", ""), []).append(osd)
     for cluster, osds in sorted(found.items()):
         yield Facts(
             cluster=cluster,
@@ -44,6 +43,13 @@ def advice_facts(
             osds=osds,
             backlog=_backlog(samples, cluster, osds, (start, end)),
         )
+
+
+def _last_infos(samples: Samples, start: float, end: float) -> Iterable[Series]:
+    """One for each OSD: what was changed in the time has a series before and one after it."""
+    seen = [it for it in samples.of(QosSeries.SCHEDULER_INFO) if it.at(end, start) is not None]
+    seen.sort(key=lambda it: float(it.times[it.times <= end][-1]))
+    return {(it.labels.get("cluster"), it.labels.get("ceph_daemon")): it for it in seen}.values()
 
 
 Of = Mapping[str, Sequence[Attained]]
