@@ -122,9 +122,9 @@ def ask(situation: Situation, archive: Path, was: Measured) -> Proof:
             advised="" if chosen.get("now") else chosen.get("name", ""),
             why="what is set now gives it" if chosen.get("now") else answer["why"],
             commands=chosen.get("commands", []),
-            kept=[osd for osd, it in chosen.get("osds", {}).items() if it == "kept"],
+            osds=chosen.get("osds", {}),
+            backlog=chosen.get("backlog_at_least_seconds"),
             before=now,
-            violated_before=sum(was.violated.values()),
         )
         if asked.advised:
             break
@@ -137,14 +137,8 @@ def chosen_of(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_result(asked: Proof, now: Measured) -> Proof:
-    violated = {osd: now.violated.get(osd, 0.0) for osd in asked.kept}
-    return replace(
-        asked,
-        after=now.client if asked.of_clients else now.seconds,
-        violated_after=sum(now.violated.values()),
-        violated_kept=sum(violated.values()),
-        broken=[osd for osd, seconds in violated.items() if seconds > now.seconds / 2],
-    )
+    after = now.client if asked.of_clients else now.seconds
+    return replace(asked, after=after, seconds=now.seconds, violated=now.violated)
 
 
 if __name__ == "__main__":

@@ -52,13 +52,12 @@ class Proof:
     advised: str = ""
     why: str = ""
     commands: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)  # OSDs that were to keep their reservations
+    osds: dict[str, str] = field(default_factory=dict)  # kept, violated or unknown, as advised
+    backlog: float | None = None  # seconds at least, as advised
     before: float
     after: float | None = None
-    violated_before: float
-    violated_after: float | None = None  # seconds of all OSDs
-    violated_kept: float | None = None  # of those in `kept`
-    broken: list[str] = field(default_factory=list)  # of those, violated for most of the load
+    seconds: float | None = None  # of the load, after
+    violated: dict[str, float] = field(default_factory=dict)  # seconds by OSD, after
 
     @property
     def of_clients(self) -> bool:
@@ -71,6 +70,21 @@ class Proof:
     @property
     def reached(self) -> bool:
         return self.after is not None and self._beyond(self.after, self.goal)
+
+    @property
+    def kept(self) -> list[str]:
+        """The OSDs that were to keep their reservations."""
+        return [osd for osd, verdict in self.osds.items() if verdict == "kept"]
+
+    @property
+    def failed(self) -> list[str]:
+        """Those that were violated for more than half of the load."""
+        bar = (self.seconds or 0.0) / 2
+        return [osd for osd, seconds in self.violated.items() if seconds > bar]
+
+    @property
+    def broken(self) -> list[str]:
+        return [osd for osd in self.kept if osd in self.failed]
 
     def _beyond(self, value: float, bar: float) -> bool:
         return value >= bar if self.of_clients else value <= bar
@@ -98,12 +112,15 @@ def page(proofs: Sequence[Proof]) -> str:
         f" became better in {sum(it.better for it in proofs)}, and reached the goal in"
         f" {sum(it.reached for it in proofs)}.",
         f"- {sum(len(it.kept) for it in tried)} times an OSD was said to keep its reservations."
-        f" {sum(len(it.broken) for it in tried)} of these were violated for more than half of the"
-        " load.",
+        f" In {sum(len(it.broken) for it in tried)} of these it was violated for more than half of"
+        " the load.",
         "- One repeat each: a difference of a tenth may be chance.",
         *table("situation|before|asked for|advised|after|result", map(_result, proofs)),
-        "Seconds for which the judge found a violation, summed over the OSDs:",
-        *table("situation|before|after|OSDs to keep theirs|of these, after", map(_kept, tried)),
+        "What else was said of what was advised, and what came of it:",
+        *table(
+            "situation|OSDs violated, said|measured|seconds of it|backlog done in, said|measured",
+            map(_beside, tried),
+        ),
         *table(
             "situation|release|counts as|set at first|load",
             (_about(it) for it in SITUATIONS if it.name in named),
@@ -127,10 +144,15 @@ def _result(it: Proof) -> Sequence[str]:
     return (*before, f"`{it.advised}`", f"{it.after:.0f} {unit}", result)
 
 
-def _kept(it: Proof) -> Sequence[str]:
-    found = (it.violated_before, it.violated_after or 0, it.violated_kept or 0)
-    before, after, kept = (f"{seconds:.0f}" for seconds in found)
-    return (it.name, before, after, str(len(it.kept)), kept)
+def _beside(it: Proof) -> Sequence[str]:
+    """A range where some OSDs were unknown."""
+    low = sum(verdict == "violated" for verdict in it.osds.values())
+    high = low + sum(verdict == "unknown" for verdict in it.osds.values())
+    said = f"{low}" if low == high else f"{low} to {high}"
+    violated = (str(len(it.failed)), f"{sum(it.violated.values()):.0f}")
+    if it.backlog is None:
+        return (it.name, said, *violated, "not known", "–")
+    return (it.name, said, *violated, f"at least {it.backlog:.0f} s", f"{it.seconds:.0f} s")
 
 
 def _about(at: Situation) -> Sequence[str]:
