@@ -93,7 +93,6 @@ class PerClass:
     """Recorded per OSD and class of work."""
 
     ATTAINED_OPS: Final = "osd_class:cephqos_attained_ops:rate"
-    ATTAINMENT: Final = "osd_class:cephqos_attainment:ratio"
     AT_LIMIT: Final = "osd_class:cephqos_at_limit:bool"
     AWAY: Final = "osd_class:cephqos_waits_elsewhere:bool"
     CAUSE: Final = "osd_class:cephqos_cause"
@@ -105,7 +104,6 @@ class PerClass:
     UNMET_OPS: Final = "osd_class:cephqos_unmet_ops:rate"
     LASTING_EVIDENCE: Final = "osd_class:cephqos_lasting_evidence:rank"
     LIMIT_WAIT_SECONDS: Final = "osd_class:cephqos_limit_wait_seconds:max"
-    LIMIT_OPS: Final = "osd_class:cephqos_limit_ops"
     MAIN_CAUSE: Final = "osd_class:cephqos_main_cause"
     EFFECTIVE_RESERVATION_OPS: Final = "osd_class:cephqos_effective_reservation_ops"
     QUEUE_LENGTH: Final = "osd_class:cephqos_queue_length:sum"
@@ -114,7 +112,6 @@ class PerClass:
     SHARDS_WITH_DEMAND: Final = "osd_class:cephqos_shards_with_demand:ratio"
     SHORTFALL_OPS: Final = "osd_class:cephqos_shortfall_ops:rate"
     TARGET_VIOLATED: Final = "osd_class:cephqos_target_violated:bool"
-    TARGET_OPS: Final = "osd_class:cephqos_target_ops"
     VIOLATED: Final = "osd_class:cephqos_violated:bool"
     VIOLATED_LASTING: Final = "osd_class:cephqos_violated_lasting:bool"
     VIOLATED_SECONDS: Final = "osd_class:cephqos_violated_seconds:sum1h"
@@ -131,25 +128,14 @@ class PerCluster:
     """Recorded per cluster."""
 
     CAPACITY_OPS: Final = "cluster:cephqos_capacity_ops:sum"
-    COVERAGE: Final = "cluster:cephqos_coverage:ratio"
-    DELIVERED_OPS: Final = "cluster:cephqos_delivered_ops:sum"
-    OSD_RESTARTS: Final = "cluster:cephqos_osd_restarts:sum1h"
     OSDS: Final = "cluster:cephqos_osds:count"
 
 
 class PerClusterClass:
     """Recorded per cluster and class."""
 
-    ATTAINED_OPS: Final = "cluster_class:cephqos_attained_ops:sum"
-    CAUSE_OSDS: Final = "cluster_class:cephqos_cause_osds:count"
-    DEMAND: Final = "cluster_class:cephqos_demand:bool"
-    DEMAND_OSDS: Final = "cluster_class:cephqos_demand_osds:sum"
     MAIN_CAUSE: Final = "cluster_class:cephqos_main_cause"
-    RESERVED_OPS: Final = "cluster_class:cephqos_reserved_ops:sum"
-    SHORTFALL_OPS: Final = "cluster_class:cephqos_shortfall_ops:sum"
     TARGET_VIOLATED: Final = "cluster_class:cephqos_target_violated:bool"
-    TARGET_OPS: Final = "cluster_class:cephqos_target_ops"
-    VIOLATED_OSDS: Final = "cluster_class:cephqos_violated_osds:sum"
 
 
 class PerHost:
@@ -162,9 +148,7 @@ class PerHostClass:
     """Recorded per host (scrape target) and class."""
 
     ATTAINED_OPS: Final = "instance_class:cephqos_attained_ops:sum"
-    DEMAND_OSDS: Final = "instance_class:cephqos_demand_osds:sum"
     RESERVED_OPS: Final = "instance_class:cephqos_reserved_ops:sum"
-    SHORTFALL_OPS: Final = "instance_class:cephqos_shortfall_ops:sum"
     VIOLATED_OSDS: Final = "instance_class:cephqos_violated_osds:sum"
 
 

@@ -94,7 +94,8 @@ _LOOKED_UP: dict[str, float | str] = {
     f'{_WORK},kind="image",pool_id="3",tenant="17af"}}': "0+7",
     f'{_WORK},kind="other"}}': "0+3",
     _WORKED: "0+50",
-    f'{PerClass.ATTAINMENT}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 0.5,
+    f'{PerClass.ATTAINED_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 300,
+    f'{PerClass.RESERVED_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 600,
     f'{PerClass.VIOLATED_SECONDS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 600,
     f'{PerOsd.FINDING}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="limit"'
     ',finding="AtLimitWhileIdle"}': 320,

@@ -2,28 +2,14 @@
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RuleGroup
 from cephqos_alerts.rules.text import counted
-from cephqos_base.recorded import PerClass, PerCluster
-from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, QosSeries
+from cephqos_base.recorded import PerClass
+from cephqos_base.series import OSD, DaemonSeries, QosSeries
 
 BLIND: Final = RuleGroup(
     name="cephqos-blind-alerts",
     rules=(
-        RecordedSeries(
-            record=PerCluster.COVERAGE,
-            comment="""
-            Of the OSDs that are up in the map; where the map is not read, of those of the last
-            hour.
-            """,
-            expr=f"""
-            {PerCluster.OSDS}
-            / on (cluster) (
-              count by (cluster) (max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1)
-              or max_over_time({PerCluster.OSDS}[@hour@])
-            )
-            """,
-        ),
         Alert(
             name="CephQosTooFewSamples",
             about=(),

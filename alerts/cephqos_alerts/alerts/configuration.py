@@ -3,9 +3,9 @@
 from typing import Final
 
 from cephqos_alerts.rules.findings import OsdFinding
-from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries
+from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand
 from cephqos_base import causes
-from cephqos_base.recorded import PerClass, PerCluster, PerOsd
+from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 
 OVERSTATED: Final = OsdFinding(
@@ -103,7 +103,9 @@ NEVER_MEASURED: Final = OsdFinding(
     """,
 )
 
-_NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
+_NO_RESTARTS: Final = f"""unless on (cluster) (
+          resets({DaemonSeries.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@]) > 0
+        )"""
 
 SETTINGS: Final = (
     Alert(
@@ -171,16 +173,5 @@ EXCEED_WHOLE: Final = OsdFinding(
     The reservations of these OSDs add up to more than their capacity: the figure is the sum. Under
     load at least one class cannot get its reservation. (The built-in profiles of 20.2 exceed 100 %
     by design.)
-    """,
-)
-
-RESTARTS: Final = RecordedSeries(
-    record=PerCluster.OSD_RESTARTS,
-    expr=f"""
-    sum by (cluster) (
-      max by ({OSD}) (
-        resets({DaemonSeries.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@])
-      )
-    )
     """,
 )

@@ -13,7 +13,8 @@ def if_found(expr: str, labels: Sequence[str], text: str, otherwise: str = "") -
     """One text or the other, by whether Prometheus finds anything. `SELECTOR` in the expression
     stands for those labels of the alert, such as {cluster="CLUSTER",ceph_daemon="osd.3"}.
     """
-    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
+    # By number: it may stand there more than once.
+    selector = ",".join(f'{label}=\\"%[{n}]s\\"' for n, label in enumerate(labels, 1))
     query = expr.replace("SELECTOR", f"{{{selector}}}")
     values = " ".join(f"$labels.{label}" for label in labels)
     instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""

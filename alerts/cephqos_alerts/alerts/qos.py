@@ -15,6 +15,7 @@ from cephqos_alerts.alerts.known import (
 from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
+from cephqos_alerts.recording.reservations import TARGET_OPS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
 from cephqos_alerts.rules.rule import (
     MORNING,
@@ -60,7 +61,7 @@ _LASTING_LONGER: Final = (
 
 # WPQ has no reservations: there a policy's target takes their place.
 _ONLY_A_TARGET: Final = f"""
-({PerClass.TARGET_OPS} == {PerClass.RESERVED_OPS})
+({TARGET_OPS} == {PerClass.RESERVED_OPS})
   and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
 """
 
@@ -84,8 +85,10 @@ _SHORT_SUMMARY: Final = (
 _SHORT: Final = (
     '{{ if gt $value 0.0 }}: it is {{ $value | printf "%.0f" }} normalised ops/s short{{ end }}'
 )
-_GETS: Final = known(
-    PerClass.ATTAINMENT, " It gets {{ FIGURE | humanizePercentage }} of its reservation."
+_GETS: Final = if_found(
+    f"{PerClass.ATTAINED_OPS}SELECTOR / on (class) ({PerClass.RESERVED_OPS}SELECTOR > 0)",
+    ("cluster", "ceph_daemon", "class"),
+    " It gets {{ . | first | value | humanizePercentage }} of its reservation.",
 )
 _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."

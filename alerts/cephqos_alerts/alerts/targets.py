@@ -3,10 +3,11 @@
 from typing import Final
 
 from cephqos_alerts.alerts.known import OF_CLUSTER, OF_OSD
-from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries, previously
+from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS, TARGET_OPS
+from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries
 from cephqos_base import causes
-from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, QosSeries
+from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, ClusterSeries
 
 
 def lasting(series: str, told: str) -> str:
@@ -36,6 +37,14 @@ _CLUSTER_TARGET_VIOLATED: Final = lasting(
     PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
 )
 
+CLUSTER_ATTAINED_OPS: Final = f"sum by (cluster, class) ({PerHostClass.ATTAINED_OPS})"
+# Of the OSDs that are up in the map; where the map is not read, of those of the last hour.
+_ALL_SCRAPED: Final = f"""
+        {PerCluster.OSDS} >= bool on (cluster) (
+            count by (cluster) (max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1)
+            or max_over_time({PerCluster.OSDS}[@hour@])
+          )
+""".strip()
 # Causes that say no more than that an OSD does all it can for its own clients, replicas included.
 _OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
 # Clients have demand on a cluster if half of its OSDs have demand, or if a few OSDs hold up most of
@@ -57,11 +66,11 @@ _CLUSTER_DEMAND: Final = f"""
               * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}
               or {PerClass.ATTAINED_OPS}{{class="client"}}
             )
-            >= {PerClusterClass.TARGET_OPS}
+            >= {CLUSTER_TARGET_OPS}
           )
         ) + 1
         or on (cluster, class) (
-          {PerClusterClass.DEMAND_OSDS}
+          sum by (cluster, class) ({PerClass.DEMAND})
           >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
         )
 """
@@ -73,23 +82,19 @@ TARGETS: Final = (
         {PerClass.DEMAND}
         * on ({OSD_CLASS}) (
           {PerClass.ATTAINED_OPS}
-          < bool on ({OSD_CLASS}) (@shortfall@ * ({PerClass.TARGET_OPS} > 0))
+          < bool on ({OSD_CLASS}) (@shortfall@ * ({TARGET_OPS} > 0))
         )
         """,
     ),
     RecordedSeries(
-        record=PerClusterClass.TARGET_OPS,
-        expr=f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})",
-    ),
-    RecordedSeries(record=PerClusterClass.DEMAND, expr=_CLUSTER_DEMAND),
-    RecordedSeries(
         record=PerClusterClass.TARGET_VIOLATED,
         expr=f"""
-        {PerClusterClass.DEMAND}
-        * on (cluster) group_left () ({previously(PerCluster.COVERAGE)} >= bool 1)
+        (
+          {_CLUSTER_DEMAND.strip()}
+        )
+        * on (cluster) group_left () ({_ALL_SCRAPED})
         * (
-          {PerClusterClass.ATTAINED_OPS}
-          < bool (@shortfall@ * ({PerClusterClass.TARGET_OPS} > 0))
+          {CLUSTER_ATTAINED_OPS} < bool (@shortfall@ * ({CLUSTER_TARGET_OPS} > 0))
         )
         """,
     ),
@@ -98,7 +103,7 @@ TARGETS: Final = (
         about=("osd", "load"),
         expr=f"""
         (
-          ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
+          ({PerClass.ATTAINED_OPS} / {TARGET_OPS})
             and on ({OSD_CLASS}) ({_OSD_TARGET_VIOLATED})
         )
         * on ({OSD_CLASS}) group_left (cause) {PerClass.MAIN_CAUSE}
@@ -120,7 +125,7 @@ TARGETS: Final = (
         about=("osd", "load"),
         expr=f"""
         (
-          ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
+          ({CLUSTER_ATTAINED_OPS} / {CLUSTER_TARGET_OPS})
             and on (cluster, class) ({_CLUSTER_TARGET_VIOLATED})
         )
         * on (cluster, class) group_left (cause) {PerClusterClass.MAIN_CAUSE}

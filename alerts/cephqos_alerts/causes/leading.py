@@ -114,14 +114,13 @@ CAUSE: Final = RuleGroup(
             """,
         ),
         RecordedSeries(
-            record=PerClusterClass.CAUSE_OSDS,
-            comment="The number of OSDs on which each cause leads.",
-            expr=f"count by (cluster, class, cause, by) ({PerClass.MAIN_CAUSE})",
-        ),
-        RecordedSeries(
             record=PerClusterClass.MAIN_CAUSE,
             comment="The cause that leads on most OSDs.",
-            expr=f"topk by (cluster, class) (1, {PerClusterClass.CAUSE_OSDS}) * 0 + 1",
+            expr=f"""
+            topk by (cluster, class) (1,
+              count by (cluster, class, cause, by) ({PerClass.MAIN_CAUSE})
+            ) * 0 + 1
+            """,
         ),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cephqos_alerts.alerts.blind import BLIND
-from cephqos_alerts.alerts.configuration import RESTARTS, SETTINGS
+from cephqos_alerts.alerts.configuration import SETTINGS
 from cephqos_alerts.alerts.coverage import COVERAGE, HELPERS, SLOW_COVERAGE
 from cephqos_alerts.alerts.logs import LOGS
 from cephqos_alerts.alerts.of_osds import OF_OSDS
@@ -26,7 +26,6 @@ from cephqos_alerts.slo.spec import Slo
 
 # Settings change rarely: they are looked at once a minute.
 _SETTINGS = RuleGroup(name="cephqos-settings-alerts", slow=True, rules=SETTINGS)
-_RESTARTS = RuleGroup(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
 
 FILES: dict[str, tuple[RuleGroup, ...]] = {
     "recording.yml": (
@@ -42,7 +41,6 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         ROLLUPS,
         HISTORY,
         KINDS,
-        _RESTARTS,
     ),
     "qos.yml": (QOS, _SETTINGS),
     "osds.yml": OF_OSDS,

@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
-from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerShard
+from cephqos_base.recorded import PerClass, PerHostClass, PerOsd, PerShard
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeries, total
 
 
@@ -23,9 +24,8 @@ def _worst(record: str, metric: str) -> RecordedSeries:
 _OWN_STORE: Final = previously(PerOsd.OWN_STORE)
 _CLUSTER_FALLS_SHORT: Final = f"""
                     {_OWN_STORE} and on (cluster) (
-                      {previously(PerClusterClass.ATTAINED_OPS)}{{class="client"}}
-                      < on (cluster)
-                        (@shortfall@ * {previously(PerClusterClass.TARGET_OPS)}{{class="client"}})
+                      sum by (cluster, class) ({previously(PerHostClass.ATTAINED_OPS)})
+                      < on (cluster, class) (@shortfall@ * {CLUSTER_TARGET_OPS})
                     )
 """
 _KEPT_WAITING: Final = f"""

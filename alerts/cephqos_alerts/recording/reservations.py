@@ -18,6 +18,11 @@ from cephqos_base.series import (
     ThreadsSeries,
 )
 
+# Few clusters have policy targets, and few rules read limits.
+LIMIT_OPS: Final = f"max by ({OSD_CLASS}) ({QosSeries.LIMIT_OPS})"
+TARGET_OPS: Final = f"max by ({OSD_CLASS}) ({QosSeries.TARGET_RESERVATION_OPS})"
+CLUSTER_TARGET_OPS: Final = f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})"
+
 
 def _per_class(record: str, metric: str) -> RecordedSeries:
     return RecordedSeries(record=record, expr=f"max by ({OSD_CLASS}) ({metric})")
@@ -39,8 +44,6 @@ RESERVATIONS: Final = RuleGroup(
     name="cephqos-reservations",
     rules=(
         _per_class(PerClass.RESERVED_OPS, QosSeries.RESERVATION_OPS),
-        _per_class(PerClass.LIMIT_OPS, QosSeries.LIMIT_OPS),
-        _per_class(PerClass.TARGET_OPS, QosSeries.TARGET_RESERVATION_OPS),
         per_osd(PerOsd.CAPACITY_OPS, QosSeries.CAPACITY_OPS),
         RecordedSeries(
             record=PerOsd.MEDIA,
@@ -62,10 +65,6 @@ WORK: Final = RuleGroup(
     rules=(
         _per_class(PerClass.ATTAINED_OPS, f"rate({QosSeries.OPS}[@rate@])"),
         per_osd(PerOsd.DELIVERED_OPS, f"rate({QosSeries.DELIVERED_OPS}[@rate@])"),
-        RecordedSeries(
-            record=PerClass.ATTAINMENT,
-            expr=f"{PerClass.ATTAINED_OPS} / ({PerClass.RESERVED_OPS} > 0)",
-        ),
         RecordedSeries(
             record=PerClass.EXCESS_OPS,
             comment="""

@@ -1,18 +1,16 @@
-"""Recording rules: sums of OSDs by host and cluster."""
+"""Recording rules: sums of OSDs by host."""
 
 from typing import Final
 
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
-from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
+from cephqos_base.recorded import PerClass, PerCluster, PerHostClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries
 
-# The same figure per class of an OSD, of a host, of the cluster.
+# The same figure per class of an OSD and of a host. A sum over a cluster reads those of its hosts.
 _FIGURES: Final = (
-    (PerClass.ATTAINED_OPS, PerHostClass.ATTAINED_OPS, PerClusterClass.ATTAINED_OPS),
-    (PerClass.RESERVED_OPS, PerHostClass.RESERVED_OPS, PerClusterClass.RESERVED_OPS),
-    (PerClass.SHORTFALL_OPS, PerHostClass.SHORTFALL_OPS, PerClusterClass.SHORTFALL_OPS),
-    (PerClass.VIOLATED, PerHostClass.VIOLATED_OSDS, PerClusterClass.VIOLATED_OSDS),
-    (PerClass.DEMAND, PerHostClass.DEMAND_OSDS, PerClusterClass.DEMAND_OSDS),
+    (PerClass.ATTAINED_OPS, PerHostClass.ATTAINED_OPS),
+    (PerClass.RESERVED_OPS, PerHostClass.RESERVED_OPS),
+    (PerClass.VIOLATED, PerHostClass.VIOLATED_OSDS),
 )
 
 
@@ -30,19 +28,7 @@ def _of_host(record: str, figure: str) -> RecordedSeries:
 ROLLUPS: Final = RuleGroup(
     name="cephqos-rollups",
     rules=(
-        *(_of_host(host, figure) for figure, host, _ in _FIGURES),
-        *(
-            RecordedSeries(
-                record=cluster,
-                comment="The sum of its hosts' sums: cheaper than a second sum over all OSDs.",
-                expr=f"sum by (cluster, class) ({host})",
-            )
-            for _, host, cluster in _FIGURES
-        ),
-        RecordedSeries(
-            record=PerCluster.DELIVERED_OPS,
-            expr=f"sum by (cluster) ({PerOsd.DELIVERED_OPS})",
-        ),
+        *(_of_host(host, figure) for figure, host in _FIGURES),
         RecordedSeries(
             record=PerCluster.CAPACITY_OPS,
             expr=f"sum by (cluster) ({PerOsd.CAPACITY_OPS})",

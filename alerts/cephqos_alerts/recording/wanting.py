@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.recording.reservations import LIMIT_OPS, TARGET_OPS
 from cephqos_alerts.rules.rule import RecordedSeries, previously
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
@@ -13,7 +14,7 @@ WANTING: Final = (
         expr=f"""
         {PerClass.HAS_DEMAND}
           and on ({OSD_CLASS}) (
-            {PerClass.ATTAINED_OPS} > @at_limit@ * ({PerClass.LIMIT_OPS} > 0)
+            {PerClass.ATTAINED_OPS} > @at_limit@ * ({LIMIT_OPS} > 0)
             or on ({OSD_CLASS})
             min_over_time({PerClass.LIMIT_WAIT_SECONDS}[@sustained@]) > 0
           )
@@ -30,7 +31,7 @@ WANTING: Final = (
         {PerClass.SHORTFALL_OPS} > 0 and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
         or on ({OSD_CLASS}) 0 * (
           {PerClass.HAS_DEMAND}{{class="client"}}
-            and on ({OSD_CLASS}) ({PerClass.ATTAINED_OPS} < {PerClass.TARGET_OPS})
+            and on ({OSD_CLASS}) ({PerClass.ATTAINED_OPS} < {TARGET_OPS})
         )
         or on ({OSD_CLASS}) 0 * (
           {PerClass.HAS_DEMAND}{{class="client"}}

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from cephqos_base.recorded import PerClusterClass
+from cephqos_base.recorded import PerHostClass
 from cephqos_base.series import ClusterSeries, OpSeries, RecoverySeries, ScrubSeries, count, total
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say, rate_once, top
@@ -127,7 +127,7 @@ _MEAN: Final = (
 WHO_PAYS: Final = (
     PanelQuery(_MEAN, "mean latency of clients"),
     PanelQuery(
-        f'max by (class) ({PerClusterClass.ATTAINED_OPS}{{cluster="$cluster",'
+        f'sum by (class) ({PerHostClass.ATTAINED_OPS}{{cluster="$cluster",'
         ' class=~"background_.*|client"})',
         "{{class}} work",
     ),

@@ -62,7 +62,7 @@ WORK: Final = (
     ),
     PanelQuery(f"max({PerOsd.CAPACITY_OPS}{_OSD})", "capacity"),
     _class(PerClass.RESERVED_OPS, "{{class}} reservation (dashed)", " > 0"),
-    _class(PerClass.LIMIT_OPS, "{{class}} limit (dotted)", " > 0"),
+    _class(QosSeries.LIMIT_OPS, "{{class}} limit (dotted)", " > 0"),
 )
 EFFECTIVE_RESERVATION: Final = (
     _class(PerClass.EFFECTIVE_RESERVATION_OPS, "{{class}} effective reservation (dashed)"),

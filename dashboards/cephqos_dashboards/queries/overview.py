@@ -4,7 +4,7 @@ OSDs."""
 from typing import Final
 
 from cephqos_base.causes import CAUSES, OTHER_OSD
-from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
+from cephqos_base.recorded import PerClass, PerCluster, PerHostClass, PerOsd
 from cephqos_base.series import TENANT, WORKING, DaemonSeries, TenantsSeries
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
@@ -27,8 +27,8 @@ _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
 VIOLATED: Final = PanelQuery(
     f"""
-    max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}}) > 0
-    or on () 0 * max({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})
+    sum by (class) ({PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}}) > 0
+    or on () 0 * sum({PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}})
     """,
     "{{class}}",
 )
@@ -108,16 +108,16 @@ ALERTS: Final = PanelQuery(
 
 WORK: Final = (
     PanelQuery(
-        f'max by (class) ({PerClusterClass.ATTAINED_OPS}{{{CLUSTER}, class!="immediate"}})',
+        f'sum by (class) ({PerHostClass.ATTAINED_OPS}{{{CLUSTER}, class!="immediate"}})',
         "{{class}}",
     ),
     PanelQuery(
-        f'max({PerClusterClass.ATTAINED_OPS}{{{CLUSTER}, class="immediate"}})',
+        f'sum({PerHostClass.ATTAINED_OPS}{{{CLUSTER}, class="immediate"}})',
         "immediate (replica writes)",
     ),
     PanelQuery(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
     PanelQuery(
-        f"max by (class) ({PerClusterClass.RESERVED_OPS}{{{CLUSTER}}} > 0)",
+        f"sum by (class) ({PerHostClass.RESERVED_OPS}{{{CLUSTER}}}) > 0",
         "{{class}} reservation (dashed)",
     ),
 )
@@ -214,10 +214,21 @@ def _of_hosts(series: str) -> str:
     return f"max by (instance, class) ({series}{{{CLUSTER}}}) and {_HOSTS.strip()}"
 
 
+def _on_hosts(series: str) -> str:
+    """The sum of a figure that is recorded for OSDs only."""
+    return f"""
+    sum by (instance, class) (
+      {series}{{{CLUSTER}}}
+      * on (ceph_daemon) group_left (instance) {PerOsd.INSTANCE}{{{CLUSTER}}}
+    )
+    and {_HOSTS.strip()}
+    """
+
+
 HOSTS: Final = (
     PanelQuery(or_say(_HOSTS, "class", "none, or no rules"), name="violated"),
-    PanelQuery(_of_hosts(PerHostClass.DEMAND_OSDS), name="demand"),
-    PanelQuery(_of_hosts(PerHostClass.SHORTFALL_OPS), name="shortfall"),
+    PanelQuery(_on_hosts(PerClass.DEMAND), name="demand"),
+    PanelQuery(_on_hosts(PerClass.SHORTFALL_OPS), name="shortfall"),
     PanelQuery(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),
     PanelQuery(_of_hosts(PerHostClass.RESERVED_OPS), name="reserved"),
 )

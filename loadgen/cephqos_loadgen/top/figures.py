@@ -167,7 +167,7 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     # classes
     "attained": TopFigure(QosSeries.OPS, _CLASS, how="rate_max", recorded=PerClass.ATTAINED_OPS),
     "reserved": TopFigure(QosSeries.RESERVATION_OPS, _CLASS, recorded=PerClass.RESERVED_OPS),
-    "limit": TopFigure(QosSeries.LIMIT_OPS, _CLASS, recorded=PerClass.LIMIT_OPS),
+    "limit": TopFigure(QosSeries.LIMIT_OPS, _CLASS),
     "queued": TopFigure(QosSeries.QUEUE_LENGTH, _CLASS, how="sum", recorded=PerClass.QUEUE_LENGTH),
     "lag": TopFigure(
         QosSeries.RESERVATION_LAG_SECONDS, _CLASS, recorded=PerClass.RESERVATION_LAG_SECONDS
