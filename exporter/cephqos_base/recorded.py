@@ -31,7 +31,6 @@ class PerOsd:
     DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
     DEVICE_REQUESTS_MAX1D: Final = "osd:cephqos_device_requests:max1d"
     DEVICE_REQUESTS_RATE: Final = "osd:cephqos_device_requests:rate"
-    DISK: Final = "osd:cephqos_disk:info"
     DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
     AT_LIMIT_WITH_ROOM: Final = "osd:cephqos_at_limit_with_room:ratio"
     DELAYS_REPLICA_WRITES: Final = "osd:cephqos_delays_replica_writes:bool"
@@ -51,7 +50,6 @@ class PerOsd:
     READ_WAIT_SECONDS_RATE: Final = "osd:cephqos_read_wait_seconds:rate"
     REPLICA_SLOWNESS: Final = "osd:cephqos_replica_slowness:ratio"
     REPLICA_WRITE_SECONDS: Final = "osd:cephqos_replica_write_seconds:rate"
-    REPLICA_WRITES_IN_PROGRESS: Final = "osd:cephqos_replica_writes_in_progress:rate"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
     SLOW_FOR_RECOVERY: Final = "osd:cephqos_slow_for_recovery:bool"
     STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
@@ -68,25 +66,6 @@ class PerOsdPlace:
     """Recorded per OSD, its media and the place `at` which time is spent, where it takes long."""
 
     DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
-
-
-class PerOsdPeer:
-    """Recorded per OSD and another one, `by`."""
-
-    WAITS_FOR: Final = "osd_by:cephqos_waits_for:info"
-
-
-class PerMedia:
-    """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place, `at`."""
-
-    CAPACITY_OPS: Final = "media:cephqos_capacity_ops:median"
-    CPU_USED: Final = "media:cephqos_cpu_used:median"
-    CPU_WAITING: Final = "media:cephqos_cpu_waiting:median"
-    DELIVERED_OPS: Final = "media:cephqos_delivered_ops:median"
-    DEVICE_BYTES: Final = "media:cephqos_device_bytes:median"
-    DEVICE_SECONDS: Final = "media_at:cephqos_device_seconds:median"
-    REPLICA_WRITE_SECONDS: Final = "media:cephqos_replica_write_seconds:median"
-    REPLICA_WRITES_IN_PROGRESS: Final = "media:cephqos_replica_writes_in_progress:median"
 
 
 class PerClass:

@@ -5,8 +5,8 @@ from typing import Final
 from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, as_by, ranked
 from cephqos_alerts.rules.rule import previously
 from cephqos_base import causes
-from cephqos_base.recorded import PerClass, PerOsd, PerOsdPeer
-from cephqos_base.series import OSD, OSD_CLASS
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, OpsSeries
 
 # A failed device of another OSD slows this OSD more than anything on itself. It ranks above a lack
 # of CPU on another OSD, which much work can cause.
@@ -29,12 +29,24 @@ or on (cluster) {PerOsd.DELAYS_REPLICA_WRITES}
 """
 _BY_THE_WORST: Final = f"topk by (cluster) (1, {as_by(_WORST)}) * 0 + 1"
 
+# The other OSD for which operations of an OSD's clients waited most, by sampling.
+_WAITED_FOR: Final = f"""
+    topk by ({OSD}) (1,
+      label_replace(
+        max by ({OSD}, peer) (
+          rate({OpsSeries.SAMPLED_WAIT_SECONDS}{{
+            kind="client", event="subops", peer=~"osd.+"}}[@hold@])
+        ) > 0,
+        "by", "$1", "peer", "(.+)"
+      )
+    )
+"""
 # Classes that wait for another OSD. `by` is the OSD that they were seen to wait for, or the worst.
 # Recovery and scrub need other OSDs, too, but no figure shows how long they wait there.
 _AWAY_BECAUSE_OF: Final = f"""
 (
   {PerClass.AWAY} * on ({OSD}) group_left (by) (
-    ({PerOsdPeer.WAITS_FOR} * 0 + 1)
+    {_WAITED_FOR.strip()} * 0 + 1
       and on (cluster, by) {as_by(PerOsd.DELAYS_OTHERS)}
   )
   or on ({OSD_CLASS})

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_alerts.recording.limited import OF_THREADS
-from cephqos_alerts.recording.reservations import mean_seconds, per_osd
+from cephqos_alerts.recording.reservations import mean_seconds
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
-from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPeer
-from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries, count, total
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import OSD, DaemonSeries, OpSeries, QosSeries, count, total
 
 
 @dataclass(frozen=True)
@@ -34,68 +34,38 @@ DEVICE_PLACES: Final = (
 )
 
 
-def _among_peers(series: str) -> str:
+def among_peers(series: str, by: str = "cluster, media") -> str:
     """The median of the OSDs of a cluster on the same media, where there are at least three."""
-    joined = f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
-    return f"""
-    quantile by (cluster, media) (0.5, {joined})
-      and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3
-    """
-
-
-def _more_than_peers(series: str, median: str, times: str = "@busier@") -> str:
     return (
-        f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
-        f" > on (cluster, media) group_left () ({times} * {median})"
+        f"quantile by ({by}) (0.5, ({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA})"
+        f" and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3"
     )
 
 
-_CLIENT_OPS: Final = f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})'
+def more_than_peers(series: str, times: str = "@busier@") -> str:
+    return (
+        f"({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+        f" > on (cluster, media) group_left () ({times} * ({among_peers(series)}))"
+    )
+
+
 # A client's write costs its primary more than its replicas. So replica writes wait somewhat longer
 # on an OSD that is the primary of many.
-_SERVES_MORE: Final = (
-    f"{_more_than_peers(_CLIENT_OPS, _among_peers(_CLIENT_OPS).strip())}"
-    f" and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @serves_more_slow@)"
-)
-
-
-def _holds(slow: str, share: str) -> str:
-    """Each replica write takes longer here, and more of them are under way here."""
-    under_way, usual = PerOsd.REPLICA_WRITES_IN_PROGRESS, PerMedia.REPLICA_WRITES_IN_PROGRESS
-    return f"""
-      ({PerOsd.REPLICA_SLOWNESS} > {slow})
-        and on ({OSD}) ({under_way} > 1)
-        and on ({OSD}) ({_more_than_peers(under_way, usual, share)})
-        and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
-        unless on ({OSD}) {PerOsd.BUSIER}
-    """.strip()
-
-
-# What kind of hardware an OSD has changes rarely, so it is evaluated once a minute.
-KINDS: Final = RuleGroup(
-    name="cephqos-kinds",
-    slow=True,
-    rules=(
-        RecordedSeries(record=PerMedia.CAPACITY_OPS, expr=_among_peers(PerOsd.CAPACITY_OPS)),
-        RecordedSeries(
-            record=PerOsd.DISK,
-            comment="Real disks. A device that served thousands of requests per second is flash,"
-            " even if Ceph takes it for a disk.",
-            expr=f"""
-            0 * (
-              {PerOsd.DEVICE_REQUESTS_MAX1D} < @disk_most_requests@
-              and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
-            ) + 1
-            """,
-        ),
-    ),
-)
+_SERVES_MORE: Final = f"""
+  {more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
+  and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @serves_more_slow@)
+"""
+_UNDER_WAY: Final = f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
+_LACKS_CPU: Final = f"""
+              {PerOsd.CPU_WAITING} > @cpu_waiting@
+                and on ({OSD}) ({more_than_peers(PerOsd.CPU_WAITING, "@short_of_cpu@")})
+                unless on ({OSD}) ({more_than_peers(PerOsd.CPU_USED, "@busy_cpu@")})
+              or on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
+"""
 
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
-        RecordedSeries(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
-        RecordedSeries(record=PerMedia.DEVICE_BYTES, expr=_among_peers(PerOsd.DEVICE_BYTES_RATE)),
         RecordedSeries(
             record=PerOsd.BUSIER,
             comment="""
@@ -104,33 +74,14 @@ ACROSS: Final = RuleGroup(
             """,
             expr=f"""
             0 * max by ({OSD}) (
-              {_more_than_peers(PerOsd.DELIVERED_OPS, PerMedia.DELIVERED_OPS)}
-              or on ({OSD}) {_more_than_peers(PerOsd.DEVICE_BYTES_RATE, PerMedia.DEVICE_BYTES)}
+              {more_than_peers(PerOsd.DELIVERED_OPS)}
+              or on ({OSD}) {more_than_peers(PerOsd.DEVICE_BYTES_RATE)}
             ) + 1
             """,
-        ),
-        *(
-            RecordedSeries(
-                record=PerMedia.DEVICE_SECONDS,
-                labels={"at": place.at},
-                expr=_among_peers(place.seconds),
-            )
-            for place in DEVICE_PLACES
         ),
         RecordedSeries(
             record=PerOsd.REPLICA_WRITE_SECONDS,
             expr=mean_seconds(QosSeries.REPLICA_WRITE_SECONDS, QosSeries.REPLICA_WRITES),
-        ),
-        per_osd(
-            PerOsd.REPLICA_WRITES_IN_PROGRESS, f"rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@])"
-        ),
-        RecordedSeries(
-            record=PerMedia.REPLICA_WRITE_SECONDS,
-            expr=_among_peers(PerOsd.REPLICA_WRITE_SECONDS),
-        ),
-        RecordedSeries(
-            record=PerMedia.REPLICA_WRITES_IN_PROGRESS,
-            expr=_among_peers(PerOsd.REPLICA_WRITES_IN_PROGRESS),
         ),
         RecordedSeries(
             record=PerOsd.REPLICA_SLOWNESS,
@@ -138,41 +89,35 @@ ACROSS: Final = RuleGroup(
             expr=f"""
             max by ({OSD}) (
               ({PerOsd.REPLICA_WRITE_SECONDS} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
-              / on (cluster, media) group_left () ({PerMedia.REPLICA_WRITE_SECONDS} > 0)
+              / on (cluster, media) group_left ()
+              ({among_peers(PerOsd.REPLICA_WRITE_SECONDS)} > 0)
             )
             """,
         ),
-        RecordedSeries(record=PerMedia.CPU_WAITING, expr=_among_peers(PerOsd.CPU_WAITING)),
-        RecordedSeries(record=PerMedia.CPU_USED, expr=_among_peers(PerOsd.CPU_USED)),
         RecordedSeries(
             record=PerOsd.DELAYS_REPLICA_WRITES,
             comment="""
-            OSDs that delay the writes of others. They are far slower than their peers, or slower
-            while their threads wait for a CPU or a limit stops them, or they have stopped. The wait
-            for a CPU does not count if the OSD uses more CPU than its peers: then it is busy.
+            OSDs that delay the writes of others: each replica write takes longer here, and more of
+            them are under way here. Or they have stopped. While threads wait for a CPU or a limit
+            stops them, less counts as longer. That wait does not count if the OSD uses more CPU
+            than its peers: then it is busy.
             """,
             expr=f"""
             0 * (
               (
-                {_holds("@replica_slow@", "@replica_share@")}
-              or on ({OSD}) (
-                {_holds("@short_of_cpu@", "@short_of_cpu@")}
-                  and on ({OSD}) ({PerOsd.CPU_WAITING} > @cpu_waiting@)
-                  and on ({OSD}) ({
-                _more_than_peers(PerOsd.CPU_WAITING, PerMedia.CPU_WAITING, "@short_of_cpu@")
-            })
-                  unless on ({OSD}) ({
-                _more_than_peers(PerOsd.CPU_USED, PerMedia.CPU_USED, "@busy_cpu@")
-            })
+                {PerOsd.REPLICA_SLOWNESS} > @replica_slow@
+                or on ({OSD}) {PerOsd.REPLICA_SLOWNESS} > @short_of_cpu@
+                  and on ({OSD}) (
+                    {_LACKS_CPU.strip()}
+                  )
               )
-              or on ({OSD}) (
-                {_holds("@short_of_cpu@", "@short_of_cpu@")}
-                  and on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
-              )
-              )
-              unless on ({OSD}) ({_SERVES_MORE})
-            or on ({OSD}) {PerOsd.STORE_STALLED}
-            or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
+                and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+                and on ({OSD}) ({_UNDER_WAY} > 1)
+                and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@short_of_cpu@")})
+                unless on ({OSD}) {PerOsd.BUSIER}
+                unless on ({OSD}) ({_SERVES_MORE.strip()})
+              or on ({OSD}) {PerOsd.STORE_STALLED}
+              or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1
             """,
         ),
@@ -194,23 +139,6 @@ ACROSS: Final = RuleGroup(
                 > @left_queue@
               )
               > 0
-            )
-            """,
-        ),
-        RecordedSeries(
-            record=PerOsdPeer.WAITS_FOR,
-            comment="""
-            The other OSD for which operations of an OSD's clients waited most, by sampling.
-            """,
-            expr=f"""
-            topk by ({OSD}) (1,
-              label_replace(
-                max by ({OSD}, peer) (
-                  rate({OpsSeries.SAMPLED_WAIT_SECONDS}{{
-                    kind="client", event="subops", peer=~"osd.+"}}[@hold@])
-                ) > 0,
-                "by", "$1", "peer", "(.+)"
-              )
             )
             """,
         ),

@@ -5,11 +5,11 @@ These series exist only for such OSDs, so on a healthy cluster these rules cost 
 
 from typing import Final
 
-from cephqos_alerts.recording.across import DEVICE_PLACES, DevicePlace
+from cephqos_alerts.recording.across import DEVICE_PLACES, DevicePlace, among_peers
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.wanting import WANTING
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
-from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
+from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, OpSeries, QosSeries, RecoverySeries, ThreadsSeries, count
 
 # Commits and reads also take long if their threads wait for a CPU.
@@ -60,7 +60,7 @@ _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
 # kind, which is slower by nature.
 _OF_ANOTHER_KIND: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS} * 0 + on ({OSD}) group_left () {PerOsd.CAPACITY_OPS}"
-    f" < on (cluster, media) group_left () (@other_kind@ * {previously(PerMedia.CAPACITY_OPS)})"
+    f" < on (cluster, media) group_left () (@other_kind@ * ({among_peers(PerOsd.CAPACITY_OPS)}))"
 )
 
 # So long that neither more work nor another kind of flash explains it. Peers that wait for the OSD
@@ -92,9 +92,13 @@ _EXPLAINED: Final = f"""
               ({PerOsd.BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
               unless on ({OSD}) ({_FAR_TOO_LONG})
 """
+_DEVICE_OF_PEERS: Final = "\n              or ".join(
+    f'label_replace({among_peers(place.seconds)}, "at", "{place.at}", "", "")'
+    for place in DEVICE_PLACES
+)
 _FAR_ABOVE_PEERS: Final = f"""
             {PerOsdPlace.DEVICE_SECONDS}
-            > on (cluster, media, at) group_left () (@device_peers@ * {PerMedia.DEVICE_SECONDS})
+            > on (cluster, media, at) group_left () (@device_peers@ * ({_DEVICE_OF_PEERS}))
             unless on ({OSD}) (
               {_EXPLAINED.strip()}
             )
@@ -126,11 +130,14 @@ _FAILING: Final = (
         record=PerOsd.DISK_AT_WORK,
         comment="""
         A disk that seeks serves far fewer requests than one that reads in sequence (scrub,
-        backfill), and takes long for each when many wait.
+        backfill), and takes long for each when many wait. A device that served thousands per second
+        is flash, even if Ceph takes it for a disk.
         """,
         expr=f"""
         0 * (
-          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@ and on ({OSD}) {previously(PerOsd.DISK)}
+          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@
+            and on ({OSD}) {previously(PerOsd.DEVICE_REQUESTS_MAX1D)} < @disk_most_requests@
+            and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
         ) + 1
         """,
     ),

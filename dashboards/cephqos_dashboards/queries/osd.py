@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from cephqos_base.recorded import PerClass, PerMedia, PerOsd
+from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
     TENANT,
     WORKING,
@@ -21,7 +21,6 @@ from cephqos_base.series import (
 )
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
-    CLUSTER,
     ONE_OSD,
     SLOW_WINDOW,
     TENANT_NAME,
@@ -174,8 +173,8 @@ REPLICA_WRITES: Final = (
         _mean(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS), "any transaction in the store"
     ),
     PanelQuery(
-        f"max({PerMedia.REPLICA_WRITE_SECONDS}{{{CLUSTER}}})",
-        "replica write, median of the cluster's OSDs",
+        f"max({PerOsd.REPLICA_WRITE_SECONDS}{_OSD} / ({PerOsd.REPLICA_SLOWNESS}{_OSD} > 0))",
+        "replica write, median of its peers",
     ),
 )
 PINGS: Final = (
