@@ -69,7 +69,8 @@ def _capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     iops = osd.config.number(option) or _DEFAULT[media]
     mend = (
         f"ceph config set {osd.osd} {option} IOPS   # what it has delivered under full load:\n"
-        f'# {PerOsd.PROVEN_OPS}{{ceph_daemon="{osd.osd}"}} in Prometheus, or fio on its device\n'
+        f'# {PerOsd.DELIVERED_OPS_MAX1D}{{ceph_daemon="{osd.osd}",when="saturated"}} in Prometheus,'
+        " or fio on its device\n"
         f"# while it is stopped. `ceph tell {osd.osd} bench` measures caches: it writes 12 MB."
     )
     low = osd.config.number(f"osd_mclock_iops_capacity_low_threshold_{media}")

@@ -18,19 +18,17 @@ class PerOsd:
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
     CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
     COLLAPSED: Final = "osd:cephqos_collapsed:bool"
+    CPUS: Final = (
+        "osd:cephqos_cpus:rate"  # that its threads use or wait for: state="used", "waiting"
+    )
     CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"
-    CPU_USED: Final = "osd:cephqos_cpu_used:rate"
-    CPU_WAITING: Final = "osd:cephqos_cpu_waiting:rate"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
+    # Labels: when="ever", "saturated", or "sustained" (throughout a hold).
     DELIVERED_OPS_MAX1D: Final = "osd:cephqos_delivered_ops:max1d"
-    DEVICE_BYTES_MAX1D: Final = "osd:cephqos_device_bytes:max1d"
-    DEVICE_BYTES_RATE: Final = "osd:cephqos_device_bytes:rate"
     DEVICE_DEPTH: Final = "osd:cephqos_device_depth:rate"
     DEVICE_FAILING: Final = "osd:cephqos_device_failing:bool"
-    DEVICE_LATENCY_SECONDS_MEDIAN1D: Final = "osd:cephqos_device_latency_seconds:median1d"
-    DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
-    DEVICE_REQUESTS_MAX1D: Final = "osd:cephqos_device_requests:max1d"
-    DEVICE_REQUESTS_RATE: Final = "osd:cephqos_device_requests:rate"
+    DEVICE_WORK: Final = "osd:cephqos_device_work:rate"  # unit="bytes", "requests"
+    DEVICE_WORK_MAX1D: Final = "osd:cephqos_device_work:max1d"
     DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
     AT_LIMIT_WITH_ROOM: Final = "osd:cephqos_at_limit_with_room:ratio"
     DELAYS_REPLICA_WRITES: Final = "osd:cephqos_delays_replica_writes:bool"
@@ -39,32 +37,28 @@ class PerOsd:
     FINDING: Final = "osd:cephqos_finding:value"
     INSTANCE: Final = "osd:cephqos_instance:info"
     IO_LIMIT_REACHED: Final = "osd:cephqos_io_limit_reached:rate"
-    KV_COMMIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_kv_commit_seconds:median1d"
-    KV_COMMIT_SECONDS_RATE: Final = "osd:cephqos_kv_commit_seconds:rate"
     LARGE_OPS: Final = "osd:cephqos_large_ops:bool"
     MEDIA: Final = "osd:cephqos_media:info"
     OVERSTATED: Final = "osd:cephqos_overstated:ratio"
     OWN_STORE: Final = "osd:cephqos_own_store:ratio"
-    PROVEN_OPS: Final = "osd:cephqos_proven_ops:max1d"
-    READ_WAIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_read_wait_seconds:median1d"
-    READ_WAIT_SECONDS_RATE: Final = "osd:cephqos_read_wait_seconds:rate"
     REPLICA_SLOWNESS: Final = "osd:cephqos_replica_slowness:ratio"
-    REPLICA_WRITE_SECONDS: Final = "osd:cephqos_replica_write_seconds:rate"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
     SLOW_FOR_RECOVERY: Final = "osd:cephqos_slow_for_recovery:bool"
-    STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
     STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
     STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"
     SUSTAINED_OPS: Final = "osd:cephqos_sustained_ops:rate"
-    SUSTAINED_OPS_MAX1D: Final = "osd:cephqos_sustained_ops:max1d"
     THREAD_CEILING: Final = "osd:cephqos_thread_ceiling:max"
     UNDERSTATED: Final = "osd:cephqos_understated:ratio"
     WAITED_FOR: Final = "osd:cephqos_waited_for:count"
 
 
 class PerOsdPlace:
-    """Recorded per OSD, its media and the place `at` which time is spent, where it takes long."""
+    """Recorded per OSD and the place `at` which time is spent: commit, read, device (a request of
+    it), store (a transaction), replica_write."""
 
+    SECONDS: Final = "osd_at:cephqos_seconds:rate"  # the mean of one
+    SECONDS_MEDIAN1D: Final = "osd_at:cephqos_seconds:median1d"
+    # Of those at the device that take long, with their media.
     DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
 
 

@@ -27,7 +27,7 @@ def _selector(name: str, labels: Mapping[str, str]) -> str:
 SERIES = {
     _selector(PerOsd.DELIVERED_OPS, OF_0): f"100x{STEPS - 10} 900x10",
     _selector(PerOsd.DELIVERED_OPS, OF_1): f"50x{STEPS}",
-    _selector(PerOsd.DEVICE_REQUESTS_RATE, OF_0): f"300x{STEPS}",
+    _selector(PerOsd.DEVICE_WORK, OF_0 | {"unit": "requests"}): f"300x{STEPS}",
     _selector(PerOsd.SATURATED_OPS, OF_0): f"_x{STEPS - 9} 800x4 1000x4",
     _selector(QosSeries.DELIVERED_OPS, OF_0 | {"instance": "a"}): f"0+1500x{STEPS}",
     _selector(QosSeries.DELIVERED_OPS, OF_0 | {"instance": "b"}): f"0+1500x{STEPS}",

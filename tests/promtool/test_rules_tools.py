@@ -21,7 +21,7 @@ from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.rule import NOT_SENT, Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import yamlfile
-from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPlace
 from cephqos_base.series import ClusterSeries, DaemonSeries, TenantsSeries
 
 ALERTS = Path("alerts")
@@ -101,7 +101,7 @@ _LOOKED_UP: dict[str, float | str] = {
     ',finding="AtLimitWhileIdle"}': 320,
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}': 1,
     f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="limit"}}': 1,
-    f'{PerOsd.REPLICA_WRITE_SECONDS}{{cluster="c1",ceph_daemon="osd.3"}}': 2,
+    f'{PerOsdPlace.SECONDS}{{cluster="c1",ceph_daemon="osd.3",at="replica_write"}}': 2,
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="h:1"}}': 1,
     f'{PerOsd.REPLICA_SLOWNESS}{{cluster="c1",ceph_daemon="osd.3"}}': 40,
     f'{ClusterSeries.POOL_INFO}{{cluster="c1",pool_id="3",pool="rbd"}}': 1,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.lab.conftest import LabPool
 
-from cephqos_base.recorded import PerOsd
+from cephqos_base.recorded import PerOsdPlace
 
 from .conftest import Watched, lab_spec, watched
 
@@ -43,7 +43,7 @@ async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_m
     try:
         alert = await proven.received(begin, alertname=VIOLATED, cause="device")
         slow, fast = [
-            await proven.number(f'{PerOsd.DEVICE_LATENCY_SECONDS_RATE}{{ceph_daemon="osd.{osd}"}}')
+            await proven.number(f'{PerOsdPlace.SECONDS}{{ceph_daemon="osd.{osd}",at="device"}}')
             for osd in (1, 0)
         ]
         await proven.lab.faults.throttle(1, wiops=1)

@@ -9,22 +9,26 @@ from cephqos_base.recorded import PerClass, PerClusterClass
 from cephqos_base.series import TENANT, WORKING, ClusterSeries, TenantsSeries
 
 
-def if_found(expr: str, labels: Sequence[str], text: str, otherwise: str = "") -> str:
+def if_found(
+    expr: str, labels: Sequence[str], text: str, otherwise: str = "", also: str = ""
+) -> str:
     """One text or the other, by whether Prometheus finds anything. `SELECTOR` in the expression
     stands for those labels of the alert, such as {cluster="CLUSTER",ceph_daemon="osd.3"}.
     """
     # By number: it may stand there more than once.
-    selector = ",".join(f'{label}=\\"%[{n}]s\\"' for n, label in enumerate(labels, 1))
+    selector = ",".join(f'{label}=\\"%[{n}]s\\"' for n, label in enumerate(labels, 1)) + also
     query = expr.replace("SELECTOR", f"{{{selector}}}")
     values = " ".join(f"$labels.{label}" for label in labels)
     instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
     return f'{{{{ with printf "{query}" {values} | query }}}}{text}{instead}{{{{ end }}}}'
 
 
-def known(series: str, text: str, *, of_class: bool = True) -> str:
+def known(series: str, text: str, *, of_class: bool = True, at: str = "") -> str:
     """Text with FIGURE, a figure of the same OSD and class; nothing where it is not known."""
     labels = ("cluster", "ceph_daemon", *(["class"] if of_class else []))
-    return if_found(f"{series}SELECTOR", labels, text.replace("FIGURE", ". | first | value"))
+    also = f',at=\\"{at}\\"' if at else ""
+    text = text.replace("FIGURE", ". | first | value")
+    return if_found(f"{series}SELECTOR", labels, text, also=also)
 
 
 # Other causes that have lasted as well.

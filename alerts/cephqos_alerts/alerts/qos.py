@@ -30,7 +30,7 @@ from cephqos_alerts.rules.rule import (
 )
 from cephqos_alerts.rules.text import ON_SO_MANY, counted, worst_first, worst_is, worst_of
 from cephqos_base import causes
-from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS, QosSeries
 
 # Causes that an operator can end at night. All others can wait until morning.
@@ -136,9 +136,10 @@ _SLOWNESS: Final = known(
     of_class=False,
 )
 _REPLICA_WRITE_TAKES: Final = known(
-    PerOsd.REPLICA_WRITE_SECONDS,
+    PerOsdPlace.SECONDS,
     f" A replica write takes {{{{ FIGURE | humanizeDuration }}}} on it{_SLOWNESS}.",
     of_class=False,
+    at="replica_write",
 )
 
 # The slow OSD is seen all the time. Those that wait for it have little to do, so their demand comes

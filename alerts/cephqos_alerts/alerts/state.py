@@ -5,7 +5,7 @@ from typing import Final
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import MORNING, NOW, Alert, FirstCommand, RuleGroup
 from cephqos_alerts.rules.text import COUNT, counted
-from cephqos_base.recorded import PerOsd
+from cephqos_base.recorded import PerOsd, PerOsdPlace
 from cephqos_base.series import (
     OSD,
     CrimsonSeries,
@@ -189,8 +189,8 @@ DEVICE_SATURATED: Final = OsdFinding(
     name="CephQosDeviceSaturated",
     about=("load",),
     expr=f"""
-    ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
-      > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
+    ({PerOsdPlace.SECONDS}{{at="device"}} > @device_floor@)
+      > on ({OSD}) (@device_history@ * {PerOsdPlace.SECONDS_MEDIAN1D}{{at="device"}})
       and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
     """,
     urgency=MORNING,

@@ -63,7 +63,7 @@ _CLUSTER_DEMAND: Final = f"""
           and on (cluster, class) (
             sum by (cluster, class) (
               {PerClass.HAS_DEMAND}{{class="client"}}
-              * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}
+              * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}{{when="ever"}}
               or {PerClass.ATTAINED_OPS}{{class="client"}}
             )
             >= {CLUSTER_TARGET_OPS}

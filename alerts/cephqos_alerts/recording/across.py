@@ -4,34 +4,19 @@ A replicated write ends when the slowest replica has it. So a primary can show d
 shortfall because of another OSD. These series name the OSD on which the time is spent.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from cephqos_alerts.recording.limited import OF_THREADS
-from cephqos_alerts.recording.reservations import mean_seconds
+from cephqos_alerts.recording.reservations import (
+    BYTES,
+    CPU_USED,
+    CPU_WAITING,
+    OF_REPLICA_WRITE,
+    OF_STORE,
+)
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries, OpSeries, QosSeries, count, total
-
-
-@dataclass(frozen=True)
-class DevicePlace:
-    """A figure that shows that an OSD waits for its device, and what is usual for it."""
-
-    at: str  # value of the label `at`
-    seconds: str
-    usual: str  # the median of a day
-
-
-# A throttled device shows in commits and read waits only: its requests are held back before the
-# kernel counts them.
-DEVICE_PLACES: Final = (
-    DevicePlace("commit", PerOsd.KV_COMMIT_SECONDS_RATE, PerOsd.KV_COMMIT_SECONDS_MEDIAN1D),
-    DevicePlace("read", PerOsd.READ_WAIT_SECONDS_RATE, PerOsd.READ_WAIT_SECONDS_MEDIAN1D),
-    DevicePlace(
-        "device", PerOsd.DEVICE_LATENCY_SECONDS_RATE, PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D
-    ),
-)
 
 
 def among_peers(series: str, by: str = "cluster, media") -> str:
@@ -57,9 +42,9 @@ _SERVES_MORE: Final = f"""
 """
 _UNDER_WAY: Final = f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
 _LACKS_CPU: Final = f"""
-              {PerOsd.CPU_WAITING} > @cpu_waiting@
-                and on ({OSD}) ({more_than_peers(PerOsd.CPU_WAITING, "@short_of_cpu@")})
-                unless on ({OSD}) ({more_than_peers(PerOsd.CPU_USED, "@busy_cpu@")})
+              {CPU_WAITING} > @cpu_waiting@
+                and on ({OSD}) ({more_than_peers(CPU_WAITING, "@short_of_cpu@")})
+                unless on ({OSD}) ({more_than_peers(CPU_USED, "@busy_cpu@")})
               or on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
 """
 
@@ -75,22 +60,18 @@ ACROSS: Final = RuleGroup(
             expr=f"""
             0 * max by ({OSD}) (
               {more_than_peers(PerOsd.DELIVERED_OPS)}
-              or on ({OSD}) {more_than_peers(PerOsd.DEVICE_BYTES_RATE)}
+              or on ({OSD}) {more_than_peers(BYTES)}
             ) + 1
             """,
-        ),
-        RecordedSeries(
-            record=PerOsd.REPLICA_WRITE_SECONDS,
-            expr=mean_seconds(QosSeries.REPLICA_WRITE_SECONDS, QosSeries.REPLICA_WRITES),
         ),
         RecordedSeries(
             record=PerOsd.REPLICA_SLOWNESS,
             comment="Time of a replica write on this OSD, in multiples of its peers' median.",
             expr=f"""
             max by ({OSD}) (
-              ({PerOsd.REPLICA_WRITE_SECONDS} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
+              ({OF_REPLICA_WRITE} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
               / on (cluster, media) group_left ()
-              ({among_peers(PerOsd.REPLICA_WRITE_SECONDS)} > 0)
+              ({among_peers(OF_REPLICA_WRITE)} > 0)
             )
             """,
         ),
@@ -111,7 +92,7 @@ ACROSS: Final = RuleGroup(
                     {_LACKS_CPU.strip()}
                   )
               )
-                and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+                and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                 and on ({OSD}) ({_UNDER_WAY} > 1)
                 and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@short_of_cpu@")})
                 unless on ({OSD}) {PerOsd.BUSIER}
@@ -128,7 +109,7 @@ ACROSS: Final = RuleGroup(
             Absent if nearly all of its time is spent in the scheduler: the rest is noise.
             """,
             expr=f"""
-            {PerOsd.STORE_LATENCY_SECONDS}
+            {OF_STORE}
             / on ({OSD}) (
               max by ({OSD}) (rate({total(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
               / (max by ({OSD}) (rate({count(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))

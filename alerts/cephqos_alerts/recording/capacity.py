@@ -5,7 +5,8 @@ These series exist only for such OSDs, so on most clusters these rules cost almo
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
+from cephqos_alerts.recording.reservations import most
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
     BEST_EFFORT,
@@ -81,7 +82,7 @@ UNDERSTATED: Final = RuleGroup(
             " capacity. So it can do that much.",
             expr=f"""
             (
-              {previously(PerOsd.SUSTAINED_OPS_MAX1D)} / on ({OSD}) {PerOsd.CAPACITY_OPS}
+              {most("sustained")} / on ({OSD}) {PerOsd.CAPACITY_OPS}
             ) > @understated@
             """,
         ),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS
+from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS, OF_REPLICA_WRITE, OF_STORE
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerHostClass, PerOsd, PerShard
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeries, total
@@ -32,7 +32,7 @@ _KEPT_WAITING: Final = f"""
                   {_OWN_STORE} < @own_store@
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
                   and on ({OSD}) (
-                    {PerOsd.STORE_LATENCY_SECONDS}
+                    {OF_STORE}
                     > on ({OSD}) (@device_floor@ * {_OWN_STORE})
                   )
                   and on ({OSD}) (
@@ -50,7 +50,7 @@ _KEPT_WAITING: Final = f"""
                     {_CLUSTER_FALLS_SHORT.strip()}
                       and on (cluster) (
                         {previously(PerOsd.REPLICA_SLOWNESS)} > @replica_slow@
-                        and on ({OSD}) ({previously(PerOsd.REPLICA_WRITE_SECONDS)} > @device_floor@)
+                        and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                       )
                       unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
                   )
@@ -123,9 +123,9 @@ DEMAND: Final = RuleGroup(
             or on ({OSD})
             (max by ({OSD}) (rate({QosSeries.STORE_SECONDS}[@rate@])) >= bool @store_in_progress@)
             * on ({OSD}) (
-              ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_hdd@)
+              ({OF_STORE} >= bool @store_latency_hdd@)
                 and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
-              or on ({OSD}) ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_ssd@)
+              or on ({OSD}) ({OF_STORE} >= bool @store_latency_ssd@)
             )
             or on ({OSD})
             0 * max by ({OSD}) ({QosSeries.THROTTLE_USED_RATIO}{{throttle="bluestore"}})

@@ -5,8 +5,16 @@ These series exist only for such OSDs, so on a healthy cluster these rules cost 
 
 from typing import Final
 
-from cephqos_alerts.recording.across import DEVICE_PLACES, DevicePlace, among_peers
+from cephqos_alerts.recording.across import among_peers
 from cephqos_alerts.recording.limited import OF_THREADS
+from cephqos_alerts.recording.reservations import (
+    BYTES,
+    CPU_WAITING,
+    DEVICE_PLACES,
+    OF_DEVICE,
+    REQUESTS,
+    most,
+)
 from cephqos_alerts.recording.wanting import WANTING
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
@@ -38,22 +46,21 @@ def _waits_for_cpu(place: str) -> str:
     """
 
 
-def _long_device_seconds(place: DevicePlace) -> RecordedSeries:
-    unless = _waits_for_cpu(place.at) if place.at in _THREADS_AT else ""
+def _long_device_seconds(place: str) -> RecordedSeries:
+    seconds = f'{PerOsdPlace.SECONDS}{{at="{place}"}}'
+    unless = _waits_for_cpu(place) if place in _THREADS_AT else ""
     return RecordedSeries(
         record=PerOsdPlace.DEVICE_SECONDS,
-        labels={"at": place.at},
+        labels={"at": place},
         comment="A short time is no failure, even if it is many times the usual one.",
-        expr=f"({place.seconds} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
-        f"{unless}",
+        expr=f"({seconds} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}{unless}",
     )
 
 
 # Far above the OSD's own usual figure.
-_BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
-    f'{PerOsdPlace.DEVICE_SECONDS}{{at="{place.at}"}}'
-    f" > on ({OSD}) (@device_history@ * {previously(place.usual)})"
-    for place in DEVICE_PLACES
+_BEYOND_ITS_OWN: Final = (
+    f"{PerOsdPlace.DEVICE_SECONDS}"
+    f" > on ({OSD}, at) (@device_history@ * {previously(PerOsdPlace.SECONDS_MEDIAN1D)})"
 )
 
 # All kinds of flash are one media. An OSD with a far lower capacity than the others has another
@@ -92,13 +99,11 @@ _EXPLAINED: Final = f"""
               ({PerOsd.BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
               unless on ({OSD}) ({_FAR_TOO_LONG})
 """
-_DEVICE_OF_PEERS: Final = "\n              or ".join(
-    f'label_replace({among_peers(place.seconds)}, "at", "{place.at}", "", "")'
-    for place in DEVICE_PLACES
-)
 _FAR_ABOVE_PEERS: Final = f"""
             {PerOsdPlace.DEVICE_SECONDS}
-            > on (cluster, media, at) group_left () (@device_peers@ * ({_DEVICE_OF_PEERS}))
+            > on (cluster, media, at) group_left () (
+              @device_peers@ * ({among_peers(OF_DEVICE, "cluster, media, at")})
+            )
             unless on ({OSD}) (
               {_EXPLAINED.strip()}
             )
@@ -114,14 +119,10 @@ _FAILING: Final = (
         expr=f"""
         0 * (
           {PerOsd.DELIVERED_OPS}
-            < on ({OSD}) (@collapsed@ * {previously(PerOsd.DELIVERED_OPS_MAX1D)})
+            < on ({OSD}) (@collapsed@ * {most("ever")})
           unless on ({OSD}) (
-            {PerOsd.DEVICE_BYTES_RATE}
-            >= on ({OSD}) (@collapsed@ * {previously(PerOsd.DEVICE_BYTES_MAX1D)})
-          )
-          unless on ({OSD}) (
-            {PerOsd.DEVICE_REQUESTS_RATE}
-            >= on ({OSD}) (@collapsed@ * {previously(PerOsd.DEVICE_REQUESTS_MAX1D)})
+            {PerOsd.DEVICE_WORK}
+            >= on ({OSD}, unit) (@collapsed@ * {previously(PerOsd.DEVICE_WORK_MAX1D)})
           )
         ) + 1
         """,
@@ -134,9 +135,10 @@ _FAILING: Final = (
         is flash, even if Ceph takes it for a disk.
         """,
         expr=f"""
-        0 * (
-          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@
-            and on ({OSD}) {previously(PerOsd.DEVICE_REQUESTS_MAX1D)} < @disk_most_requests@
+        0 * max by ({OSD}) (
+          {REQUESTS} >= @disk_requests@
+            and on ({OSD})
+              {previously(PerOsd.DEVICE_WORK_MAX1D)}{{unit="requests"}} < @disk_most_requests@
             and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
         ) + 1
         """,
@@ -166,10 +168,10 @@ _FAILING: Final = (
         of the OSD takes its CPU.
         """,
         expr=f"""
-        0 * (
+        0 * max by ({OSD}) (
           {PerOsd.THREAD_CEILING} > @thread_ceiling@
-          or on ({OSD}) {PerOsd.CPU_WAITING} > @cpu_waiting@
-          or on ({OSD}) max by ({OSD}) ({PerOsd.CPU_DENIED})
+          or on ({OSD}) {CPU_WAITING} > @cpu_waiting@
+          or on ({OSD}) {PerOsd.CPU_DENIED}
         ) + 1
         """,
     ),
@@ -188,7 +190,7 @@ _FAILING: Final = (
             > 0
           ) > @large_ops@
           or on ({OSD})
-          {PerOsd.DEVICE_BYTES_RATE} > on ({OSD}) (@large_requests@ * {PerOsd.DEVICE_REQUESTS_RATE})
+          {BYTES} > on ({OSD}) (@large_requests@ * {REQUESTS})
         ) + 1
         """,
     ),

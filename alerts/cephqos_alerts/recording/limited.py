@@ -5,6 +5,7 @@ These series exist only for such OSDs and hosts.
 
 from typing import Final
 
+from cephqos_alerts.recording.reservations import CPU_USED, CPU_WAITING
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerHost, PerOsd
 from cephqos_base.series import OSD, CgroupSeries, DaemonSeries, HostSeries
@@ -64,14 +65,12 @@ def _starved(by: str) -> str:
     return f"""
 ({PerOsd.INSTANCE} == 1)
   and on (instance) max_over_time({PerHost.CPUS_TAKEN}{{by="{by}"}}[@sustained@])
-  and on ({OSD}) ({PerOsd.CPU_WAITING} > @starved_threads@)
+  and on ({OSD}) ({CPU_WAITING} > @starved_threads@)
 """
 
 
 # On any busy host threads wait now and then. These wait most of the time.
-_MOST_OF_IT: Final = (
-    f"and on ({OSD}) ({PerOsd.CPU_WAITING} > on ({OSD}) (@starved@ * {PerOsd.CPU_USED}))"
-)
+_MOST_OF_IT: Final = f"and on ({OSD}) ({CPU_WAITING} > on ({OSD}) (@starved@ * {CPU_USED}))"
 
 
 _BY_OP: Final = f"{OSD}, device, op"

@@ -7,7 +7,7 @@ once. A series that a release cannot give stays absent through all of them.
 from typing import Final
 
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
-from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import (
     OSD,
     OSD_CLASS,
@@ -23,6 +23,22 @@ LIMIT_OPS: Final = f"max by ({OSD_CLASS}) ({QosSeries.LIMIT_OPS})"
 TARGET_OPS: Final = f"max by ({OSD_CLASS}) ({QosSeries.TARGET_RESERVATION_OPS})"
 CLUSTER_TARGET_OPS: Final = f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})"
 
+# A throttled device shows in commits and read waits only: its requests are held back before the
+# kernel counts them.
+DEVICE_PLACES: Final = ("commit", "read", "device")
+OF_DEVICE: Final = f'{PerOsdPlace.SECONDS}{{at=~"{"|".join(DEVICE_PLACES)}"}}'
+OF_STORE: Final = f'{PerOsdPlace.SECONDS}{{at="store"}}'
+OF_REPLICA_WRITE: Final = f'{PerOsdPlace.SECONDS}{{at="replica_write"}}'
+CPU_WAITING: Final = f'{PerOsd.CPUS}{{state="waiting"}}'
+CPU_USED: Final = f'{PerOsd.CPUS}{{state="used"}}'
+BYTES: Final = f'{PerOsd.DEVICE_WORK}{{unit="bytes"}}'
+REQUESTS: Final = f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'
+
+
+def most(when: str) -> str:
+    """Delivered in a day, as the evaluation before has it."""
+    return f'{previously(PerOsd.DELIVERED_OPS_MAX1D)}{{when="{when}"}}'
+
 
 def _per_class(record: str, metric: str) -> RecordedSeries:
     return RecordedSeries(record=record, expr=f"max by ({OSD_CLASS}) ({metric})")
@@ -32,12 +48,16 @@ def per_osd(record: str, metric: str) -> RecordedSeries:
     return RecordedSeries(record=record, expr=f"max by ({OSD}) ({metric})")
 
 
-def mean_seconds(seconds: str, count: str) -> str:
+def _seconds(at: str, seconds: str, count: str) -> RecordedSeries:
     """Mean time of what was counted in the rate window; absent when nothing was."""
-    return f"""
-    max by ({OSD}) (rate({seconds}[@rate@]))
-    / (max by ({OSD}) (rate({count}[@rate@])) > 0)
-    """
+    return RecordedSeries(
+        record=PerOsdPlace.SECONDS,
+        labels={"at": at},
+        expr=f"""
+        max by ({OSD}) (rate({seconds}[@rate@]))
+        / (max by ({OSD}) (rate({count}[@rate@])) > 0)
+        """,
+    )
 
 
 RESERVATIONS: Final = RuleGroup(
@@ -81,8 +101,11 @@ WORK: Final = RuleGroup(
             > on ({OSD}) group_left () (@other_class@ * {PerOsd.DELIVERED_OPS})
             """,
         ),
+        _seconds("commit", QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
+        _seconds("read", QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
         RecordedSeries(
-            record=PerOsd.DEVICE_LATENCY_SECONDS_RATE,
+            record=PerOsdPlace.SECONDS,
+            labels={"at": "device"},
             expr=f"""
             max by ({OSD}) (
               sum by ({OSD}, instance, device)
@@ -92,34 +115,22 @@ WORK: Final = RuleGroup(
             )
             """,
         ),
+        _seconds("store", QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
+        _seconds("replica_write", QosSeries.REPLICA_WRITE_SECONDS, QosSeries.REPLICA_WRITES),
         per_osd(
             PerOsd.DEVICE_DEPTH, f'rate({DisksSeries.WEIGHTED_SECONDS}{{layer="osd"}}[@rate@])'
         ),
-        RecordedSeries(
-            record=PerOsd.STORE_LATENCY_SECONDS,
-            expr=mean_seconds(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
-        ),
-        RecordedSeries(
-            record=PerOsd.KV_COMMIT_SECONDS_RATE,
-            expr=mean_seconds(QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
-        ),
-        RecordedSeries(
-            record=PerOsd.READ_WAIT_SECONDS_RATE,
-            expr=mean_seconds(QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
-        ),
         *(
             RecordedSeries(
-                record=record,
+                record=PerOsd.DEVICE_WORK,
+                labels={"unit": unit},
                 expr=f"""
                 max by ({OSD}) (
                   sum by ({OSD}, instance, device) (rate({metric}{{layer="osd"}}[@rate@]))
                 )
                 """,
             )
-            for record, metric in (
-                (PerOsd.DEVICE_BYTES_RATE, DisksSeries.BYTES),
-                (PerOsd.DEVICE_REQUESTS_RATE, DisksSeries.OPS),
-            )
+            for unit, metric in (("bytes", DisksSeries.BYTES), ("requests", DisksSeries.OPS))
         ),
         RecordedSeries(
             record=PerOsd.THREAD_CEILING,
@@ -133,16 +144,21 @@ WORK: Final = RuleGroup(
             )
             """,
         ),
-        per_osd(
-            PerOsd.CPU_WAITING,
-            f"sum by ({OSD}, instance)"
-            f' (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}}'
-            "[@rate@]))",
-        ),
-        per_osd(
-            PerOsd.CPU_USED,
-            f"sum by ({OSD}, instance)"
-            f' (rate({DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}[@rate@]))',
+        *(
+            RecordedSeries(
+                record=PerOsd.CPUS,
+                labels={"state": state},
+                expr=f"""
+                max by ({OSD}) (sum by ({OSD}, instance) (rate({metric}[@rate@])))
+                """,
+            )
+            for state, metric in (
+                (
+                    "waiting",
+                    f'{ThreadsSeries.WAIT_SECONDS}{{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}}',
+                ),
+                ("used", f'{DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}'),
+            )
         ),
     ),
 )
@@ -221,19 +237,11 @@ VIOLATION: Final = RuleGroup(
 )
 
 
-def _most(record: str, series: str) -> RecordedSeries:
-    return RecordedSeries(record=record, expr=f"max_over_time({series}[@day@:@rate@])")
-
-
-def _usual(record: str, series: str) -> RecordedSeries:
-    """The median of a day, only of times at which the device had work."""
+def _most(when: str, series: str) -> RecordedSeries:
     return RecordedSeries(
-        record=record,
-        expr=f"""
-        quantile_over_time(
-          0.5, ({series} and on ({OSD}) {PerOsd.DEVICE_DEPTH} > 0.5)[@day@:@history_step@]
-        )
-        """,
+        record=PerOsd.DELIVERED_OPS_MAX1D,
+        labels={"when": when},
+        expr=f"max_over_time({series}[@day@:@rate@])",
     )
 
 
@@ -242,13 +250,24 @@ HISTORY: Final = RuleGroup(
     name="cephqos-history",
     slow=True,
     rules=(
-        _most(PerOsd.PROVEN_OPS, PerOsd.SATURATED_OPS),
-        _most(PerOsd.SUSTAINED_OPS_MAX1D, PerOsd.SUSTAINED_OPS),
-        _most(PerOsd.DELIVERED_OPS_MAX1D, PerOsd.DELIVERED_OPS),
-        _most(PerOsd.DEVICE_BYTES_MAX1D, PerOsd.DEVICE_BYTES_RATE),
-        _most(PerOsd.DEVICE_REQUESTS_MAX1D, PerOsd.DEVICE_REQUESTS_RATE),
-        _usual(PerOsd.READ_WAIT_SECONDS_MEDIAN1D, PerOsd.READ_WAIT_SECONDS_RATE),
-        _usual(PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D, PerOsd.DEVICE_LATENCY_SECONDS_RATE),
-        _usual(PerOsd.KV_COMMIT_SECONDS_MEDIAN1D, PerOsd.KV_COMMIT_SECONDS_RATE),
+        _most("saturated", PerOsd.SATURATED_OPS),
+        _most("sustained", PerOsd.SUSTAINED_OPS),
+        _most("ever", PerOsd.DELIVERED_OPS),
+        RecordedSeries(
+            record=PerOsd.DEVICE_WORK_MAX1D,
+            expr=f"max_over_time({PerOsd.DEVICE_WORK}[@day@:@rate@])",
+        ),
+        RecordedSeries(
+            record=PerOsdPlace.SECONDS_MEDIAN1D,
+            comment="Only of times at which the device had work.",
+            expr=f"""
+            quantile_over_time(
+              0.5,
+              (
+                {OF_DEVICE} and on ({OSD}) {PerOsd.DEVICE_DEPTH} > 0.5
+              )[@day@:@history_step@]
+            )
+            """,
+        ),
     ),
 )

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from cephqos_alerts.recording.reservations import LIMIT_OPS, TARGET_OPS
-from cephqos_alerts.rules.rule import RecordedSeries, previously
+from cephqos_alerts.recording.reservations import LIMIT_OPS, TARGET_OPS, most
+from cephqos_alerts.rules.rule import RecordedSeries
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 
@@ -55,9 +55,9 @@ WANTING: Final = (
         not overstated if the OSD delivered about as much in the last day, saturated or not.
         """,
         expr=f"""
-        {PerOsd.CAPACITY_OPS} / {previously(PerOsd.PROVEN_OPS)} > @overstated@
+        {PerOsd.CAPACITY_OPS} / on ({OSD}) {most("saturated")} > @overstated@
           unless on ({OSD}) (
-            {PerOsd.CAPACITY_OPS} <= @overstated@ * {previously(PerOsd.DELIVERED_OPS_MAX1D)}
+            {PerOsd.CAPACITY_OPS} <= on ({OSD}) (@overstated@ * {most("ever")})
           )
         """,
     ),

@@ -47,7 +47,7 @@ CEILING: Final = PanelQuery(
     "{{ceph_daemon}}",
 )
 WAITING: Final = PanelQuery(
-    top(f"max by (ceph_daemon) ({PerOsd.CPU_WAITING}{{{DETAIL}}})", "ceph_daemon"),
+    top(f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="waiting"}})', "ceph_daemon"),
     "{{ceph_daemon}}",
 )
 # Read every 30 s, however often it is scraped: a shorter window would show pulses and zeros.

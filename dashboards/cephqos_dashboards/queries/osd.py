@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import (
     TENANT,
     WORKING,
@@ -104,7 +104,7 @@ STAGES: Final = (
         _mean(QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
         "key-value commit, per batch",
     ),
-    PanelQuery(f"max({PerOsd.DEVICE_LATENCY_SECONDS_RATE}{_OSD})", "device, per request"),
+    PanelQuery(f'max({PerOsdPlace.SECONDS}{{{ONE_OSD}, at="device"}})', "device, per request"),
     PanelQuery(
         f"{_rate(QosSeries.CLIENT_WAIT_SECONDS, 'ceph_daemon')}"
         " / on (ceph_daemon) (sum by (ceph_daemon)"
@@ -173,7 +173,8 @@ REPLICA_WRITES: Final = (
         _mean(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS), "any transaction in the store"
     ),
     PanelQuery(
-        f"max({PerOsd.REPLICA_WRITE_SECONDS}{_OSD} / ({PerOsd.REPLICA_SLOWNESS}{_OSD} > 0))",
+        f'max({PerOsdPlace.SECONDS}{{{ONE_OSD}, at="replica_write"}}'
+        f" / on (cluster, ceph_daemon) ({PerOsd.REPLICA_SLOWNESS}{_OSD} > 0))",
         "replica write, median of its peers",
     ),
 )

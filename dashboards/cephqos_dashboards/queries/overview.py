@@ -233,10 +233,11 @@ HOSTS: Final = (
     PanelQuery(_of_hosts(PerHostClass.RESERVED_OPS), name="reserved"),
 )
 
+_PROVEN: Final = f'{PerOsd.DELIVERED_OPS_MAX1D}{{{DETAIL}, when="saturated"}}'
 _OVERSTATED: Final = f"""
     topk({ROWS},
       max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})
-      / max by (ceph_daemon) ({PerOsd.PROVEN_OPS}{{{DETAIL}}} > 0)
+      / max by (ceph_daemon) ({_PROVEN} > 0)
     )
 """
 _UNDERSTATED: Final = f"""
@@ -255,8 +256,7 @@ CAPACITY: Final = (
         name="capacity",
     ),
     PanelQuery(
-        f"max by (ceph_daemon) ({PerOsd.PROVEN_OPS}{{{DETAIL}}})"
-        f" and on (ceph_daemon) {_OVERSTATED.strip()}",
+        f"max by (ceph_daemon) ({_PROVEN}) and on (ceph_daemon) {_OVERSTATED.strip()}",
         name="proven",
     ),
 )

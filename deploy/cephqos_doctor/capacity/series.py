@@ -24,7 +24,7 @@ Osd = tuple[str, str]
 # its average: the most of many rates is a lucky one.
 _FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "delivered": ("max", PerOsd.DELIVERED_OPS),
-    "requests": ("max", PerOsd.DEVICE_REQUESTS_RATE),
+    "requests": ("max", f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'),
     "saturated": ("avg", PerOsd.SATURATED_OPS),
     "saturated_samples": ("count", PerOsd.SATURATED_OPS),
     "cpu_samples": ("count", PerOsd.CPU_SHORT),
