@@ -11,44 +11,30 @@ from typing import Final
 class PerOsd:
     """Recorded per OSD: cluster, ceph_daemon."""
 
-    BUSIER: Final = "osd:cephqos_busier:bool"
     CAPACITY_OPS: Final = "osd:cephqos_capacity_ops"
     CLIENT_PRESENT_LOW: Final = "osd:cephqos_client_present:quantile25"
     CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
-    CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
-    COLLAPSED: Final = "osd:cephqos_collapsed:bool"
-    CPUS: Final = (
-        "osd:cephqos_cpus:rate"  # that its threads use or wait for: state="used", "waiting"
-    )
-    CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"
+    CONDITION: Final = "osd:cephqos_condition:bool"  # Label: condition
+    CPUS: Final = "osd:cephqos_cpus:rate"  # state="used", "waiting", "busiest_thread"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
     # Labels: when="ever", "saturated", or "sustained" (throughout a hold).
     DELIVERED_OPS_MAX1D: Final = "osd:cephqos_delivered_ops:max1d"
     DEVICE_DEPTH: Final = "osd:cephqos_device_depth:rate"
-    DEVICE_FAILING: Final = "osd:cephqos_device_failing:bool"
     DEVICE_WORK: Final = "osd:cephqos_device_work:rate"  # unit="bytes", "requests"
     DEVICE_WORK_MAX1D: Final = "osd:cephqos_device_work:max1d"
-    DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
     AT_LIMIT_WITH_ROOM: Final = "osd:cephqos_at_limit_with_room:ratio"
-    DELAYS_REPLICA_WRITES: Final = "osd:cephqos_delays_replica_writes:bool"
-    DELAYS_OTHERS: Final = "osd:cephqos_delays_others:bool"
     CPU_DENIED: Final = "osd:cephqos_cpu_denied:bool"
     FINDING: Final = "osd:cephqos_finding:value"
     INSTANCE: Final = "osd:cephqos_instance:info"
     IO_LIMIT_REACHED: Final = "osd:cephqos_io_limit_reached:rate"
-    LARGE_OPS: Final = "osd:cephqos_large_ops:bool"
     MEDIA: Final = "osd:cephqos_media:info"
     OVERSTATED: Final = "osd:cephqos_overstated:ratio"
     OWN_STORE: Final = "osd:cephqos_own_store:ratio"
     REPLICA_SLOWNESS: Final = "osd:cephqos_replica_slowness:ratio"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
-    SLOW_FOR_RECOVERY: Final = "osd:cephqos_slow_for_recovery:bool"
     STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
-    STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"
     SUSTAINED_OPS: Final = "osd:cephqos_sustained_ops:rate"
-    THREAD_CEILING: Final = "osd:cephqos_thread_ceiling:max"
-    UNDERSTATED: Final = "osd:cephqos_understated:ratio"
     WAITED_FOR: Final = "osd:cephqos_waited_for:count"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cephqos_base.recorded import PerHost
+from cephqos_base.recorded import PerHost, PerOsd
 
 from .across import REPLICA, SLOW_1, WAITS, WELL, slow_link, three
 from .cases import RuleCase, firing, silent
@@ -165,9 +165,7 @@ CASES = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, STALLED)), _short_of_memory(0.5, gap=(92, 4))),
         moments=(firing(23, violated("critical", "cpu", by="memory_limit")),),
-        values=(
-            (24, f'count(osd:cephqos_device_failing:bool{{cluster="{CLUSTER}"}}) or vector(0)', 0),
-        ),
+        values=((24, f'count({PerOsd.CONDITION}{{condition="device_failing"}}) or vector(0)', 0),),
     ),
     RuleCase(
         name="late heartbeats of an OSD that its CPU limit stops are no slow network",

@@ -48,7 +48,9 @@ async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_m
         ]
         await proven.lab.faults.throttle(1, wiops=1)
         await asyncio.sleep(14)  # longer than any rate of this clock looks back, and a hold
-        stalled = await proven.number('osd:cephqos_store_stalled:bool{ceph_daemon="osd.1"}')
+        stalled = await proven.number(
+            'osd:cephqos_condition:bool{condition="store_stalled",ceph_daemon="osd.1"}'
+        )
         said = proven.webhook.since(begin)
     finally:
         await proven.lab.faults.throttle(1)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.recording.reservations import most
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand
 from cephqos_base import causes
@@ -32,6 +33,8 @@ OVERSTATED: Final = OsdFinding(
     """,
 )
 
+# What an OSD did for a whole hold in the last day, in multiples of its capacity: it can do that.
+_DID_MORE: Final = f"{most('sustained')} / on ({OSD}) {PerOsd.CAPACITY_OPS} > @understated@"
 _TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than these devices"
 _CONFIGURED: Final = FirstCommand(
     line="ceph config show-with-defaults {{ $labels.ceph_daemon }} | grep capacity_iops"
@@ -41,7 +44,7 @@ UNDERSTATED: Final = (
     OsdFinding(
         name="CephQosCapacityUnderstated",
         about=("load",),
-        expr=PerOsd.UNDERSTATED,
+        expr=_DID_MORE,
         urgency=MORNING,
         likely=_TOO_LOW,
         first=_CONFIGURED,
@@ -63,7 +66,7 @@ UNDERSTATED: Final = (
           and on ({OSD}) (
             count_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@]) >= @hold_samples@
           )
-          unless on ({OSD}) {PerOsd.UNDERSTATED}
+          unless on ({OSD}) ({_DID_MORE})
         """,
         urgency=MORNING,
         likely=_TOO_LOW,

@@ -98,11 +98,11 @@ OF_MANY: Final = CauseNow(
 )
 
 
-def if_seen(series: str, text: str, otherwise: str, by: str = "", within: str = "") -> str:
-    """One text or the other, by whether a series of the OSD is there, with this label `by`, or was
+def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
+    """One text or the other, by whether a series of the OSD, with a selector, is there, or was
     there within some time."""
-    of_by = f',by=~\\"{by}\\"' if by else ""
-    labels = f'{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"{of_by}}}'
-    at = f"last_over_time({series}{labels}[{within}])" if within else f"{series}{labels}"
+    quoted = series.replace('"', '\\"')
+    of_osd = quoted.replace("{", '{cluster=\\"%s\\",ceph_daemon=\\"%s\\",')
+    at = f"last_over_time({of_osd}[{within}])" if within else of_osd
     of_it = f'printf "{at}" $labels.cluster $labels.ceph_daemon | query'
     return f"{{{{ with {of_it} }}}}{text}{{{{ else }}}}{otherwise}{{{{ end }}}}"

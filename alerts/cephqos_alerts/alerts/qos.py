@@ -14,6 +14,12 @@ from cephqos_alerts.alerts.known import (
 )
 from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.causes.cause import COUNTED
+from cephqos_alerts.recording.conditions import (
+    CPU_SHORT,
+    DELAYS_OTHERS,
+    DEVICE_FAILING,
+    SLOW_FOR_RECOVERY,
+)
 from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
 from cephqos_alerts.recording.reservations import TARGET_OPS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
@@ -114,18 +120,17 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
 
 
 _SEEN_OF_IT: Final = if_seen(
-    PerOsd.DEVICE_FAILING,
+    DEVICE_FAILING,
     " Likely cause: the device. Its device is slow or has stopped.",
     if_seen(
-        PerOsd.CPU_DENIED,
+        f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}',
         " Likely cause: the CPU. A limit of its container stops its threads.",
         if_seen(
-            PerOsd.CPU_SHORT,
+            CPU_SHORT,
             " Likely cause: the CPU. Its threads wait for a CPU.",
             " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
             " and its network.",
         ),
-        by=OF_THREADS,
         within="@sustained@",
     ),
 )
@@ -153,15 +158,15 @@ _REPLICA_SLOW: Final = Alert(
         count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @lasting@ * @hold_evaluations@
       )
       and on ({OSD}) (
-        count_over_time({PerOsd.DELAYS_OTHERS}[@hold@]) >= @hold_samples@
+        count_over_time({DELAYS_OTHERS}[@hold@]) >= @hold_samples@
       )
       unless on ({OSD}) (
-        count_over_time({PerOsd.SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
+        count_over_time({SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
       )
       unless on ({OSD}) (
         count_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@hold@])
         >= @lasting@ * @hold_evaluations@
-        unless on ({OSD}) max_over_time({PerOsd.DEVICE_FAILING}[@hold@])
+        unless on ({OSD}) max_over_time({DEVICE_FAILING}[@hold@])
       )
     """,
     urgency=NOW,

@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, ranked, wanting
+from cephqos_alerts.recording.conditions import LARGE_OPS
 from cephqos_base import causes
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
@@ -11,7 +12,7 @@ _OVERSTATED: Final = wanting(f"{PerOsd.OVERSTATED} {COUNTED}")
 # If operations are large, bandwidth is the bottleneck, and the capacity in IOPS proves nothing.
 _EITHER: Final = f"""
 label_replace(
-  ({_OVERSTATED}) and on ({OSD}) {PerOsd.LARGE_OPS},
+  ({_OVERSTATED}) and on ({OSD}) {LARGE_OPS},
   "by", "bandwidth", "", ""
 )
 or on ({OSD_CLASS}) ({_OVERSTATED})

@@ -4,6 +4,7 @@ from typing import Final
 
 from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, ranked, wanting
 from cephqos_alerts.causes.other_osd import SICK_RANK
+from cephqos_alerts.recording.conditions import COLLAPSED, CPU_SHORT, SLOW_FOR_RECOVERY
 from cephqos_alerts.rules.rule import previously
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
@@ -15,9 +16,9 @@ BUSY_RANK: Final = 35
 # Too little CPU hurts if the OSD does far less than before. It also hurts if other OSDs wait for
 # this one, unless recovery explains that.
 _HURTS: Final = f"""
-{PerOsd.CPU_SHORT} and on ({OSD}) (
-  {PerOsd.COLLAPSED}
-  or on ({OSD}) ({previously(PerOsd.WAITED_FOR)} unless on ({OSD}) {PerOsd.SLOW_FOR_RECOVERY})
+{CPU_SHORT} and on ({OSD}) (
+  {COLLAPSED}
+  or on ({OSD}) ({previously(PerOsd.WAITED_FOR)} unless on ({OSD}) {SLOW_FOR_RECOVERY})
 )
 """
 # A busy CPU explains too little work only if all work is counted. If the time is spent on another
@@ -27,7 +28,7 @@ _EXPR: Final = f"""
 (
   {ranked(_CPU_DENIED, causes.CPU.rank)}
   or on ({OSD_CLASS}) {ranked(wanting(_HURTS), causes.CPU.rank)}
-  or on ({OSD_CLASS}) {ranked(f"{wanting(PerOsd.CPU_SHORT)} {COUNTED}", BUSY_RANK)}
+  or on ({OSD_CLASS}) {ranked(f"{wanting(CPU_SHORT)} {COUNTED}", BUSY_RANK)}
 )
 unless on ({OSD_CLASS}) (
   {previously(PerClass.EVIDENCE)}{{cause="{causes.OTHER_OSD}", by!=""}} >= {SICK_RANK}

@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import CauseEvidence, ranked, wanting
+from cephqos_alerts.recording.conditions import DEVICE_FAILING
 from cephqos_alerts.recording.limited import IO_LIMIT
 from cephqos_base import causes
 from cephqos_base.recorded import PerOsd
@@ -20,8 +21,8 @@ def _by_limit(condition: str, rank: int) -> str:
 
 
 _EXPR: Final = f"""
-{_by_limit(f"{PerOsd.DEVICE_FAILING} and on ({OSD}) {_LIMITED}", causes.DEVICE.rank)}
-or on ({OSD_CLASS}) {ranked(wanting(PerOsd.DEVICE_FAILING), causes.DEVICE.rank)}
+{_by_limit(f"{DEVICE_FAILING} and on ({OSD}) {_LIMITED}", causes.DEVICE.rank)}
+or on ({OSD_CLASS}) {ranked(wanting(DEVICE_FAILING), causes.DEVICE.rank)}
 or on ({OSD_CLASS}) {_by_limit(_LIMITED, LIMITED_RANK)}
 """
 

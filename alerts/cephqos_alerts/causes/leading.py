@@ -13,6 +13,7 @@ from cephqos_alerts.causes.other_class import OTHER_CLASS
 from cephqos_alerts.causes.other_osd import OTHER_OSD, PARTLY_RANK, SICK_RANK
 from cephqos_alerts.causes.replica_writes import REPLICA_WRITES
 from cephqos_alerts.causes.unknown import UNKNOWN
+from cephqos_alerts.recording.conditions import DELAYS_OTHERS, DEVICE_FAILING
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
@@ -43,7 +44,7 @@ _NAMED: Final = (
 )
 # OSDs that delay others because they recover much.
 _RECOVERS: Final = f"""
-{PerOsd.DELAYS_OTHERS} and on ({OSD}) (
+{DELAYS_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
   > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
 )
@@ -107,7 +108,7 @@ CAUSE: Final = RuleGroup(
                   or {_NAMED} >= {SICK_RANK}
                 )
                 unless on (cluster, by) ({as_by(_RECOVERS.strip())})
-                or {_NAMED} and on (cluster, by) ({as_by(PerOsd.DEVICE_FAILING)})
+                or {_NAMED} and on (cluster, by) ({as_by(DEVICE_FAILING)})
               ),
               "ceph_daemon", "$1", "by", "(.+)"
             )

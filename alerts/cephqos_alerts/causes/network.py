@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked
+from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
@@ -46,7 +47,7 @@ group by ({OSD_CLASS}, by) (
 )
 unless on (cluster, by) {_STOPPED}
 """.strip()
-_SICK: Final = as_by(f"({PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT})")
+_SICK: Final = as_by(f"({DEVICE_FAILING} or {CPU_SHORT})")
 
 NETWORK: Final = CauseEvidence(
     cause=causes.NETWORK,

@@ -3,6 +3,12 @@
 from typing import Final
 
 from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, as_by, ranked
+from cephqos_alerts.recording.conditions import (
+    CPU_SHORT,
+    DELAYS_OTHERS,
+    DELAYS_REPLICA_WRITES,
+    DEVICE_FAILING,
+)
 from cephqos_alerts.rules.rule import previously
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
@@ -21,11 +27,11 @@ _UNNAMED_RANK: Final = 45
 # and then no OSD waits for it. If several are about as slow, the one named before stays.
 _WORST: Final = f"""
 2 * {PerOsd.REPLICA_SLOWNESS}
-  and on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}
+  and on ({OSD}) {DELAYS_REPLICA_WRITES}
   and on ({OSD}) {previously(PerOsd.WAITED_FOR)}
-or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES})
-or on (cluster) {PerOsd.DEVICE_FAILING}
-or on (cluster) {PerOsd.DELAYS_REPLICA_WRITES}
+or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {DELAYS_REPLICA_WRITES})
+or on (cluster) {DEVICE_FAILING}
+or on (cluster) {DELAYS_REPLICA_WRITES}
 """
 _BY_THE_WORST: Final = f"topk by (cluster) (1, {as_by(_WORST)}) * 0 + 1"
 
@@ -47,26 +53,26 @@ _AWAY_BECAUSE_OF: Final = f"""
 (
   {PerClass.AWAY} * on ({OSD}) group_left (by) (
     {_WAITED_FOR.strip()} * 0 + 1
-      and on (cluster, by) {as_by(PerOsd.DELAYS_OTHERS)}
+      and on (cluster, by) {as_by(DELAYS_OTHERS)}
   )
   or on ({OSD_CLASS})
   ({PerClass.AWAY} or {PerClass.HAS_DEMAND}{{class=~"background_.*"}})
   * on (cluster) group_left (by) ({_BY_THE_WORST})
 )
-unless on ({OSD}) {PerOsd.DELAYS_OTHERS}
+unless on ({OSD}) {DELAYS_OTHERS}
 """
 # Every OSD that delays others, with the rank of the cause on the OSDs that wait for it.
 _HOLDERS_RANKED: Final = as_by(
-    f"({PerOsd.DELAYS_OTHERS} and on ({OSD}) {PerOsd.DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
-    f" or ({PerOsd.DELAYS_OTHERS} and on ({OSD}) {PerOsd.CPU_SHORT}) * 0 + {SICK_RANK}"
-    f" or {PerOsd.DELAYS_OTHERS} * 0 + {causes.OTHER_OSD.rank}"
+    f"({DELAYS_OTHERS} and on ({OSD}) {DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
+    f" or ({DELAYS_OTHERS} and on ({OSD}) {CPU_SHORT}) * 0 + {SICK_RANK}"
+    f" or {DELAYS_OTHERS} * 0 + {causes.OTHER_OSD.rank}"
 )
 _PARTLY_AWAY: Final = f"""
 (
   {PerClass.HAS_DEMAND}{{class="client"}}
     and on ({OSD}) ({PerOsd.OWN_STORE} < @partly_own_store@)
     unless on ({OSD}) {PerClass.AWAY}
-    unless on ({OSD}) {PerOsd.DELAYS_OTHERS}
+    unless on ({OSD}) {DELAYS_OTHERS}
 )
 * on (cluster) group_left (by) ({_BY_THE_WORST})
 """

@@ -6,6 +6,7 @@ shortfall because of another OSD. These series name the OSD on which the time is
 
 from typing import Final
 
+from cephqos_alerts.recording.conditions import BUSIER, STORE_STALLED
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import (
     BYTES,
@@ -52,7 +53,8 @@ ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
         RecordedSeries(
-            record=PerOsd.BUSIER,
+            record=PerOsd.CONDITION,
+            labels={"condition": "busier"},
             comment="""
             An OSD that does much more than its peers may be slower than they are: that is no
             failure. Scrub and trimming are in no counter of operations, but in the device's bytes.
@@ -76,7 +78,8 @@ ACROSS: Final = RuleGroup(
             """,
         ),
         RecordedSeries(
-            record=PerOsd.DELAYS_REPLICA_WRITES,
+            record=PerOsd.CONDITION,
+            labels={"condition": "delays_replica_writes"},
             comment="""
             OSDs that delay the writes of others: each replica write takes longer here, and more of
             them are under way here. Or they have stopped. While threads wait for a CPU or a limit
@@ -95,9 +98,9 @@ ACROSS: Final = RuleGroup(
                 and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                 and on ({OSD}) ({_UNDER_WAY} > 1)
                 and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@short_of_cpu@")})
-                unless on ({OSD}) {PerOsd.BUSIER}
+                unless on ({OSD}) {BUSIER}
                 unless on ({OSD}) ({_SERVES_MORE.strip()})
-              or on ({OSD}) {PerOsd.STORE_STALLED}
+              or on ({OSD}) {STORE_STALLED}
               or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1
             """,

@@ -5,7 +5,8 @@ These series exist only for such OSDs, so on most clusters these rules cost almo
 
 from typing import Final
 
-from cephqos_alerts.recording.reservations import most
+from cephqos_alerts.recording.conditions import CPU_SHORT, LARGE_OPS
+from cephqos_alerts.recording.reservations import BUSIEST_THREAD
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
@@ -34,7 +35,7 @@ _BUSY: Final = f"""
               {_of_device(DisksSeries.WEIGHTED_SECONDS, "rate")}
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
-              + on ({OSD}) {PerOsd.THREAD_CEILING}
+              + on ({OSD}) {BUSIEST_THREAD}
 """
 _BACKFILL_WITHOUT_SCRUB: Final = f"""
                     {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
@@ -73,17 +74,7 @@ UNDERSTATED: Final = RuleGroup(
               and on ({OSD}) (
                 {_of_device(DisksSeries.OPS, "hold")} > on ({OSD}) {PerOsd.CAPACITY_OPS}
               )
-              unless on ({OSD}) max_over_time({PerOsd.LARGE_OPS}[@hold@])
-            """,
-        ),
-        RecordedSeries(
-            record=PerOsd.UNDERSTATED,
-            comment="What an OSD did for a whole hold in the last day, in multiples of its"
-            " capacity. So it can do that much.",
-            expr=f"""
-            (
-              {most("sustained")} / on ({OSD}) {PerOsd.CAPACITY_OPS}
-            ) > @understated@
+              unless on ({OSD}) max_over_time({LARGE_OPS}[@hold@])
             """,
         ),
         RecordedSeries(
@@ -103,7 +94,7 @@ UNDERSTATED: Final = RuleGroup(
             / on ({OSD}) (
               {_BUSY.strip()}
             ) > @understated@
-              unless on ({OSD}) {PerOsd.CPU_SHORT}
+              unless on ({OSD}) {CPU_SHORT}
               unless on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
             """,
         ),

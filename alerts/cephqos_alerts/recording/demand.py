@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.recording.conditions import DELAYED_OTHERS, STORE_STALLED
 from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS, OF_REPLICA_WRITE, OF_STORE
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerHostClass, PerOsd, PerShard
@@ -37,7 +38,7 @@ _KEPT_WAITING: Final = f"""
                   )
                   and on ({OSD}) (
                     (
-                      {_OWN_STORE} and on (cluster) {previously(PerOsd.DELAYS_OTHERS)}
+                      {_OWN_STORE} and on (cluster) {DELAYED_OTHERS}
                       or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
                     )
                     and on ({OSD}) (
@@ -56,6 +57,16 @@ _KEPT_WAITING: Final = f"""
                   )
 """
 
+# Client operations in the scheduler's queue or at a throttle, on average (Little's law): a look at
+# the queue finds it empty as often as full.
+_WAITING: Final = f"""
+                sum by ({OSD}) (
+                  max by ({OSD}, throttle) (
+                    rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@])
+                    or rate({QosSeries.THROTTLE_WAIT_SECONDS}[@rate@])
+                  )
+                )
+"""
 DEMAND: Final = RuleGroup(
     name="cephqos-demand",
     rules=(
@@ -85,18 +96,8 @@ DEMAND: Final = RuleGroup(
             """,
         ),
         RecordedSeries(
-            record=PerOsd.CLIENT_WAITING,
-            expr=f"""
-            sum by ({OSD}) (
-              max by ({OSD}, throttle) (
-                rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@])
-                or rate({QosSeries.THROTTLE_WAIT_SECONDS}[@rate@])
-              )
-            )
-            """,
-        ),
-        RecordedSeries(
-            record=PerOsd.STORE_STALLED,
+            record=PerOsd.CONDITION,
+            labels={"condition": "store_stalled"},
             comment="""
             1 if the store has transactions and completes none. Figures that are measured at their
             end say nothing then. Absent otherwise.
@@ -119,7 +120,7 @@ DEMAND: Final = RuleGroup(
             one before it stalled.
             """,
             expr=f"""
-            {PerOsd.STORE_STALLED}
+            {STORE_STALLED}
             or on ({OSD})
             (max by ({OSD}) (rate({QosSeries.STORE_SECONDS}[@rate@])) >= bool @store_in_progress@)
             * on ({OSD}) (
@@ -171,34 +172,33 @@ DEMAND: Final = RuleGroup(
             labels={"class": "client"},
             comment="""
             A client operation waits in the scheduler's queue, at a throttle, or, most often, in
-            BlueStore, which takes work without bound until its throttles fill. The wait in the
-            queue is an average (Little's law): a look at the queue finds it empty as often as full.
-            Operations that wait for another OSD are in no queue here. They are demand if all of
-            this holds: many are in progress, their writes take as long as on a slow device, an OSD
-            or the network is seen to be slow, and the OSD or the cluster is below its reservation.
-            Otherwise an OSD with little to do, or with a fast store, would always have demand.
-            Without a reservation, and below the cluster's target, they may also wait for an OSD
-            that is slow because it recovers. Bursts in step with the scrapes are no demand. A slow
-            device completes many operations at once and then none for a while. So the best of some
-            averages counts, and a store that piled up for a part of the time.
+            BlueStore, which takes work without bound until its throttles fill. Operations that wait
+            for another OSD are in no queue here. They are demand if all of this holds: many are in
+            progress, their writes take as long as on a slow device, an OSD or the network is seen
+            to be slow, and the OSD or the cluster is below its reservation. Otherwise an OSD with
+            little to do, or with a fast store, would always have demand. Without a reservation, and
+            below the cluster's target, they may also wait for an OSD that is slow because it
+            recovers. Bursts in step with the scrapes are no demand. A slow device completes many
+            operations at once and then none for a while. So the best of some averages counts, and a
+            store that piled up for a part of the time.
             """,
             expr=f"""
             0 * (
               {PerOsd.CLIENT_PRESENT_LOW} >= @in_progress@
               and on ({OSD}) (
-                {PerOsd.CLIENT_WAITING} >= @waiting@
+                {_WAITING.strip()} >= @waiting@
                 or max_over_time({PerOsd.STORE_PILING_UP}[@sustained@]) == 1
                 or on ({OSD}) ({_KEPT_WAITING.strip()})
               )
               unless on ({OSD}) (
                 @steady@ * {PerOsd.CLIENT_PRESENT_LOW}
                 > on ({OSD}) max_over_time({PerOsd.CLIENT_PRESENT_RATE}[@sustained@])
-                unless on ({OSD}) {PerOsd.STORE_STALLED}
+                unless on ({OSD}) {STORE_STALLED}
               )
             ) + 1
             or on ({OSD}) 0 * (
               {PerOsd.CLIENT_PRESENT_LOW}
-              and on ({OSD}) ({PerOsd.CLIENT_WAITING} or {PerOsd.STORE_PILING_UP})
+              and on ({OSD}) ({QosSeries.CLIENT_WAIT_SECONDS} or {PerOsd.STORE_PILING_UP})
             )
             """,
         ),

@@ -6,8 +6,18 @@ These series exist only for such OSDs, so on a healthy cluster these rules cost 
 from typing import Final
 
 from cephqos_alerts.recording.across import among_peers
+from cephqos_alerts.recording.conditions import (
+    BUSIER,
+    COLLAPSED,
+    CPU_SHORT,
+    DELAYS_REPLICA_WRITES,
+    DEVICE_FAILING,
+    DISK_AT_WORK,
+    STORE_STALLED,
+)
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import (
+    BUSIEST_THREAD,
     BYTES,
     CPU_WAITING,
     DEVICE_PLACES,
@@ -75,19 +85,17 @@ _OF_ANOTHER_KIND: Final = (
 _FAR_TOO_LONG: Final = (
     f'{PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @far_too_long@ * @device_latency_ssd@'
     f' or {PerOsdPlace.DEVICE_SECONDS}{{media="hdd"}} > @far_too_long@ * @device_latency_hdd@'
-    f" unless on ({OSD}) {PerOsd.DISK_AT_WORK}"
+    f" unless on ({OSD}) {DISK_AT_WORK}"
 )
 
 # This OSD does little because its clients' writes wait for another OSD, not for its own device. If
 # others wait for this OSD, too, both have failed.
-_ELSEWHERE: Final = (
-    f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.DELAYS_REPLICA_WRITES}'
-)
+_ELSEWHERE: Final = f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {DELAYS_REPLICA_WRITES}'
 
 # In what follows, `and` and `unless` bind before `or`, from left to right.
 _COLLAPSED_AND_SLOW: Final = f"""
-          {PerOsd.COLLAPSED}
-          unless on ({OSD}) {PerOsd.DISK_AT_WORK}
+          {COLLAPSED}
+          unless on ({OSD}) {DISK_AT_WORK}
           unless on ({OSD}) ({_ELSEWHERE})
           and on ({OSD}) (
             {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
@@ -96,7 +104,7 @@ _COLLAPSED_AND_SLOW: Final = f"""
           )
 """
 _EXPLAINED: Final = f"""
-              ({PerOsd.BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
+              ({BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
               unless on ({OSD}) ({_FAR_TOO_LONG})
 """
 _FAR_ABOVE_PEERS: Final = f"""
@@ -111,7 +119,8 @@ _FAR_ABOVE_PEERS: Final = f"""
 
 _FAILING: Final = (
     RecordedSeries(
-        record=PerOsd.COLLAPSED,
+        record=PerOsd.CONDITION,
+        labels={"condition": "collapsed"},
         comment="""
         The OSD does far less than its best of the last day: in operations, and in bytes and
         requests of its device. Scrub and trimming are only in the device's figures.
@@ -128,7 +137,8 @@ _FAILING: Final = (
         """,
     ),
     RecordedSeries(
-        record=PerOsd.DISK_AT_WORK,
+        record=PerOsd.CONDITION,
+        labels={"condition": "disk_at_work"},
         comment="""
         A disk that seeks serves far fewer requests than one that reads in sequence (scrub,
         backfill), and takes long for each when many wait. A device that served thousands per second
@@ -145,14 +155,15 @@ _FAILING: Final = (
     ),
     *(_long_device_seconds(place) for place in DEVICE_PLACES),
     RecordedSeries(
-        record=PerOsd.DEVICE_FAILING,
+        record=PerOsd.CONDITION,
+        labels={"condition": "device_failing"},
         comment="""
         The store stands still, and no limit stops its threads; or the OSD does far less than its
         best while its device is slow; or the device takes far longer than those of its peers, and
         neither more work nor another kind of flash explains it.
         """,
         expr=f"""
-        {PerOsd.STORE_STALLED} {_UNLESS_STOPPED}
+        {STORE_STALLED} {_UNLESS_STOPPED}
         or on ({OSD}) 0 * max by ({OSD}) (
           {_COLLAPSED_AND_SLOW.strip()}
           or on ({OSD}) (
@@ -162,21 +173,23 @@ _FAILING: Final = (
         """,
     ),
     RecordedSeries(
-        record=PerOsd.CPU_SHORT,
+        record=PerOsd.CONDITION,
+        labels={"condition": "cpu_short"},
         comment="""
         The busiest thread can do no more, or several threads wait for a CPU, or something outside
         of the OSD takes its CPU.
         """,
         expr=f"""
         0 * max by ({OSD}) (
-          {PerOsd.THREAD_CEILING} > @thread_ceiling@
+          {BUSIEST_THREAD} > @thread_ceiling@
           or on ({OSD}) {CPU_WAITING} > @cpu_waiting@
           or on ({OSD}) {PerOsd.CPU_DENIED}
         ) + 1
         """,
     ),
     RecordedSeries(
-        record=PerOsd.LARGE_OPS,
+        record=PerOsd.CONDITION,
+        labels={"condition": "large_ops"},
         comment="""
         Operations are so large that bandwidth is the bottleneck. If the configured bandwidth is far
         too high, mClock charges a large operation like a small one. The requests of the device are
@@ -195,24 +208,26 @@ _FAILING: Final = (
         """,
     ),
     RecordedSeries(
-        record=PerOsd.DELAYS_OTHERS,
-        expr=f"{PerOsd.DELAYS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
+        record=PerOsd.CONDITION,
+        labels={"condition": "delays_others"},
+        expr=f"{DELAYS_REPLICA_WRITES} or on ({OSD}) {DEVICE_FAILING}",
     ),
     RecordedSeries(
-        record=PerOsd.SLOW_FOR_RECOVERY,
+        record=PerOsd.CONDITION,
+        labels={"condition": "slow_for_recovery"},
         comment="""
         While placement groups move, a little recovery is enough to use up the CPU: an OSD that
         takes one over lists its objects again and again. That does not explain an OSD that is far
         slower, a slow device, or recovery that makes no progress.
         """,
         expr=f"""
-        ({PerOsd.DELAYS_REPLICA_WRITES} and on ({OSD}) {PerOsd.CPU_SHORT})
+        ({DELAYS_REPLICA_WRITES} and on ({OSD}) {CPU_SHORT})
           and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @recovery_slow@)
           and on ({OSD}) (
             sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > @recovers@
           )
           and on ({OSD}) {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
-          unless on ({OSD}) {PerOsd.DEVICE_FAILING}
+          unless on ({OSD}) {DEVICE_FAILING}
         """,
     ),
 )

@@ -30,6 +30,7 @@ OF_DEVICE: Final = f'{PerOsdPlace.SECONDS}{{at=~"{"|".join(DEVICE_PLACES)}"}}'
 OF_STORE: Final = f'{PerOsdPlace.SECONDS}{{at="store"}}'
 OF_REPLICA_WRITE: Final = f'{PerOsdPlace.SECONDS}{{at="replica_write"}}'
 CPU_WAITING: Final = f'{PerOsd.CPUS}{{state="waiting"}}'
+BUSIEST_THREAD: Final = f'{PerOsd.CPUS}{{state="busiest_thread"}}'
 CPU_USED: Final = f'{PerOsd.CPUS}{{state="used"}}'
 BYTES: Final = f'{PerOsd.DEVICE_WORK}{{unit="bytes"}}'
 REQUESTS: Final = f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'
@@ -133,7 +134,8 @@ WORK: Final = RuleGroup(
             for unit, metric in (("bytes", DisksSeries.BYTES), ("requests", DisksSeries.OPS))
         ),
         RecordedSeries(
-            record=PerOsd.THREAD_CEILING,
+            record=PerOsd.CPUS,
+            labels={"state": "busiest_thread"},
             comment="""
             A reactor polls and always takes its whole CPU. Its own figure says how busy it is.
             """,

@@ -43,7 +43,7 @@ BUSIEST: Final = PanelQuery(
     "{{ceph_daemon}} {{group}}",
 )
 CEILING: Final = PanelQuery(
-    top(f"max by (ceph_daemon) ({PerOsd.THREAD_CEILING}{{{DETAIL}}})", "ceph_daemon"),
+    top(f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="busiest_thread"}})', "ceph_daemon"),
     "{{ceph_daemon}}",
 )
 WAITING: Final = PanelQuery(

@@ -5,7 +5,8 @@ from typing import Final
 
 from cephqos_base.causes import CAUSES, OTHER_OSD
 from cephqos_base.recorded import PerClass, PerCluster, PerHostClass, PerOsd
-from cephqos_base.series import TENANT, WORKING, DaemonSeries, TenantsSeries
+from cephqos_base.series import OSD, TENANT, WORKING, DaemonSeries, TenantsSeries
+from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     ALL_OF,
@@ -240,10 +241,12 @@ _OVERSTATED: Final = f"""
       / max by (ceph_daemon) ({_PROVEN} > 0)
     )
 """
+_SUSTAINED: Final = f'{PerOsd.DELIVERED_OPS_MAX1D}{{{DETAIL}, when="sustained"}}'
 _UNDERSTATED: Final = f"""
     topk({ROWS},
       max by (ceph_daemon) (
-        {PerOsd.UNDERSTATED}{{{DETAIL}}} or {PerOsd.AT_LIMIT_WITH_ROOM}{{{DETAIL}}}
+        {_SUSTAINED} / on ({OSD}) {PerOsd.CAPACITY_OPS}{{{DETAIL}}} > {THRESHOLDS.understated:g}
+        or {PerOsd.AT_LIMIT_WITH_ROOM}{{{DETAIL}}}
       )
     )
 """
