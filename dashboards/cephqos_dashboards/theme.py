@@ -77,7 +77,7 @@ def steps(*rising: tuple[float | None, str]) -> list[Threshold]:
 NEUTRAL: Final = steps((None, QUIET))
 ZERO_IS_GOOD: Final = steps((None, GOOD), (1, BAD))
 ZERO_IS_USUAL: Final = steps((None, GOOD), (1, WARN))
-ATTAINMENT: Final = steps((None, BAD), (THRESHOLDS.shortfall, WARN), (1, GOOD))
+ATTAINMENT: Final = steps((None, BAD), (THRESHOLDS.reached, WARN), (1, GOOD))
 BUDGET: Final = steps((None, BAD), (0.0001, WARN), (0.25, GOOD))
 CULPRIT: Final = steps((None, QUIET), (0, GOOD), (1, BAD))
 UP: Final = steps((None, BAD), (1, GOOD))

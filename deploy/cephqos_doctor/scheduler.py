@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cephqos_base.judge import BOUNDS
 from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import OsdFacts, Osds, of_each
@@ -101,7 +100,7 @@ def _reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if qos is None or osd.config.text("osd_mclock_profile") != "custom":
         return
     total = sum(settings.reservation_ratio or 0.0 for settings in qos.classes.values())
-    if total > BOUNDS.oversubscribed:
+    if round(total, 2) > 1:
         yield Finding(
             osd.osd,
             f"its classes have reservations of {total:.0%} of its capacity: not all can be met",

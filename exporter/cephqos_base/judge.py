@@ -23,14 +23,13 @@ class Bounds:
     """From where on a figure is evidence. docs/internals/rules.md says why each is what it is."""
 
     in_progress: float = 2  # client operations in every sample: not one client in lock step
-    waiting: float = 1  # client operations waiting on average
+    waiting: float = 1  # client operations, or threads of an OSD, that wait on average
     store_in_progress: float = 8  # transactions in BlueStore on average
     store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
     store_latency_hdd: float = 0.05  # a disk takes long for being a disk
     reservation_lag: float = 0.25  # seconds
-    shortfall: float = 0.9  # attained below this share of the reservation is too little
-    at_limit: float = 0.9  # attained above this share of the limit is held by it
-    oversubscribed: float = 1.01  # of the capacity, reserved by a custom profile
+    # Of a reservation, a limit, a CPU: from here on it is reached. Rates are off by a tenth.
+    reached: float = 0.9
 
 
 BOUNDS: Final = Bounds()
@@ -93,11 +92,11 @@ class Hold:
         scheduler all shards share that fate. What is counted for recovery is estimated: at its
         limit it has had its reservation.
         """
-        least = self.reserved * BOUNDS.shortfall
+        least = self.reserved * BOUNDS.reached
         in_part = self.attained < least * self.shards_with_demand
         if self.work == CLIENT:
             return in_part | (self.piling_up & (self.attained < least))
-        held = (self.limit > 0) & (self.attained > self.limit * BOUNDS.at_limit)
+        held = (self.limit > 0) & (self.attained > self.limit * BOUNDS.reached)
         return in_part & (held ^ True)
 
     @property

@@ -104,11 +104,10 @@ class PerHost:
 
 
 class PerHostClass:
-    """Recorded per host (scrape target) and class."""
+    """Recorded per host (scrape target) and class, as sums of its OSDs; label `figure`."""
 
-    ATTAINED_OPS: Final = "instance_class:cephqos_attained_ops:sum"
-    RESERVED_OPS: Final = "instance_class:cephqos_reserved_ops:sum"
-    VIOLATED_OSDS: Final = "instance_class:cephqos_violated_osds:sum"
+    OPS: Final = "instance_class:cephqos_ops:sum"  # attained, reserved, shortfall
+    OSDS: Final = "instance_class:cephqos_osds:sum"  # with demand, violated
 
 
 class PerSlo:

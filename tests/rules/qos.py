@@ -196,7 +196,7 @@ RESERVATION = [
             ),
             (
                 6,
-                'round(sum(instance_class:cephqos_attained_ops:sum{class="client",cluster="c1"}))',
+                'round(sum(instance_class:cephqos_ops:sum{figure="attained",class="client",cluster="c1"}))',
                 2000,
             ),
         ),

@@ -101,7 +101,7 @@ async def _under_flood(watched: Watched) -> tuple[float, list[dict[str, str]]]:
 def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
     labs: LabPool, lab: RunningLab
 ) -> None:
-    """What mClock attains under it is printed and not judged: docs/internals/rules.md says why."""
+    """What mClock attains is printed and not judged: docs/internals/measured.md says why."""
     baseline = labs.call(_prepare(lab))
     policy = lab.paths.work / "policy.yaml"
     target = f"{{class: client, scope: cluster, reservation: {TARGET}, baseline: {baseline}}}"

@@ -58,7 +58,7 @@ SEEN: Final = (
     "osd:cephqos_at_limit_with_room:ratio",
     "instance:cephqos_cpus_taken:rate",
     "cephqos_network_slow_peers",
-    "instance_class:cephqos_attained_ops:sum",
+    "instance_class:cephqos_ops:sum",
     "cluster_class:cephqos_target_violated:bool",
     "scrape_samples_post_metric_relabeling",
 )

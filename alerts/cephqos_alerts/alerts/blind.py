@@ -72,7 +72,7 @@ BLIND: Final = RuleGroup(
             expr=f"""
             max by (cluster, instance) (
               resets({QosSeries.DELIVERED_OPS}[@hour@])
-            ) > @restarts@
+            ) >= @many@
             """,
             urgency=MORNING,
             where="exporter",

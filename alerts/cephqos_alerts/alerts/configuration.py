@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from cephqos_alerts.recording.reservations import most
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand
 from cephqos_base import causes
@@ -34,7 +33,9 @@ OVERSTATED: Final = OsdFinding(
 )
 
 # What an OSD did for a whole hold in the last day, in multiples of its capacity: it can do that.
-_DID_MORE: Final = f"{most('sustained')} / on ({OSD}) {PerOsd.CAPACITY_OPS} > @understated@"
+_DID_MORE: Final = (
+    f'{PerOsd.DELIVERED_OPS_MAX1D}{{when="sustained"}} / on ({OSD}) {PerOsd.CAPACITY_OPS} > @more@'
+)
 _TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than these devices"
 _CONFIGURED: Final = FirstCommand(
     line="ceph config show-with-defaults {{ $labels.ceph_daemon }} | grep capacity_iops"
@@ -161,7 +162,7 @@ EXCEED_WHOLE: Final = OsdFinding(
     name="CephQosReservationsExceedWhole",
     about=("load",),
     expr=f"""
-    sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})) > @oversubscribed@
+    round(sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})), 0.01) > 1
       and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{profile="custom"}}
     """,
     urgency=MORNING,

@@ -87,7 +87,7 @@ COVERAGE: Final = RuleGroup(
         Alert(
             name="CephQosScrapeNearDeadline",
             about=(),
-            expr='scrape_duration_seconds{job=~"@job@"} > @scrape_seconds@',
+            expr='scrape_duration_seconds{job=~"@job@"} > 10 * @coverage@',
             urgency=MORNING,
             where="exporter",
             likely="too many OSDs or collectors for one CPU, or other programs take it",
@@ -233,9 +233,8 @@ SLOW_COVERAGE: Final = RuleGroup(
             name="CephQosTooManySeries",
             about=(),
             expr=f"""
-            (sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
-              - @series_of_exporter@)
-            / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}))
+            sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
+            / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) + 1)
             > @series_per_osd@
             """,
             urgency=SOME_DAY,
@@ -251,8 +250,7 @@ SLOW_COVERAGE: Final = RuleGroup(
             summary='{{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per OSD',
             description="""
             The exporter at {{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per
-            OSD, above the budget of @series_per_osd@. @series_of_exporter@ series of the host and
-            the cluster are not counted.
+            OSD, above the budget of @series_per_osd@. Host and cluster count as one more OSD.
             """,
         ),
     ),

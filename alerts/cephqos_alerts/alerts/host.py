@@ -73,7 +73,7 @@ _SUFFERING: Final = f"""(
         {PerClass.MAIN_CAUSE}{_SEEN}
         and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}{{class="client"}}
         and on ({OSD_CLASS}, by) (
-          count_over_time({PerClass.EVIDENCE}{_SEEN}[@hold@]) >= @lasting@ * @hold_evaluations@
+          count_over_time({PerClass.EVIDENCE}{_SEEN}[@hold@]) >= @half@ * @hold_evaluations@
         )
       )"""
 _HOST_OF_OSD: Final = f"max by ({OSD}, host) ({of_host(PerOsd.INSTANCE)})"

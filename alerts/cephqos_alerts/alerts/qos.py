@@ -155,17 +155,17 @@ _REPLICA_SLOW: Final = Alert(
     expr=f"""
     max by ({OSD}) (max_over_time({PerOsd.WAITED_FOR}[@hold@]))
       and on ({OSD}) (
-        count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @lasting@ * @hold_evaluations@
+        count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @half@ * @hold_evaluations@
       )
       and on ({OSD}) (
         count_over_time({DELAYS_OTHERS}[@hold@]) >= @hold_samples@
       )
       unless on ({OSD}) (
-        count_over_time({SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
+        count_over_time({SLOW_FOR_RECOVERY}[@hold@]) >= @half@ * @hold_evaluations@
       )
       unless on ({OSD}) (
         count_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@hold@])
-        >= @lasting@ * @hold_evaluations@
+        >= @half@ * @hold_evaluations@
         unless on ({OSD}) max_over_time({DEVICE_FAILING}[@hold@])
       )
     """,
@@ -186,9 +186,10 @@ _REPEATED_ELSEWHERE: Final = f"""
 max by ({OSD_CLASS}, by) (
   count_over_time({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}}[@hour@])
 ) * @interval_seconds@
->= on ({OSD_CLASS}) group_left () (@lasting@ * {PerClass.VIOLATED_SECONDS})
+>= on ({OSD_CLASS}) group_left () (@half@ * {PerClass.VIOLATED_SECONDS})
 and on (cluster, by) label_replace(
-  {PerClass.VIOLATED_SECONDS}{{class="client"}} > @repeated@, "by", "$1", "ceph_daemon", "(.+)"
+  {PerClass.VIOLATED_SECONDS}{{class="client"}} > @long_hold_seconds@,
+  "by", "$1", "ceph_daemon", "(.+)"
 )
 """
 
@@ -196,7 +197,7 @@ REPEATED: Final = OsdFinding(
     name="CephQosReservationViolatedRepeatedly",
     about=("load",),
     expr=f"""
-    {PerClass.VIOLATED_SECONDS} > @repeated@
+    {PerClass.VIOLATED_SECONDS} > @long_hold_seconds@
       and on ({OSD_CLASS})
         last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}", {_OWN}}}[@hold@])
       unless on ({OSD_CLASS}) last_over_time({PerClass.MAIN_CAUSE}{{{_OF_CLUSTER}}}[@hold@])
@@ -227,7 +228,7 @@ _HELD: Final = lasting(
 )
 
 
-def _wide(*selectors: str, at_least: str = "@many_osds@") -> str:
+def _wide(*selectors: str, at_least: str = "@many@") -> str:
     chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     count by (cluster, class, cause) (
@@ -301,7 +302,7 @@ _LIMIT: Final = RecordedSeries(
     {PerClass.CAUSE}{{cause="{causes.LIMIT}", class!="background_best_effort"}}
     * on ({OSD}) group_left () (
       (
-        {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS})
+        {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@half@ * {PerOsd.CAPACITY_OPS})
         {COUNTED.strip()}
       )
       * on ({OSD}) (

@@ -125,7 +125,7 @@ RECOVERY: Final = RuleGroup(
         Alert(
             name="CephQosRecoveryTooSlow",
             about=("load", "recovery"),
-            expr=f"max by (cluster, pool) ({RecoverySeries.POOL_ETA_SECONDS}) > @recovery_eta@",
+            expr=f"max by (cluster, pool) ({RecoverySeries.POOL_ETA_SECONDS}) > @day_seconds@",
             urgency=MORNING,
             where="pool",
             likely="the limits of recovery, or clients that have most of the work",
@@ -166,9 +166,9 @@ THREAD_AT_CEILING: Final = OsdFinding(
     expr=f"""
     max by ({OSD}, group) (
       rate({ThreadsSeries.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
-      > @thread_ceiling@
+      > @reached@
       or label_replace(
-        avg_over_time({CrimsonSeries.REACTOR_UTILIZATION_RATIO}[@rate@]) > @thread_ceiling@,
+        avg_over_time({CrimsonSeries.REACTOR_UTILIZATION_RATIO}[@rate@]) > @reached@,
         "group", "reactor", "", ""
       )
     )
@@ -190,7 +190,7 @@ DEVICE_SATURATED: Final = OsdFinding(
     about=("load",),
     expr=f"""
     ({PerOsdPlace.SECONDS}{{at="device"}} > @device_floor@)
-      > on ({OSD}) (@device_history@ * {PerOsdPlace.SECONDS_MEDIAN1D}{{at="device"}})
+      > on ({OSD}) (@far_above@ * {PerOsdPlace.SECONDS_MEDIAN1D}{{at="device"}})
       and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
     """,
     urgency=MORNING,
@@ -200,7 +200,7 @@ DEVICE_SATURATED: Final = OsdFinding(
     figure="VALUE | humanizeDuration",
     summary="the device is much slower than usual",
     description="""
-    The figure is the time of a request to the device. It is @device_history@ times its median of
+    The figure is the time of a request to the device. It is @far_above@ times its median of
     the last @day@ or more, with requests queued.
     """,
 )

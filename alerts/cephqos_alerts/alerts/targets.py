@@ -19,7 +19,7 @@ def lasting(series: str, told: str) -> str:
     return (
         f"min_over_time({series}[@hold@]) == 1"
         f" and count_over_time({series}[@hold@]) >= @hold_samples@"
-        f" or {told} (sum_over_time({series}[@hold@]) >= @lasting@ * @hold_evaluations@)"
+        f" or {told} (sum_over_time({series}[@hold@]) >= @half@ * @hold_evaluations@)"
     )
 
 
@@ -37,7 +37,7 @@ _CLUSTER_TARGET_VIOLATED: Final = lasting(
     PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
 )
 
-CLUSTER_ATTAINED_OPS: Final = f"sum by (cluster, class) ({PerHostClass.ATTAINED_OPS})"
+CLUSTER_ATTAINED_OPS: Final = f'sum by (cluster, class) ({PerHostClass.OPS}{{figure="attained"}})'
 # Of the OSDs that are up in the map; where the map is not read, of those of the last hour.
 _ALL_SCRAPED: Final = f"""
         {PerCluster.OSDS} >= bool on (cluster) (
@@ -58,7 +58,7 @@ _CLUSTER_DEMAND: Final = f"""
             and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"{_OWN_LOAD}"}}
           )
           > on (cluster) group_left () (
-            @held_up@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})
+            @half@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})
           )
           and on (cluster, class) (
             sum by (cluster, class) (
@@ -70,8 +70,8 @@ _CLUSTER_DEMAND: Final = f"""
           )
         ) + 1
         or on (cluster, class) (
-          sum by (cluster, class) ({PerClass.DEMAND})
-          >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
+          sum by (cluster, class) ({PerHostClass.OSDS}{{figure="demand"}})
+          >= bool on (cluster) group_left () (@half@ * {PerCluster.OSDS})
         )
 """
 
@@ -82,7 +82,7 @@ TARGETS: Final = (
         {PerClass.DEMAND}
         * on ({OSD_CLASS}) (
           {PerClass.ATTAINED_OPS}
-          < bool on ({OSD_CLASS}) (@shortfall@ * ({TARGET_OPS} > 0))
+          < bool on ({OSD_CLASS}) (@reached@ * ({TARGET_OPS} > 0))
         )
         """,
     ),
@@ -94,7 +94,7 @@ TARGETS: Final = (
         )
         * on (cluster) group_left () ({_ALL_SCRAPED})
         * (
-          {CLUSTER_ATTAINED_OPS} < bool (@shortfall@ * ({CLUSTER_TARGET_OPS} > 0))
+          {CLUSTER_ATTAINED_OPS} < bool (@reached@ * ({CLUSTER_TARGET_OPS} > 0))
         )
         """,
     ),

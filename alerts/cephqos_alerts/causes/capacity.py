@@ -21,12 +21,9 @@ or on ({OSD_CLASS}) ({_OVERSTATED})
 CAPACITY: Final = CauseEvidence(
     cause=causes.CAPACITY,
     means="The capacity that reservations are made from is more than the OSD can do.",
-    seen="the capacity is more than 1.5 times the most that was delivered in a day, and clients"
-    " had unmet demand at that time, with no limit that held at any time of five minutes."
-    ' `by="bandwidth"` if operations cost more than two normalised ops each, or requests of the'
-    " device are larger than 32 KiB: then bytes ran out, and the sequential bandwidth is what to"
-    " check",
-    blind="an OSD that was slow the whole day looks overstated; never on OSDs with erasure-coded"
-    " pools",
+    seen="it is more than 1.5 times the most that was delivered in a day while clients had"
+    ' demand and no limit held. `by="bandwidth"`: operations cost more than two'
+    " normalised ops, or requests are larger than 32 KiB",
+    blind="an OSD that was slow all day",
     expr=ranked(_EITHER, causes.CAPACITY.rank),
 )

@@ -39,14 +39,11 @@ CPU: Final = CauseEvidence(
     cause=causes.CPU,
     means="The OSD's threads have no CPU left, or wait for one, or are stopped by a limit.",
     by=True,
-    seen="one of these, as `by`: `cpu_limit`, used up in 20 % of its periods; `memory_limit`, a"
-    " thread waits for memory in 20 % of the time (PSI); `other_programs`, no CPU is idle, they use"
-    " half of them, more than one of the OSD's threads waits at a time, and they wait three times"
-    " as long as they run; `other_vms`, no CPU is idle, they take 20 % of them, and more than one"
-    " thread waits. Or a thread at 95 % of a CPU (a Crimson reactor's own figure counts),"
-    " or two threads ready to run and waiting for one. Without `by`, it leads only if the OSD also"
-    " does less than 40 % of its best day, or clients of other OSDs wait for it; otherwise it ranks"
-    f" below {causes.CAPACITY}",
-    other_ranks=f"{BUSY_RANK} where the OSD does its usual work and no OSD waits for it",
+    seen="`cpu_limit`, used up in a quarter of its periods; `memory_limit`, threads wait for"
+    " memory a quarter of the time; `other_programs` use half of a full host, and"
+    " threads wait four times as long as they run; `other_vms` use a quarter, and"
+    " threads wait. Or a thread is at 90 % of a CPU, or two wait for one, while the OSD"
+    " does less than 40 % of its best day or others wait for it",
+    other_ranks=f"{BUSY_RANK} where the OSD does its usual work and none waits for it",
     expr=_EXPR,
 )

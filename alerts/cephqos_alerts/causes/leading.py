@@ -28,14 +28,14 @@ EVERY: Final = (
 _CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="{causes.CPU}"}}'
 _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = previously(PerClass.LASTING_EVIDENCE)
-_SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @lasting@ * @hold_evaluations@"
+_SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @half@ * @hold_evaluations@"
 _RANKED: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
 # In the last three holds, too little CPU hurt for half a hold in all.
 _SHORT_OF_CPU: Final = f"""
   max_over_time({_CPU_SEEN}[@long_hold@]) and (
     sum_over_time({_CPU_SEEN}[@long_hold@])
     - {BUSY_RANK} * count_over_time({_CPU_SEEN}[@long_hold@])
-    >= {causes.CPU.rank - BUSY_RANK} * @lasting@ * @hold_evaluations@
+    >= {causes.CPU.rank - BUSY_RANK} * @half@ * @hold_evaluations@
   )
 """
 
@@ -46,7 +46,7 @@ _NAMED: Final = (
 _RECOVERS: Final = f"""
 {DELAYS_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
-  > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
+  > on ({OSD}) (@little@ * {PerOsd.DELIVERED_OPS})
 )
 """
 
@@ -79,8 +79,8 @@ CAUSE: Final = RuleGroup(
               or ({_RANKED} and on ({OSD_CLASS}, cause) ({_SEEN_LONG})) or {_LASTED}
             )
               and topk by ({OSD_CLASS}, cause) (1,
-                {_SEEN} > @lasting@ * @hold_evaluations@
-                or {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
+                {_SEEN} > @half@ * @hold_evaluations@
+                or {_LASTED} * 0 + @half@ * @hold_evaluations@ or {_SEEN}
               )
               and on ({OSD_CLASS}, cause) (
                 {_LASTED} and on ({OSD_CLASS}, cause) {_SEEN} or {_SEEN_LONG}

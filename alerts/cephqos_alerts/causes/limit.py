@@ -9,7 +9,6 @@ from cephqos_base.recorded import PerClass
 LIMIT: Final = CauseEvidence(
     cause=causes.LIMIT,
     means="The scheduler's limit of the class holds it back.",
-    seen="attained is 90 % of the limit, or dmClock's tags say that the head of the queue waits for"
-    " it",
+    seen="it attains 90 % of the limit, or the head of its queue waits for it by its tags",
     expr=ranked(PerClass.AT_LIMIT, causes.LIMIT.rank),
 )

@@ -53,14 +53,11 @@ NETWORK: Final = CauseEvidence(
     cause=causes.NETWORK,
     by=True,
     means="Writes wait for the network between this OSD and others.",
-    seen="client writes are away from the OSD's own store as for"
-    f" {causes.OTHER_OSD}, and heartbeats to the peer `by` take longer than the bound, and no"
-    " limit of its container stops `by`. `by` is the OSD itself where more of its peers are slow"
-    " than of the peer's: suspect its own link. Goes"
-    f" before {causes.OTHER_OSD} if neither the device nor the CPU of `by` shows anything, and"
-    " no other OSD whose device or CPU does is waited for",
-    blind="heartbeat times are averages of a minute: the alert CephQosReplicaSlow comes first",
-    other_ranks=f"{_ONLY_NETWORK_RANK} where neither the device nor the CPU of `by` shows anything",
+    seen=f"as {causes.OTHER_OSD}, and heartbeats to `by` take longer than the bound, and no"
+    " limit stops `by`. It is the OSD itself if more of its peers are slow than of the"
+    " peer's: suspect its own link",
+    blind="heartbeat times are averages of a minute, so CephQosReplicaSlow comes first",
+    other_ranks=f"{_ONLY_NETWORK_RANK} where device and CPU of `by` are well",
     expr=f"{ranked(f'{_SLOW} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
     f"\nor {ranked(_SLOW, causes.NETWORK.rank)}",
 )

@@ -9,7 +9,7 @@ from cephqos_base.series import OSD, OSD_CLASS
 
 _FEW_SHARDS: Final = f"""
 {PerClass.HAS_DEMAND}
-  and on ({OSD_CLASS}) ({PerClass.SHARDS_WITH_DEMAND} <= @few_shards@)
+  and on ({OSD_CLASS}) ({PerClass.SHARDS_WITH_DEMAND} <= @part@)
   and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
   unless on ({OSD_CLASS}) {PerClass.AWAY}
 """
@@ -17,8 +17,8 @@ _FEW_SHARDS: Final = f"""
 ONE_SHARD: Final = CauseEvidence(
     cause=causes.ONE_SHARD,
     means="The work of the class goes to few shards of the OSD, as with one hot object.",
-    seen="at most a quarter of the shards had requests of the class in five minutes, nothing piles"
-    " up behind the scheduler, and writes do not wait for another OSD",
+    seen="at most a quarter of the shards had its requests in five minutes, nothing piles up"
+    " behind them, and writes do not wait elsewhere",
     blind="releases without queue figures",
     expr=ranked(_FEW_SHARDS, causes.ONE_SHARD.rank),
 )

@@ -18,7 +18,7 @@ def _takes_its_work(victim: str, culprit: str) -> str:
 label_replace(
   {lacks}
     and on ({OSD}) ({excess} >= on ({OSD}) ({other} or on ({OSD}) {excess} * 0))
-    and on ({OSD}) ({excess} >= on ({OSD}) (@other_class_size@ * {lacks})),
+    and on ({OSD}) ({excess} >= on ({OSD}) (@half@ * {lacks})),
   "by", "{culprit}", "", ""
 )
 """
@@ -35,8 +35,8 @@ OTHER_CLASS: Final = CauseEvidence(
     cause=causes.OTHER_CLASS,
     by=True,
     means="Another class, `by`, takes more than its share of the OSD.",
-    seen="another class gets more than its own reservation, more than 10 % of what is delivered,"
-    " more excess than any third, and at least half of what the class is short of",
-    blind="scrub and snapshot trimming are not counted before 20.x",
+    seen="`by` gets more than its reservation, by a tenth of all work, by more than a third"
+    " class does, and by half of what this class is short of",
+    blind="scrub and trimming before 20.x",
     expr=ranked(_TAKEN, causes.OTHER_CLASS.rank),
 )

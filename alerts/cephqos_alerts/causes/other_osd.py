@@ -70,7 +70,7 @@ _HOLDERS_RANKED: Final = as_by(
 _PARTLY_AWAY: Final = f"""
 (
   {PerClass.HAS_DEMAND}{{class="client"}}
-    and on ({OSD}) ({PerOsd.OWN_STORE} < @partly_own_store@)
+    and on ({OSD}) ({PerOsd.OWN_STORE} < @far_less@)
     unless on ({OSD}) {PerClass.AWAY}
     unless on ({OSD}) {DELAYS_OTHERS}
 )
@@ -88,18 +88,14 @@ OTHER_OSD: Final = CauseEvidence(
     cause=causes.OTHER_OSD,
     by=True,
     means="Writes wait for another OSD, `by`, that is slow; the finding belongs there.",
-    seen="client writes spend less than 80 % of their time in the scheduler's queue, and less than"
-    " 30 % of the rest in the OSD's own store. `by` is the OSD that sampled operations waited"
-    " for, if it holds replica writes, is hung, or has a failing device; else the worst such"
-    " OSD. It stays until another one is twice as slow. Without such an OSD `by` is absent."
-    " With one, less than 42 % in the own store is enough to go before"
-    f" {causes.REPLICA_WRITES}, {causes.CAPACITY} and {causes.UNKNOWN} (all well: 46 to 71 %)."
-    " A warning comes after 15 minutes only: the alert of `by` comes first and silences it."
-    " Recovery, scrub and trimming with unmet demand have this cause too, while an OSD of the"
-    " cluster holds up others",
-    blind="of clients, writes only; erasure-coded pools: found only if the culprit's own device"
-    " fails or it is hung, and never without `by`; two OSDs only",
-    other_ranks=f"{_FAILED_RANK} where the device of `by` has failed, {SICK_RANK} where it lacks"
-    f" CPU, {PARTLY_RANK} where less of the time is spent elsewhere, {_UNNAMED_RANK} without `by`",
+    seen="client writes spend less than 75 % of their time in the queue, and less than a"
+    " quarter of the rest in the own store (40 % while an OSD delays others). `by` is"
+    " the OSD that sampled operations waited for, if it delays others; else the worst"
+    " that does. Also background classes with demand, while an OSD delays others. The"
+    " warning comes after 15 minutes, if the alert of `by` did not",
+    blind="clients that read; two OSDs; with erasure-coded pools, unless the device of `by`"
+    " fails or it hangs",
+    other_ranks=f"{_FAILED_RANK} where the device of `by` failed, {SICK_RANK} where it lacks CPU,"
+    f" {PARTLY_RANK} where it is 40 %, {_UNNAMED_RANK} without `by`",
     expr=_EXPR,
 )

@@ -23,9 +23,9 @@ _REPLICA_WRITES_EXPLAIN_IT: Final = f"""
 """
 _MANY: Final = f"""
       sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
-      > @immediate_share@ * {PerOsd.DELIVERED_OPS}
+      > @part@ * {PerOsd.DELIVERED_OPS}
 """
-_FULL: Final = f"{PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS}"
+_FULL: Final = f"@more@ * {PerOsd.DELIVERED_OPS} > {PerOsd.CAPACITY_OPS}"
 _HOST_TAKES_CPU: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@])'
 # A class that waits for another OSD is left out: it would still wait.
 _SEEN: Final = f"""
@@ -47,10 +47,9 @@ label_replace(
 REPLICA_WRITES: Final = CauseEvidence(
     cause=causes.REPLICA_WRITES,
     means="Replica writes fill the OSD. The scheduler lets them go first.",
-    seen="the OSD delivers more than two thirds of its capacity, replica writes are more than 30 %"
-    " of it, and without them the class would have got its effective reservation; its"
-    " clients do not wait elsewhere, and no other programs take the host's CPUs",
-    blind="never given under WPQ, which has no capacity; pushes of recovery are immediate too in"
-    " the early model",
+    seen="the OSD delivers two thirds of its capacity, replica writes are a quarter of that"
+    " and all that the class is short of, and neither another OSD nor a full host"
+    " explains it",
+    blind="WPQ, which has no capacity",
     expr=ranked(_SEEN, causes.REPLICA_WRITES.rank),
 )

@@ -10,7 +10,5 @@ UNKNOWN: Final = CauseEvidence(
     cause=causes.UNKNOWN,
     means="The class has unmet demand, and none of the evidence says why.",
     seen="none of these",
-    blind="never given if delivered work is not known (erasure-coded pools): nothing is left there"
-    " that could be unknown",
     expr=ranked(f"{PerClass.HAS_DEMAND} {COUNTED}", causes.UNKNOWN.rank),
 )

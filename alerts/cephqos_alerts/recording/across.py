@@ -28,7 +28,7 @@ def among_peers(series: str, by: str = "cluster, media") -> str:
     )
 
 
-def more_than_peers(series: str, times: str = "@busier@") -> str:
+def more_than_peers(series: str, times: str = "@more@") -> str:
     return (
         f"({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
         f" > on (cluster, media) group_left () ({times} * ({among_peers(series)}))"
@@ -39,13 +39,13 @@ def more_than_peers(series: str, times: str = "@busier@") -> str:
 # on an OSD that is the primary of many.
 _SERVES_MORE: Final = f"""
   {more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
-  and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @serves_more_slow@)
+  and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @far_above@)
 """
 _UNDER_WAY: Final = f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
 _LACKS_CPU: Final = f"""
-              {CPU_WAITING} > @cpu_waiting@
-                and on ({OSD}) ({more_than_peers(CPU_WAITING, "@short_of_cpu@")})
-                unless on ({OSD}) ({more_than_peers(CPU_USED, "@busy_cpu@")})
+              {CPU_WAITING} > @twice@
+                and on ({OSD}) ({more_than_peers(CPU_WAITING, "@twice@")})
+                unless on ({OSD}) ({more_than_peers(CPU_USED, "1 / @reached@")})
               or on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
 """
 
@@ -89,15 +89,15 @@ ACROSS: Final = RuleGroup(
             expr=f"""
             0 * (
               (
-                {PerOsd.REPLICA_SLOWNESS} > @replica_slow@
-                or on ({OSD}) {PerOsd.REPLICA_SLOWNESS} > @short_of_cpu@
+                {PerOsd.REPLICA_SLOWNESS} > @slower@
+                or on ({OSD}) {PerOsd.REPLICA_SLOWNESS} > @twice@
                   and on ({OSD}) (
                     {_LACKS_CPU.strip()}
                   )
               )
                 and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                 and on ({OSD}) ({_UNDER_WAY} > 1)
-                and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@short_of_cpu@")})
+                and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@twice@")})
                 unless on ({OSD}) {BUSIER}
                 unless on ({OSD}) ({_SERVES_MORE.strip()})
               or on ({OSD}) {STORE_STALLED}
@@ -120,7 +120,7 @@ ACROSS: Final = RuleGroup(
               * on ({OSD}) (
                 1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
                 / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0)
-                > @left_queue@
+                > @part@
               )
               > 0
             )

@@ -93,7 +93,7 @@ UNDERSTATED: Final = RuleGroup(
             )
             / on ({OSD}) (
               {_BUSY.strip()}
-            ) > @understated@
+            ) > @more@
               unless on ({OSD}) {CPU_SHORT}
               unless on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
             """,

@@ -25,12 +25,12 @@ def _worst(record: str, metric: str) -> RecordedSeries:
 _OWN_STORE: Final = previously(PerOsd.OWN_STORE)
 _CLUSTER_FALLS_SHORT: Final = f"""
                     {_OWN_STORE} and on (cluster) (
-                      sum by (cluster, class) ({previously(PerHostClass.ATTAINED_OPS)})
-                      < on (cluster, class) (@shortfall@ * {CLUSTER_TARGET_OPS})
+                      sum by (cluster, class) ({previously(PerHostClass.OPS)}{{figure="attained"}})
+                      < on (cluster, class) (@reached@ * {CLUSTER_TARGET_OPS})
                     )
 """
 _KEPT_WAITING: Final = f"""
-                  {_OWN_STORE} < @own_store@
+                  {_OWN_STORE} < @part@
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
                   and on ({OSD}) (
                     {OF_STORE}
@@ -43,14 +43,14 @@ _KEPT_WAITING: Final = f"""
                     )
                     and on ({OSD}) (
                       {PerClass.ATTAINED_OPS}{{class="client"}}
-                      < on ({OSD}) (@shortfall@ * {PerClass.RESERVED_OPS}{{class="client"}})
+                      < on ({OSD}) (@reached@ * {PerClass.RESERVED_OPS}{{class="client"}})
                       or on ({OSD})
                       {_CLUSTER_FALLS_SHORT.strip()}
                     )
                     or on ({OSD})
                     {_CLUSTER_FALLS_SHORT.strip()}
                       and on (cluster) (
-                        {previously(PerOsd.REPLICA_SLOWNESS)} > @replica_slow@
+                        {previously(PerOsd.REPLICA_SLOWNESS)} > @slower@
                         and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                       )
                       unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
@@ -191,7 +191,7 @@ DEMAND: Final = RuleGroup(
                 or on ({OSD}) ({_KEPT_WAITING.strip()})
               )
               unless on ({OSD}) (
-                @steady@ * {PerOsd.CLIENT_PRESENT_LOW}
+                @part@ * {PerOsd.CLIENT_PRESENT_LOW}
                 > on ({OSD}) max_over_time({PerOsd.CLIENT_PRESENT_RATE}[@sustained@])
                 unless on ({OSD}) {STORE_STALLED}
               )

@@ -49,7 +49,7 @@ def _waits_for_cpu(place: str) -> str:
       max by ({OSD}) (
         sum by ({OSD}, instance) (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"{threads}"}}[@rate@]))
         > on ({OSD}, instance)
-        (@waits_for_cpu@ * sum by ({OSD}, instance) (rate({seconds}[@rate@])))
+        (@half@ * sum by ({OSD}, instance) (rate({seconds}[@rate@])))
       )
       or on ({OSD}) {_STOPPED}
     )
@@ -70,21 +70,21 @@ def _long_device_seconds(place: str) -> RecordedSeries:
 # Far above the OSD's own usual figure.
 _BEYOND_ITS_OWN: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS}"
-    f" > on ({OSD}, at) (@device_history@ * {previously(PerOsdPlace.SECONDS_MEDIAN1D)})"
+    f" > on ({OSD}, at) (@far_above@ * {previously(PerOsdPlace.SECONDS_MEDIAN1D)})"
 )
 
 # All kinds of flash are one media. An OSD with a far lower capacity than the others has another
 # kind, which is slower by nature.
 _OF_ANOTHER_KIND: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS} * 0 + on ({OSD}) group_left () {PerOsd.CAPACITY_OPS}"
-    f" < on (cluster, media) group_left () (@other_kind@ * ({among_peers(PerOsd.CAPACITY_OPS)}))"
+    f" < on (cluster, media) group_left () (@half@ * ({among_peers(PerOsd.CAPACITY_OPS)}))"
 )
 
 # So long that neither more work nor another kind of flash explains it. Peers that wait for the OSD
 # do little themselves, so it may look busier than they are.
 _FAR_TOO_LONG: Final = (
-    f'{PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @far_too_long@ * @device_latency_ssd@'
-    f' or {PerOsdPlace.DEVICE_SECONDS}{{media="hdd"}} > @far_too_long@ * @device_latency_hdd@'
+    f'{PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @far_above@ * @device_latency_ssd@'
+    f' or {PerOsdPlace.DEVICE_SECONDS}{{media="hdd"}} > @far_above@ * @device_latency_hdd@'
     f" unless on ({OSD}) {DISK_AT_WORK}"
 )
 
@@ -110,7 +110,7 @@ _EXPLAINED: Final = f"""
 _FAR_ABOVE_PEERS: Final = f"""
             {PerOsdPlace.DEVICE_SECONDS}
             > on (cluster, media, at) group_left () (
-              @device_peers@ * ({among_peers(OF_DEVICE, "cluster, media, at")})
+              @far_above@ * ({among_peers(OF_DEVICE, "cluster, media, at")})
             )
             unless on ({OSD}) (
               {_EXPLAINED.strip()}
@@ -128,10 +128,10 @@ _FAILING: Final = (
         expr=f"""
         0 * (
           {PerOsd.DELIVERED_OPS}
-            < on ({OSD}) (@collapsed@ * {most("ever")})
+            < on ({OSD}) (@far_less@ * {most("ever")})
           unless on ({OSD}) (
             {PerOsd.DEVICE_WORK}
-            >= on ({OSD}, unit) (@collapsed@ * {previously(PerOsd.DEVICE_WORK_MAX1D)})
+            >= on ({OSD}, unit) (@far_less@ * {previously(PerOsd.DEVICE_WORK_MAX1D)})
           )
         ) + 1
         """,
@@ -181,8 +181,8 @@ _FAILING: Final = (
         """,
         expr=f"""
         0 * max by ({OSD}) (
-          {BUSIEST_THREAD} > @thread_ceiling@
-          or on ({OSD}) {CPU_WAITING} > @cpu_waiting@
+          {BUSIEST_THREAD} > @reached@
+          or on ({OSD}) {CPU_WAITING} > @twice@
           or on ({OSD}) {PerOsd.CPU_DENIED}
         ) + 1
         """,
@@ -201,7 +201,7 @@ _FAILING: Final = (
           / on ({OSD}) (
             sum by ({OSD}) (max by ({OSD}, op) (rate({count(OpSeries.LATENCY_SECONDS)}[@rate@])))
             > 0
-          ) > @large_ops@
+          ) > @twice@
           or on ({OSD})
           {BYTES} > on ({OSD}) (@large_requests@ * {REQUESTS})
         ) + 1
@@ -224,7 +224,7 @@ _FAILING: Final = (
         ({DELAYS_REPLICA_WRITES} and on ({OSD}) {CPU_SHORT})
           and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @recovery_slow@)
           and on ({OSD}) (
-            sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > @recovers@
+            sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > 0
           )
           and on ({OSD}) {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
           unless on ({OSD}) {DEVICE_FAILING}

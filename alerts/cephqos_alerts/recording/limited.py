@@ -41,7 +41,7 @@ def _mode(mode: str) -> str:
 
 _FULL: Final = f"""
 (sum by (instance) (max by (instance, mode) (rate({HostSeries.CPU_SECONDS}[@rate@]))))
-> on (instance) (@host_full@ * {_CPUS})
+> on (instance) (@reached@ * {_CPUS})
 """
 
 
@@ -51,11 +51,11 @@ def _denied(by: str, condition: str) -> str:
 
 _THROTTLED: Final = f"""
 max by ({OSD}) (rate({CgroupSeries.CPU_THROTTLED_PERIODS}[@rate@]))
-> on ({OSD}) (@throttled@ * max by ({OSD}) (rate({CgroupSeries.CPU_PERIODS}[@rate@])))
+> on ({OSD}) (@part@ * max by ({OSD}) (rate({CgroupSeries.CPU_PERIODS}[@rate@])))
 """
 _SHORT_OF_MEMORY: Final = f"""
 max by ({OSD}) (rate({CgroupSeries.PRESSURE_SECONDS}{{resource="memory"}}[@rate@]))
-> @memory_pressure@ and on ({OSD}) {CgroupSeries.MEMORY_LIMIT_BYTES}
+> @part@ and on ({OSD}) {CgroupSeries.MEMORY_LIMIT_BYTES}
 """
 
 
@@ -65,12 +65,12 @@ def _starved(by: str) -> str:
     return f"""
 ({PerOsd.INSTANCE} == 1)
   and on (instance) max_over_time({PerHost.CPUS_TAKEN}{{by="{by}"}}[@sustained@])
-  and on ({OSD}) ({CPU_WAITING} > @starved_threads@)
+  and on ({OSD}) ({CPU_WAITING} > @waiting@)
 """
 
 
 # On any busy host threads wait now and then. These wait most of the time.
-_MOST_OF_IT: Final = f"and on ({OSD}) ({CPU_WAITING} > on ({OSD}) (@starved@ * {CPU_USED}))"
+_MOST_OF_IT: Final = f"and on ({OSD}) ({CPU_WAITING} > on ({OSD}) (@slower@ * {CPU_USED}))"
 
 
 _BY_OP: Final = f"{OSD}, device, op"
@@ -86,7 +86,7 @@ def _io_limit(limit: str, unit: str, counter: str) -> RecordedSeries:
           {limit}
           and on ({_BY_OP}) (
             max by ({_BY_OP}) (rate({counter}[@rate@]))
-            > on ({_BY_OP}) (@at_io_limit@ * max by ({_BY_OP}) ({limit}))
+            > on ({_BY_OP}) (@reached@ * max by ({_BY_OP}) ({limit}))
           )
         )
         """,
@@ -102,7 +102,7 @@ LIMITED: Final = RuleGroup(
             comment="CPUs that programs other than OSDs use, if no CPU is left idle.",
             expr=f"""
             max by (instance) ({of_host(_mode("used"))} - on (host) group_left () {_OSDS_USE})
-              > on (instance) (@taken@ * {_CPUS})
+              > on (instance) (@half@ * {_CPUS})
               and on (instance) ({_FULL.strip()})
             """,
         ),
@@ -111,7 +111,7 @@ LIMITED: Final = RuleGroup(
             labels={"by": OTHER_VMS},
             comment="CPUs that other virtual machines use (steal), if no CPU is left idle.",
             expr=f"""
-            {_mode("steal")} > on (instance) (@stolen@ * {_CPUS})
+            {_mode("steal")} > on (instance) (@part@ * {_CPUS})
               and on (instance) ({_FULL.strip()})
             """,
         ),

@@ -99,7 +99,7 @@ WORK: Final = RuleGroup(
               - ({PerClass.RESERVED_OPS}
                  or {PerClass.ATTAINED_OPS}{{class!="immediate"}} * 0)
             )
-            > on ({OSD}) group_left () (@other_class@ * {PerOsd.DELIVERED_OPS})
+            > on ({OSD}) group_left () (@little@ * {PerOsd.DELIVERED_OPS})
             """,
         ),
         _seconds("commit", QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
@@ -217,7 +217,7 @@ VIOLATION: Final = RuleGroup(
             expr=f"""
             (
               0 * ({PerClass.DEMAND} == 1 and on ({OSD_CLASS}) (
-                {PerClass.EFFECTIVE_ATTAINMENT} < @shortfall@
+                {PerClass.EFFECTIVE_ATTAINMENT} < @reached@
                 or on ({OSD_CLASS})
                 min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
                 > @reservation_lag@

@@ -8,18 +8,21 @@ from cephqos_base.series import OSD, DaemonSeries
 
 # The same figure per class of an OSD and of a host. A sum over a cluster reads those of its hosts.
 _FIGURES: Final = (
-    (PerClass.ATTAINED_OPS, PerHostClass.ATTAINED_OPS),
-    (PerClass.RESERVED_OPS, PerHostClass.RESERVED_OPS),
-    (PerClass.VIOLATED, PerHostClass.VIOLATED_OSDS),
+    (PerHostClass.OPS, "attained", PerClass.ATTAINED_OPS),
+    (PerHostClass.OPS, "reserved", PerClass.RESERVED_OPS),
+    (PerHostClass.OPS, "shortfall", PerClass.SHORTFALL_OPS),
+    (PerHostClass.OSDS, "violated", PerClass.VIOLATED),
+    (PerHostClass.OSDS, "demand", PerClass.DEMAND),
 )
 
 
-def _of_host(record: str, figure: str) -> RecordedSeries:
+def _of_host(record: str, figure: str, series: str) -> RecordedSeries:
     return RecordedSeries(
         record=record,
+        labels={"figure": figure},
         expr=f"""
         sum by (cluster, instance, class) (
-          {figure} * on ({OSD}) group_left (instance) ({PerOsd.INSTANCE} == 1)
+          {series} * on ({OSD}) group_left (instance) ({PerOsd.INSTANCE} == 1)
         )
         """,
     )
@@ -28,7 +31,7 @@ def _of_host(record: str, figure: str) -> RecordedSeries:
 ROLLUPS: Final = RuleGroup(
     name="cephqos-rollups",
     rules=(
-        *(_of_host(host, figure) for figure, host in _FIGURES),
+        *(_of_host(*figure) for figure in _FIGURES),
         RecordedSeries(
             record=PerCluster.CAPACITY_OPS,
             expr=f"sum by (cluster) ({PerOsd.CAPACITY_OPS})",

@@ -14,7 +14,7 @@ WANTING: Final = (
         expr=f"""
         {PerClass.HAS_DEMAND}
           and on ({OSD_CLASS}) (
-            {PerClass.ATTAINED_OPS} > @at_limit@ * ({LIMIT_OPS} > 0)
+            {PerClass.ATTAINED_OPS} > @reached@ * ({LIMIT_OPS} > 0)
             or on ({OSD_CLASS})
             min_over_time({PerClass.LIMIT_WAIT_SECONDS}[@sustained@]) > 0
           )
@@ -45,7 +45,7 @@ WANTING: Final = (
         " store.",
         expr=f"""
         {PerClass.HAS_DEMAND}{{class="client"}}
-          and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
+          and on ({OSD}) ({PerOsd.OWN_STORE} < @part@)
         """,
     ),
     RecordedSeries(
@@ -55,9 +55,9 @@ WANTING: Final = (
         not overstated if the OSD delivered about as much in the last day, saturated or not.
         """,
         expr=f"""
-        {PerOsd.CAPACITY_OPS} / on ({OSD}) {most("saturated")} > @overstated@
+        {PerOsd.CAPACITY_OPS} / on ({OSD}) {most("saturated")} > @more@
           unless on ({OSD}) (
-            {PerOsd.CAPACITY_OPS} <= on ({OSD}) (@overstated@ * {most("ever")})
+            {PerOsd.CAPACITY_OPS} <= on ({OSD}) (@more@ * {most("ever")})
           )
         """,
     ),
@@ -75,7 +75,7 @@ WANTING: Final = (
             max_over_time({PerClass.LIMIT_WAIT_SECONDS}{{class="client"}}[@hold@]) > 0
           )
           unless on ({OSD}) (
-            {PerClass.SHARDS_WITH_DEMAND}{{class="client"}} <= @few_shards@
+            {PerClass.SHARDS_WITH_DEMAND}{{class="client"}} <= @part@
               and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
           )
           unless on ({OSD}) {PerClass.AWAY}

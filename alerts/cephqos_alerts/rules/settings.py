@@ -94,6 +94,9 @@ class RuleSettings:
             return f"{seconds / self.scrape_interval:g}"
         if name == "interval_seconds":
             return f"{self.scrape_interval:g}"
+        if name.endswith("_seconds"):
+            # As long as real things take, so not scaled.
+            return f"{WINDOWS[name.removesuffix('_seconds')]:g}"
         if name in {it.name for it in fields(Thresholds)}:
             return f"{getattr(self.thresholds, name):g}"
         if name in {it.name for it in fields(self)}:

@@ -38,7 +38,7 @@ _TIME = (
         cpu.CEILING,
         title="OSDs nearest to a thread's ceiling",
         reads=f"""The OSD's busiest thread or reactor. Above
-            {100 * THRESHOLDS.thread_ceiling:g} % the cause is cpu.""",
+            {100 * THRESHOLDS.reached:g} % the cause is cpu.""",
         empty=f"No OSD has a figure. {NO_RULES}",
         unit=Unit.RATIO,
         minimum=0,
@@ -48,7 +48,7 @@ _TIME = (
         cpu.WAITING,
         title="Waiting for a CPU",
         reads=f"""Threads of an OSD that are ready to run and have no CPU, on average. Above
-            {THRESHOLDS.cpu_waiting:g} the cause of a violation is cpu.""",
+            {THRESHOLDS.twice:g} the cause of a violation is cpu.""",
         empty=f"No OSD has a figure. {NO_RULES}",
         unit=Unit.THREADS,
         link=_OSD_LINK,
@@ -146,7 +146,7 @@ _LIMITS = (
         cpu.THROTTLED,
         title="OSDs stopped by a CPU limit",
         reads=f"""Periods in which the CPU limit of a container or unit was used up. Above
-            {100 * THRESHOLDS.throttled:g} % the cause of a violation is cpu.""",
+            {100 * THRESHOLDS.part:g} % the cause of a violation is cpu.""",
         empty=_NO_LIMIT,
         width=8,
         unit=Unit.RATIO,

@@ -35,7 +35,7 @@ _NOW = (
         osd.ATTAINMENT,
         title="Each class gets",
         reads=f"""Share of its reservation, for classes with unmet demand. 100 % or more: a class
-            has its reservation. Below {100 * THRESHOLDS.shortfall:g} % the reservation is
+            has its reservation. Below {100 * THRESHOLDS.reached:g} % the reservation is
             violated.""",
         blind="""classes without a reservation, best effort (no counter has all of its work),
             and recovery at its limit.""",

@@ -63,7 +63,7 @@ _TOP = (
         overview.WORST,
         title="The worst class gets",
         reads=f"""Of all classes with unmet demand: the one with the smallest share of its
-            reservation. Below {100 * THRESHOLDS.shortfall:g} % it is violated. It suffers; the OSD
+            reservation. Below {100 * THRESHOLDS.reached:g} % it is violated. It suffers; the OSD
             to look at is to the left.""",
         empty="no unmet demand",
         width=4,
@@ -198,7 +198,7 @@ _HOSTS = (
         *overview.CAPACITY,
         title="Capacity set too high",
         reads=f"""Configured capacity against the most that the OSD delivered under saturation
-            in the last day. Above {THRESHOLDS.overstated:g}, reservations and limits are too large
+            in the last day. Above {THRESHOLDS.more:g}, reservations and limits are too large
             by that factor.""",
         blind="OSDs that were never saturated in the last day: what they can do is not known.",
         empty="No OSD was saturated in the last day, so no capacity was put to the test.",
@@ -210,7 +210,7 @@ _HOSTS = (
                 source="ratio",
                 title="Times too high",
                 unit=Unit.NONE,
-                thresholds=theme.steps((None, theme.GOOD), (THRESHOLDS.overstated, theme.BAD)),
+                thresholds=theme.steps((None, theme.GOOD), (THRESHOLDS.more, theme.BAD)),
             ),
             PanelColumn(source="capacity", title="Configured", unit=Unit.OPS),
             PanelColumn(source="proven", title="Most delivered", unit=Unit.OPS),
@@ -222,7 +222,7 @@ _HOSTS = (
         title="Capacity set too low",
         reads=f"""What an OSD delivered for five minutes of the last day, in multiples of its
             configured capacity; or a limit that holds a class back while device and CPU have room.
-            Above {THRESHOLDS.understated:g} only. `cephqos capacity` prints the command that sets
+            Above {THRESHOLDS.more:g} only. `cephqos capacity` prints the command that sets
             it right.""",
         blind="OSDs that were never busy: what they can do is not known.",
         empty="No OSD is known to do more than it is configured for.",
@@ -234,7 +234,7 @@ _HOSTS = (
                 source="ratio",
                 title="Times too low, at least",
                 unit=Unit.NONE,
-                thresholds=theme.steps((None, theme.GOOD), (THRESHOLDS.understated, theme.BAD)),
+                thresholds=theme.steps((None, theme.GOOD), (THRESHOLDS.more, theme.BAD)),
             ),
         ),
         sort="Times too low, at least",

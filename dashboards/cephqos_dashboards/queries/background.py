@@ -127,7 +127,7 @@ _MEAN: Final = (
 WHO_PAYS: Final = (
     PanelQuery(_MEAN, "mean latency of clients"),
     PanelQuery(
-        f'sum by (class) ({PerHostClass.ATTAINED_OPS}{{cluster="$cluster",'
+        f'sum by (class) ({PerHostClass.OPS}{{cluster="$cluster", figure="attained",'
         ' class=~"background_.*|client"})',
         "{{class}} work",
     ),

@@ -23,13 +23,15 @@ from cephqos_dashboards.queries.common import (
 )
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
+_VIOLATED_OSDS: Final = f'{PerHostClass.OSDS}{{{CLUSTER}, figure="violated"}}'
+_ATTAINED: Final = f'{PerHostClass.OPS}{{{CLUSTER}, figure="attained"'
 _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
 _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
 VIOLATED: Final = PanelQuery(
     f"""
-    sum by (class) ({PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}}) > 0
-    or on () 0 * sum({PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}})
+    sum by (class) ({_VIOLATED_OSDS}) > 0
+    or on () 0 * sum({_VIOLATED_OSDS})
     """,
     "{{class}}",
 )
@@ -109,16 +111,16 @@ ALERTS: Final = PanelQuery(
 
 WORK: Final = (
     PanelQuery(
-        f'sum by (class) ({PerHostClass.ATTAINED_OPS}{{{CLUSTER}, class!="immediate"}})',
+        f'sum by (class) ({_ATTAINED}, class!="immediate"}})',
         "{{class}}",
     ),
     PanelQuery(
-        f'sum({PerHostClass.ATTAINED_OPS}{{{CLUSTER}, class="immediate"}})',
+        f'sum({_ATTAINED}, class="immediate"}})',
         "immediate (replica writes)",
     ),
     PanelQuery(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
     PanelQuery(
-        f"sum by (class) ({PerHostClass.RESERVED_OPS}{{{CLUSTER}}}) > 0",
+        f'sum by (class) ({PerHostClass.OPS}{{{CLUSTER}, figure="reserved"}}) > 0',
         "{{class}} reservation (dashed)",
     ),
 )
@@ -206,32 +208,22 @@ TENANTS: Final = PanelQuery(
 )
 _HOSTS: Final = f"""
     topk({ROWS}, max by (instance, class) (
-      {PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}} > 0
+      {_VIOLATED_OSDS} > 0
     ))
 """
 
 
-def _of_hosts(series: str) -> str:
-    return f"max by (instance, class) ({series}{{{CLUSTER}}}) and {_HOSTS.strip()}"
-
-
-def _on_hosts(series: str) -> str:
-    """The sum of a figure that is recorded for OSDs only."""
-    return f"""
-    sum by (instance, class) (
-      {series}{{{CLUSTER}}}
-      * on (ceph_daemon) group_left (instance) {PerOsd.INSTANCE}{{{CLUSTER}}}
-    )
-    and {_HOSTS.strip()}
-    """
+def _of_hosts(series: str, figure: str) -> str:
+    selector = f'{series}{{{CLUSTER}, figure="{figure}"}}'
+    return f"max by (instance, class) ({selector}) and {_HOSTS.strip()}"
 
 
 HOSTS: Final = (
     PanelQuery(or_say(_HOSTS, "class", "none, or no rules"), name="violated"),
-    PanelQuery(_on_hosts(PerClass.DEMAND), name="demand"),
-    PanelQuery(_on_hosts(PerClass.SHORTFALL_OPS), name="shortfall"),
-    PanelQuery(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),
-    PanelQuery(_of_hosts(PerHostClass.RESERVED_OPS), name="reserved"),
+    PanelQuery(_of_hosts(PerHostClass.OSDS, "demand"), name="demand"),
+    PanelQuery(_of_hosts(PerHostClass.OPS, "shortfall"), name="shortfall"),
+    PanelQuery(_of_hosts(PerHostClass.OPS, "attained"), name="attained"),
+    PanelQuery(_of_hosts(PerHostClass.OPS, "reserved"), name="reserved"),
 )
 
 _PROVEN: Final = f'{PerOsd.DELIVERED_OPS_MAX1D}{{{DETAIL}, when="saturated"}}'
@@ -245,7 +237,7 @@ _SUSTAINED: Final = f'{PerOsd.DELIVERED_OPS_MAX1D}{{{DETAIL}, when="sustained"}}
 _UNDERSTATED: Final = f"""
     topk({ROWS},
       max by (ceph_daemon) (
-        {_SUSTAINED} / on ({OSD}) {PerOsd.CAPACITY_OPS}{{{DETAIL}}} > {THRESHOLDS.understated:g}
+        {_SUSTAINED} / on ({OSD}) {PerOsd.CAPACITY_OPS}{{{DETAIL}}} > {THRESHOLDS.more:g}
         or {PerOsd.AT_LIMIT_WITH_ROOM}{{{DETAIL}}}
       )
     )

@@ -18,8 +18,8 @@ Kind = Literal["measured", "at_least", "unknown"]
 Sure = Literal["high", "medium", "none"]
 Verdict = Literal["too_high", "too_low", "fits", "unknown", "unused"]
 
-TOO_HIGH: Final = THRESHOLDS.overstated
-TOO_LOW: Final = THRESHOLDS.understated
+TOO_HIGH: Final = THRESHOLDS.more
+TOO_LOW: Final = THRESHOLDS.more
 # Pieces of the time in which the OSD was saturated: fewer may be one odd moment, and a piece counts
 # only with this many samples of the rules.
 LEAST_PIECES: Final = 3

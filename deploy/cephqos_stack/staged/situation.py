@@ -117,7 +117,7 @@ def load(path: Path) -> Situation:
 def _also_true(plain: dict[str, Any]) -> Iterator[ExpectedFinding]:
     """Where the capacity is a small share of what the OSDs did, an alert that says so is true."""
     capacity = plain.get("capacity", Situation.capacity)
-    if capacity is not None and capacity * THRESHOLDS.understated < 1:
+    if capacity is not None and capacity * THRESHOLDS.more < 1:
         yield ExpectedFinding(alert=("CephQosCapacityUnderstated",), seen="delivered")
 
 

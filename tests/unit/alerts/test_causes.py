@@ -15,7 +15,7 @@ from cephqos_base.causes import CAUSES
 from cephqos_base.recorded import PerClass
 
 DESIGN = Path("docs/internals/rules.md")
-_TABLE = re.compile(r"^\| cause \|.*?(?=\n\n### )", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"^- \*\*device\*\*.*?(?=\n\n### )", re.MULTILINE | re.DOTALL)
 RULES = [
     rule
     for group in render(FILES["recording.yml"], RuleSettings())["groups"]
@@ -56,26 +56,18 @@ def test_ranks_that_rules_give_are_those_of_the_table() -> None:
         assert said - {1} <= given, each.cause
 
 
-def _pieces(text: str) -> list[str]:
-    """A text as a paragraph, or a long one as its sentences."""
-    return re.split(r"(?<=[.)]) (?=[A-Z(`])", text) if len(text.split()) > 80 else [text]
-
-
 def documented() -> str:
-    """The table of causes for people, and the evidence of each."""
-    lines = ["| cause | rank | means |", "|---|---|---|"]
+    """Each cause for people: rank, evidence, blind spots."""
+    lines = []
     for each in EVERY:
-        name = f"{each.cause}, `by`" if each.by else each.cause.name
-        rank = "; ".join(filter(None, [str(each.cause.rank), each.other_ranks]))
-        lines.append(f"| {name} | {rank} | {each.means} |")
-    for each in EVERY:
+        name = f"**{each.cause}**{', `by`' if each.by else ''}"
+        rank = "; ".join(filter(None, [f"{each.cause.rank}", each.other_ranks]))
         seen = each.seen if each.seen.startswith("`") else each.seen[0].upper() + each.seen[1:]
-        first, *more = _pieces(f"{seen}.")
-        lines += ["", f"**{each.cause}.** {first}"]
-        if more:
-            lines += ["", *(f"- {sentence}" for sentence in more), ""]
-        if each.blind:
-            lines.append(f"*Blind spots*: {each.blind}.")
+        blind = f" *Blind spots*: {each.blind}." if each.blind else ""
+        said = f"{seen}.{blind}"
+        if len(said.split()) > 80:
+            said = re.sub(r"(?<=\.) (?=Or |Not: |\*Blind)", "\n    - ", said)
+        lines.append(f"- {name} ({rank}): {said}")
     return "\n".join(lines)
 
 

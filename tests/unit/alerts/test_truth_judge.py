@@ -244,7 +244,7 @@ def test_the_queries_of_a_runbook_are_those_to_look_at_first_and_those_of_the_ca
     device, cpu = (queries(VIOLATED, cause) for cause in ("device", "cpu"))
     first = 'osd_class:cephqos_reserved_ops{ceph_daemon="osd.N"}'
     assert device[0] == cpu[0] == first
-    assert "osd:cephqos_device_latency_seconds:rate" in set(device) - set(cpu)
+    assert 'osd_at:cephqos_seconds:rate{at="device"}' in set(device) - set(cpu)
     limited = set(queries(VIOLATED, "cpu", "cpu_limit"))
     assert any("cephqos_cgroup" in query for query in limited - set(cpu) - set(device))
     assert not any("cephqos_cgroup" in query for query in (*device, *cpu))

@@ -309,10 +309,10 @@ def test_what_is_attained_of_a_reservation_is_read_and_not_worked_out_again() ->
 def test_colours_change_where_rules_do() -> None:
     by_panel = {panel["title"]: _bounds(panel) for uid in UIDS for panel in panels(boards()[uid])}
     of_rules = {
-        "The worst class gets": {THRESHOLDS.shortfall},
-        "Each class gets": {THRESHOLDS.shortfall},
-        "Capacity set too high": {THRESHOLDS.overstated},
-        "Capacity set too low": {THRESHOLDS.understated},
+        "The worst class gets": {THRESHOLDS.reached},
+        "Each class gets": {THRESHOLDS.reached},
+        "Capacity set too high": {THRESHOLDS.more},
+        "Capacity set too low": {THRESHOLDS.more},
     }
     own = {"Error budget left": {0.0001, 0.25}}
     assert {title: bounds for title, bounds in by_panel.items() if bounds} == of_rules | own
