@@ -23,6 +23,7 @@ from .series import BUSY, CLUSTER, IDLE, STEP, Series, State, flat, merged, osds
 
 TAKEN = "CephQosHostCpuTaken"
 _HOST = {"job": "cephqos", "instance": "host1"}
+_FAILING = f'{PerOsd.CONDITION}{{cluster="{CLUSTER}", condition="device_failing"}}'
 _NETWORK = f'count(osd_class:cephqos_cause{{cluster="{CLUSTER}", cause="network"}})'
 _OSD0 = {**_HOST, "cluster": CLUSTER, "ceph_daemon": "osd.0"}
 
@@ -165,7 +166,7 @@ CASES = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, STALLED)), _short_of_memory(0.5, gap=(92, 4))),
         moments=(firing(23, violated("critical", "cpu", by="memory_limit")),),
-        values=((24, f'count({PerOsd.CONDITION}{{condition="device_failing"}}) or vector(0)', 0),),
+        values=((24, f"count({_FAILING}) or vector(0)", 0),),
     ),
     RuleCase(
         name="late heartbeats of an OSD that its CPU limit stops are no slow network",

@@ -97,3 +97,96 @@ def verdict(candidate: Candidate, osd: AdvisedOsd) -> Verdict:
 def _in_piece(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> Verdict:
     least = needed(candidate, osd, piece, piece.demand, BOUNDS.reached)
     whole = needed(candidate, osd, piece)
+    if whole is None or least is None:
+        return "unknown"
+    whole += piece.immediate * (_more_clients(candidate, osd, piece) - 1)
+    if candidate.now:
+        return "violated" if piece.violated else "kept"
+    low, high = osd.can_do or (osd.most, None)
+    if piece.violated:  # whatever the sum says: one shard, a class of great bursts, a slow moment
+        return "violated" if high is not None and least > high else "unknown"
+    if not piece.wanted or (whole <= low and not osd.not_all_counted):
+        return "kept"
+    return "violated" if high is not None and least > high else "unknown"
+
+
+def _more_clients(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> float:
+    """By which factor clients, and with them replica writes, may grow until they have all that is
+    reserved for them."""
+    attained, ops = piece.attained.get(CLIENT, 0.0), reservation(candidate, osd, CLIENT)
+    return max(1.0, ops / attained) if CLIENT in piece.wanted and ops and attained else 1.0
+
+
+def needed(
+    candidate: Candidate,
+    osd: AdvisedOsd,
+    piece: AdvicePiece,
+    wanted: frozenset[str] | None = None,
+    part: float = _ALL,
+) -> float | None:
+    """What an OSD has to do to keep this part of its reservations; None if they are not known.
+
+    A class with demand takes all that is reserved for it. Another takes no more than it did.
+    """
+    sum_, wanted = piece.immediate, piece.wanted if wanted is None else wanted
+    for cls in SCHEDULED:
+        attained, wants = piece.attained.get(cls, 0.0), cls in wanted
+        if not attained and not wants:
+            continue
+        ops = reservation(candidate, osd, cls)
+        if ops is None:
+            return None
+        sum_ += part * ops if wants else min(ops, attained)
+    return sum_
+
+
+# -- the backlog -----------------------------------------------------------------------------------
+
+
+def backlog_seconds(candidate: Candidate, facts: Facts) -> float | None:
+    """The least time that the backlog of recovery takes while clients go on as they did, and each
+    OSD has the part of recovery's work that it had."""
+    backlog = facts.backlog
+    if not backlog.copies:
+        return None
+    ops, whole = backlog.copies * backlog.ops_per_copy, sum(backlog.work.values())
+    rates = {osd.osd: most_for(candidate, osd, backlog.cls) for osd in facts.osds}
+    known = {osd: rate for osd, rate in rates.items() if rate}
+    if whole and backlog.cls == RECOVERY:
+        parts = {osd: ops * work / whole for osd, work in backlog.work.items()}
+        return max((parts.get(osd, 0.0) / rate for osd, rate in known.items()), default=None)
+    return ops / sum(known.values()) if len(known) == len(rates) else None
+
+
+def most_for(candidate: Candidate, osd: AdvisedOsd, cls: str | None) -> float | None:
+    """The most that a class can get on an OSD: its limit, or what is left beside clients; of a
+    class that is not known all that the OSD can do.
+
+    A class below its reservation is not held back by its limit. Where the reservations are more
+    than the OSD can do, they divide it.
+    """
+    if cls is None:
+        return osd.can_do and osd.can_do[1]
+    bounds = [it for it in (_limit(candidate, osd, cls), _left(candidate, osd, cls)) if it]
+    return min(bounds) if bounds else None
+
+
+def _limit(candidate: Candidate, osd: AdvisedOsd, cls: str) -> float | None:
+    share, capacity = candidate.shares_on(osd).get(cls), candidate.capacity_of(osd)
+    if share is None or not share.limit or capacity is None or share.reservation is None:
+        return None
+    return max(share.limit, share.reservation) * capacity
+
+
+def _left(candidate: Candidate, osd: AdvisedOsd, cls: str) -> float | None:
+    if osd.can_do is None or not osd.pieces:
+        return None
+    can_do = osd.can_do[1]
+    own, client = (reservation(candidate, osd, name) for name in (cls, CLIENT))
+    if own is None or client is None:
+        return can_do
+    kept = fmean(
+        client if CLIENT in it.demand else min(client, it.attained.get(CLIENT, 0.0))
+        for it in osd.pieces
+    )
+    return max(can_do - kept, can_do * own / (own + client) if own else 0.0)

@@ -121,7 +121,7 @@ def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> fl
     if not capacity or not can_do:
         return None
     ops = float(math.floor(sum(can_do) / 2))
-    wrong = capacity > THRESHOLDS.overstated * ops or ops > THRESHOLDS.understated * capacity
+    wrong = capacity > THRESHOLDS.more * ops or ops > THRESHOLDS.more * capacity
     return ops if wrong and ops else None
 
 
