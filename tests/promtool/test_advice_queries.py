@@ -11,7 +11,7 @@ from tests.recorded import RELEASES
 from tests.release_tools import tool
 
 from cephqos_base.profiles import Share, shares_of
-from cephqos_base.recorded import PerCluster, PerClusterClass
+from cephqos_base.recorded import PerCluster, PerHostClass
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, QosSeries
 from cephqos_dashboards.queries.advice import PROFILES_GIVE
 from cephqos_loadgen.advise.candidates import candidates
@@ -67,8 +67,8 @@ def case(name: str, model: str = "bandwidth") -> Mapping[str, object]:
     profile, shares = CLUSTERS[name]
     whole, best_effort = sum(CAPACITIES), shares[BEST_EFFORT].reservation or 0.0
     series = {f'{PerCluster.CAPACITY_OPS}{{cluster="c"}}': whole}
-    of_class = f'{{cluster="c", class="{BEST_EFFORT}"}}'
-    series[PerClusterClass.RESERVED_OPS + of_class] = whole * best_effort
+    of_class = f'{{cluster="c", figure="reserved", class="{BEST_EFFORT}"}}'
+    series[PerHostClass.OPS + of_class] = whole * best_effort
     for number in range(len(CAPACITIES)):
         about = f'cluster="c", ceph_daemon="osd.{number}", profile="{profile}", model="{model}"'
         series[f"{QosSeries.SCHEDULER_INFO}{{{about}}}"] = 1.0

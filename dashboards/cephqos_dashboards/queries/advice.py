@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_base.profiles import PROFILES, shares_of
-from cephqos_base.recorded import PerCluster, PerClusterClass
+from cephqos_base.recorded import PerCluster, PerHostClass
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, QosSeries
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import CLUSTER, DETAIL
@@ -18,7 +18,8 @@ _CAPACITY: Final = (
 # Only a built-in profile in force shows what this release reserves for best effort: in each profile
 # the same share.
 _BEST_EFFORT: Final = (
-    f'max({PerClusterClass.RESERVED_OPS}{{{CLUSTER}, class="{BEST_EFFORT}"}}) and on () {_CAPACITY}'
+    f'sum({PerHostClass.OPS}{{{CLUSTER}, figure="reserved", class="{BEST_EFFORT}"}})'
+    f" and on () {_CAPACITY}"
     f' unless on () {_INFO}, profile!~"|{"|".join(PROFILES)}"}}'
 )
 
