@@ -382,6 +382,16 @@ def log_lines(expr: str, **options: Unpack[PanelOptions]) -> AnyPanel:
     return panel.with_target(target.query_type("range"))
 
 
+def thirds(*panels: Any) -> tuple[AnyPanel, ...]:
+    """Each of a third of the width."""
+    return tuple(panel.span(8) for panel in panels)
+
+
+def wide(*panels: Any) -> tuple[AnyPanel, ...]:
+    """Each of the whole width."""
+    return tuple(panel.span(24) for panel in panels)
+
+
 def right_axis(pattern: str, unit: str, colour: str) -> DashboardFieldConfigSourceOverrides:
     """Series on an axis of their own, to the right."""
     return DashboardFieldConfigSourceOverrides(

@@ -1,7 +1,7 @@
 """Every threshold of the rules, which also stands in texts of boards and of the doctor.
 
 Thresholds are properties of clusters: they do not scale with time, as windows do. An operator may
-change them for the rules (`cephqos rules build --settings`); texts say these.
+change them for the rules (`cephqos rules build --config`); texts say these.
 """
 
 from dataclasses import dataclass

@@ -7,8 +7,10 @@ from cephqos_alerts.causes.other_osd import SICK_RANK
 from cephqos_alerts.recording.conditions import COLLAPSED, CPU_SHORT, SLOW_FOR_RECOVERY
 from cephqos_alerts.rules.rule import previously
 from cephqos_base import causes
+from cephqos_base.judge import BOUNDS
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
+from cephqos_base.thresholds import THRESHOLDS
 
 # Threads are short of CPU, but the OSD still does its usual work.
 BUSY_RANK: Final = 35
@@ -42,8 +44,9 @@ CPU: Final = CauseEvidence(
     seen="`cpu_limit`, used up in a quarter of its periods; `memory_limit`, threads wait for"
     " memory a quarter of the time; `other_programs` use half of a full host, and"
     " threads wait four times as long as they run; `other_vms` use a quarter, and"
-    " threads wait. Or a thread is at 90 % of a CPU, or two wait for one, while the OSD"
-    " does less than 40 % of its best day or others wait for it",
+    f" threads wait. Or a thread is at {BOUNDS.reached * 100:g} % of a CPU, or two wait for one,"
+    f" while the OSD does less than {THRESHOLDS.far_less * 100:g} % of its best day or others wait"
+    " for it",
     other_ranks=f"{BUSY_RANK} where the OSD does its usual work and none waits for it",
     expr=_EXPR,
 )

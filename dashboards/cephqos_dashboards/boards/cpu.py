@@ -6,7 +6,7 @@ from cephqos_base import dashboards
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import PanelColumn, figure, lines, matrix, rows
+from cephqos_dashboards.panels import PanelColumn, figure, lines, matrix, rows, thirds
 from cephqos_dashboards.queries import cpu
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -31,7 +31,6 @@ _TIME = (
         blind="bursts shorter than a scrape interval; reactors, which poll (see below).",
         empty=_NO_THREADS,
         unit=Unit.RATIO,
-        minimum=0,
         link=_OSD_LINK,
     ),
     lines(
@@ -41,7 +40,6 @@ _TIME = (
             {100 * THRESHOLDS.reached:g} % the cause is cpu.""",
         empty=f"No OSD has a figure. {NO_RULES}",
         unit=Unit.RATIO,
-        minimum=0,
         link=_OSD_LINK,
     ),
     lines(
@@ -114,33 +112,27 @@ _PLACES = (
 
 _NO_LIMIT = "No OSD has such a limit, or the collector cgroup is off."
 
-_LIMITS = (
+_LIMITS = thirds(
     lines(
         cpu.HOSTS,
         title="Hosts: CPU used",
         reads="Time of all CPUs that programs used or other virtual machines took.",
         empty="The collector host is off.",
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
     ),
     lines(
         cpu.TAKEN,
         title="Hosts: CPUs taken from OSDs",
         reads="CPUs that other programs or virtual machines use while no CPU is idle.",
         empty=f"No host is short of CPU for other programs. {NO_RULES}",
-        width=8,
         unit=Unit.CPUS,
-        minimum=0,
     ),
     lines(
         cpu.HOST_PRESSURE,
         title="Hosts: pressure",
         reads="Time in which a thread of the host waited for CPU, memory or I/O.",
         empty="The kernel does not count pressure (PSI), or the collector host is off.",
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
     ),
     lines(
         cpu.THROTTLED,
@@ -148,9 +140,7 @@ _LIMITS = (
         reads=f"""Periods in which the CPU limit of a container or unit was used up. Above
             {100 * THRESHOLDS.part:g} % the cause of a violation is cpu.""",
         empty=_NO_LIMIT,
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
         link=_OSD_LINK,
     ),
     lines(
@@ -159,9 +149,7 @@ _LIMITS = (
         reads="At 100 % memory is reclaimed, or a process is killed.",
         blind="file cache counts as used.",
         empty=_NO_LIMIT,
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
         link=_OSD_LINK,
     ),
     lines(
@@ -169,22 +157,18 @@ _LIMITS = (
         title="OSDs: pressure",
         reads="Time in which a thread of the OSD's container waited for CPU, memory or I/O.",
         empty="Needs cgroup version 2 with PSI, and the collector cgroup.",
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
         link=_OSD_LINK,
     ),
 )
 
-_CRIMSON = (
+_CRIMSON = thirds(
     lines(
         cpu.REACTORS,
         title="Reactor utilisation",
         reads="A reactor's own account of being busy. At 100 % it is at its ceiling.",
         empty=_NO_CRIMSON,
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
         maximum=1,
         link=_OSD_LINK,
     ),
@@ -193,9 +177,7 @@ _CRIMSON = (
         title="Reactors: time stolen",
         reads="The reactor wanted to run and something else had its CPU.",
         empty=_NO_CRIMSON,
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
         link=_OSD_LINK,
     ),
     lines(
@@ -203,7 +185,6 @@ _CRIMSON = (
         title="Reactors that share a CPU",
         reads="With another reactor, its hardware sibling, or a thread that is no reactor.",
         empty="No reactor shares its CPU, or there is no Crimson OSD.",
-        width=8,
         link=_OSD_LINK,
     ),
 )

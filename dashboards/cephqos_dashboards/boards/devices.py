@@ -38,7 +38,6 @@ _SLOWEST = (
         blind="how much more an SSD or an array at 100 % can do: compare with the depth.",
         empty=_NO_DISKS,
         unit=Unit.RATIO,
-        minimum=0,
         link=_LINK,
     ),
     lines(
@@ -111,7 +110,6 @@ _SETTINGS = (
         reads="Requests that were merged with one in the queue, as a share of all.",
         empty=_IDLE,
         unit=Unit.RATIO,
-        minimum=0,
     ),
 )
 

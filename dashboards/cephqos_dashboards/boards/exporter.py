@@ -6,7 +6,7 @@ from cephqos_base import dashboards
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states
+from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states, thirds
 from cephqos_dashboards.queries import exporter
 from cephqos_dashboards.theme import Unit
 
@@ -104,13 +104,12 @@ _MISSING = (
     ),
 )
 
-_COST = (
+_COST = thirds(
     lines(
         exporter.SCRAPE,
         title="Scrape time, slowest targets",
         reads="Must stay well below the scrape timeout (10 s by default).",
         empty=_NONE,
-        width=8,
         unit=Unit.SECONDS,
     ),
     lines(
@@ -118,7 +117,6 @@ _COST = (
         title="Scrape time by collector, worst host",
         reads="Time in each collector over all daemons of a host.",
         empty=_NONE,
-        width=8,
         unit=Unit.SECONDS,
     ),
     lines(
@@ -126,7 +124,6 @@ _COST = (
         title="Daemons that answer most slowly",
         reads="Time until the daemon's replies had come.",
         empty=_NONE,
-        width=8,
         unit=Unit.SECONDS,
     ),
     lines(
@@ -134,7 +131,6 @@ _COST = (
         title="CPU of exporters",
         reads="CPUs that an exporter uses, the highest ten.",
         empty=_NONE,
-        width=8,
         unit=Unit.CPUS,
     ),
     lines(
@@ -142,7 +138,6 @@ _COST = (
         title="Memory of exporters",
         reads="Resident memory, the highest ten.",
         empty=_NONE,
-        width=8,
         unit=Unit.BYTES,
     ),
     lines(
@@ -150,7 +145,6 @@ _COST = (
         title="Series by target",
         reads="The highest ten. Steady, apart from new daemons.",
         empty=_NONE,
-        width=8,
     ),
 )
 

@@ -62,7 +62,6 @@ _BUDGET = (
         reads="Operations of the last minute that took longer than the SLO's threshold.",
         empty=f"Not enough data yet. {NO_RULES}",
         unit=Unit.RATIO,
-        minimum=0,
     ),
 )
 

@@ -12,6 +12,7 @@ from cephqos_dashboards.panels import (
     lines,
     log_lines,
     rows,
+    thirds,
 )
 from cephqos_dashboards.queries import osd
 from cephqos_dashboards.queries.common import NO_RULES
@@ -144,13 +145,12 @@ _CLASSES = (
     ),
 )
 
-_STAGES = (
+_STAGES = thirds(
     lines(
         *osd.LATENCY,
         title="Client writes",
         reads="Latency of client writes on this OSD as primary, replicas included.",
         empty=_LOAD,
-        width=8,
         unit=Unit.SECONDS,
         log=True,
     ),
@@ -161,7 +161,6 @@ _STAGES = (
             key-value commit, one request at the device. The largest is the bottleneck.""",
         blind="time on other OSDs, and on the network.",
         empty=_LOAD,
-        width=8,
         unit=Unit.SECONDS,
         log=True,
     ),
@@ -171,16 +170,13 @@ _STAGES = (
         reads="""Client operations in progress, those that wait, and transactions in the store.
             Many in the store: work piles up behind the scheduler.""",
         empty=_LOAD,
-        width=8,
     ),
     lines(
         osd.THROTTLES,
         title="Throttles: share in use",
         reads="At 100 % operations wait.",
         empty=_SILENT,
-        width=8,
         unit=Unit.RATIO,
-        minimum=0,
         maximum=1,
     ),
     lines(
@@ -188,7 +184,6 @@ _STAGES = (
         title="Throttles: operations waiting on average",
         reads="Above 1, operations queue in front of the throttle.",
         empty=_SILENT,
-        width=8,
         usual=1,
     ),
     lines(
@@ -197,7 +192,6 @@ _STAGES = (
         reads="""Operations blocked for longer than osd_op_complaint_time, and slow per minute.
             `ceph daemon osd.N dump_blocked_ops` says what they wait for.""",
         empty="The collector ops is off, or this release does not count them.",
-        width=8,
         usual=1,
     ),
 )
@@ -212,7 +206,6 @@ _PEERS = (
         empty="No operation was sampled, or the collector tenants is off.",
         width=24,
         unit=Unit.RATIO,
-        minimum=0,
         maximum=1,
     ),
     lines(
@@ -264,7 +257,6 @@ _RESOURCES = (
         reads="At 100 % that thread is at its ceiling, however many CPUs idle.",
         empty=_SILENT,
         unit=Unit.RATIO,
-        minimum=0,
         overrides=theme.thread_overrides(),
     ),
     lines(

@@ -11,7 +11,7 @@ from cephqos_dashboards.boards.background import (
     recovery_done_in,
 )
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states
+from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states, wide
 from cephqos_dashboards.queries import advice, background, overview
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -87,14 +87,13 @@ _TOP = (
     ),
 )
 
-_WHERE = (
+_WHERE = wide(
     states(
         overview.MAP,
         title="Violated reservations over time, coloured by likely cause",
         reads="""One row per OSD and class: the 20 violated longest in this time range. The
             colour is the likely cause at that time. Click a row to open the OSD.""",
         empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
-        width=24,
         height=8,
         mappings=theme.CAUSE_CODES,
         link=frame.OSD_OF_SERIES,
@@ -104,7 +103,6 @@ _WHERE = (
         title="Firing alerts",
         reads="One row per alert, with the OSD, the class and the likely cause.",
         empty=f"No alert fires. {NO_RULES}",
-        width=24,
         height=6,
         columns=(
             PanelColumn(source="severity", title="Severity", width=80),
@@ -126,7 +124,6 @@ _WHERE = (
             shortfall: what the class gets, its reservation, how far that lags, the cause, and
             which class or OSD took the rest.""",
         empty=f"No reservation is violated now. {NO_RULES}",
-        width=24,
         height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
@@ -169,7 +166,6 @@ _WORK = (
         width=24,
         height=7,
         unit=Unit.RATIO,
-        minimum=0,
         maximum=1,
     ),
 )

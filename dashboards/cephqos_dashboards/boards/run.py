@@ -7,7 +7,7 @@ from grafana_foundation_sdk.models.dashboard import VariableHide
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Annotation, Board, BoardRow
-from cephqos_dashboards.panels import bars, figure, lines, log_lines, states
+from cephqos_dashboards.panels import bars, figure, lines, log_lines, states, wide
 from cephqos_dashboards.queries import run
 from cephqos_dashboards.theme import Unit
 
@@ -74,14 +74,13 @@ _NOW = (
 # A second run is dashed, to distinguish the two.
 _SECOND = (theme.second_run_override(),)
 
-_AXIS = (
+_AXIS = wide(
     lines(
         *run.IOPS,
         title="Clients: operations per second",
         reads="By load and kind, as the load generator counts it. A second run is moved so "
         "that both begin at the same place.",
         empty=_NO_RUN,
-        width=24,
         unit=Unit.IOPS,
         overrides=_SECOND,
         aligned=True,
@@ -94,7 +93,6 @@ _AXIS = (
         reads="99th and 50th percentile of completion at the client, and the mean.",
         blind="percentiles of rados bench, which has no histogram.",
         empty=_NO_RUN,
-        width=24,
         unit=Unit.SECONDS,
         overrides=_SECOND,
         aligned=True,
@@ -105,7 +103,6 @@ _AXIS = (
         title="OSDs: work by class",
         reads="Normalised operations per second of all OSDs, by class.",
         empty=_NO_OSDS,
-        width=24,
         unit=Unit.OPS,
         overrides=_SECOND,
         aligned=True,
@@ -117,7 +114,6 @@ _AXIS = (
         reads="Mean over all OSDs and kinds of operations. The client's minus this is network "
         "and client.",
         empty=_NO_OSDS,
-        width=24,
         height=7,
         unit=Unit.SECONDS,
         overrides=_SECOND,
@@ -128,7 +124,6 @@ _AXIS = (
         title="Devices: time per request",
         reads="Mean over all devices of OSDs.",
         empty=_NO_OSDS,
-        width=24,
         height=7,
         unit=Unit.SECONDS,
         overrides=_SECOND,
@@ -140,7 +135,6 @@ _AXIS = (
         title="CPU: all OSDs, and the busiest thread",
         reads="CPUs that all OSDs use together; 1 is a thread at its ceiling.",
         empty=_NO_OSDS,
-        width=24,
         height=7,
         unit=Unit.CPUS,
         overrides=_SECOND,
@@ -151,7 +145,6 @@ _AXIS = (
         title="Scrub and recovery of this run",
         reads="Objects that the run's scrub and recovery phases have left.",
         empty="This run neither scrubs nor recovers at this time.",
-        width=24,
         height=7,
         aligned=True,
     ),

@@ -1,4 +1,4 @@
-"""What ends a run, each kind with an exit status of its own (documented in the README).
+"""What ends a run, each kind with an exit status of its own (docs/measure/index.md).
 
 A UsageError of any kind that comes before the run has changed anything refuses it: no archive, no
 lock, no lab is left. What comes later is archived as failed.
