@@ -55,19 +55,19 @@ def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[Pri
     for labels, rate in replicas:
         states = there.setdefault((labels.get("cluster", ""), labels["ceph_daemon"]), {})
         states[labels["state"]] = states.get(labels["state"], 0.0) + rate
-    found = []
+    primary_waits = []
     for labels, rate in account:
         cluster, osd, by = labels.get("cluster", ""), labels["ceph_daemon"], labels.get("by", "")
         if labels["state"] != _ON_REPLICAS:
-            found.append(PrimaryWait(cluster, osd, osd, labels["state"], by, rate))
+            primary_waits.append(PrimaryWait(cluster, osd, osd, labels["state"], by, rate))
             continue
         states = there.get((cluster, by), {})
         whole = sum(states.values())
         if not whole:
-            found.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
+            primary_waits.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
         for state, seconds in states.items() if whole else ():
-            found.append(PrimaryWait(cluster, osd, by, state, "", rate * seconds / whole))
-    known = [wait for wait in found if wait.seconds >= _LEAST]
+            primary_waits.append(PrimaryWait(cluster, osd, by, state, "", rate * seconds / whole))
+    known = [wait for wait in primary_waits if wait.seconds >= _LEAST]
     return sorted(known, key=lambda wait: -wait.seconds)
 
 
@@ -86,10 +86,10 @@ class Root:
         return f"{self.osd} {self.state} {self.by}".rstrip()
 
 
-def roots(found: Iterable[PrimaryWait]) -> Sequence[Root]:
+def roots(primary_waits: Iterable[PrimaryWait]) -> Sequence[Root]:
     """The waits by where they end, the worst first."""
     ends: dict[tuple[str, str, str, str], list[PrimaryWait]] = {}
-    for wait in found:
+    for wait in primary_waits:
         ends.setdefault((wait.cluster, wait.osd, wait.state, wait.by), []).append(wait)
     made = [Root(*end[1:], sum(w.seconds for w in own), own) for end, own in ends.items()]
     return sorted(made, key=lambda root: -root.seconds)
@@ -101,12 +101,12 @@ Tenants = Mapping[tuple[str, str], Mapping[str, TenantShare]]
 
 def tenants_of(answers: Mapping[str, Any]) -> Tenants:
     """The tenants that wait on each OSD; operations without a known one are `other`."""
-    name, found = names_of(answers["pools"]), {}
+    name, tenants = names_of(answers["pools"]), {}
     for it in shares_of(answers):
         parts = [(name(it.cluster, one.key), one.waiting) for one in it.tenants]
         parts.append((OTHER, it.other.waiting))
-        found[it.cluster, it.osd] = {who: share for who, share in parts if share.seconds > 0}
-    return found
+        tenants[it.cluster, it.osd] = {who: share for who, share in parts if share.seconds > 0}
+    return tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,13 @@ def edges(worst: Iterable[Root], tenants: Tenants) -> Sequence[Edge]:
             if it.osd != it.waiter:
                 add(it.cluster, it.waiter, it.osd, False, seconds=it.seconds)
             add(it.cluster, it.osd, root.name, True, seconds=it.seconds)
-    found = [Edge(*edge[:3], seconds, edge[3]) for edge, seconds in sums.items()]
+    graph = [Edge(*edge[:3], seconds, edge[3]) for edge, seconds in sums.items()]
     for (cluster, osd), seconds in primaries.items():
         for who, share in tenants.get((cluster, osd), {}).items():
             part, low, high = (seconds * it for it in (share.share, share.low, share.high))
             if part >= _LEAST:
-                found.append(Edge(cluster, who, osd, part, low=low, high=high))
-    return sorted(found, key=lambda edge: -edge.seconds)
+                graph.append(Edge(cluster, who, osd, part, low=low, high=high))
+    return sorted(graph, key=lambda edge: -edge.seconds)
 
 
 def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
@@ -202,8 +202,8 @@ async def _run(arguments: argparse.Namespace) -> int:
             " expected the collector account of exporters, scraped twice. See `cephqos doctor"
             " prometheus`"
         )
-    found, tenants = waits(answers["account"], answers["replicas"]), tenants_of(answers)
-    worst = roots(found)
+    primary_waits, tenants = waits(answers["account"], answers["replicas"]), tenants_of(answers)
+    worst = roots(primary_waits)
     rows = len(worst) if arguments.all else _ROWS
     if arguments.json:
         say_json([asdict(edge) for edge in edges(worst[:rows], tenants)])

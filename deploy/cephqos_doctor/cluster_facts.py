@@ -106,11 +106,11 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
             facts, osds = await _needed(client, facts)
             window = await _options(client, _WINDOW) if facts.overdue else None
             facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
-            found = {power.what: await _may(client, power, facts, osds) for power in tried}
+            allowed = {power.what: await _may(client, power, facts, osds) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
             return replace(facts, failure=str(exc), bindings_missing=missing)
-    powers, unasked = (tuple(k for k, may in found.items() if may is it) for it in (True, None))
+    powers, unasked = (tuple(k for k, may in allowed.items() if may is it) for it in (True, None))
     return replace(facts, powers=powers, unasked=unasked)
 
 

@@ -36,12 +36,12 @@ _BLINDING: Final = (
 def _blinding(facts: Osds) -> Iterator[Finding]:
     for osd in facts.osds:
         for option, blind, lost, value, restart in _BLINDING:
-            found = osd.options.get(option)
-            if found in blind:
+            present = osd.options.get(option)
+            if present in blind:
                 after = f"   # then restart {osd.osd}" if restart else ""
                 yield Finding(
                     osd.osd,
-                    f"{option} is {found}: {lost}",
+                    f"{option} is {present}: {lost}",
                     f"ceph config set {osd.osd} {option} {value}{after}",
                 )
 

@@ -44,7 +44,7 @@ class Diagnosis:
             "version": __version__,
             "looked_at": self.looked_at,
             "checks": list(self.checks),
-            "findings": [{"check": name, **asdict(found)} for name, found in self.findings],
+            "findings": [{"check": name, **asdict(finding)} for name, finding in self.findings],
             "skipped": [{"check": name, "why": why} for name, why in self.skipped],
         }
 
@@ -99,10 +99,10 @@ def diagnose(looked_at: str, checks: Sequence[Check[F_contra]], facts: F_contra)
     """Ask every check that the facts can answer."""
     skipped = {check.name: why for check in checks if (why := check.skip(facts))}
     findings = [
-        (check.name, found)
+        (check.name, finding)
         for check in checks
         if check.name not in skipped
-        for found in check.find(facts)
+        for finding in check.find(facts)
     ]
     names = tuple(check.name for check in checks)
     return Diagnosis(looked_at, names, tuple(findings), tuple(skipped.items()))

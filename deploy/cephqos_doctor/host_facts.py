@@ -229,12 +229,12 @@ def lowering_governor(sys: Path) -> str:
 
 def wake_seconds(sys: Path) -> float | None:
     """How long a CPU needs to wake from the deepest sleep that it may enter."""
-    found = None
+    longest = None
     for state in (sys / "devices" / "system" / "cpu").glob("cpu[0-9]*/cpuidle/state*"):
         latency = sysfs.read_text(state / "latency") or ""
         if latency.isdecimal() and sysfs.read_text(state / "disable") != "1":
-            found = max(found or 0.0, int(latency) / 1e6)
-    return found
+            longest = max(longest or 0.0, int(latency) / 1e6)
+    return longest
 
 
 async def _ask(socket: Socket) -> tuple[SocketFacts, OsdFacts | None]:

@@ -54,9 +54,9 @@ class JsonApi:
     async def vector(self, query: str, at: float | None = None) -> list[Sample]:
         """What a query gives now, or at that time."""
         moment = {} if at is None else {"time": f"{at:.3f}"}
-        found = await self.result("query", query=query, **moment)
+        samples = await self.result("query", query=query, **moment)
         try:
-            return [(it["metric"], float(it["value"][1])) for it in found]
+            return [(it["metric"], float(it["value"][1])) for it in samples]
         except (KeyError, TypeError, ValueError, IndexError) as exc:
             raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
 
@@ -64,8 +64,8 @@ class JsonApi:
         self, queries: Mapping[str, str], at: float | None = None
     ) -> dict[str, list[Sample]]:
         """What each of these gives, by its name."""
-        found = await asyncio.gather(*(self.vector(query, at) for query in queries.values()))
-        return dict(zip(queries, found, strict=True))
+        answers = await asyncio.gather(*(self.vector(query, at) for query in queries.values()))
+        return dict(zip(queries, answers, strict=True))
 
     async def _ask(self, method: str, path: str, **request: Any) -> Any:
         try:

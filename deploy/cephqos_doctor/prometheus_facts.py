@@ -140,8 +140,8 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
         "seconds_apart": _apart(now, asked, answered),
         "targets": await _scraped(api),
         **{
-            name: [labels for labels, _ in found]
-            for name, found in (await api.vectors(queries.FACTS)).items()
+            name: [labels for labels, _ in samples]
+            for name, samples in (await api.vectors(queries.FACTS)).items()
         },
         "alertmanagers": await _alertmanagers(api),
         "recorded": bool(await api.vector(f"group({RECORDED})")),

@@ -33,18 +33,18 @@ def _named(rules: set[tuple[str, str]]) -> str:
 
 
 def _expressions(rules: Iterable[LoadedRule]) -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
+    by_rule: dict[tuple[str, str], list[str]] = {}
     for rule in rules:
-        found.setdefault((rule.group, rule.name), []).append(rule.expr)
-    return {key: sorted(expressions) for key, expressions in found.items()}
+        by_rule.setdefault((rule.group, rule.name), []).append(rule.expr)
+    return {key: sorted(expressions) for key, expressions in by_rule.items()}
 
 
 def _files(rules: Iterable[LoadedRule]) -> dict[str, list[str]]:
     """The files of each group. Prometheus evaluates a group once for each of them."""
-    found: dict[str, set[str]] = {}
+    by_group: dict[str, set[str]] = {}
     for rule in rules:
-        found.setdefault(rule.group, set()).add(rule.file)
-    return {group: sorted(files) for group, files in found.items()}
+        by_group.setdefault(rule.group, set()).add(rule.file)
+    return {group: sorted(files) for group, files in by_group.items()}
 
 
 def _twice(facts: PrometheusFacts) -> Iterator[Finding]:

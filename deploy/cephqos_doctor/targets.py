@@ -147,8 +147,8 @@ def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _some(found: object, label: str = "ceph_daemon") -> str:
-    names = sorted({labels.get(label, "") for labels in found})  # type: ignore[attr-defined]
+def _some(series: object, label: str = "ceph_daemon") -> str:
+    names = sorted({labels.get(label, "") for labels in series})  # type: ignore[attr-defined]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 

@@ -204,7 +204,7 @@ def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iter
             having.setdefault(value, []).append(osd)
     if len(having) < 2:
         return
-    most, *others = sorted(having, key=lambda found: -len(having[found]))
+    most, *others = sorted(having, key=lambda each: -len(having[each]))
     for other in others:
         names = having[other]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

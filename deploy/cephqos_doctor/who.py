@@ -87,12 +87,12 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _images(
-    arguments: argparse.Namespace, found: Iterable[OsdTenants]
+    arguments: argparse.Namespace, shares: Iterable[OsdTenants]
 ) -> tuple[ImageNames, str]:
     """What images are called, or why that is not known."""
     if not arguments.conf:
         return {}, ""
-    wanted = dict.fromkeys((it.cluster, one.key) for it in found for one in it.tenants)
+    wanted = dict.fromkeys((it.cluster, one.key) for it in shares for one in it.tenants)
     try:
         return await image_names(access_of(arguments), wanted), ""
     except NamesFailed as exc:
@@ -125,15 +125,15 @@ def _by_application(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdT
         (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("application", "")
         for labels, _ in answers["pools"]
     }
-    found = {}
+    shares = {}
     for at, its in _sums(answers).items():
 
         def of(key: TenantKey, cluster: str = at[0]) -> TenantKey:
             name = known.get((cluster, key.pool_id)) or _APPLICATIONS.get(key.kind, "unknown")
             return TenantKey("application", "", name)
 
-        found[at] = its.merged(of).shares(*at)
-    return found
+        shares[at] = its.merged(of).shares(*at)
+    return shares
 
 
 def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:

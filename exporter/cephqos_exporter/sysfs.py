@@ -163,9 +163,9 @@ def is_rotational(host: Host, devices: Iterable[OsdDevice]) -> bool | None:
 
     BlueStore asks the same question when it opens the device, and the OSD takes its word.
     """
-    for found in devices:
-        if found.role == "block":
-            return {"1": True, "0": False}.get(read_queue(host.sys, found.device).rotational)
+    for device in devices:
+        if device.role == "block":
+            return {"1": True, "0": False}.get(read_queue(host.sys, device.device).rotational)
     return None
 
 

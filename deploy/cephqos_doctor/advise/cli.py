@@ -45,13 +45,13 @@ async def _run(arguments: argparse.Namespace) -> int:
     goals = [parse_goal(it) for it in arguments.goals]
     since, at = stretch(arguments)
     if arguments.archive:
-        found = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
+        clusters = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
     elif at is not None:
         raise UsageError("--at needs --archive")
     else:
         async with prometheus_of(arguments, _WITHIN) as api:
-            found = await gather(api, since, say_progress)
-    facts = checked(found, arguments.cluster)
+            clusters = await gather(api, since, say_progress)
+    facts = checked(clusters, arguments.cluster)
     if not goals:
         outcomes = [outcome(it, facts) for it in candidates(facts)]
         if arguments.json:

@@ -159,7 +159,7 @@ def _record(
     now: Mapping[str, Mapping[Osd, list[Sample]]],
     pieces: Mapping[float, Mapping[str, float]],
 ) -> OsdRecord:
-    of_it = {name: found.get(osd, []) for name, found in now.items()}
+    of_it = {name: samples.get(osd, []) for name, samples in now.items()}
     info = of_it["info"][0][0] if of_it["info"] else {}
     host = of_it["host"][0][0].get("instance", "") if of_it["host"] else ""
     return OsdRecord(

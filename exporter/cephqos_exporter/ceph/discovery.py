@@ -117,8 +117,8 @@ def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
 def _names_in(directory: str, *, below: bool) -> list[str]:
     """What is in it, `below`: what may be a directory; nothing where that cannot be read."""
     try:
-        with os.scandir(directory) as found:
-            entries = [one for one in found if not below or one.is_symlink() or one.is_dir()]
+        with os.scandir(directory) as listing:
+            entries = [one for one in listing if not below or one.is_symlink() or one.is_dir()]
             return sorted(one.name for one in entries)
     except OSError as exc:
         if exc.errno in OUT_OF_DESCRIPTORS:

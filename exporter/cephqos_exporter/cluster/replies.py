@@ -227,10 +227,10 @@ def count_states_by_pool(
 ) -> dict[int, dict[str, int]] | None:
     """The same by pool, from placement groups in brief; None if none of them is understood."""
     by_pool: dict[int, dict[str, int]] = {}
-    found = odd.each("a placement group", rows, _parse_brief)
-    if rows and not found:
+    groups = odd.each("a placement group", rows, _parse_brief)
+    if rows and not groups:
         return None
-    for group, state in found:
+    for group, state in groups:
         pool = by_pool.setdefault(group, {})
         pool[state] = pool.get(state, 0) + 1
     return {pool: count_states(states) for pool, states in by_pool.items()}

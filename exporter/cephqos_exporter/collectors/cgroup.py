@@ -255,10 +255,10 @@ def _look(state: _CgroupOsd, view: DaemonView) -> None:
 
 
 def _families(series: Iterable[tuple[str, LabelText]]) -> Iterable[Family]:
-    found: dict[str, Family] = {}
+    by_name: dict[str, Family] = {}
     for name, labels in series:
-        found.setdefault(name, Family(name, *_FAMILIES[name])).add(labels, 0)
-    return found.values()
+        by_name.setdefault(name, Family(name, *_FAMILIES[name])).add(labels, 0)
+    return by_name.values()
 
 
 def _fixed(
@@ -348,15 +348,15 @@ def _fields(raw: bytes) -> dict[bytes, int]:
 
 
 def _throttling(raw: bytes) -> Sequence[float]:
-    found = _fields(raw)
-    micro = found.get(b"throttled_usec")
-    seconds = found[b"throttled_time"] / 1e9 if micro is None else micro / 1e6
-    return found[b"nr_periods"], found[b"nr_throttled"], seconds
+    counts = _fields(raw)
+    micro = counts.get(b"throttled_usec")
+    seconds = counts[b"throttled_time"] / 1e9 if micro is None else micro / 1e6
+    return counts[b"nr_periods"], counts[b"nr_throttled"], seconds
 
 
 def _memory_events(raw: bytes) -> Sequence[float]:
-    found = _fields(raw)
-    return found[b"high"] + found[b"max"], found[b"oom_kill"]
+    events = _fields(raw)
+    return events[b"high"] + events[b"max"], events[b"oom_kill"]
 
 
 def _oom_kills(raw: bytes) -> Sequence[float]:

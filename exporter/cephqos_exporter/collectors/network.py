@@ -120,7 +120,7 @@ class NetworkCollector(
         return [
             *_times(fresh, labels),
             _worst_peers(fresh, labels),
-            *(_counts(*told, found, pings, labels) for told, found in peers.items()),
+            *(_counts(*told, counts, pings, labels) for told, counts in peers.items()),
             single(*_BOUND, labels.base, self.slow),
         ]
 

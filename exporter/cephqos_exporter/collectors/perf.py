@@ -110,8 +110,8 @@ class _Set(NamedTuple):
     labels: Mapping[str, str]
     text: LabelText
 
-    def is_in(self, found: Sequence[Mapping[str, Any]]) -> bool:
-        return self.at < len(found) and bool(found[self.at]["labels"] == self.labels)
+    def is_in(self, sets: Sequence[Mapping[str, Any]]) -> bool:
+        return self.at < len(sets) and bool(sets[self.at]["labels"] == self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ class _LoggerPlan:
 
     def within(self, dump: Mapping[str, Any], odd: NotUnderstood) -> Self:
         """The part of it that a dump has: a counter that one of the sets has not is left out."""
-        found = dump.get(self.logger, ())
-        sets = [one for one in self.sets if one.is_in(found)]
-        counters = [found[one.at]["counters"] for one in sets]
+        described = dump.get(self.logger, ())
+        sets = [one for one in self.sets if one.is_in(described)]
+        counters = [described[one.at]["counters"] for one in sets]
 
         def there(entry: _Entry, *parts: str) -> bool:
             values = [figure(own, entry.key, odd, part) for own in counters for part in parts]
@@ -150,13 +150,13 @@ class _LoggerPlan:
             yield Family(entry.name, entry.type, entry.help, samples)
 
     def fits(self, dump: Mapping[str, Any]) -> bool:
-        found = dump.get(self.logger, ())
-        return all(one.is_in(found) for one in self.sets)
+        sets = dump.get(self.logger, ())
+        return all(one.is_in(sets) for one in self.sets)
 
     def pick(self, dump: Mapping[str, Any]) -> list[float]:
         """The numbers of its series."""
-        found = dump[self.logger]
-        sets = [found[one.at]["counters"] for one in self.sets]
+        described = dump[self.logger]
+        sets = [described[one.at]["counters"] for one in self.sets]
         values: list[float] = [counters[entry.key] for entry in self.plain for counters in sets]
         for entry in self.averages:
             for counters in sets:
@@ -296,7 +296,7 @@ def _matcher(patterns: Sequence[str]) -> re.Pattern[str] | None:
 
 def _as_sets(loggers: Mapping[str, Any]) -> Mapping[str, Any]:
     """`perf dump` or `perf schema` in the form of the newer command."""
-    return {name: [{"labels": {}, "counters": found}] for name, found in loggers.items()}
+    return {name: [{"labels": {}, "counters": counters}] for name, counters in loggers.items()}
 
 
 def _shape(dump: Mapping[str, Any]) -> tuple[int, int]:

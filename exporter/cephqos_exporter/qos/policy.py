@@ -123,10 +123,10 @@ def _positive(value: Value | None, most: float | None = None) -> float | None:
 
 def _osds(value: Value) -> frozenset[str]:
     allowed = "a list of OSD numbers"
-    found = [item.plain() for item in value.sequence(allowed, least=1)]
-    if any(isinstance(osd, bool) or not isinstance(osd, int) or osd < 0 for osd in found):
+    named = [item.plain() for item in value.sequence(allowed, least=1)]
+    if any(isinstance(osd, bool) or not isinstance(osd, int) or osd < 0 for osd in named):
         value.fail(allowed)
-    return frozenset(map(str, found))
+    return frozenset(map(str, named))
 
 
 def _no_duplicates(entries: Sequence[Value], targets: Sequence[Target]) -> None:

@@ -129,11 +129,11 @@ class Pieces:
 
     def segment(self, piece: str, name: str) -> Path | None:
         """A segment's file: only of names that are known, so no path leads out."""
-        found = self._pieces.get(piece)
-        if found is None:
+        folder = self._pieces.get(piece)
+        if folder is None:
             return None
-        found.measure()
-        return found.folder / name if name in found.segments else None
+        folder.measure()
+        return folder.folder / name if name in folder.segments else None
 
     def follow(self, segment: Path) -> None:
         """A new segment of the ring: it belongs to the pieces that grow."""

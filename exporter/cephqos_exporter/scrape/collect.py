@@ -61,15 +61,15 @@ class DaemonCollectors:
 
     def commands(self, daemon: Daemon) -> Collection[Command]:
         """All commands that they need in this scrape."""
-        found: list[Command] = []
+        wanted: list[Command] = []
         for collector in self._collectors:
             try:
-                found += collector.commands(daemon)
+                wanted += collector.commands(daemon)
             except Exception:
                 log.exception("collector %s: no commands for %s", collector.name, daemon.name)
-        if all(command.ttl for command in found):
-            found.append(_ALIVE)
-        return found
+        if all(command.ttl for command in wanted):
+            wanted.append(_ALIVE)
+        return wanted
 
     def part(self, view: DaemonView, took: float) -> Part:
         """The daemon's part of a page, of bounded size, each series once."""

@@ -69,11 +69,11 @@ class _UnderWay(NamedTuple):
 @lru_cache(256)  # most daemons are asked the same at most scrapes
 def _lifetimes(commands: tuple[Command, ...]) -> Mapping[str, tuple[float, float]]:
     """Each command once, with the shortest time to live that is asked for, and the longest."""
-    found: dict[str, tuple[float, float]] = {}
+    lifetimes: dict[str, tuple[float, float]] = {}
     for command in commands:
-        least, most = found.get(command.prefix, (math.inf, 0.0))
-        found[command.prefix] = (min(least, command.ttl), max(most, command.ttl))
-    return found
+        least, most = lifetimes.get(command.prefix, (math.inf, 0.0))
+        lifetimes[command.prefix] = (min(least, command.ttl), max(most, command.ttl))
+    return lifetimes
 
 
 class DaemonFetcher:

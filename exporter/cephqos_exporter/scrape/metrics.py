@@ -49,5 +49,5 @@ def _labels(text: str) -> dict[str, str]:
     return {name: _ESCAPED.sub(_unescaped, value) for name, value in _LABEL.findall(text)}
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return "\n" if found[1] == "n" else found[1]
+def _unescaped(escape: re.Match[str]) -> str:
+    return "\n" if escape[1] == "n" else escape[1]

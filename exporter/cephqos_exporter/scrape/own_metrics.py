@@ -188,11 +188,11 @@ def _open_descriptors() -> int:
 
 def _by_labels(parts: Sequence[Part]) -> dict[LabelText, Part]:
     """Each daemon once: a socket that answered wins over a stale one of the same name."""
-    found: dict[LabelText, Part] = {}
+    parts_by_labels: dict[LabelText, Part] = {}
     for part in parts:
         if part.labels is None:
             continue
-        other = found.get(part.labels)
+        other = parts_by_labels.get(part.labels)
         if other is None or (other.down and (not part.down or other.nameless)):
-            found[part.labels] = part
-    return found
+            parts_by_labels[part.labels] = part
+    return parts_by_labels

@@ -151,18 +151,18 @@ class Scraper:
     def _refresh(self) -> None:
         """Take up sockets that appeared; forget daemons that went or restarted."""
         try:
-            found = self._find()
+            daemons = self._find()
         except OSError as exc:  # such as too few descriptors: go on with what is known
             log.warning("cannot look for admin sockets: %s", exc)
             return
-        for socket in set(self._tracked).difference(found):
+        for socket in set(self._tracked).difference(daemons):
             tracked = self._tracked.pop(socket)
             tracked.forget()
             self._speakers.drop(tracked)
             closing = asyncio.create_task(tracked.close(), name="close")
             self._forgotten.add(closing)
             closing.add_done_callback(self._forgotten.discard)
-        for socket in found:
+        for socket in daemons:
             if socket not in self._tracked:
                 fetcher = DaemonFetcher(socket, self._host)
                 collectors = DaemonCollectors(
@@ -173,7 +173,7 @@ class Scraper:
                     look=self._look,
                 )
                 self._tracked[socket] = DaemonRounds(fetcher, collectors, self._speakers)
-        self._tracked = {socket: self._tracked[socket] for socket in found}
+        self._tracked = {socket: self._tracked[socket] for socket in daemons}
 
     def _part(self, rounds: Rounds, waited: Waiting) -> Part:
         """The part of a daemon or a source: the whole, or what there is so far."""

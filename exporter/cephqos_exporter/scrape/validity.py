@@ -61,12 +61,12 @@ class Seen:
                 self._keys.update(_key(known, *sample) for sample in earlier)
         self._later.clear()
         self._names.update(name + suffix for suffix, _, _ in samples)
-        found = []
+        new = []
         for sample in samples:
             key = _key(name, *sample)
-            found.append(key not in self._keys)
+            new.append(key not in self._keys)
             self._keys.add(key)
-        return found
+        return new
 
 
 def _key(name: str, suffix: str, labels: str, _: float) -> str:

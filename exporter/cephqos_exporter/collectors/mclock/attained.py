@@ -207,6 +207,6 @@ class _Reading:
 
     def _all(self, keys: Sequence[str], part: str = "") -> Sequence[float] | None:
         """None if one of them is missing."""
-        found = [figure(self._osd, key, self._odd, part) for key in keys]
-        known = [value for value in found if value is not None]
+        values = [figure(self._osd, key, self._odd, part) for key in keys]
+        known = [value for value in values if value is not None]
         return known if len(known) == len(keys) else None

@@ -63,8 +63,8 @@ def client_demand(
     in_progress = figure(counters, "op_wip", odd)
     if in_progress is not None:
         yield single("cephqos_qos_client_ops_in_progress", "gauge", text, base, in_progress)
-    found = {short: loggers.get(logger) for logger, short in _THROTTLES.items()}
-    throttles = {short: values for short, values in found.items() if values is not None}
+    by_throttle = {short: loggers.get(logger) for logger, short in _THROTTLES.items()}
+    throttles = {short: values for short, values in by_throttle.items() if values is not None}
     yield _throttle_use(throttles, labels, odd)
     yield _throttle_waits(throttles, labels, odd)
 

@@ -42,8 +42,8 @@ _CLUSTER_TARGETS: Final = {
 
 def policy_targets(policy: Policy, daemon: Daemon) -> Mapping[str, Target]:
     """What the policy asks of this OSD, by class."""
-    found = {c: policy.for_osd(c, daemon.id, daemon.cluster) for c in SCHEDULED}
-    return {cls: target for cls, target in found.items() if target is not None}
+    targets = {c: policy.for_osd(c, daemon.id, daemon.cluster) for c in SCHEDULED}
+    return {cls: target for cls, target in targets.items() if target is not None}
 
 
 def classes_in_force(

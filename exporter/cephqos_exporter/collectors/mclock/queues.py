@@ -53,9 +53,9 @@ def _counted_lengths(
         counters = loggers.get(f"{_QUEUE_LOGGER}{shard.index}")
         if counters is not None:
             counted = {c: figure(counters, key, odd) for c, key in _QUEUE_COUNTERS.items()}
-            found = {c: length for c, length in counted.items() if length is not None}
-            if max(found.values(), default=0) < _BELOW_0:
-                lengths[shard.index] = found
+            known = {c: length for c, length in counted.items() if length is not None}
+            if max(known.values(), default=0) < _BELOW_0:
+                lengths[shard.index] = known
     return lengths
 
 

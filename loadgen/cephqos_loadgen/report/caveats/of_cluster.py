@@ -133,21 +133,21 @@ def unreachable(run: ReportRun) -> Iterator[Caveat]:
 
 def capacity(run: ReportRun) -> Iterator[Caveat]:
     """Capacity that no OSD with demand ever delivered, or that its own benchmark denies."""
-    found: dict[str, tuple[str, float, float]] = {}
+    unreal: dict[str, tuple[str, float, float]] = {}
     for observed in run.finished:
         for osd, configured, best in _delivered(observed):
             if best < _REAL * configured:
-                found.setdefault(observed.record.point, (osd, configured, best))
-    if found:
-        point, (osd, configured, best) = next(iter(found.items()))
+                unreal.setdefault(observed.record.point, (osd, configured, best))
+    if unreal:
+        point, (osd, configured, best) = next(iter(unreal.items()))
         yield Caveat(
             "serious",
-            f"The capacity that OSDs are configured with was never real in {len(found)} points:"
+            f"The capacity that OSDs are configured with was never real in {len(unreal)} points:"
             f" under demand they delivered less than {_REAL:.0%} of it. Reservations are shares"
             " of that capacity, so they are more than the device can give.",
             f"{osd} of {point}: capacity {configured:,.0f}, delivered at most {best:,.0f}"
             " normalised operations/s over 10 s.",
-            rows_of(run, *found),
+            rows_of(run, *unreal),
         )
     yield from _benches(run)
 
@@ -162,10 +162,16 @@ def other_capacities(run: ReportRun) -> Iterator[Caveat]:
         measured = observed.record.in_force.capacity_iops
         for osd, iops in ((osd, iops) for osd, iops in measured.items() if iops > 0):
             seen.setdefault((repr(sorted(lab.items())), osd), {})[iops] = observed
-    apart = {key: found for key, found in seen.items() if max(found) > _APART * min(found)}
+    apart = {
+        key: measurements
+        for key, measurements in seen.items()
+        if max(measurements) > _APART * min(measurements)
+    }
     if apart:
-        (_, osd), found = max(apart.items(), key=lambda item: max(item[1]) / min(item[1]))
-        ends = [(iops, found[iops].record) for iops in (min(found), max(found))]
+        (_, osd), measurements = max(apart.items(), key=lambda item: max(item[1]) / min(item[1]))
+        ends = [
+            (iops, measurements[iops].record) for iops in (min(measurements), max(measurements))
+        ]
         words = [f"{iops:,.0f} IOPS in {r.point}, repeat {r.repeat}" for iops, r in ends]
         yield Caveat(
             "caution",

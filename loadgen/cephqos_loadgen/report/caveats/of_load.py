@@ -245,12 +245,15 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
             if not isinstance(record.result, LoadResult):
                 continue
             key = (observed.record.point, phase)
-            found = [p for p in attained_by_clients(observed, phase) if p.reservation]
-            if any(p.demand_seconds or p.attained_most >= (p.reservation or 0.0) for p in found):
+            with_reservation = [p for p in attained_by_clients(observed, phase) if p.reservation]
+            if any(
+                p.demand_seconds or p.attained_most >= (p.reservation or 0.0)
+                for p in with_reservation
+            ):
                 tested.add(key)
-            elif found:
-                attained = max(p.attained_most for p in found)
-                untested[key] = (attained, max(p.reservation or 0.0 for p in found))
+            elif with_reservation:
+                attained = max(p.attained_most for p in with_reservation)
+                untested[key] = (attained, max(p.reservation or 0.0 for p in with_reservation))
     untested = {key: value for key, value in untested.items() if key not in tested}
     if untested:
         (point, phase), (attained, reserved) = next(iter(untested.items()))

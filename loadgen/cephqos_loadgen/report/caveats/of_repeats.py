@@ -60,7 +60,7 @@ def unstable(run: ReportRun) -> Iterator[Caveat]:
             f"Throughput differs much between repeats: the deviation is above {_UNSTABLE:.0%} of"
             f" the mean in {len(rows)} of {_loads(run)} rows.",
             f"Most: {worst:.0%}, {_named(row)}.",
-            tuple(found.key for _, found in rows),
+            tuple(each.key for _, each in rows),
         )
 
 

@@ -129,10 +129,12 @@ def busy_disks(run: ReportRun) -> Iterator[Caveat]:
     shares: dict[str, tuple[float, str]] = {}
     for observed in run.finished:
         for use in observed.hosts_of_loads:
-            found, point = disks_by_others(use), observed.record.point
-            if found and found.time_share >= shares.get(point, (0.0, ""))[0]:
-                shares[point] = (found.time_share, words_of(use, found))
-    above = {point: found for point, found in shares.items() if found[0] > _DISKS}
+            use_by_others, point = disks_by_others(use), observed.record.point
+            if use_by_others and use_by_others.time_share >= shares.get(point, (0.0, ""))[0]:
+                shares[point] = (use_by_others.time_share, words_of(use, use_by_others))
+    above = {
+        point: use_by_others for point, use_by_others in shares.items() if use_by_others[0] > _DISKS
+    }
     if above:
         point = max(above, key=lambda name: above[name])
         share, words = above[point]

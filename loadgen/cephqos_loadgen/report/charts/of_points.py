@@ -31,12 +31,12 @@ def dots_chart(
     drawn: list[list[Dot]] = []
     data = []
     for label, row in zip(labels, rows, strict=True):
-        found = row.figures[metric.key]
-        value, spread = found.value * metric.scale, found.deviation
+        of_row = row.figures[metric.key]
+        value, spread = of_row.value * metric.scale, of_row.deviation
         reach = None if spread is None else spread * metric.scale
         low, high = (None, None) if reach is None else (max(0.0, value - reach), value + reach)
         drawn.append([Dot(0, value, low, high)])
-        data.append((text(label), figure(metric, found.value), figure(metric, spread)))
+        data.append((text(label), figure(metric, of_row.value), figure(metric, spread)))
     bars = _bars([row.figures[metric.key].deviation for row in rows])
     shown = f"{title} ({bars})" if bars else title
     drawing = plots.dots(shown, metric.unit, labels, drawn, [title])
@@ -91,10 +91,10 @@ def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
         groups.setdefault(label, []).append(row)
     lines = []
     data: list[tuple[Cell, ...]] = []
-    for label, found in groups.items():
+    for label, steps in groups.items():
         pairs = [
             (row, row.figures[metrics.IOPS.key], row.figures[metrics.MEAN.key])
-            for row in found
+            for row in steps
             if metrics.MEAN.key in row.figures
         ]
         lines.append(

@@ -81,8 +81,8 @@ def timeline(observed: Observation, label: str, number: int) -> Chart:
         ],
         [
             Band(work, begin - start, end - start)
-            for work, found in observed.stretches.items()
-            for begin, end in found
+            for work, spans in observed.stretches.items()
+            for begin, end in spans
         ],
         strips(observed),
         seconds,
@@ -216,14 +216,14 @@ def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Trac
     owner_slot = slot[table.owner]
     order = np.argsort(owner_slot, kind="stable")
     edges = np.searchsorted(owner_slot[order], np.arange(len(times) + 1))
-    found = {percent: np.full(len(times), np.nan) for percent in _PERCENTS}
+    by_percent = {percent: np.full(len(times), np.nan) for percent in _PERCENTS}
     for index in np.flatnonzero(there):
         chosen = order[edges[index] : edges[index + 1]]
         bins = merged_arrays(table.centres[chosen], table.counts[chosen])
-        for percent, values in found.items():
+        for percent, values in by_percent.items():
             value = bins.percentile_seconds(percent)
             values[index] = np.nan if value is None else value * 1e3
-    for percent, values in found.items():
+    for percent, values in by_percent.items():
         yield Track("latency", f"p{percent:g}", "ms", values)
 
 
@@ -256,10 +256,10 @@ def strips(observed: Observation) -> list[Strip]:
         seconds = osds.setdefault((cause.work, cause.cause), {})
         for time in cause.times:
             seconds.setdefault(round(float(time) - start), set()).add(cause.osd)
-    found = []
+    drawn = []
     for (work, name), seconds in sorted(osds.items()):
         times = sorted(seconds)
         counts = [len(seconds[time]) for time in times]
         short = work.removeprefix("background_").replace("_", " ")
-        found.append(Strip(f"{short}: {name}", stretches(times, counts), most))
-    return found
+        drawn.append(Strip(f"{short}: {name}", stretches(times, counts), most))
+    return drawn

@@ -130,8 +130,8 @@ def _faces(grid: Grid, space: _Space) -> Iterator[str]:
     cells = [(c, r) for r in range(space.rows - 1) for c in range(space.columns - 1)]
     for column, row in sorted(cells, key=lambda cell: -cell[0] - cell[1]):
         corners = ((column, row), (column + 1, row), (column + 1, row + 1), (column, row + 1))
-        found = [grid.values.get((grid.across[c], grid.up[r])) for c, r in corners]
-        heights = [value for value in found if value is not None]
+        values = [grid.values.get((grid.across[c], grid.up[r])) for c, r in corners]
+        heights = [value for value in values if value is not None]
         if len(heights) == len(corners):
             places = [space.at(*corner, h) for corner, h in zip(corners, heights, strict=True)]
             yield svg.polygon(places, "paper")

@@ -42,10 +42,10 @@ def _grids(subject: Subject) -> Iterator[Grid]:
         if all(axis == DEPTH or axis in row.axes for axis in axes):
             groups.setdefault(_rest(subject, row, axes), []).append(row)
     most = max((row.figures[metrics.IOPS.key].value for row in rows), default=0.0)
-    for name, found in sorted(groups.items()):
+    for name, of_name in sorted(groups.items()):
         values = {
             (_place(row, axes[0]), _place(row, axes[1])): row.figures[metrics.IOPS.key].value
-            for row in found
+            for row in of_name
         }
         across = sorted({x for x, _ in values}, key=_number)
         up = sorted({y for _, y in values}, key=_number)

@@ -130,8 +130,8 @@ def _windows(
     """The parts of a load with and without background work; none if there was no such work."""
     busy = np.zeros(len(chosen), np.bool_)
     windows: dict[str, Mask] = {}
-    for work, found in stretches.items():
-        active = chosen & intervals.within(found)
+    for work, spans in stretches.items():
+        active = chosen & intervals.within(spans)
         busy |= active
         windows[DURING[work]] = active
     if not busy.any():

@@ -255,9 +255,9 @@ def _level_table(
     for row in rows:
         lines.setdefault(tuple(row.axes.get(a, "–") for a in others), {})[row.axes[axis]] = row
     cells = []
-    for rest, found in lines.items():
-        marks = best_and_worst(list(found.values()), [metric])
-        own = [_mean_and_deviation(found.get(level), metric, marks) for level in levels]
+    for rest, by_level in lines.items():
+        marks = best_and_worst(list(by_level.values()), [metric])
+        own = [_mean_and_deviation(by_level.get(level), metric, marks) for level in levels]
         cells.append((*(text(value) for value in rest), *own))
     columns = (
         *text_columns(*others),
@@ -278,8 +278,8 @@ def _mean_and_deviation(
 ) -> Cell:
     if row is None or metric.key not in row.figures:
         return Cell("–")
-    found = row.figures[metric.key]
-    words = shown(metric, found.value)
-    if found.deviation is not None:
-        words += f" ± {shown(metric, found.deviation)}"
-    return Cell(words, found.value * metric.scale, marks.get((row.key, metric.key), ""))
+    of_row = row.figures[metric.key]
+    words = shown(metric, of_row.value)
+    if of_row.deviation is not None:
+        words += f" ± {shown(metric, of_row.deviation)}"
+    return Cell(words, of_row.value * metric.scale, marks.get((row.key, metric.key), ""))

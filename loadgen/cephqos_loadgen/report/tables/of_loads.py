@@ -80,11 +80,11 @@ def _extra(subject: Subject) -> list[FigureKind]:
 
 def _value(row: ReportRow, metric: FigureKind) -> float | None:
     """Of percentiles that were asked for, those that so many completions can tell."""
-    found = row.value(metric.key)
-    if found is None and metric.key.startswith("clat_p"):
+    known = row.value(metric.key)
+    if known is None and metric.key.startswith("clat_p"):
         percent = float(metric.key.removeprefix("clat_p"))
         return row.percentile_seconds(percent) if row.bins and row.bins.knows(percent) else None
-    return found
+    return known
 
 
 def _unknown(subject: Subject, rows: Sequence[ReportRow]) -> str:

@@ -25,8 +25,8 @@ _COLUMNS: Final = (
 def operations_table(subject: Subject) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for run in subject.runs:
-        found = [op for observed in run.finished for op in observed.operations]
-        for op in sorted(found, key=lambda it: -it["seconds"])[:_SHOWN]:
+        operations = [op for observed in run.finished for op in observed.operations]
+        for op in sorted(operations, key=lambda it: -it["seconds"])[:_SHOWN]:
             event, seconds = longest_wait(op)
             began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(op["started_unix_seconds"]))
             names = text(began), text(op["ceph_daemon"])

@@ -28,8 +28,8 @@ def tenants_table(subject: Subject) -> Table:
             for it in observed.samples.of(ClusterSeries.POOL_INFO):
                 pools[it.labels.get("pool_id", "")] = it.labels.get("pool", "")
             for load in load_steps(observed):
-                for osd, found in _by_osd(observed.samples, load).items():
-                    sums.setdefault((load.point, load.phase, osd), OsdSums()).add([found])
+                for osd, its_sums in _by_osd(observed.samples, load).items():
+                    sums.setdefault((load.point, load.phase, osd), OsdSums()).add([its_sums])
         for (point, phase, osd), its in sums.items():
             shares = its.shares("", osd)
             if shares.largest is None:
