@@ -54,6 +54,11 @@ class Subject:
             point = ", ".join(f"{axis}={value}" for axis, value in named) or key.point
         return f"{point} ({key.run})" if len(self.runs) > 1 else point
 
+    def point_label(self, run: ReportRun, point: str) -> str:
+        """The same of a point that may have no row."""
+        keys = (row.key for row in run.rows if row.key.point == point)
+        return next(map(self.label, keys), point)
+
     def loads(self, *, curves: bool) -> list[ReportRow]:
         """Whole loads of one depth, or the steps of curves."""
         return [

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.arrays.statistics import mean
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.compare.comparison import compare
 from cephqos_loadgen.report.figures import metrics
@@ -176,7 +176,7 @@ def test_a_change_has_the_sign_of_the_figures_that_are_shown(tmp_path: Path) -> 
     )
     for metric in LATENCIES[:2]:
         new, old = b.figures[metric.key], a.figures[metric.key]
-        assert mean(new.samples) > mean(old.samples)
+        assert fmean(new.samples) > fmean(old.samples)
         found = change_between(b, a, metric)
         assert found is not None
         assert found.absolute == pytest.approx(new.value - old.value)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,15 @@ _SAME = 1e-12
 Floats = NDArray[np.float64]
 
 
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def deviation(values: Sequence[float]) -> float | None:
     """Sample standard deviation; None below two values."""
-    if len(values) < 2:
-        return None
-    centre = mean(values)
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
+    return stdev(values) if len(values) > 1 else None
 
 
 def variation(values: Sequence[float]) -> float | None:
     """Coefficient of variation: deviation over mean."""
     spread = deviation(values)
-    centre = mean(values) if values else 0.0
+    centre = fmean(values) if values else 0.0
     return spread / abs(centre) if spread is not None and centre else None
 
 
@@ -74,7 +68,7 @@ def change(
     `comparisons`: the number of comparisons from which this one was chosen for its size. More
     comparisons make the interval wider.
     """
-    new, old = shown or (mean(values), mean(reference))
+    new, old = shown or (fmean(values), fmean(reference))
     if old == 0:
         same = not any((new, *values, *reference))
         return ChangeInterval(0.0, 0.0, 0.0, 0.0) if same else ChangeInterval(new, None, None, None)
@@ -84,7 +78,7 @@ def change(
         return ChangeInterval(new - old, ratio, None, None)
     random = np.random.default_rng(_SEED)
     drawn_new = _drawn_means(random, values)
-    drawn_old = np.full(_RESAMPLES, mean(reference)) if fixed else _drawn_means(random, reference)
+    drawn_old = np.full(_RESAMPLES, fmean(reference)) if fixed else _drawn_means(random, reference)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = drawn_new / drawn_old - 1
     error = float(np.std(ratios[np.isfinite(ratios)]))

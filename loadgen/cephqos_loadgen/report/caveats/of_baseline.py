@@ -1,8 +1,8 @@
 """What speaks against a baseline: a load that did more than it."""
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
-from cephqos_loadgen.report.arrays.statistics import mean
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings
@@ -16,7 +16,7 @@ def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) ->
     if settings.baseline_iops:
         base = settings.baseline_iops
         above = [row for row in rows if is_no_baseline(against_baseline(row, base))]
-        yield from _caveat("The baseline", [(row, mean(base)) for row in above])
+        yield from _caveat("The baseline", [(row, fmean(base)) for row in above])
 
 
 def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Caveat]:

@@ -72,8 +72,9 @@ def timeline(observed: Observation, label: str, number: int) -> Chart:
     step = max(1.0, float(np.ceil(seconds / _MOST_POINTS)))
     times = np.arange(step / 2, seconds, step)
     tracks = [track for track in _tracks(observed, times, step) if track.known]
+    title = f"Over time: {label}, repeat {record.repeat}"
     drawing = plot_time.over_time(
-        f"Over time: {label}, repeat {record.repeat}",
+        title,
         list(_panels(times, tracks)),
         [
             Band(name, phase.start_unix_seconds - start, phase.end_unix_seconds - start)
@@ -87,7 +88,6 @@ def timeline(observed: Observation, label: str, number: int) -> Chart:
         strips(observed),
         seconds,
     )
-    title = f"Over time: {label}, repeat {record.repeat}"
     name = f"time-{number:02d}"
     return Chart(name, title, drawing, _data(name, title, times, tracks))
 
@@ -163,8 +163,7 @@ def rate(counters: Sequence[Series], moments: Floats, window: float) -> Floats:
     for series in counters:
         if len(series.times) < 2:
             continue
-        steps = np.diff(series.values)
-        grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, series.values[1:]))])
+        grown = series.grown()
         inside, fresh, _ = _known(series, moments)
         gaps |= inside & ~fresh
         begin = np.maximum(moments - window, series.times[0])

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
@@ -165,7 +166,7 @@ def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> Re
 def _averages(repeats: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
     names = dict.fromkeys(name for figures in repeats for name in figures)
     samples = {name: tuple(f[name] for f in repeats if name in f) for name in names}
-    return {name: Figure(statistics.mean(values), values) for name, values in samples.items()}
+    return {name: Figure(fmean(values), values) for name, values in samples.items()}
 
 
 def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:

@@ -29,8 +29,7 @@ def advice_table(subject: Subject) -> Table:
     for run in subject.runs:
         for load, facts in _loads(run):
             its = {it.name: outcome(it, facts) for it in candidates(facts)}
-            keys = (row.key for row in run.rows if row.key.point == load.point)
-            label = next(map(subject.label, keys), load.point)
+            label = subject.point_label(run, load.point)
             said = [_said(its[name], facts) if name in its else "–" for name in (*PROFILES, WPQ)]
             lines.append(tuple(map(text, (label, load.phase, *said))))
     return Table("advice", "What another profile would have given", _COLUMNS, tuple(lines), _NOTE)

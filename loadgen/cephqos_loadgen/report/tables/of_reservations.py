@@ -30,10 +30,9 @@ def reservations_table(subject: Subject) -> Table:
     for run in subject.runs:
         for steps in _by_class(run).values():
             load, one = steps[0].load, steps[0].attained
-            keys = (row.key for row in run.rows if row.key.point == load.point)
             lines.append(
                 (
-                    text(next(map(subject.label, keys), load.point)),
+                    text(subject.point_label(run, load.point)),
                     text(load.phase),
                     *([depth_cell(load.depth)] if curves else []),
                     text(one.osd),

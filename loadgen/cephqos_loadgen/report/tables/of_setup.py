@@ -54,11 +54,9 @@ def recording_table(subject: Subject) -> Table:
             record = observed.record
             if record.point == RECORDED:  # what that cost was not measured
                 continue
-            row = next((row for row in run.rows if row.key.point == record.point), None)
-            label = subject.label(row.key) if row else record.point
             lines.append(
                 (
-                    text(label),
+                    text(subject.point_label(run, record.point)),
                     count(record.repeat),
                     text(record.status),
                     plain_figure(record.cost.wall_seconds),

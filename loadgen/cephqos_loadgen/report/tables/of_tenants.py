@@ -34,10 +34,9 @@ def tenants_table(subject: Subject) -> Table:
             shares = its.shares("", osd)
             if shares.largest is None:
                 continue
-            keys = (row.key for row in run.rows if row.key.point == point)
             most = _said(shares.largest.key, shares.largest.working, pools)
             waiting = [_said(it.key, it.waiting, pools) for it in shares.victims]
-            label = next(map(subject.label, keys), point)
+            label = subject.point_label(run, point)
             lines.append(tuple(map(text, (label, phase, osd, most, ", ".join(waiting) or "–"))))
     return Table("tenants", "Tenants by OSD", _COLUMNS, tuple(lines), _NOTE)
 

@@ -25,8 +25,7 @@ def waiting_table(subject: Subject) -> Table:
     rows = []
     for run in subject.runs:
         for (point, phase), shares in waited(run).items():
-            keys = (row.key for row in run.rows if row.key.point == point)
-            rows.append((next(map(subject.label, keys), point), phase, shares))
+            rows.append((subject.point_label(run, point), phase, shares))
     most: dict[Place, float] = {}
     for *_, shares in rows:
         most |= {place: max(share, most.get(place, 0.0)) for place, share in shares.items()}
