@@ -6,7 +6,7 @@ made from.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cephqos_exporter.labels import render_labels
@@ -16,8 +16,10 @@ from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
 from cephqos_loadgen.results.figures import Interval, LoadFigures
+from cephqos_loadgen.results.repeat import RepeatRecord
 
 _LONGEST_SECONDS = 30 * 86400
+ClientKey = tuple[str, str]  # phase and client
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ def _fsid(archive: Archive) -> str:
 
 
 def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], run: RecordedRun) -> None:
+    """Let the live state be what it was at each second of a repeat, and note its series."""
     record = repeat.record
     phases = sorted(record.phases.items(), key=lambda it: it[1].start_unix_seconds)
     clients = _by_tick(repeat, ticks)
@@ -85,27 +88,32 @@ def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], run: RecordedR
             for name, phase in phases
             if phase.start_unix_seconds <= second <= phase.end_unix_seconds
         )
-        for client in live.clients.values():
-            client.interval, client.seconds = {}, 0.0
-        for (phase_name, name), tick in clients.get(second, {}).items():
-            result = record.phases[phase_name].result if phase_name in record.phases else None
-            engine = str(getattr(result, "engine", getattr(result, "kind", "unknown")))
-            client = live.clients.setdefault((phase_name, name), LiveClient(engine))
-            client.interval = {way: add(parts) for way, parts in tick.done.items()}
-            client.seconds = max(tick.seconds.values())
-            for way, part in client.interval.items():
-                client.before[way] = add((client.before.get(way, IoTotals()), part))
+        _let_clients_work(live, record, clients.get(second, {}))
         _note(live, second, run)
 
 
-def _by_tick(repeat: RecordedRepeat, ticks: list[int]) -> dict[int, dict[tuple[str, str], _Tick]]:
+def _let_clients_work(live: Live, record: RepeatRecord, done: Mapping[ClientKey, _Tick]) -> None:
+    """What the clients did in one second; those that are not among them did nothing."""
+    for client in live.clients.values():
+        client.interval, client.seconds = {}, 0.0
+    for (phase, name), tick in done.items():
+        result = record.phases[phase].result if phase in record.phases else None
+        engine = str(getattr(result, "engine", getattr(result, "kind", "unknown")))
+        client = live.clients.setdefault((phase, name), LiveClient(engine))
+        client.interval = {direction: add(parts) for direction, parts in tick.done.items()}
+        client.seconds = max(tick.seconds.values())
+        for direction, part in client.interval.items():
+            client.before[direction] = add((client.before.get(direction, IoTotals()), part))
+
+
+def _by_tick(repeat: RecordedRepeat, ticks: list[int]) -> dict[int, dict[ClientKey, _Tick]]:
     """Intervals by the second in which they were known; the last ones by the last second."""
-    found: dict[int, dict[tuple[str, str], _Tick]] = {}
+    by_second: dict[int, dict[ClientKey, _Tick]] = {}
     for interval in repeat.intervals() if ticks else ():
         at = min(bisect_right(ticks, interval.end_unix_seconds), len(ticks) - 1)
-        clients = found.setdefault(ticks[at], {})
+        clients = by_second.setdefault(ticks[at], {})
         clients.setdefault((interval.phase, interval.client), _Tick()).take(interval)
-    return found
+    return by_second
 
 
 def _note(live: Live, second: int, run: RecordedRun) -> None:

@@ -4,6 +4,7 @@ A result has one value per window, which ends at the time that is given; UNKNOWN
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from cephqos_base.judge import UNKNOWN
 from cephqos_loadgen.report.arrays.intervals import Mask
 from cephqos_loadgen.report.arrays.samples import Series
 from cephqos_loadgen.report.arrays.statistics import Floats
+
+# A scrape may come late by as much: a window is whole without it.
+_LATE_SECONDS: Final = 0.5
 
 
 def window_rates(counter: Series, start: float, end: float, window: float) -> tuple[Floats, Floats]:
@@ -23,7 +27,8 @@ def window_rates(counter: Series, start: float, end: float, window: float) -> tu
         return times[:0], times[:0]
     rates = _rates(within, times, window)
     first, last, _ = _samples(within, times, window)
-    whole = times[last] - times[first] >= min(window, float(times[-1] - times[0])) - 0.5
+    longest = min(window, float(times[-1] - times[0]))
+    whole = times[last] - times[first] >= longest - _LATE_SECONDS
     whole &= ~np.isnan(rates)
     return times[whole], rates[whole]
 
@@ -38,10 +43,11 @@ def summed_rates(counters: Sequence[Series], times: Floats, window: float) -> Fl
 
 
 def _rates(counter: Series, times: Floats, window: float) -> Floats:
-    first, last, seen = _samples(counter, times, window)
-    first, last, grown = first[seen], last[seen], counter.grown()
+    """Growth from the first sample in each window to its last, per second."""
+    first, last, known = _samples(counter, times, window)
+    first, last, grown = first[known], last[known], counter.grown()
     rates = np.full(len(times), UNKNOWN)
-    rates[seen] = (grown[last] - grown[first]) / (counter.times[last] - counter.times[first])
+    rates[known] = (grown[last] - grown[first]) / (counter.times[last] - counter.times[first])
     return rates
 
 
@@ -49,9 +55,9 @@ def restarts(counters: Sequence[Series], times: Floats, window: float) -> Mask:
     """The windows in which one of the counters restarted at 0."""
     restarted: Mask = np.zeros(len(times), np.bool_)
     for counter in counters:
-        first, last, seen = _samples(counter, times, window)
-        falls = np.concatenate([[0], np.cumsum(np.diff(counter.values) < 0)])
-        restarted[seen] |= falls[last[seen]] > falls[first[seen]]
+        first, last, known = _samples(counter, times, window)
+        falls = np.concatenate([[0], np.cumsum(np.diff(counter.values) < 0)])  # up to each sample
+        restarted[known] |= falls[last[known]] > falls[first[known]]
     return restarted
 
 
@@ -60,9 +66,9 @@ def _samples(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Mask]:
     """First and last sample of each window, and which windows have both."""
     last = np.searchsorted(series.times, times, side="right") - 1
-    first = np.searchsorted(series.times, times - window - 0.5, side="left")
-    seen: Mask = last > first  # before its first sample, last is -1
-    return first, last, seen
+    first = np.searchsorted(series.times, times - window - _LATE_SECONDS, side="left")
+    known: Mask = last > first  # before its first sample, last is -1
+    return first, last, known
 
 
 def extremes(of: np.ufunc, gauge: Series | None, times: Floats, window: float) -> Floats:
@@ -71,6 +77,7 @@ def extremes(of: np.ufunc, gauge: Series | None, times: Floats, window: float) -
         return np.full(len(times), UNKNOWN)
     last = np.searchsorted(gauge.times, times, side="right")
     first = np.searchsorted(gauge.times, times - window, side="left")
+    # Of all stretches between two of these, every second one is a window.
     ends = np.column_stack([first, last]).ravel()
     values = of.reduceat(np.append(gauge.values, UNKNOWN), ends)[::2]
     return np.where(last > first, values, UNKNOWN)

@@ -12,7 +12,6 @@ from cephqos_loadgen.report.caveats.of_load import LOAD_CHECKS
 from cephqos_loadgen.report.caveats.of_percentiles import PERCENTILE_CHECKS
 from cephqos_loadgen.report.caveats.of_repeats import drift, few_repeats, unstable
 from cephqos_loadgen.report.caveats.of_run import (
-    busy_disks,
     busy_host,
     clock_set,
     costly_recording,
@@ -39,7 +38,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     unstable,
     drift,
     busy_host,
-    busy_disks,
     lost_samples,
     costly_recording,
     noted_by_the_run,

@@ -1,9 +1,8 @@
 """What speaks against how a run went: failed repeats, a busy host, samples that are missing."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -13,13 +12,16 @@ from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.findings import reasons_of
-from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.host_load import (
+    CpuByOthers,
+    cpu_by_others,
+    disks_by_others,
+    words_of,
+)
 from cephqos_loadgen.results.repeat import Gap
 
-_STEAL: Final = 0.01
-_OTHERS: Final = 0.10  # of all CPU time
-_DISKS: Final = 0.05  # of the time of the OSDs' disks
-_MUCH: Final = 0.25  # of either
+_MUCH: Final = 0.25  # of the CPUs' or disks' time for others
 _RECORDING: Final = 0.03
 _CHECKED_HERE: Final = re.compile(
     r"other programs used|the hypervisor took|no metrics of|cut off by|: failed:"
@@ -101,71 +103,68 @@ def clock_set(run: ReportRun) -> Iterator[Caveat]:
             )
 
 
+class _Taken(NamedTuple):
+    """Something of the host that others may take while a load runs."""
+
+    words: str
+    of: str  # what the share is of
+    bound: float
+    share: Callable[[HostUse], tuple[float, str] | None]  # and whose it was
+
+
+def _of_cpu(share: Callable[[CpuByOthers], tuple[float, str]]) -> Any:
+    def of(use: HostUse) -> tuple[float, str] | None:
+        cpu = cpu_by_others(use)
+        return share(cpu) if cpu else None
+
+    return of
+
+
+def _of_disks(use: HostUse) -> tuple[float, str] | None:
+    disks = disks_by_others(use)
+    return (disks.time_share, f": {words_of(use, disks)}") if disks else None
+
+
+_TAKEN: Final = (
+    _Taken(
+        "Another virtual machine took CPU time (steal)",
+        *("all CPU time", 0.01, _of_cpu(lambda cpu: (cpu.stolen, ""))),
+    ),
+    _Taken(
+        "CPUs were throttled, by heat or by a limit of the control group",
+        *("all CPU time", 0.01, _of_cpu(lambda cpu: (cpu.throttled, ""))),
+    ),
+    _Taken(
+        "Other processes than those of the run used the host's CPUs",
+        *("all CPU time", 0.10, _of_cpu(lambda cpu: (cpu.others, _most_by(cpu.most)))),
+    ),
+    _Taken("Other programs used the OSDs' disks", "their time", 0.05, _of_disks),
+)
+
+
+def _most_by(name: str) -> str:
+    return f", most of it by {name}" if name else ""
+
+
 def busy_host(run: ReportRun) -> Iterator[Caveat]:
-    """Steal, throttling, and CPU that neither OSDs nor clients used."""
-    stolen: dict[str, float] = {}
-    throttled: dict[str, float] = {}
-    others: dict[str, float] = {}
-    names: dict[str, str] = {}
-    for observed in run.finished:
-        point = observed.record.point
-        for use in observed.hosts_of_loads:
-            if cpu := cpu_by_others(use):
-                stolen[point] = max(stolen.get(point, 0.0), cpu.stolen)
-                throttled[point] = max(throttled.get(point, 0.0), cpu.throttled)
-                if cpu.others >= others.get(point, 0.0):
-                    others[point], names[point] = cpu.others, cpu.most
-    yield from _host(run, stolen, _STEAL, "Another virtual machine took CPU time (steal)")
-    yield from _host(
-        run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
-    )
-    yield from _host(
-        run, others, _OTHERS, "Other processes than those of the run used the host's CPUs", names
-    )
-
-
-def busy_disks(run: ReportRun) -> Iterator[Caveat]:
-    """Others than the run had the OSDs' disks at work while a load ran."""
-    shares: dict[str, tuple[float, str]] = {}
-    for observed in run.finished:
-        for use in observed.hosts_of_loads:
-            use_by_others, point = disks_by_others(use), observed.record.point
-            if use_by_others and use_by_others.time_share >= shares.get(point, (0.0, ""))[0]:
-                shares[point] = (use_by_others.time_share, words_of(use, use_by_others))
-    above = {
-        point: use_by_others for point, use_by_others in shares.items() if use_by_others[0] > _DISKS
-    }
-    if above:
-        point = max(above, key=lambda name: above[name])
-        share, words = above[point]
-        yield Caveat(
-            "serious" if share > _MUCH else "caution",
-            f"Other programs used the OSDs' disks: more than {_DISKS:.0%} of their time in"
-            f" {len(above)} of {len(shares)} points.",
-            f"Most: {share:.0%}, {point}: {words}.",
-            rows_of(run, *above),
-        )
-
-
-def _host(
-    run: ReportRun,
-    shares: dict[str, float],
-    bound: float,
-    words: str,
-    names: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[Caveat]:
-    """`names`: by point, who had most."""
-    above = {point: share for point, share in shares.items() if share > bound}
-    if above:
-        point = max(above, key=lambda name: above[name])
-        yield Caveat(
-            "serious" if above[point] > _MUCH else "caution",
-            f"{words}: more than {bound:.0%} of all CPU time in {len(above)} of"
-            f" {len(shares)} points.",
-            f"Most: {above[point]:.0%}, {point}"
-            + (f", most of it by {names[point]}." if names.get(point) else "."),
-            rows_of(run, *above),
-        )
+    """Steal, throttling, CPUs and disks that neither OSDs nor clients used."""
+    for taken in _TAKEN:
+        worst: dict[str, tuple[float, str]] = {}
+        for observed in run.finished:
+            point = observed.record.point
+            for share in filter(None, map(taken.share, observed.hosts_of_loads)):
+                worst[point] = max(worst.get(point, share), share)
+        above = {point: share for point, share in worst.items() if share[0] > taken.bound}
+        if above:
+            point = max(above, key=lambda name: above[name])
+            most, whose = above[point]
+            yield Caveat(
+                "serious" if most > _MUCH else "caution",
+                f"{taken.words}: more than {taken.bound:.0%} of {taken.of} in {len(above)} of"
+                f" {len(worst)} points.",
+                f"Most: {most:.0%}, {point}{whose}.",
+                rows_of(run, *above),
+            )
 
 
 def lost_samples(run: ReportRun) -> Iterator[Caveat]:
