@@ -121,6 +121,7 @@ def _add_devices(up: Parser) -> None:
     up.option(
         "--rotational",
         "whether the loop devices report themselves as HDDs (1) or SSDs (0)",
+        type=int,
         choices=(0, 1),
     )
     up.add_argument(

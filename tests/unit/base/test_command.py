@@ -39,6 +39,10 @@ def test_an_unknown_option_names_the_help_of_its_own_command(
     assert ("did you mean --check?" in said) == ("--chek" in line)
 
 
+def test_a_number_that_is_offered_as_a_choice_is_taken() -> None:
+    assert build_parser().parse_args(["lab", "up", "--rotational", "1"]).rotational == 1
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
