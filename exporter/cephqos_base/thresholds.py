@@ -39,6 +39,7 @@ class Thresholds(Bounds):
     # Counts.
     many: float = 4  # OSDs with one violation and cause: one alert; restarts in an hour: an alert
     series_per_osd: float = 750  # above, an alert; 20.2 with a DB device shows 728 by default
+    series_of_exporter: float = 500  # of host and cluster, besides; five pools show 230
     # A third of what a day scrubs, where each is scrubbed once a week.
     scrub_growth: float = 0.05  # PGs overdue, more than a day ago / all; above, an alert
 

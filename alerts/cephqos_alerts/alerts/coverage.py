@@ -233,8 +233,9 @@ SLOW_COVERAGE: Final = RuleGroup(
             name="CephQosTooManySeries",
             about=(),
             expr=f"""
-            sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
-            / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) + 1)
+            (sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
+              - @series_of_exporter@)
+            / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}))
             > @series_per_osd@
             """,
             urgency=SOME_DAY,
@@ -250,7 +251,8 @@ SLOW_COVERAGE: Final = RuleGroup(
             summary='{{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per OSD',
             description="""
             The exporter at {{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per
-            OSD, above the budget of @series_per_osd@. Host and cluster count as one more OSD.
+            OSD, above the budget of @series_per_osd@. @series_of_exporter@ series of the host and
+            the cluster are not counted.
             """,
         ),
     ),

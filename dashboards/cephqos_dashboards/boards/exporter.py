@@ -44,8 +44,8 @@ _NOW = (
         exporter.SERIES,
         title="Series",
         reads=f"""Of all exporters, after relabelling. An alert fires above
-            {THRESHOLDS.series_per_osd:g} for each OSD of an exporter, with one more for host and
-            cluster.""",
+            {THRESHOLDS.series_per_osd:g} for each OSD of an exporter, not counting
+            {THRESHOLDS.series_of_exporter:g} for host and cluster.""",
         empty="none scraped",
         width=4,
     ),
