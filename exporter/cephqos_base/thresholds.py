@@ -15,17 +15,17 @@ class Thresholds(Bounds):
     """Where a figure becomes a finding, besides the judge's. Reasons: docs/internals/rules.md."""
 
     # Shares. A rate over four samples is off by a tenth: no finer steps than these mean anything.
-    little: float = 0.1  # of an OSD's work; what another class has above it explains nothing
-    part: float = 0.25  # of a whole: a share that matters
-    far_less: float = 0.4  # of the most of a day; own store's of a write (all well: 0.46 to 0.71)
-    half: float = 0.5  # of time, OSDs, CPUs, operations: from here on, most of it
+    little: float = 0.1  # of an OSD's work; less, of another class, explains no shortfall
+    part: float = 0.25  # share that matters: replica writes, own store, stopped time, CPUs, shards
+    far_less: float = 0.4  # than a day's most; own store of a write (all well: 0.46 to 0.71)
+    half: float = 0.5  # from here on, most: samples, OSDs, CPUs, operations, a shortfall, a wait
     coverage: float = 0.8  # samples that are there / expected; a scrape / its deadline
 
     # Multiples of capacity, of the median of peers, or of an OSD's own day.
-    more: float = 1.5  # a capacity against what is delivered; an OSD that is busier than peers
-    twice: float = 2  # slow, for an OSD that lacks CPU; threads that wait; ops that cost more
-    slower: float = 4  # a replica write; healthy and saturated: at most 2.3, a slow device: 23
-    far_above: float = 6  # a device; a replica write of an OSD that leads more (up to 5.4)
+    more: float = 1.5  # a wrong capacity; an OSD busier than peers, whose times say nothing then
+    twice: float = 2  # slow for want of CPU, and threads that wait; costly ops: bytes run out
+    slower: float = 4  # a replica write (well and saturated: at most 2.3); threads wait / run
+    far_above: float = 6  # a device (slow: 23 and more); a replica write where more are led (5.4)
     recovery_slow: float = 20  # a replica write, beside recovery (up to 12)
 
     # Devices.
