@@ -25,7 +25,7 @@ class Thresholds(Bounds):
     more: float = 1.5  # a wrong capacity; an OSD busier than peers, whose times say nothing then
     twice: float = 2  # slow for want of CPU, and threads that wait; costly ops: bytes run out
     slower: float = 4  # a replica write (well and saturated: at most 2.3); threads wait / run
-    far_above: float = 6  # a device (slow: 23 and more); a replica write where more are led (5.4)
+    far_above: float = 6  # a device (slow: 23 and more)
     recovery_slow: float = 20  # a replica write, beside recovery (up to 12)
 
     # Devices.

@@ -191,8 +191,8 @@ def _uses_twice_the_cpu(series: Series) -> Series:
     }
 
 
-def _leads_twice_as_many(slow: float) -> Series:
-    """osd.1, with clients of its own, and replica writes that take so many times the median."""
+def _leads_twice_as_many(before: State, **slow: Any) -> Series:
+    """osd.1, with clients of its own, and replica writes that take seven times the median."""
     led = replace(
         _SHORT_OF_CPU,
         client=1000,
@@ -204,21 +204,27 @@ def _leads_twice_as_many(slow: float) -> Series:
         store=20,
     )
     others = replace(WAITS, client=450, immediate=600, replica_writes=600)
-    slower = replace(led, replica_latency=slow * others.replica_latency)
-    return three((10, WELL), culprit=slower, others=others)
+    slower = replace(led, replica_latency=7 * others.replica_latency, **slow)
+    return three((10, before), culprit=slower, others=others)
 
 
 CPU = [
     RuleCase(
         name="an OSD that leads twice as many of the clients' writes as its peers is busy",
         alert=REPLICA,
-        series=_leads_twice_as_many(5.5),
+        series=_leads_twice_as_many(WELL),
         moments=(silent(13), silent(25)),
     ),
     RuleCase(
-        name="an OSD that leads twice as many writes, and is too slow for that, is critical",
+        name="an OSD that leads twice as many and fills its device with them has no failed device",
         alert=REPLICA,
-        series=_leads_twice_as_many(7),
+        series=_leads_twice_as_many(WELL, cpu_waiting=0.1, kv_commit=0.06, device_latency=0.03),
+        moments=(silent(13), silent(25)),
+    ),
+    RuleCase(
+        name="an OSD that leads twice as many writes, and does half of what it did, is critical",
+        alert=REPLICA,
+        series=_leads_twice_as_many(replace(WELL, immediate=1400)),
         moments=(silent(13), firing(25, SLOW_1)),
     ),
     RuleCase(

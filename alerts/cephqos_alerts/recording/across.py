@@ -14,6 +14,7 @@ from cephqos_alerts.recording.reservations import (
     CPU_WAITING,
     OF_REPLICA_WRITE,
     OF_STORE,
+    most,
 )
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd
@@ -35,11 +36,11 @@ def more_than_peers(series: str, times: str = "@more@") -> str:
     )
 
 
-# A client's write costs its primary more than its replicas. So replica writes wait somewhat longer
-# on an OSD that is the primary of many.
-_SERVES_MORE: Final = f"""
-  {more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
-  and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @far_above@)
+# A client's operation costs its primary more than its replicas. So an OSD that leads many of them
+# comes to its end before its peers do. One that is sick does less than before.
+_LEADS_MORE: Final = f"""
+{more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
+                and on ({OSD}) (@more@ * {PerOsd.DELIVERED_OPS} > on ({OSD}) {most("ever")})
 """
 _UNDER_WAY: Final = f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
 _LACKS_CPU: Final = f"""
@@ -58,11 +59,14 @@ ACROSS: Final = RuleGroup(
             comment="""
             An OSD that does much more than its peers may be slower than they are: that is no
             failure. Scrub and trimming are in no counter of operations, but in the device's bytes.
+            So may one that leads more of the clients' operations, while it does nearly as much as
+            ever.
             """,
             expr=f"""
             0 * max by ({OSD}) (
               {more_than_peers(PerOsd.DELIVERED_OPS)}
               or on ({OSD}) {more_than_peers(BYTES)}
+              or on ({OSD}) ({_LEADS_MORE.strip()})
             ) + 1
             """,
         ),
@@ -99,7 +103,6 @@ ACROSS: Final = RuleGroup(
                 and on ({OSD}) ({_UNDER_WAY} > 1)
                 and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@twice@")})
                 unless on ({OSD}) {BUSIER}
-                unless on ({OSD}) ({_SERVES_MORE.strip()})
               or on ({OSD}) {STORE_STALLED}
               or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1
