@@ -22,7 +22,7 @@ from cephqos_loadgen.report.tables.of_waiting import waiting_table
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
-from .side import ALONE, Side
+from .side import ALONE, POLICY, Side
 from .trends import judged
 
 _BACKGROUND = (
@@ -152,11 +152,25 @@ def _figures(study: str, side: Side) -> Iterator[str]:
     for m in wanted:
         heads += [TableColumn(m.title, m.unit), TableColumn("σ", m.unit)]
     yield from (*table_lines(Table("background", "", tuple(heads), lines)), "")
+    yield from _cut_off(side.run)
     waits = waiting_table(Subject([side.run], ReportSettings()))
     if waits.rows:
         yield from (f"### {waits.title}", "", *table_lines(waits), "", waits.note, "")
     yield f"All tables, charts and caveats: [{study}/report.md]({study}/report.md)."
     yield ""
+
+
+def _cut_off(run: ReportRun) -> Iterator[str]:
+    """Of which policies the time of recovery is that of clients for a part of it only."""
+    cut = {
+        o.record.axes.get(POLICY, "")
+        for o in run.finished
+        for phase in o.record.phases.values()
+        if phase.ended_by == "cut_off"
+    }
+    if cut:
+        yield f"The clients of {in_markdown(listed(sorted(cut)))} were ended before recovery was."
+        yield ""
 
 
 def _with_spread(row: ReportRow, metric: metrics.FigureKind) -> tuple[Cell, Cell]:

@@ -35,14 +35,19 @@ def waits_behind(work: str, *policies: str, meaning: str) -> Reason:
     return reason
 
 
-def limits_of(work: str, *policies: str, meaning: str) -> Reason:
-    """The limit of a class on one OSD."""
+LIMIT: Final = ("limit", QosSeries.LIMIT_OPS)
+RESERVATION: Final = ("reservation", QosSeries.RESERVATION_OPS)
+
+
+def bounds_of(of: tuple[str, str], work: str, *policies: str, meaning: str) -> Reason:
+    """The limit or the reservation of a class on one OSD."""
+    name, series_name = of
 
     def reason(side: Side) -> str:
         said = []
         for policy in policies:
             ends = [
-                (observed.samples.of(QosSeries.LIMIT_OPS, **{"class": work}), load)
+                (observed.samples.of(series_name, **{"class": work}), load)
                 for observed in side.run.finished
                 if observed.record.axes.get(POLICY) == policy
                 for load in load_steps(observed)
@@ -56,6 +61,6 @@ def limits_of(work: str, *policies: str, meaning: str) -> Reason:
                 said.append(f"{limit} with {policy}")
         if not said:
             return ""
-        return f"The limit of {_WORDS[work]} on an OSD: {', '.join(said)}. {meaning}"
+        return f"The {name} of {_WORDS[work]} on an OSD: {', '.join(said)}. {meaning}"
 
     return reason

@@ -16,7 +16,7 @@ from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.words import interval, percent, with_unit
 
-from .reasons import Reason, limits_of, waits_behind
+from .reasons import LIMIT, RESERVATION, Reason, bounds_of, waits_behind
 from .side import RECOVERY, SCRUB, Side
 
 Verdict = Literal["agrees", "no difference found", "differs", "not put to the test", "not known"]
@@ -125,7 +125,8 @@ _APART: Final = waits_behind(
     meaning="The lab's devices are held to so many reads and so many writes, each by itself:"
     " a scrub, which reads, takes nothing from clients that write.",
 )
-_BY_RELEASE: Final = limits_of(
+_BY_RELEASE: Final = bounds_of(
+    LIMIT,
     BEST_EFFORT,
     *("high_client_ops", "balanced", "high_recovery_ops"),
     meaning="In 17.2, which the study had, high_client_ops reserved 25 % for best effort and set no"
@@ -205,10 +206,12 @@ TRENDS: Final = (
         RECOVERY,
         "The profiles leave clients the same throughput, within 2 %.",
         alike(metrics.IOPS, "high_recovery_ops", "high_client_ops", 0.02),
-        waits_behind(
+        bounds_of(
+            RESERVATION,
             RECOVERY_CLASS,
             *("high_client_ops", "high_recovery_ops"),
-            meaning="The queue decides here, so a larger reservation of recovery is felt.",
+            meaning="Operations wait in the queue here, so clients lack what recovery has"
+            " reserved.",
         ),
     ),
     Trend(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.study.document import to_markdown
-from tests.study.reasons import limits_of, waits_behind
+from tests.study.reasons import LIMIT, bounds_of, waits_behind
 from tests.study.side import RECOVERY, SCRUB, Side
 from tests.study.trends import TRENDS, judged
 from tests.synthetic_archive import START, Builder, SyntheticRepeat
@@ -104,7 +104,7 @@ def test_the_reason_is_what_was_measured_a_profile_without_a_limit_has_none(tmp_
             for it in run.observations
         ),
     )
-    reason = limits_of("background_best_effort", "a", "b", meaning="So.")
+    reason = bounds_of(LIMIT, "background_best_effort", "a", "b", meaning="So.")
     assert (
         reason(Side(run, ())) == "The limit of scrub on an OSD: 70.0 ops/s with a, none with b. So."
     )
