@@ -8,28 +8,19 @@ from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED
 
 
-def _takes_its_work(victim: str, culprit: str) -> str:
-    """`culprit` has more than its reservation, most of all others, and enough to explain it."""
-    others = "|".join(cls for cls in SCHEDULED if cls not in (victim, culprit))
-    excess = f'{PerClass.EXCESS_OPS}{{class="{culprit}"}}'
-    other = f'{PerClass.EXCESS_OPS}{{class="{others}"}}'
+def _taken_from(victim: str) -> str:
+    """To blame is the class with the most above its reservation, if that explains enough."""
     lacks = f'{PerClass.UNMET_OPS}{{class="{victim}"}}'
     return f"""
-label_replace(
-  {lacks}
-    and on ({OSD}) ({excess} >= on ({OSD}) ({other} or on ({OSD}) {excess} * 0))
-    and on ({OSD}) ({excess} >= on ({OSD}) (@half@ * {lacks})),
-  "by", "{culprit}", "", ""
+{lacks} * on ({OSD}) group_left (by) label_replace(
+  topk by ({OSD}) (1, {PerClass.EXCESS_OPS}{{class!="{victim}"}})
+    >= on ({OSD}) group_left () (@half@ * {lacks}),
+  "by", "$1", "class", "(.+)"
 )
 """
 
 
-_TAKEN: Final = f"or on ({OSD_CLASS})".join(
-    _takes_its_work(victim, culprit)
-    for victim in SCHEDULED
-    for culprit in SCHEDULED
-    if victim != culprit
-)
+_TAKEN: Final = f"or on ({OSD_CLASS})".join(map(_taken_from, SCHEDULED))
 
 OTHER_CLASS: Final = CauseEvidence(
     cause=causes.OTHER_CLASS,
