@@ -84,7 +84,8 @@ def verdict(candidate: Candidate, osd: AdvisedOsd) -> Verdict:
 
     What is now is as the judge found it. Another setting is violated where what the judge asks for
     is more than the OSD can do for certain. It is kept where all that classes may ask for is no
-    more than the OSD was seen to do, and where the judge found nothing beside this sum.
+    more than the OSD was seen to do, for each and together, and where the judge found nothing
+    beside this sum.
     """
     if candidate.scheduler != MCLOCK:
         return "none"
@@ -105,9 +106,17 @@ def _in_piece(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> Verd
     low, high = osd.can_do or (osd.most, None)
     if piece.violated:  # whatever the sum says: one shard, a class of great bursts, a slow moment
         return "violated" if high is not None and least > high else "unknown"
-    if not piece.wanted or (whole <= low and not osd.not_all_counted):
+    seen = all(_was_given(candidate, osd, cls) for cls in piece.wanted)
+    if not piece.wanted or (seen and whole <= low and not osd.not_all_counted):
         return "kept"
     return "violated" if high is not None and least > high else "unknown"
+
+
+def _was_given(candidate: Candidate, osd: AdvisedOsd, cls: str) -> bool:
+    """Whether the OSD was seen to give the class all that is reserved for it: what it did for
+    another is of another kind."""
+    most = max(it.attained.get(cls, 0.0) for it in osd.pieces)
+    return (reservation(candidate, osd, cls) or 0.0) <= most
 
 
 def _more_clients(candidate: Candidate, osd: AdvisedOsd, piece: AdvicePiece) -> float:

@@ -102,6 +102,14 @@ def test_a_class_that_waits_elsewhere_may_take_its_whole_reservation_here() -> N
     assert found["high_recovery_ops"].verdicts == {"osd.0": "kept", "osd.1": "kept"}
 
 
+def test_work_of_another_class_is_no_proof_that_clients_can_have_as_much() -> None:
+    """Recovery reads, and has most of it in the cache; clients write."""
+    wants = (piece(client=40, recovery=100, demand="c"),) * 3
+    found = rows(cluster(osd(0, *wants, most=160.0)))
+    assert found["high_client_ops"].verdicts == {"osd.0": "unknown"}  # 60 were never seen
+    assert found["high_recovery_ops"].verdicts == {"osd.0": "kept"}
+
+
 def test_what_was_violated_although_it_fits_is_no_proof_for_another_setting() -> None:
     lost = replace(piece(demand="c"), violated=5.0)
     found = rows(cluster(osd(0, lost, *(piece(demand="c"),) * 2)))
