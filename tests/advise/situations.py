@@ -60,7 +60,7 @@ SITUATIONS: Final = (
     Situation("clients-20-ssd", "tentacle", "ssd", "balanced", "client"),
     Situation("clients-20-hdd", "tentacle", "hdd", "high_recovery_ops", "client"),
     Situation("recovery-18-ssd", "reef", "ssd", "high_client_ops", "recovery"),
-    Situation("recovery-20-hdd", "tentacle", "hdd", "high_client_ops", "recovery"),
+    Situation("recovery-20-hdd", "tentacle", "hdd", "high_client_ops", "recovery", capacity=300),
     Situation("scrub-18-hdd", "reef", "hdd", _CUSTOM, "client", "scrub", _READS, "randread"),
     Situation("scrub-20-ssd", "tentacle", "ssd", _CUSTOM, "client", "scrub", _READS, "randread"),
     Situation("mixed-20-ssd", "tentacle", "ssd", "high_recovery_ops", "client", clients="randrw"),

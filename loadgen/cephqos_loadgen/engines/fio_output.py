@@ -135,8 +135,8 @@ class ClientStatus:
 
 
 def read_status(document: Mapping[str, Any]) -> ClientStatus:
-    """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41; only the first
-    does not say when a job started."""
+    """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41. The first
+    does not say when a job started, and others say 0 where a job is not under way."""
     written = document["timestamp_ms"] / 1000
     jobs = {job["jobname"]: _read_job(job, written) for job in document["jobs"]}
     if len(jobs) < len(document["jobs"]):
@@ -146,7 +146,7 @@ def read_status(document: Mapping[str, Any]) -> ClientStatus:
 
 def _read_job(job: Mapping[str, Any], written: float) -> JobStatus:
     runtime = max(job[direction]["runtime"] for direction in DIRECTIONS) / 1000
-    start = job["job_start"] / 1000 if "job_start" in job else written - runtime
+    start = job["job_start"] / 1000 if job.get("job_start") else written - runtime
     steady = bool(job["steadystate"]["attained"]) if "steadystate" in job else None
     totals = {direction: _totals(job[direction]) for direction in DIRECTIONS}
     return JobStatus(totals, start, runtime, job["error"], steady)

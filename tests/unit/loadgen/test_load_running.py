@@ -80,6 +80,16 @@ def test_two_jobs_of_one_name_are_an_error_and_not_one_job() -> None:
         read_status(document)
 
 
+def test_a_job_whose_start_is_said_to_be_0_started_as_long_ago_as_it_ran() -> None:
+    text = client_output("tentacle", "two_jobs")
+    document = orjson.loads(text[text.rindex(b'\n{\n  "fio version"') :].strip())
+    known = {name: job.start for name, job in read_status(document).jobs.items()}
+    for job in document["jobs"]:
+        job["job_start"] = 0
+    found = {name: job.start for name, job in read_status(document).jobs.items()}
+    assert found == pytest.approx(known, abs=2.0)
+
+
 def phase(until: str, seconds: float, **options: str) -> Phase:
     action = Fio(
         engine="libaio",
