@@ -12,7 +12,7 @@ from cephqos_loadgen.report.figures.attained import attained_by_class
 from cephqos_loadgen.report.figures.observe import FAMILIES
 from cephqos_loadgen.report.tables.advice_facts import advice_facts
 
-from .situations import SITUATIONS, Situation
+from .situations import NOTES, SITUATIONS, Situation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +115,7 @@ def page(proofs: Sequence[Proof]) -> str:
         f" In {sum(len(it.broken) for it in tried)} of these it was violated for more than half of"
         " the load.",
         "- One repeat each: a difference of a tenth may be chance.",
+        *(f"- {name}: {note}" for name, note in NOTES.items() if name in named),
         *table("situation|before|asked for|advised|after|result", map(_result, proofs)),
         "What else was said of what was advised, and what came of it:",
         *table(

@@ -67,3 +67,12 @@ SITUATIONS: Final = (
     Situation("too-high-18-ssd", "reef", "ssd", "high_recovery_ops", "client", capacity=1000),
     Situation("too-low-20-hdd", "tentacle", "hdd", "balanced", "client", capacity=25),
 )
+
+# What a reader of the page has to know of the runs that are kept.
+NOTES: Final = {
+    "clients-18-ssd": (
+        "advised before a reservation was called kept only where the class was seen to get as much."
+        " osd.0 had been busy with reads of recovery, which proved nothing for clients that write."
+        " What was broken here is why that rule is there."
+    ),
+}
