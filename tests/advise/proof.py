@@ -140,7 +140,7 @@ def _result(it: Proof) -> Sequence[str]:
     unit = "ops/s" if it.of_clients else "s"
     before = (it.name, f"{it.before:.0f} {unit}", it.asked)
     if it.after is None:
-        return (*before, f"refused: {it.why}", "–", "–")
+        return (*before, f"refused: {it.why.partition(': ')[2] or it.why}", "–", "–")
     result = "reached" if it.reached else "better" if it.better else "**worse**"
     return (*before, f"`{it.advised}`", f"{it.after:.0f} {unit}", result)
 

@@ -163,9 +163,14 @@ def _on_osd(
         if high is not None and whole > high:
             return "no", f"{osd.osd} would have to do {whole:,.0f} ops/s and can do {high:,.0f}"
         if whole > low or osd.not_all_counted:
+            known = (
+                f"it delivered {low:,.0f} at most and was not seen saturated"
+                if high is None
+                else f"it did {low:,.0f} to {high:,.0f} when it was saturated"
+            )
             return "unknown", (
-                f"{osd.osd} would have to do {whole:,.0f} ops/s; it delivered {low:,.0f} at most"
-                " and was not seen saturated, so more is not known. See cephqos capacity"
+                f"{osd.osd} would have to do {whole:,.0f} ops/s; {known}, so more is not known. See"
+                " cephqos capacity"
             )
     return "yes", ""
 

@@ -181,6 +181,11 @@ def test_more_than_was_delivered_is_refused_where_no_osd_was_seen_saturated() ->
     answered = answer([parse_goal("client at least 60 ops/s")], facts)
     assert answered.candidate is None and answered.unknown
     assert "delivered 70 at most" in answered.why
+    full = cluster(osd(can_do=(55.0, 90.0)))
+    assert (
+        "did 55 to 90 when it was saturated"
+        in answer([parse_goal("client at least 55 ops/s")], full).why
+    )
 
 
 def test_what_a_class_did_not_get_now_while_it_waited_is_not_given_by_what_is_set_now() -> None:
