@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from cephqos_loadgen.advise.facts import checked, clients_of
 from cephqos_loadgen.archive.reader import open_archive
@@ -65,7 +66,13 @@ class Proof:
 
     @property
     def better(self) -> bool:
-        return self.after is not None and self._beyond(self.after, self.before)
+        return self.after is not None and self.gain > _NOTICED
+
+    @property
+    def gain(self) -> float:
+        """As a share of what was before; negative: worse."""
+        change = (self.after or 0.0) / self.before - 1
+        return change if self.of_clients else -change
 
     @property
     def reached(self) -> bool:
@@ -89,6 +96,9 @@ class Proof:
     def _beyond(self, value: float, bar: float) -> bool:
         return value >= bar if self.of_clients else value <= bar
 
+
+# Less may be chance: there is one repeat.
+_NOTICED: Final = 0.05
 
 _HEAD = """\
 # Advice, proven by doing it
@@ -114,7 +124,8 @@ def page(proofs: Sequence[Proof]) -> str:
         f"- {sum(len(it.kept) for it in tried)} times an OSD was said to keep its reservations."
         f" In {sum(len(it.broken) for it in tried)} of these it was violated for more than half of"
         " the load.",
-        "- One repeat each: a difference of a tenth may be chance.",
+        f"- {sum(not it.better for it in tried)} of these became less than {_NOTICED:.0%} better, or"
+        " worse. One repeat each: a difference of a tenth may be chance.",
         *(f"- {name}: {note}" for name, note in NOTES.items() if name in named),
         *table("situation|before|asked for|advised|after|result", map(_result, proofs)),
         "What else was said of what was advised, and what came of it:",
@@ -141,7 +152,9 @@ def _result(it: Proof) -> Sequence[str]:
     before = (it.name, f"{it.before:.0f} {unit}", it.asked)
     if it.after is None:
         return (*before, f"refused: {it.why.partition(': ')[2] or it.why}", "–", "–")
-    result = "reached" if it.reached else "better" if it.better else "**worse**"
+    result = "goal reached" if it.reached else "better" if it.better else "no difference"
+    if it.gain < -_NOTICED:
+        result = "**worse**"
     return (*before, f"`{it.advised}`", f"{it.after:.0f} {unit}", result)
 
 

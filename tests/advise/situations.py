@@ -64,6 +64,8 @@ SITUATIONS: Final = (
     Situation("scrub-18-hdd", "reef", "hdd", _CUSTOM, "client", "scrub", _READS, "randread"),
     Situation("scrub-20-ssd", "tentacle", "ssd", _CUSTOM, "client", "scrub", _READS, "randread"),
     Situation("mixed-20-ssd", "tentacle", "ssd", "high_recovery_ops", "client", clients="randrw"),
+    Situation("mixed-18-hdd", "reef", "hdd", "high_recovery_ops", "client", clients="randrw"),
+    Situation("too-high-20-hdd", "tentacle", "hdd", "high_recovery_ops", "client", capacity=1000),
     Situation("too-high-18-ssd", "reef", "ssd", "high_recovery_ops", "client", capacity=1000),
     Situation("too-low-20-hdd", "tentacle", "hdd", "balanced", "client", capacity=25),
 )
