@@ -124,8 +124,8 @@ def page(proofs: Sequence[Proof]) -> str:
         f"- {sum(len(it.kept) for it in tried)} times an OSD was said to keep its reservations."
         f" In {sum(len(it.broken) for it in tried)} of these it was violated for more than half of"
         " the load.",
-        f"- {sum(not it.better for it in tried)} of these became less than {_NOTICED:.0%} better, or"
-        " worse. One repeat each: a difference of a tenth may be chance.",
+        f"- {sum(not it.better for it in tried)} times the gain was below {_NOTICED:.0%}. There is"
+        " one repeat each: a difference of a tenth may be chance.",
         *(f"- {name}: {note}" for name, note in NOTES.items() if name in named),
         *table("situation|before|asked for|advised|after|result", map(_result, proofs)),
         "What else was said of what was advised, and what came of it:",
