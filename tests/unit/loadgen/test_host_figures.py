@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.load import host_figures
+from cephqos_loadgen.record import host_users
 from cephqos_loadgen.results.host import HostUse
 
 MIB = 1 << 20
@@ -35,7 +36,7 @@ class Cluster:
 
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(host_figures, "disks_below", lambda names, folder: sorted(names))
+    monkeypatch.setattr(host_users, "disks_below", lambda names, folder: sorted(names))
     recorder = SimpleNamespace(children=[])
     return SimpleNamespace(cluster=Cluster(), osd_disks=None, recorder=recorder)
 
@@ -74,7 +75,7 @@ async def test_the_cluster_is_asked_again_where_a_daemon_started_or_ended(
     context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool
 ) -> None:
     context.osd_disks = ["sdz"]
-    monkeypatch.setattr(host_figures, "daemons_changed", lambda before, after: changed)
+    monkeypatch.setattr(host_users, "daemons_changed", lambda before, after: changed)
     await recorded(context, tmp_path / "file")
     assert context.cluster.asked == ["pids"] * (2 if changed else 1)
 
@@ -88,7 +89,7 @@ async def test_an_osd_that_was_restarted_has_the_cpu_that_it_used_since(
 ) -> None:
     """Of a phase, or of a step: without it OSDs would seem to have needed less."""
     context.osd_disks, context.steps = ["sdz"], {}
-    monkeypatch.setattr(host_figures, "daemons_changed", lambda before, after: True)
+    monkeypatch.setattr(host_users, "daemons_changed", lambda before, after: True)
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> int:
