@@ -6,15 +6,18 @@ earlier layers and of the exporters.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
 from cephqos_base import yamlfile
 
-_WORD: Final = re.compile(r"[a-zA-Z_][\w:]*")
+# A series, and its matchers; in these, labels that are given one value.
+_READ: Final = re.compile(r"([a-zA-Z_][\w:]*)(?:\{([^}]*)\})?")
+_EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 Rule = Mapping[str, Any]
+_Needs = dict[int, set[int]]  # by place: the places of the other rules whose series a rule reads
 
 
 def recording_rules(files: Iterable[str]) -> list[Rule]:
@@ -31,47 +34,59 @@ def recording_rules(files: Iterable[str]) -> list[Rule]:
 def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
     """Rules by layer, in order. A rule that reads its own past, or that of a rule after it which
     reads it in turn, is evaluated without it."""
-    by_name, needs = _by_name(rules)
+    rules = list(rules)
+    needs = _needs(rules)
     found: list[list[Rule]] = []
-    done: set[str] = set()
+    done: set[int] = set()
     while needs:
-        ready = [name for name, needed in needs.items() if needed <= done]
+        ready = [place for place, needed in needs.items() if needed <= done]
         if not ready:  # all that is left is in a circle, or behind one
-            ready = [next(name for name in needs if name in _leading_to(name, needs))]
-        found.append([rule for name in ready for rule in by_name[name]])
+            ready = [next(place for place in needs if place in _leading_to(place, needs))]
+        found.append([rules[place] for place in ready])
         done.update(ready)
-        needs = {name: needed for name, needed in needs.items() if name not in done}
+        needs = {place: needed for place, needed in needs.items() if place not in done}
     return found
 
 
 def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
     """The rules that record these names, and all that those read."""
-    by_name, needs = _by_name(rules)
-    kept = {name for name in wanted if name in by_name}
-    kept |= {read for name in kept for read in _leading_to(name, needs)}
-    return [rule for name, same in by_name.items() if name in kept for rule in same]
+    rules, names = list(rules), set(wanted)
+    needs = _needs(rules)
+    kept = {place for place, rule in enumerate(rules) if rule["record"] in names}
+    kept |= {read for place in kept for read in _leading_to(place, needs)}
+    return [rules[place] for place in sorted(kept)]
 
 
-def _leading_to(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+def _leading_to(place: int, needs: _Needs) -> set[int]:
     """All that it reads, and that those read; itself only in a circle."""
-    needed: set[str] = set()
-    todo = set(needs[name])
+    needed: set[int] = set()
+    todo = set(needs[place])
     while todo:
         needed |= todo
         todo = {read for one in todo for read in needs.get(one, ())} - needed
     return needed
 
 
-def _by_name(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], dict[str, set[str]]]:
-    """The rules, and the names of others that they read."""
-    by_name: dict[str, list[Rule]] = {}
-    for rule in rules:
-        by_name.setdefault(rule["record"], []).append(rule)
+def _needs(rules: Sequence[Rule]) -> _Needs:
+    """Rules of one name differ in their labels: who reads one of them does not need them all."""
+    by_name: dict[str, list[int]] = {}
+    for place, rule in enumerate(rules):
+        by_name.setdefault(rule["record"], []).append(place)
     needs = {}
-    for name, same in by_name.items():
-        words = {word for rule in same for word in _WORD.findall(rule["expr"])}
-        needs[name] = (words & by_name.keys()) - {name}
-    return by_name, needs
+    for place, rule in enumerate(rules):
+        read = {
+            other
+            for name, matchers in _READ.findall(rule["expr"])
+            for other in by_name.get(name, ())
+            if _may_be(rules[other], dict(_EQUAL.findall(matchers)))
+        }
+        needs[place] = read - {place}
+    return needs
+
+
+def _may_be(rule: Rule, labels: Mapping[str, str]) -> bool:
+    own = rule.get("labels", {})
+    return all(own.get(label, value) == value for label, value in labels.items())
 
 
 def rule_file(layer: Iterable[Rule]) -> str:

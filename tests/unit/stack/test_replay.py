@@ -174,20 +174,27 @@ def test_rules_come_after_all_rules_that_they_read() -> None:
     rules = recording_rules(build_rules(RuleSettings(scrape_interval=1.0), []).values())
     order = layers(rules)
     assert sum(map(len, order)) == len(rules)
-    names = {rule["record"] for rule in rules}
-    done: set[str] = set()
+    done: list[str] = []
     for layer in order:
-        own = {rule["record"] for rule in layer}
         for rule in layer:
-            read = set(re.findall(r"[\w:]+", rule["expr"])) & names - {rule["record"]}
+            read = {it["record"] for it in rules} & set(re.findall(r"[\w:]+", rule["expr"]))
             # What comes later is its past: a rule that reads this one.
-            assert all(rule["record"] in _read_by(rules, later) for later in read - done)
-        done |= own
+            assert all(rule["record"] in _read_by(rules, later) for later in read.difference(done))
+        done += [rule["record"] for rule in layer]
         assert "interval" not in rule_file(layer)
 
 
 def _read_by(rules: list[Rule], name: str) -> set[str]:
     return {rule["record"] for rule in leading_to(rules, [name])}
+
+
+def test_rules_of_one_name_with_other_labels_are_other_rules() -> None:
+    """Else all findings would be one circle, which is evaluated without all of them."""
+    slow = {"record": "a:b", "labels": {"condition": "slow"}, "expr": 'a:b{condition="full"}'}
+    full = {"record": "a:b", "labels": {"condition": "full"}, "expr": 'raw{condition="slow"}'}
+    both = {"record": "c:d", "expr": 'a:b{condition=~"full|slow"}'}
+    assert layers([slow, both, full]) == [[full], [slow], [both]]
+    assert leading_to([slow, both, full], ["c:d"]) == [slow, both, full]
 
 
 def test_of_rules_that_read_each_other_the_first_is_evaluated_without_the_past_of_the_others() -> (

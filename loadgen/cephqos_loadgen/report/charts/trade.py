@@ -19,8 +19,7 @@ from cephqos_loadgen.report.words import number
 _WIDTH: Final = 412.0
 _TOP: Final = 62.0
 _BOTTOM: Final = 330.0
-_NAME: Final = 6.6  # width of a letter
-_LINE: Final = 15.0  # height of a name
+_LINE: Final = 18.0  # height of a name below the axes
 _WORK: Final = (("scrub", metrics.SCRUB_SECONDS), ("recovery", metrics.RECOVERY_SECONDS))
 _BARS: Final = f"bars: {CONFIDENCE:.0%} interval of the mean over repeats"
 
@@ -103,26 +102,21 @@ def _chart(name: str, metric: FigureKind, seconds: FigureKind, marks: Sequence[_
 
 
 def _drawing(table: Table, across: str, up: str, marks: Sequence[_Mark]) -> str:
-    left, right = 52.0, _WIDTH - 16
+    left, right = 52.0, _WIDTH - 30
     got_most = [got.high or got.value for _, got, _ in marks]
     took_most = [took.high or took.value for *_, took in marks]
     xs, ys = svg.linear(got_most, left, right), svg.linear(took_most, _BOTTOM, _TOP)
     body = [svg.text(8, 16, table.title, "title"), svg.text(8, 33, table.note, "soft")]
     body += [*svg.x_axis(xs, _TOP, _BOTTOM, across), *svg.y_axis(ys, left, right, up)]
-    places = [ys.at(took.value) for _, _, took in marks]
     for index, (label, got, took) in enumerate(marks):
-        x, y, kind = xs.at(got.value), places[index], f"l s{index % svg.COLOURS}"
+        x, y, kind = xs.at(got.value), ys.at(took.value), f"l s{index % svg.COLOURS}"
         if got.low is not None and got.high is not None:
             body.append(svg.line(xs.at(got.low), y, xs.at(got.high), y, kind))
         if took.low is not None and took.high is not None:
             body.append(svg.line(x, ys.at(took.low), x, ys.at(took.high), kind))
         tip = f"{label}: {number(got.value)} {across}; {number(took.value)} {up}"
-        body.append(svg.marker(x, y, index, tip, 5.0))
-        name = svg.cut(label, 30)
-        fits = x + 9 + _NAME * len(name) <= right
-        covered = any(0 < y - other < 2 * _LINE for other in places)
-        height = y + _LINE if covered else y - 7
-        body.append(
-            svg.text(x + 9 if fits else x - 9, height, name, "soft" if fits else "soft end")
-        )
-    return svg.drawing(_WIDTH, _BOTTOM + 44, table.title, body)
+        named = _BOTTOM + 44 + _LINE * (index + 1)
+        body += [svg.marker(x, y, index, tip, 5.0), svg.marker(left, named - 4, index)]
+        body.append(svg.text(left + 12, named, svg.cut(label, 44)))
+    height = _BOTTOM + 56 + _LINE * len(marks)
+    return svg.drawing(_WIDTH, height, table.title, body)
