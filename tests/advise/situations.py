@@ -73,9 +73,9 @@ SITUATIONS: Final = (
 # What a reader of the page has to know of the runs that are kept.
 NOTES: Final = {
     "clients-18-ssd": (
-        "advised before a reservation was called kept only where the class was seen to get as much."
-        " osd.0 had been busy with reads of recovery, which proved nothing for clients that write."
-        " What was broken here is why that rule is there."
+        "its first run is replaced. osd.0 was said to keep its reservations, and did not: it had"
+        " been busy with reads of recovery, which proved nothing for clients that write. Since then"
+        " a reservation is called kept only where the class was seen to get as much."
     ),
     "clients-20-hdd": (
         "its first runs are thrown away. Clients had 65 ops/s before and 24 after, while other"
