@@ -121,11 +121,10 @@ def page(proofs: Sequence[Proof]) -> str:
         f"- {len(proofs)} situations. Something was advised in {len(tried)}. What was asked for"
         f" became better in {sum(it.better for it in proofs)}, and reached the goal in"
         f" {sum(it.reached for it in proofs)}.",
-        f"- {sum(len(it.kept) for it in tried)} times an OSD was said to keep its reservations."
-        f" In {sum(len(it.broken) for it in tried)} of these it was violated for more than half of"
-        " the load.",
-        f"- {sum(not it.better for it in tried)} times the gain was below {_NOTICED:.0%}. There is"
-        " one repeat each: a difference of a tenth may be chance.",
+        f"- OSDs that were said to keep their reservations: {sum(len(it.kept) for it in tried)}."
+        f" Violated for more than half of the load: {sum(len(it.broken) for it in tried)}.",
+        f"- Gains below {_NOTICED:.0%}: {sum(not it.better for it in tried)}. There is one repeat"
+        " each: a difference of a tenth may be chance.",
         *(f"- {name}: {note}" for name, note in NOTES.items() if name in named),
         *table("situation|before|asked for|advised|after|result", map(_result, proofs)),
         "What else was said of what was advised, and what came of it:",
