@@ -243,7 +243,7 @@ _HOSTS = (
             tries reservations of your own, and prints the commands.""",
         empty=f"No capacity is known, as under WPQ, or mClock is of an early release. {TOO_LARGE}",
         width=24,
-        height=5,
+        height=6,
         columns=(
             PanelColumn(source="profile", title="Profile"),
             PanelColumn(source="osds", title="OSDs that have it", width=140),
