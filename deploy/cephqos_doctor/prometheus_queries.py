@@ -29,7 +29,7 @@ _OF_A_CLUSTER: Final = f'{_COUNTER}{{cluster=~"{_FSID}"}} unless {_OURS}'
 _OF_SOME: Final = f'{_COUNTER}{{cluster!~"{_FSID}"}} unless {_OURS}'
 _LOST: Final = ExporterSeries.RECORDER_LOST
 
-# By the name of the fact. What is there is found: its labels say where.
+# By the name of the fact. A fact holds where its query has a result, whose labels say where.
 FACTS: Final = {
     "exporters": ExporterSeries.BUILD_INFO,
     "replicas": f"{_OSDS} > 1",

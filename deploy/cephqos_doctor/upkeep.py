@@ -13,7 +13,7 @@ _LATE: Final = 0.05
 _OF_OSDS: Final = ("config diff", "config show", "dump_op_pq_state")
 
 
-# Both tell of scrubs and of the balancer.
+# What knows of scrubs and of the balancer: a cluster that was asked, or its saved replies.
 Upkeep = ClusterFacts | DumpFacts
 
 

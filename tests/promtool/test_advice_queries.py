@@ -1,14 +1,12 @@
 """The table Advice has the figures of `cephqos advise`."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.board_panels import fill
+from tests.promtool.agreement import agrees
 from tests.recorded import RELEASES
-from tests.release_tools import tool
 
 from cephqos_base.profiles import Share, shares_of
 from cephqos_base.recorded import PerCluster, PerHostClass
@@ -103,9 +101,4 @@ def test_the_table_has_the_figures_of_the_command(release: str, tmp_path: Path) 
     assert expected(*CLUSTERS["custom"])["best_effort"] == {}
     tests = [*map(case, CLUSTERS), case("18", model="early")]
     document = {"evaluation_interval": "1m", "tests": tests}
-    (tmp_path / "test.yml").write_text(yaml.safe_dump(document, sort_keys=False))
-    argv = [*tool(release, "promtool"), "test", "rules", "test.yml"]
-    done = subprocess.run(
-        argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    agrees(release, document, tmp_path)

@@ -15,7 +15,7 @@ from cephqos_loadgen.report.tables.of_threads import OTHERS, cpu_of_loads, large
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 
 
-def _labels(subject: Subject, rows: Sequence[ReportRow]) -> list[str]:
+def labels_of(subject: Subject, rows: Sequence[ReportRow]) -> list[str]:
     """The points, with the load where there are several."""
     phases = {row.key.phase for row in rows}
     return [
@@ -27,7 +27,7 @@ def dots_chart(
     subject: Subject, rows: Sequence[ReportRow], metric: FigureKind, name: str, title: str
 ) -> Chart:
     """One figure of each row, with one deviation over the repeats to both sides."""
-    labels = _labels(subject, rows)
+    labels = labels_of(subject, rows)
     drawn: list[list[Dot]] = []
     data = []
     for label, row in zip(labels, rows, strict=True):
@@ -60,7 +60,7 @@ def percentiles_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     """Percentiles of all completions of each load."""
     rows = [row for row in rows if metrics.P99.key in row.figures]
     shown = [metric for metric in PERCENTILES if metric.key != "clat_p99.5"]
-    labels = _labels(subject, rows)
+    labels = labels_of(subject, rows)
     drawn = [
         [Dot(n, row.figures[m.key].value * m.scale) for n, m in enumerate(shown)] for row in rows
     ]
@@ -87,7 +87,7 @@ _CURVE_COLUMNS: Final = (
 def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     """Throughput against mean latency; bars are one deviation over the repeats."""
     groups: dict[str, list[ReportRow]] = {}
-    for label, row in zip(_labels(subject, rows), rows, strict=True):
+    for label, row in zip(labels_of(subject, rows), rows, strict=True):
         groups.setdefault(label, []).append(row)
     lines = []
     data: list[tuple[Cell, ...]] = []

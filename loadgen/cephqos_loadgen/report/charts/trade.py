@@ -7,6 +7,7 @@ from typing import Final
 
 from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, deviation, t_quantile
 from cephqos_loadgen.report.charts import svg
+from cephqos_loadgen.report.charts.of_points import labels_of
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, LOAD, Figure, ReportRow
@@ -57,15 +58,15 @@ def trades(subject: Subject) -> Iterator[Chart]:
         pairs = list(_pairs(subject, work, seconds))
         if len({time.key.point for _, time in pairs}) < 2:
             continue
-        several = len({load.key.phase for load, _ in pairs}) > 1
+        labels = labels_of(subject, [load for load, _ in pairs])
         for metric in (metrics.IOPS, metrics.P99):
             marks = [
                 (
-                    subject.label(load.key) + (f": {load.key.phase}" if several else ""),
+                    label,
                     _Reach.of(load.figures[metric.key], metric),
                     _Reach.of(time.figures[seconds.key], seconds),
                 )
-                for load, time in pairs
+                for label, (load, time) in zip(labels, pairs, strict=True)
                 if metric.key in load.figures
             ]
             if marks:
