@@ -1,4 +1,4 @@
-"""Which archives are replayed, when, and as blocks of a Prometheus TSDB."""
+"""Which archives are replayed, when, and which of them a folder has already."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,13 +6,10 @@ from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import WRONG_SHAPES, Archive, ArchiveDamaged, problems
-from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.files import write_json
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.record.regular import read_json
-from cephqos_stack.replay.gather import ReplayedBlocks, gather, to_blocks
 
-_BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
 # The largest file of metrics that is read: it becomes some fifty times as large in memory.
 MOST_BYTES: Final = 512 << 20
 
@@ -94,23 +91,10 @@ def note_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[flo
 def _replayed(target: Path) -> dict[str, list[dict[str, float]]]:
     """What was written down so; nothing where it cannot be read."""
     try:
-        found = read_json(target / REPLAYED)
-        for runs in found.values():
+        there = read_json(target / REPLAYED)
+        for runs in there.values():
             for one in runs:
                 one["begin"] + one["end"] + one["shift"]
     except (OSError, *WRONG_SHAPES):
         return {}
-    return dict(found)
-
-
-async def write_blocks(
-    archive: Archive, shift_seconds: float, target: Path, work: Path, say: Say
-) -> ReplayedBlocks:
-    """A run's series and what the rules record of them, as blocks in `target`."""
-    gathered = await gather(archive, shift_seconds, work, say)
-    say("writing labelled blocks")
-    new = work / "new"
-    await to_blocks(gathered.recording, gathered.own, gathered.shift_ms, new, work)
-    for block in new.glob(_BLOCK):
-        block.rename(target / block.name)
-    return gathered.about
+    return dict(there)
