@@ -1,6 +1,6 @@
 """The lab of the compose stack, until a signal ends it.
 
-LAB_BUTTONS: where to serve a page with buttons that provoke faults.
+LAB_FAULTS=yes: faults can be provoked, as in the demo, by `lab.py --provoke NAME`; again ends it.
 `lab.py --healthy`: whether all its daemons are there.
 """
 
@@ -10,16 +10,16 @@ import json
 import os
 import signal
 import sys
-import time
 from functools import partial
+from typing import Any
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Progress
-from cephqos_stack.demo.buttons import buttons
 from cephqos_stack.demo.provoke import Provoker, listen
+from cephqos_stack.demo.remote import ask, listening
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch
 from cephqos_stack.stack import query
 
@@ -67,17 +67,11 @@ async def measure(lab: RunningLab) -> int:
     return delivered
 
 
-async def serve_buttons(lab: RunningLab, address: str) -> None:
-    told: list[str] = []
-
-    def tell(words: str) -> None:
-        told.append(f"{time.strftime('%H:%M:%S')}  {words}")
-        print(words, flush=True)
-
+async def provoke_faults(lab: RunningLab) -> None:
+    tell = partial(print, flush=True)
     provoker = Provoker(lab, partial(measure, lab), tell, PACE)
     provoker.closed = ""
-    tell("End the load first, or its alerts are taken for a test run's: docker compose stop load")
-    async with buttons(address, provoker, lambda: told):
+    async with listening(lab.paths.sockets, provoker.toggle):
         await listen(provoker, AlertWatch(ALERTMANAGER, tell), partial(query, PROMETHEUS))
 
 
@@ -85,13 +79,13 @@ async def keep() -> int:
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
-    address = os.environ.get("LAB_BUTTONS", "")
+    faults = os.environ.get("LAB_FAULTS") == "yes"
     spec = LabSpec(
         osds=int(os.environ["LAB_OSDS"]),
         osd_size=8 * GIB,
         # A fault of one device needs a device for each OSD.
-        backing="loop" if address else "file",
-        rotational=False if address else None,
+        backing="loop" if faults else "file",
+        rotational=False if faults else None,
         auth="cephx",
         setuser="ceph",
         fsid=os.environ["LAB_FSID"],
@@ -100,13 +94,18 @@ async def keep() -> int:
     async with Lab(spec, Progress()) as lab:
         await prepare(lab)
         print(f"the cluster is up: {lab.state.fsid}", flush=True)
-        waits = [asyncio.create_task(lab.ended()), asyncio.create_task(end.wait())]
-        page = asyncio.create_task(serve_buttons(lab, address)) if address else None
-        await asyncio.wait([*waits, *([page] if page else [])], return_when=asyncio.FIRST_COMPLETED)
-        if page is not None:
-            page.cancel()
+        waits: list[asyncio.Task[Any]] = [
+            asyncio.create_task(lab.ended()),
+            asyncio.create_task(end.wait()),
+        ]
+        provoking = asyncio.create_task(provoke_faults(lab)) if faults else None
+        if provoking:
+            waits.append(provoking)
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if provoking:
+            provoking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await page
+                await provoking
         return 0 if end.is_set() else 1
 
 
@@ -116,8 +115,22 @@ async def healthy() -> int:
     return 0 if len(pids) == lab.spec.osds + 2 and (lab.paths.work / "prepared").exists() else 1
 
 
+async def provoke(name: str) -> int:
+    print(await ask(name))
+    return 0
+
+
+async def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["--healthy"]:
+            return await healthy()
+        case ["--provoke", name]:
+            return await provoke(name)
+    return await keep()
+
+
 if __name__ == "__main__":
     try:
-        sys.exit(asyncio.run(healthy() if "--healthy" in sys.argv else keep()))
+        sys.exit(asyncio.run(main(sys.argv[1:])))
     except CephqosError as error:
         sys.exit(f"lab: {error}")

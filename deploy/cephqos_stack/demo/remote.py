@@ -1,4 +1,4 @@
-"""`cephqos demo --provoke NAME`: asks the demo that runs in another terminal.
+"""`cephqos demo --provoke NAME`: asks the demo, or the lab of the compose stack, that runs here.
 
 A socket of the lab's folder, which only root can open.
 """
@@ -44,7 +44,7 @@ async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
 
 async def ask(name: str) -> str:
     """What the running demo answers."""
-    places = sorted(labs_dir().glob(f"demo-*/run/{_NAME}"))
+    places = sorted(labs_dir().glob(f"*/run/{_NAME}"))
     for path in reversed(places):
         try:
             reader, writer = await asyncio.open_unix_connection(path)

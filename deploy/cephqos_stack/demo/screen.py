@@ -2,9 +2,8 @@
 
 import argparse
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from psutil import Process
@@ -22,12 +21,10 @@ from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
 from cephqos_stack.demo.beside import Beside
-from cephqos_stack.demo.buttons import buttons
 from cephqos_stack.demo.load import DemoLoad
 from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker, listen
 from cephqos_stack.demo.remote import listening
 from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, calibrate, tell_story
-from cephqos_stack.demo.tour import Tour
 from cephqos_stack.stack import Stack
 
 # The rules' rate window, at the demo's pace.
@@ -74,26 +71,13 @@ class Screen:
             source = Prometheus(connection, _WINDOW)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
             try:
-                async with (
-                    listening(self._lab.paths.sockets, self._provoker.toggle),
-                    self._page(),
-                ):
+                async with listening(self._lab.paths.sockets, self._provoker.toggle):
                     await self._together(watch)
             finally:
                 if self._live:  # the screen is gone: what happened stays
                     say(*where, *self._told)
                 if card := self._provoker.card:
                     say("", "What you provoked, and what the alerts said:", *card)
-
-    @contextlib.asynccontextmanager
-    async def _page(self) -> AsyncIterator[None]:
-        """The page of buttons, where it is wanted."""
-        if self._arguments.buttons is None:
-            yield
-            return
-        async with buttons(self._arguments.buttons, self._provoker, lambda: self._told) as url:
-            self._tell(f"Buttons: {url}")
-            yield
 
     async def _together(self, watch: Watch) -> None:
         """Show, tell and watch the load, until the first of them that ends the demo."""
@@ -129,23 +113,8 @@ class Screen:
                 self._provoker.delivered = await self._measure()
             except LabError as error:
                 raise LabError(f"{error}, or start with --calm, which tells no story") from None
-        if self._arguments.tour:
-            self._provoker.closed = "the tour goes on: wait until it is over"
-            await self._tour()
-        elif not self._arguments.calm:
             await tell_story(self._lab, self._alerts, STORY_POOL, self._tell, self._load.phase)
         self._provoker.closed = ""
-
-    async def _tour(self) -> None:
-        tour = Tour(
-            self._lab,
-            self._provoker,
-            self._stack.query,
-            self._tell,
-            self._load.phase,
-            self._stack.prometheus_url,
-        )
-        await tour.walk()
 
     async def _measure(self) -> int:
         with self._load.phase("measure capacity"):
@@ -153,8 +122,7 @@ class Screen:
 
     async def _listen(self, story: asyncio.Task[None]) -> None:
         """To the alerts, after the story, which listens itself."""
-        if not self._arguments.tour:
-            await asyncio.wait([story])
+        await asyncio.wait([story])
         await listen(self._provoker, self._alerts, self._stack.query)
 
     async def _first_data(self, watch: Watch) -> None:
