@@ -9,9 +9,9 @@ from cephqos_loadgen.advise.facts import checked, clients_of
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.report.arrays.samples import read_samples
+from cephqos_loadgen.report.figures.advice_facts import advice_facts
 from cephqos_loadgen.report.figures.attained import attained_by_class
 from cephqos_loadgen.report.figures.observe import FAMILIES
-from cephqos_loadgen.report.tables.advice_facts import advice_facts
 
 from .situations import NOTES, SITUATIONS, Situation
 

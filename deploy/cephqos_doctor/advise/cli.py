@@ -73,7 +73,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 def _in_archive(folder: Path, since: float, at: float | None) -> Sequence[Facts]:
     past = Past(folder, None, since, at)
-    from cephqos_loadgen.report.tables.advice_facts import advice_facts
+    from cephqos_loadgen.report.figures.advice_facts import advice_facts
 
     if len(past.parts) > 1:
         ends = ", ".join(f"{end:.0f}" for _, _, end in past.parts)

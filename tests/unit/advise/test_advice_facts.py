@@ -4,7 +4,7 @@ import numpy as np
 
 from cephqos_base.series import CLIENT, QosSeries
 from cephqos_loadgen.report.arrays.samples import Samples, Series
-from cephqos_loadgen.report.tables.advice_facts import advice_facts
+from cephqos_loadgen.report.figures.advice_facts import advice_facts
 
 _SECONDS = np.arange(0.0, 22.0)
 _OSD = {"ceph_daemon": "osd.0", "cluster": "c"}

@@ -129,19 +129,6 @@ def test_the_part_of_a_load_beside_a_scrub_has_rows_of_its_own(tmp_path: Path) -
     assert by_window["all of it"] == pytest.approx(25000 / 30, rel=0.01)
 
 
-def test_two_numeric_axes_make_a_surface_and_a_heat_map(tmp_path: Path) -> None:
-    axes = {f"{v}x{d}": {"volumes": v, "depth": d} for v in ("1", "8") for d in ("2", "16")}
-    points = {name: [SyntheticRepeat(100.0 * (n + 1))] for n, name in enumerate(axes)}
-    document = build([run(tmp_path, Builder(points=points, axes=axes))], ReportSettings())
-    chart, heat = [chart for chart in document.charts if chart.beside]
-    assert [[cell.text for cell in row] for row in chart.data.rows] == [
-        ["1", "100", "200"],
-        ["8", "300", "400"],
-    ]
-    assert heat.svg.count("<rect") == 4
-    assert chart.svg.count("<polygon") == 2 and heat.data.rows == chart.data.rows
-
-
 def test_violated_seconds_need_demand_and_a_shortfall(tmp_path: Path) -> None:
     for name, waiting, attained, violated in (
         ("short", 5.0, 300.0, True),

@@ -1,6 +1,5 @@
-"""What charts of a report draw: the time of a repeat, surfaces, causes."""
+"""What charts of a report draw: the time of a repeat, causes, the trade."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.arrays.samples import Series
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.charts.over_time import level, rate
-from cephqos_loadgen.report.charts.plot_surface import Grid, surface
 from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stretches
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
@@ -262,68 +260,63 @@ def test_equal_counts_that_follow_each_other_are_one_stretch() -> None:
     assert stretches([1, 2, 3, 7, 8], [1, 1, 2, 2, 0]) == ((0, 2, 1), (2, 3, 2), (6, 7, 2))
 
 
-# -- surfaces --------------------------------------------------------------------------------------
+# -- tables that took the place of charts ----------------------------------------------------------
 
 
-def test_steps_of_a_curve_make_a_surface_over_an_axis_and_depth(tmp_path: Path) -> None:
+def rows_of(runs: list[ReportRun], name: str) -> list[list[str]]:
+    (table,) = [it for it in build(runs, ReportSettings()).tables if it.name == name]
+    heads = [column.title for column in table.columns]
+    return [heads, *([cell.text for cell in row] for row in table.rows)]
+
+
+def test_steps_of_a_curve_make_a_table_over_an_axis_and_depth(tmp_path: Path) -> None:
     axes = {v: {"volumes": v} for v in ("1", "2", "10")}
     points = {v: [SyntheticRepeat(100.0 * int(v), depths=(1, 8, 64))] for v in axes}
     run = analyse(open_archive(Builder(points=points, axes=axes).write(tmp_path / "archive")))
-    data = chart(run, "heat-01").data
-    assert [column.title for column in data.columns] == ["depth / volumes", "1", "2", "10"]
-    assert [[cell.text for cell in row] for row in data.rows] == [
+    assert rows_of([run], "by-volumes-client-iops") == [
+        ["depth", "1", "2", "10"],
         ["1", "100", "200", "1,000"],
         ["8", "200", "400", "2,000"],
         ["64", "300", "600", "3,000"],
     ]
-    assert chart(run, "surface-01").svg.count('class="face"') == 4
 
 
-def test_two_runs_have_surfaces_beside_each_other_on_one_scale(tmp_path: Path) -> None:
+def test_two_axes_of_numbers_make_one_table_of_several_runs(tmp_path: Path) -> None:
     axes = {f"{v}x{d}": {"volumes": v, "queue": d} for v in "12" for d in "48"}
     runs = []
     for name, factor in (("pacific", 1.0), ("reef", 4.0)):
-        points = {point: [SyntheticRepeat(100.0 * factor)] for point in axes}
+        points = {point: [SyntheticRepeat(100.0 * factor)] for point in list(axes)[factor > 1 :]}
         builder = Builder(run=name, points=points, axes=axes)
         runs.append(analyse(open_archive(builder.write(tmp_path / name))))
-    charts = [c for c in build(runs, ReportSettings()).charts if c.name.startswith("surface")]
-    assert [c.title.rpartition(" ")[2] for c in charts] == ["pacific", "reef"]
-    tops = {c.svg.partition(' class="soft end">400<')[0] != c.svg for c in charts}
-    assert tops == {True}
-
-
-def test_a_missing_value_leaves_a_hole() -> None:
-    values = {(x, y): 1.0 for x in "123" for y in "123" if (x, y) != ("1", "1")}
-    grid = Grid("t", "IOPS", "x", "y", "123", "123", values, 1.0)
-    assert surface(grid).count('class="face"') == 3
-
-
-# -- CPUs ------------------------------------------------------------------------------------------
-
-
-def placed(tmp_path: Path, osds: Osds) -> ReportRun:
-    builder = Builder(points={"a": [SyntheticRepeat(100.0)]}, osds=osds)
-    archive = builder.write(tmp_path / "archive")
-    environment = json.loads((archive / "environment.json").read_text())
-    environment["host"]["numa_cpus"] = {"0": "0-3", "1": "4-7"}
-    (archive / "environment.json").write_text(json.dumps(environment))
-    return analyse(open_archive(archive))
-
-
-def test_the_core_map_shows_where_osds_may_run_and_where_their_reactors_do(tmp_path: Path) -> None:
-    run = placed(tmp_path, Osds(count=2, cpus=("0-3", "4-7"), reactors=(1, 5)))
-    found = chart(run, "cores-01")
-    assert [column.title for column in found.data.columns[1:]] == [f"CPU {n}" for n in range(8)]
-    assert [[cell.text for cell in row] for row in found.data.rows] == [
-        ["osd.0", "allowed", "reactor 0", "allowed", "allowed", "", "", "", ""],
-        ["osd.1", "", "", "", "", "allowed", "reactor 0", "allowed", "allowed"],
+    assert rows_of(runs, "by-queue-client-iops") == [
+        ["volumes", "run", "4", "8"],
+        ["1", "pacific", "100", "100"],
+        ["2", "pacific", "100", "100"],
+        ["1", "reef", "–", "400"],
+        ["2", "reef", "400", "400"],
     ]
-    assert ">node 0<" in found.svg and ">node 1<" in found.svg
 
 
-def test_where_all_may_run_everywhere_there_is_no_core_map(tmp_path: Path) -> None:
-    run = placed(tmp_path, Osds(count=2, cpus=("0-7", "0-7")))
-    assert not [c for c in build([run], ReportSettings()).charts if c.name.startswith("cores")]
+def test_the_table_of_cpus_has_where_osds_may_run_and_where_their_reactors_do(
+    tmp_path: Path,
+) -> None:
+    osds = Osds(count=2, cpus=("0-3", "4-7"), reactors=(1, 5))
+    builder = Builder(points={"a": [SyntheticRepeat(100.0)]}, osds=osds)
+    run = analyse(open_archive(builder.write(tmp_path / "archive")))
+    assert rows_of([run], "cpus")[1:] == [
+        ["policy=a", "osd.0", "0-3", "–", "–", "1"],
+        ["policy=a", "osd.1", "4-7", "–", "–", "5"],
+    ]
+
+
+def test_where_all_may_run_everywhere_there_is_no_table_of_cpus(tmp_path: Path) -> None:
+    osds = Osds(count=2, cpus=("0-7", "0-7"))
+    builder = Builder(points={"a": [SyntheticRepeat(100.0)]}, osds=osds)
+    run = analyse(open_archive(builder.write(tmp_path / "archive")))
+    assert "cpus" not in [table.name for table in build([run], ReportSettings()).tables]
+
+
+# -- the trade -------------------------------------------------------------------------------------
 
 
 def test_what_clients_kept_is_drawn_against_the_time_of_the_work_beside_them(

@@ -105,16 +105,9 @@ def unequal_jobs(run: ReportRun) -> Iterator[Caveat]:
                 )
 
 
-def _planned(run: ReportRun) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Point and phase as planned."""
-    for point in run.plan.get("points", []):
-        for phase in point.get("phases", []):
-            yield str(point.get("name")), phase
-
-
 def limited_rate(run: ReportRun) -> Iterator[Caveat]:
     """The plan sets a rate: throughput cannot show what the cluster can do."""
-    for point, phase in _planned(run):
+    for point, phase in run.planned_phases:
         rate = phase["action"].get("rate_iops")
         asked = [f"rate_iops is {rate:,}, for reads and writes each"] if rate else []
         options = dict(phase["action"].get("options") or ())
@@ -132,7 +125,7 @@ def limited_rate(run: ReportRun) -> Iterator[Caveat]:
 
 def syncs_apart(run: ReportRun) -> Iterator[Caveat]:
     """fio counts the time of a sync apart from that of the write before it."""
-    for point, phase in _planned(run):
+    for point, phase in run.planned_phases:
         options = dict(phase["action"].get("options") or ())
         asked = [f"{name} is {options[name]}" for name in _SYNCS if options.get(name, "0") != "0"]
         rows = _rows(run, point, phase["name"])

@@ -1,6 +1,6 @@
-"""Charts of one figure or curve per point: throughput, latency, response curves, CPU."""
+"""Charts of one figure or curve per point: throughput, latency, response curves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from cephqos_loadgen.report.charts import plots
@@ -11,7 +11,6 @@ from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow
 from cephqos_loadgen.report.figures.metrics import PERCENTILES, FigureKind
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_threads import OTHERS, cpu_of_loads, largest_groups
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 
 
@@ -121,25 +120,3 @@ def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
     table = Table("chart-curve", title, _CURVE_COLUMNS, tuple(data))
     return Chart("curve", title, drawing, table)
-
-
-_GROUPS: Final = 5
-
-
-def cpu_chart(subject: Subject) -> Iterator[Chart]:
-    """CPU of all OSDs by group of threads, of each load of one depth of each point."""
-    loads = [load for load in cpu_of_loads(subject) if load.depth is None]
-    if not loads:
-        return
-    main = largest_groups(loads, _GROUPS)
-    labels = [f"{load.label}: {load.phase}" for load in loads]
-    rows = [load.largest(main) for load in loads]
-    names = [*main, OTHERS]
-    title = "CPU of all OSDs by group of threads"
-    drawing = plots.stacked(title, "cores", labels, names, rows)
-    data = tuple(
-        (text(label), *(Cell(f"{v:.3f}", v) for v in row))
-        for label, row in zip(labels, rows, strict=True)
-    )
-    columns = (TableColumn("Load", numeric=False), *(TableColumn(name, "cores") for name in names))
-    yield Chart("cpu", title, drawing, Table("chart-cpu", title, columns, data))

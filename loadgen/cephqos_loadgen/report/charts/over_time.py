@@ -52,16 +52,14 @@ class Track:
 
 def timelines(subject: Subject) -> Iterator[Chart]:
     """Of each point the first finished repeat."""
-    seen: set[tuple[str, str]] = set()
-    for run in subject.runs:
-        for observed in run.finished:
-            key = (run.name, observed.record.point)
-            if key in seen or len(seen) >= MOST_TIMELINES or not len(observed.intervals.middles):
-                continue
-            seen.add(key)
-            row = next((row for row in run.rows if row.key.point == observed.record.point), None)
-            if row:
-                yield timeline(observed, subject.label(row.key), len(seen))
+    drawn = [
+        (subject.point_label(run, point), observed)
+        for run in subject.runs
+        for point, observed in run.first_repeats.items()
+        if len(observed.intervals.middles)
+    ]
+    for number, (label, observed) in enumerate(drawn[:MOST_TIMELINES], start=1):
+        yield timeline(observed, label, number)
 
 
 def timeline(observed: Observation, label: str, number: int) -> Chart:

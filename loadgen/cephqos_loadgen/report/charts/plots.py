@@ -1,4 +1,4 @@
-"""Kinds of plots: dots with error bars, curves, bars in parts."""
+"""Kinds of plots: dots with error bars, and curves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,32 +90,3 @@ def curves(title: str, x_axis: str, y_axis: str, lines: Sequence[Line]) -> str:
             body.append(svg.marker(px, py, index, tip))
             body.append(svg.text(px + 6, py - 6, label.removeprefix("depth "), "soft"))
     return svg.drawing(_WIDTH, bottom + 46, title, body)
-
-
-def stacked(
-    title: str,
-    axis: str,
-    labels: Sequence[str],
-    names: Sequence[str],
-    rows: Sequence[Sequence[float]],
-) -> str:
-    """One bar per label, in parts. Shade and text distinguish the parts."""
-    left = 24 + 6.9 * min(max(map(len, labels), default=0), 44)
-    scale = svg.linear([sum(row) for row in rows], left, _WIDTH - 70)
-    bottom = _TOP + _ROW * len(rows)
-    body = [svg.text(8, 20, title, "title"), *svg.x_axis(scale, _TOP - 6, bottom, axis)]
-    body.append(svg.legend(8, 42, [svg.cut(name, 16) for name in names], lines=False))
-    for index, (label, row) in enumerate(zip(labels, rows, strict=True)):
-        y, done = _TOP + _ROW * index + 4, 0.0
-        body.append(svg.text(left - 10, y + 13, svg.cut(label, 44), "end"))
-        for part, value in enumerate(row):
-            start, end = scale.at(done), scale.at(done + value)
-            tip = f"{label}: {names[part]} {number(value)} {axis}"
-            body.append(
-                svg.rect(start, y, end - start - 1, _ROW - 8, f"f{part % svg.COLOURS}", tip)
-            )
-            if end - start > 8 + 6.6 * len(names[part]):
-                body.append(svg.text((start + end) / 2, y + 13, names[part], "on middle"))
-            done += value
-        body.append(svg.text(scale.at(done) + 8, y + 13, number(sum(row))))
-    return svg.drawing(_WIDTH, bottom + 44, title, body)

@@ -105,11 +105,7 @@ def _differences(
 def _lost_by(
     run: ReportRun, own: _Rows, base: _Rows, wanted: Sequence[FigureKind]
 ) -> Iterator[LostFigure]:
-    planned = {
-        (str(point["name"]), str(phase["name"]))
-        for point in run.plan.get("points", [])
-        for phase in point.get("phases", [])
-    }
+    planned = {(point, str(phase["name"])) for point, phase in run.planned_phases}
     began = {(row.key.point, row.key.phase) for row in own.values()}
     for key, row in base.items():
         phase = (row.key.point, row.key.phase)

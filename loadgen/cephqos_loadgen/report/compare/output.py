@@ -10,7 +10,15 @@ from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.compare.comparison import Comparison, Difference, row_name
 from cephqos_loadgen.report.compare.fail_rules import Verdict
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text, text_columns
+from cephqos_loadgen.report.tables.table import (
+    Cell,
+    Table,
+    TableColumn,
+    figure,
+    percent_cell,
+    text,
+    text_columns,
+)
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
 
 _MOST_CAVEATS: Final = 3  # of a run, on the terminal
@@ -62,7 +70,7 @@ def _cells(d: Difference) -> tuple[Cell, ...]:
         text(f"{d.metric.title}, {d.metric.unit}"),
         figure(d.metric, d.reference),
         figure(d.metric, d.value),
-        Cell(percent(ratio), None if ratio is None else ratio * 100),
+        percent_cell(percent(ratio), ratio),
         text(interval(d.change)),
         Cell(verdict(d.change), verdict(d.change), mark),
     )

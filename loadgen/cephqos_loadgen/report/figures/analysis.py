@@ -96,6 +96,21 @@ class ReportRun:
     def finished(self) -> list[Observation]:
         return [o for o in self.observations if o.record.status == "finished"]
 
+    @property
+    def first_repeats(self) -> dict[str, Observation]:
+        """By point, in the order in which they ran, the first repeat that finished."""
+        first: dict[str, Observation] = {}
+        for observed in self.finished:
+            first.setdefault(observed.record.point, observed)
+        return first
+
+    @property
+    def planned_phases(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Each point's name with each of its phases, as planned."""
+        for point in self.plan.get("points", []):
+            for phase in point.get("phases", []):
+                yield str(point["name"]), phase
+
 
 def analyse(archive: Archive) -> ReportRun:
     """Read an archive and take all figures from it; ArchiveDamaged if it cannot be read."""

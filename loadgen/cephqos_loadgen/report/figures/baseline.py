@@ -1,7 +1,7 @@
 """A throughput against a baseline: whether a share of it was kept, and whether that can be said."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from cephqos_loadgen.report.arrays.statistics import ChangeInterval, change
 from cephqos_loadgen.report.figures import metrics
@@ -40,15 +40,10 @@ def outcome(moved: ChangeInterval, share: float) -> Outcome:
 def alone_phases(run: ReportRun) -> Mapping[tuple[str, str], str]:
     """By point and phase: the earlier phase with which the plan compares its load."""
     return {
-        (str(point["name"]), str(phase["name"])): str(phase["against"])
-        for point in run.plan.get("points", [])
-        for phase in point.get("phases", [])
-        if _text(phase.get("against"))
+        (point, str(phase["name"])): phase["against"]
+        for point, phase in run.planned_phases
+        if phase.get("against")
     }
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def pairs(run: ReportRun) -> list[tuple[ReportRow, ReportRow]]:

@@ -1,6 +1,7 @@
 """What another profile would have given while a load ran, as `cephqos advise` says it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from cephqos_base.profiles import PROFILES
 from cephqos_base.units import time_span
@@ -8,9 +9,9 @@ from cephqos_loadgen.advise.candidates import candidates
 from cephqos_loadgen.advise.facts import WPQ, Facts, NoAdvice, checked
 from cephqos_loadgen.advise.outcome import Outcome, outcome
 from cephqos_loadgen.advise.text import ops_text, violated_text
+from cephqos_loadgen.report.figures.advice_facts import advice_facts
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.advice_facts import advice_facts
 from cephqos_loadgen.report.tables.of_reservations import LoadStep, load_steps
 from cephqos_loadgen.report.tables.table import Cell, Table, text, text_columns
 
@@ -37,16 +38,11 @@ def advice_table(subject: Subject) -> Table:
 
 def _loads(run: ReportRun) -> Iterator[tuple[LoadStep, Facts]]:
     """Of loads with a single depth that were long enough."""
-    seen = set()
-    for observed in run.finished:
+    for observed in run.first_repeats.values():
         for load in load_steps(observed):
-            if load.depth is not None or (load.point, load.phase) in seen:
-                continue
-            seen.add((load.point, load.phase))
-            try:
-                yield load, checked(advice_facts(observed.samples, load.start, load.end))
-            except NoAdvice:
-                continue
+            if load.depth is None:
+                with suppress(NoAdvice):
+                    yield load, checked(advice_facts(observed.samples, load.start, load.end))
 
 
 def _said(it: Outcome, facts: Facts) -> str:

@@ -15,6 +15,7 @@ from cephqos_loadgen.report.tables.table import (
     caveats_cell,
     count,
     figure,
+    percent_cell,
     text,
     text_columns,
 )
@@ -52,7 +53,8 @@ def loads_table(subject: Subject) -> Table:
             cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
             if metric is metrics.IOPS:
                 cells.append(figure(metric, spread.deviation))
-                cells.append(_ratio(spread.variation))
+                ratio = spread.variation
+                cells.append(percent_cell(number(ratio and ratio * 100), ratio))
         lines.append(tuple(cells))
     columns = [*WHO, TableColumn("Part", numeric=False), _CAVEATS, TableColumn("Repeats")]
     for metric in wanted:
@@ -92,10 +94,6 @@ def _unknown(subject: Subject, rows: Sequence[ReportRow]) -> str:
     if any(_value(row, metric) is None for metric in _extra(subject) for row in rows):
         return " A dash for a percentile: too few completions to know it."
     return ""
-
-
-def _ratio(value: float | None) -> Cell:
-    return Cell(number(None if value is None else value * 100), value and value * 100)
 
 
 def best_and_worst(

@@ -7,7 +7,14 @@ from cephqos_base.series import AccountSeries
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_reservations import load_steps
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text, text_columns
+from cephqos_loadgen.report.tables.table import (
+    Cell,
+    Table,
+    TableColumn,
+    percent_cell,
+    text,
+    text_columns,
+)
 
 QUEUE: Final = "queue"
 _LEAST: Final = 0.005  # a column needs this share in some row
@@ -42,7 +49,7 @@ def waiting_table(subject: Subject) -> Table:
 
 
 def _percent(share: float | None) -> Cell:
-    return Cell("–") if share is None else Cell(f"{share * 100:.1f}", share * 100)
+    return percent_cell("–" if share is None else f"{share * 100:.1f}", share)
 
 
 def waited(run: ReportRun) -> Mapping[tuple[str, str], Shares]:

@@ -50,6 +50,11 @@ def count(value: int) -> Cell:
     return Cell(f"{value:,}", value)
 
 
+def percent_cell(words: str, ratio: float | None) -> Cell:
+    """A ratio that is sorted and written as percent."""
+    return Cell(words, None if ratio is None else ratio * 100)
+
+
 def depth_cell(depth: int | None) -> Cell:
     """Of a step of a curve; a dash for a load of one depth."""
     return Cell("–") if depth is None else count(depth)

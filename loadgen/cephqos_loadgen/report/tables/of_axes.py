@@ -1,0 +1,103 @@
+"""One table per load and figure with the values of an axis across, as the studies printed them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_base.errors import UsageError
+from cephqos_base.units import parse_size
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import Key, ReportRow
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.of_loads import best_and_worst
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text, text_columns
+from cephqos_loadgen.report.words import shown
+
+_PRINTED: Final = (metrics.IOPS, metrics.BANDWIDTH, metrics.MEAN, metrics.P99)
+_DEPTH: Final = "depth"
+_RUN: Final = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class _AxisAcross:
+    """Which axis is across, and which others tell one line from another."""
+
+    across: str
+    others: Sequence[str]
+
+
+def axis_tables(subject: Subject) -> Iterator[Table]:
+    """Names across (schedulers, profiles) where the matrix has other axes too. Numbers across
+    (volumes) where there is a second dimension of numbers: another axis, or the depth."""
+    named = subject.named_axis
+    numbers = [axis for axis in subject.varying if _is_numeric(subject, axis)]
+    if named and len(subject.varying) > 1 and len(subject.runs) == 1:
+        layout = _AxisAcross(named, [axis for axis in subject.varying if axis != named])
+        yield from _of_loads(subject.main_loads, layout, _PRINTED)
+    if numbers and (subject.steps or len(numbers) > 1):
+        others = [axis for axis in subject.varying if axis != numbers[0]]
+        others += [_DEPTH] if subject.steps else []
+        others += [_RUN] if len(subject.runs) > 1 else []
+        rows = subject.steps or subject.main_loads
+        yield from _of_loads(rows, _AxisAcross(numbers[0], others), [metrics.IOPS])
+
+
+def _is_numeric(subject: Subject, axis: str) -> bool:
+    """Whether its values are numbers or sizes such as 128K."""
+    return all(_number(row.axes[axis]) is not None for row in subject.rows if axis in row.axes)
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(parse_size(value))
+    except UsageError:
+        return float(value) if value.replace(".", "", 1).isdigit() else None
+
+
+def _of_loads(
+    rows: Sequence[ReportRow], layout: _AxisAcross, wanted: Sequence[FigureKind]
+) -> Iterator[Table]:
+    for phase in dict.fromkeys(row.key.phase for row in rows):
+        own = [row for row in rows if row.key.phase == phase and layout.across in row.axes]
+        for metric in wanted:
+            if any(metric.key in row.figures for row in own):
+                yield _table(layout, phase, own, metric)
+
+
+def _table(layout: _AxisAcross, phase: str, rows: Sequence[ReportRow], metric: FigureKind) -> Table:
+    values = list(dict.fromkeys(row.axes[layout.across] for row in rows))
+    lines: dict[tuple[str, ...], dict[str, ReportRow]] = {}
+    for row in rows:
+        rest = tuple(_place(row, axis) for axis in layout.others)
+        lines.setdefault(rest, {})[row.axes[layout.across]] = row
+    cells = []
+    for rest, by_value in lines.items():
+        marks = best_and_worst(list(by_value.values()), [metric])
+        own = [_mean_and_deviation(by_value.get(value), metric, marks) for value in values]
+        cells.append((*map(text, rest), *own))
+    return Table(
+        f"by-{layout.across}-{phase}-{metric.key}",
+        f"{metric.title} of {phase} by {layout.across}, mean ± σ",
+        (*text_columns(*layout.others), *(TableColumn(value, metric.unit) for value in values)),
+        tuple(cells),
+        "▲ best and ▼ worst of a line are marked only where mean ± 1 σ over the repeats of the two"
+        " do not overlap.",
+    )
+
+
+def _place(row: ReportRow, axis: str) -> str:
+    key = row.key
+    return row.axes.get(axis, {_DEPTH: f"{key.depth}", _RUN: key.run}.get(axis, "–"))
+
+
+def _mean_and_deviation(
+    row: ReportRow | None, metric: FigureKind, marks: Mapping[tuple[Key, str], str]
+) -> Cell:
+    if row is None or metric.key not in row.figures:
+        return Cell("–")
+    of_row = row.figures[metric.key]
+    words = shown(metric, of_row.value)
+    if of_row.deviation is not None:
+        words += f" ± {shown(metric, of_row.deviation)}"
+    return Cell(words, of_row.value * metric.scale, marks.get((row.key, metric.key), ""))
