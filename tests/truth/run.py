@@ -17,7 +17,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.stack import Stack, StackSpec
-from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, capacity_option, prepare, unset
+from cephqos_stack.staged.faults import LOW, capacity_option, prepare, unset
 from cephqos_stack.staged.judge import SETTLED, Heard, Verdict, judge, named, unseen
 from cephqos_stack.staged.situation import FASTER, Situation
 from cephqos_stack.staged.stage import Stage, StagedLab, clean
@@ -25,6 +25,7 @@ from cephqos_stack.staged.tenant import named as tenant_named
 
 from . import fault_at
 from .account import shadow
+from .faults import FAULTS, LOADS
 from .runbook import not_as_said, shown
 
 _SATURATED: Final = 11.0  # seconds of load that show what an OSD can do

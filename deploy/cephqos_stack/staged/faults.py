@@ -1,13 +1,15 @@
-"""Loads and faults, as the files of situations name them; what is prepared for them."""
+"""Loads and faults, as the files of situations name them; what is prepared for them.
 
-import asyncio
+These are the demo's. `make truth` has more, in tests/truth/faults.py.
+"""
+
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from cephqos_stack.staged import host, link
+from cephqos_stack.staged import host
 from cephqos_stack.staged.situation import Situation, StagedAction
-from cephqos_stack.staged.stage import FRESH, GRACE, Stage, wait_until_clean
+from cephqos_stack.staged.stage import FRESH, GRACE, Stage
 
 LOW: Final = 300  # operations per second that any OSD of any machine delivers
 SHARE: Final = 10  # up to it a capacity is a share of what is delivered
@@ -20,11 +22,6 @@ async def _write(stage: Stage, do: StagedAction, seconds: float) -> None:
     size, depth = str(do.options.get("bytes", 4096)), str(do.options.get("depth", 128))
     what = ["write", "-b", size, "-t", depth, *(["--write-omap"] if "omap" in do.options else [])]
     await stage.bench(seconds, *what, pool=str(do.options.get("pool", "")))
-
-
-async def _read(stage: Stage, do: StagedAction, seconds: float) -> None:
-    """Random reads of what `prefill` wrote."""
-    await stage.bench(seconds, "rand", "-t", str(do.options.get("depth", 32)), name="prefill")
 
 
 async def prefill(stage: Stage, size: int, seconds: float = 8) -> None:
@@ -51,15 +48,7 @@ async def _rbd(stage: Stage, do: StagedAction, seconds: float) -> None:
     await stage.on.lab.exec(fio, within=seconds + GRACE, check=False)
 
 
-async def _bursts(stage: Stage, do: StagedAction, seconds: float) -> None:
-    """A second of load in every five."""
-    end = asyncio.get_running_loop().time() + seconds
-    while asyncio.get_running_loop().time() < end:
-        await stage.bench(1, "write", "-b", "4096", "-t", str(do.options.get("depth", 64)))
-        await asyncio.sleep(4)
-
-
-LOADS = {"write": _write, "read": _read, "rbd": _rbd, "bursts": _bursts}
+LOADS = {"write": _write, "rbd": _rbd}
 
 # -- faults, and what is none --------------------------------------------------------------------
 
@@ -80,19 +69,6 @@ async def _stop(stage: Stage, do: StagedAction) -> None:
 async def _more(stage: Stage, do: StagedAction) -> None:
     """Load that begins later."""
     stage.run(LOADS[do.options.get("load", "write")](stage, do, stage.load_seconds))
-
-
-async def _config(stage: Stage, do: StagedAction) -> None:
-    """Options of all OSDs, or of one."""
-    who = f"osd.{stage.osd(do)}" if "osd" in do.options else "osd"
-    for option, value in do.options.items():
-        if option != "osd":
-            await stage.on.config(option, value, who)
-            stage.undo.append(_unset(stage, option, who))
-
-
-def _unset(stage: Stage, option: str, who: str) -> Callable[[], Awaitable[None]]:
-    return lambda: stage.on.unset(option, who)
 
 
 async def _slow_messages(stage: Stage, do: StagedAction) -> None:
@@ -116,40 +92,8 @@ async def _slow_messages(stage: Stage, do: StagedAction) -> None:
     await to(*(("set", option, value) for option, value in wanted.items()))
 
 
-async def _slow_link(stage: Stage, do: StagedAction) -> None:
-    """What other OSDs send to this one passes a slow link."""
-    stage.undo.append(link.restore)
-    await link.slow_down(stage.on.lab, stage.osd(do), int(do.options["kbit"]))
-
-
-async def _affinity(stage: Stage, do: StagedAction) -> None:
-    """The OSD holds replicas only."""
-    name = f"osd.{stage.osd(do)}"
-
-    async def to(value: str) -> None:
-        await stage.on.lab.exec(["ceph", "osd", "primary-affinity", name, value])
-
-    stage.undo.append(lambda: to("1"))
-    await to("0")
-    await asyncio.sleep(4)
-
-
 async def _scrub(stage: Stage, do: StagedAction) -> None:
     await stage.on.lab.exec(["ceph", "osd", "pool", "deep-scrub", stage.pool])
-
-
-async def _trim(stage: Stage, do: StagedAction) -> None:
-    """A snapshot of the pool, work on top of it, and its removal."""
-    pool = ["ceph", "osd", "pool"]
-    name = f"s{next(FRESH)}"
-    await stage.on.lab.exec([*pool, "mksnap", stage.pool, name])
-    await stage.bench(6, "write", "-b", "4096", "-t", "64", name="prefill")
-    await stage.on.lab.exec([*pool, "rmsnap", stage.pool, name])
-
-
-async def _delete(stage: Stage, do: StagedAction) -> None:
-    argv = ["rados", "-p", stage.pool, "cleanup", "--run-name", "prefill"]
-    await stage.on.lab.exec(argv, within=60, check=False)
 
 
 async def _ceph(stage: Stage, do: StagedAction) -> None:
@@ -163,21 +107,6 @@ async def _ceph(stage: Stage, do: StagedAction) -> None:
 
     stage.undo.append(lambda: give(do.options.get("undo", ())))
     await give(do.options["run"])
-
-
-async def _kill(stage: Stage, do: StagedAction) -> None:
-    osd = stage.osd(do)
-    stage.undo.append(lambda: stage.on.lab.faults.restart(osd))
-    await stage.on.lab.faults.kill(osd)
-
-
-async def _restart_all(stage: Stage, do: StagedAction) -> None:
-    """One OSD after the other, as an upgrade does it."""
-    await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
-    stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
-    for osd in range(stage.situation.cluster.osds):
-        await stage.on.lab.faults.restart(osd)
-        await wait_until_clean(stage.on)
 
 
 async def _recover(stage: Stage, do: StagedAction) -> None:
@@ -197,22 +126,13 @@ async def degrade(stage: Stage, do: StagedAction) -> None:
 FAULTS = {
     "throttle": _throttle,
     "stop": _stop,
-    "busy-cpu": host.busy_cpu,
     "busy-host": host.busy_host,
     "cpu-limit": host.cpu_limit,
-    "memory-limit": host.memory_limit,
     "more": _more,
-    "config": _config,
     "slow-messages": _slow_messages,
-    "slow-link": _slow_link,
-    "affinity": _affinity,
     "scrub": _scrub,
-    "trim": _trim,
-    "delete": _delete,
-    "restart-all": _restart_all,
     "recover": _recover,
     "ceph": _ceph,
-    "kill": _kill,
 }
 
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 from tests.truth import load_all
 from tests.truth.account import Waited, right, said
+from tests.truth.faults import FAULTS, LOADS
 from tests.truth.runbook import queries, shown, waited_at
 from tests.truth.table import table
 
 from cephqos_base.errors import UsageError
 from cephqos_doctor.blame import Root
-from cephqos_stack.staged.faults import FAULTS, LOADS
 from cephqos_stack.staged.judge import SEEN_OF_IT, Heard, judge
 from cephqos_stack.staged.situation import ExpectedFinding, Situation, StagedCluster, load
 
