@@ -22,7 +22,7 @@ from cephqos_alerts.rules.rule import NOT_SENT, Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import yamlfile
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPlace
-from cephqos_base.series import ClusterSeries, DaemonSeries, TenantsSeries
+from cephqos_base.series import AccountSeries, ClusterSeries, DaemonSeries, TenantsSeries
 
 ALERTS = Path("alerts")
 EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
@@ -89,11 +89,15 @@ _OF_OSD = {"cluster": "c1", "ceph_daemon": "osd.3"}
 _LABELS = _OF_OSD | {"class": "client", "cause": "limit", "by": "", "instance": "h:1"}
 _WORK = f'{TenantsSeries.SECONDS}{{cluster="c1",ceph_daemon="osd.3",state="working"'
 _WORKED = f'{TenantsSeries.SAMPLED}{{cluster="c1",ceph_daemon="osd.3",state="working"}}'
+_WAITED = f'{AccountSeries.SECONDS}{{cluster="c1"'
 # What a description looks up, and the value that it finds.
 _LOOKED_UP: dict[str, float | str] = {
     f'{_WORK},kind="image",pool_id="3",tenant="17af"}}': "0+7",
     f'{_WORK},kind="other"}}': "0+3",
     _WORKED: "0+50",
+    f'{_WAITED},ceph_daemon="osd.3",state="store_device"}}': "0+135",
+    f'{_WAITED},ceph_daemon="osd.3",state="replica",by="osd.4"}}': "0+45",
+    f'{_WAITED},ceph_daemon="osd.5",state="replica",by="osd.3"}}': "0+120",
     f'{PerClass.ATTAINED_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 300,
     f'{PerClass.RESERVED_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 600,
     f'{PerClass.VIOLATED_SECONDS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 600,
@@ -115,7 +119,8 @@ _LOOKED_UP: dict[str, float | str] = {
         (
             "CephQosReservationViolated",
             "reservation: it is 300 normalised ops/s short. It gets 50% of its reservation."
-            " Violated for 10m 0s of the last 1h. Where: osd.3 on host h, cluster c1. Since: ",
+            " Violated for 10m 0s of the last 1h. In each second its client operations wait 12s,"
+            " longest in state store_device. Where: osd.3 on host h, cluster c1. Since: ",
             "reservation. Where: osd.3, cluster c1. Since: 23:55 UTC, 31 December. Can it wait",
         ),
         (
@@ -125,7 +130,8 @@ _LOOKED_UP: dict[str, float | str] = {
         ),
         (
             "CephQosReplicaSlow",
-            "or not. A replica write takes 2s on it, 40 times the median of its peers. Where:",
+            "or not. In each second client operations wait 8s for it. A"
+            " replica write takes 2s on it, 40 times the median of its peers. Where:",
             "or not. Where:",
         ),
         (

@@ -6,7 +6,7 @@ from typing import Final
 
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass, PerClusterClass
-from cephqos_base.series import TENANT, WORKING, ClusterSeries, TenantsSeries
+from cephqos_base.series import TENANT, WORKING, AccountSeries, ClusterSeries, TenantsSeries
 
 
 def if_found(
@@ -31,6 +31,26 @@ def known(series: str, text: str, *, of_class: bool = True, at: str = "") -> str
     return if_found(f"{series}SELECTOR", labels, text, also=also)
 
 
+# From the account: what clients wait in each second. An OSD may have two exporters.
+_WAITED: Final = f"max by (state, by) (rate({AccountSeries.SECONDS}SELECTOR[@rate@]))"
+_LONGEST: Final = if_found(
+    f"topk(1, sum by (state) ({_WAITED}))",
+    ("cluster", "ceph_daemon"),
+    ", longest in state {{ (. | first).Labels.state }}",
+)
+CLIENTS_WAIT: Final = if_found(
+    f"sum({_WAITED}) > 0",
+    ("cluster", "ceph_daemon"),
+    " In each second its client operations wait {{ . | first | value | humanizeDuration }}"
+    f"{_LONGEST}.",
+)
+_FOR_IT: Final = '{cluster=\\"%s\\",state=\\"replica\\",by=\\"%s\\"}[@rate@]'
+_WAITED_FOR: Final = f"sum(max by (ceph_daemon) (rate({AccountSeries.SECONDS}{_FOR_IT}))) > 0"
+OTHERS_WAIT: Final = (
+    f'{{{{ with printf "{_WAITED_FOR}" $labels.cluster $labels.ceph_daemon | query }}}}'
+    " In each second client operations wait {{ . | first | value | humanizeDuration }} for it."
+    "{{ end }}"
+)
 # Other causes that have lasted as well.
 ALSO: Final = (
     f'{{{{ range printf "{PerClass.LASTING_EVIDENCE}{{cluster=\\"%s\\",'

@@ -5,9 +5,11 @@ from typing import Final
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import (
     ALSO,
+    CLIENTS_WAIT,
     MOSTLY,
     OF_MANY,
     OF_OSD,
+    OTHERS_WAIT,
     if_found,
     if_seen,
     known,
@@ -99,9 +101,10 @@ _GETS: Final = if_found(
 _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
+_LOST: Final = f'{{{{ if eq $labels.class "client" }}}}{CLIENTS_WAIT}{{{{ end }}}}'
 _SHORT_DESCRIPTION: Final = f"""
 {LIMITED_BY}{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not
-get its reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
+get its reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}{_LOST}
 """
 
 
@@ -177,7 +180,7 @@ _REPLICA_SLOW: Final = Alert(
     summary=f"{{{{ $labels.ceph_daemon }}}}: clients of {counted('other OSD')} wait for it",
     description=f"""
     Writes of {counted("other OSD")} have waited for {{{{ $labels.ceph_daemon }}}} for @hold@,
-    whether it has clients of its own or not.{_REPLICA_WRITE_TAKES}
+    whether it has clients of its own or not.{OTHERS_WAIT}{_REPLICA_WRITE_TAKES}
     """,
 )
 
