@@ -8,7 +8,8 @@ spent there (Little's law). So the sums need no operation to finish, and a stall
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
@@ -66,8 +67,9 @@ _AFTER: Final[Mapping[str, str]] = {
 
 # After these an operation is sent to replicas, or sent again.
 _UNSENT: Final = frozenset(e for e, wait in _AFTER.items() if wait in (RECEIVE, QUEUE, EXECUTE))
-# Bounds of what is read of a record: a real one has 20 operations with about 15 events each.
+# Bounds of what is read of an operation: a real one has about 15 events.
 _MOST_EVENTS: Final = 100
+_EVENT_TEXT: Final = 200  # characters
 _SENT: Final = "waiting for subops from "
 _PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
@@ -111,13 +113,11 @@ def in_progress(
 ) -> Sequence[SampledOperations]:
     """A list of operations in progress, `length` seconds after the last; unknown kinds left out."""
     alike: dict[OperationWait, list[str]] = {}
-    known: dict[tuple[str, ...], OperationWait] = {}  # many were sent to the same replicas
 
     def read(kind: str, op: Mapping[str, Any]) -> None:
-        latest = _latest(op["type_data"]["events"])
-        wait = known.get((kind, *latest)) or _wait(kind, op, latest, odd)
-        if len(latest) > 1:
-            known[kind, *latest] = wait
+        events = op["type_data"]["events"]
+        latest = _latest(event["event"] for event in reversed(events))
+        wait = _wait(kind, latest) or _wait_of(kind, op, latest[0], odd)
         alike.setdefault(wait, []).append(op["description"])
 
     _each(ops, read, odd)
@@ -153,15 +153,36 @@ def _each(
 def _spent(
     kind: str, op: Mapping[str, Any], odd: NotUnderstood
 ) -> Sequence[tuple[OperationWait, float]]:
-    """Where a completed operation was between each of its events and the next."""
+    """Where a completed operation was, by the times of its events.
+
+    Some releases print wrong durations, and the right times.
+    """
     events = op["type_data"]["events"][:_MOST_EVENTS]
-    times = [datetime.fromisoformat(event["time"]) for event in events]
-    lengths = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
-    return tuple(
-        (_wait(kind, op, _latest(events[: at + 1]), odd), length)
-        for at, length in enumerate(lengths)
-        if length > 0
-    )
+    spent = []
+    began: datetime | None = None
+    for wait, first, end in _waits(kind, tuple([event["event"][:_EVENT_TEXT] for event in events])):
+        began = began or datetime.fromisoformat(events[first]["time"])
+        ended = datetime.fromisoformat(events[end]["time"])
+        if ended > began:
+            wait = wait or _wait_of(kind, op, events[first]["event"], odd)
+            spent.append((wait, (ended - began).total_seconds()))
+        began = ended
+    return spent
+
+
+@lru_cache(maxsize=256)  # the operations of a record are much alike
+def _waits(kind: str, names: tuple[str, ...]) -> Sequence[tuple[OperationWait | None, int, int]]:
+    """What an operation with these events waited for: from which event to which.
+
+    None: after that event, it depends on what the operation is.
+    """
+    runs: list[tuple[OperationWait | None, int, int]] = []
+    for at in range(len(names) - 1):
+        wait = _wait(kind, _latest(reversed(names[: at + 1])))
+        goes_on = wait is not None and runs and runs[-1][0] == wait
+        first = runs.pop()[1] if goes_on else at
+        runs.append((wait, first, at + 1))
+    return runs
 
 
 def kind_of(description: str, odd: NotUnderstood) -> str | None:
@@ -174,12 +195,11 @@ def kind_of(description: str, odd: NotUnderstood) -> str | None:
     return None
 
 
-def _latest(events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _latest(backwards: Iterable[str]) -> tuple[str, ...]:
     """The latest event, and those before it since a write was sent to its replicas, if it was."""
     names: list[str] = []
-    for event in reversed(events):
-        name: str = event["event"]
-        names.append(name)
+    for name in islice(backwards, _MOST_EVENTS):
+        names.append(name[:_EVENT_TEXT])
         if name.startswith(_SENT):
             return tuple(names)
         if name in _UNSENT:
@@ -187,13 +207,17 @@ def _latest(events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(names[:1]) or ("no event",)
 
 
-def _wait(
-    kind: str, op: Mapping[str, Any], latest: tuple[str, ...], odd: NotUnderstood
-) -> OperationWait:
-    """What an operation waits for after its latest events."""
-    last = latest[0]
+@lru_cache(maxsize=1024)  # many were sent to the same replicas
+def _wait(kind: str, latest: tuple[str, ...]) -> OperationWait | None:
+    """What an operation waits for after its latest events, if they say so."""
     if latest[-1].startswith(_SENT):
         return _replicated(kind, latest[-1].removeprefix(_SENT), latest[:-1])
+    after = None if latest[0] in _DEPENDS else _AFTER.get(latest[0])
+    return OperationWait(kind, after) if after else None
+
+
+def _wait_of(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) -> OperationWait:
+    """What an operation waits for after its latest event, if that depends on what it is."""
     if last in _DEPENDS:
         description: str = op["description"]
         if kind == CLIENT and _EC_GROUP.match(description):
