@@ -66,15 +66,6 @@ def test_without_reservations_it_is_said_that_nothing_is_known_of_them(tmp_path:
     assert any("whether reservations were kept there is not known" in text for text in said)
 
 
-def test_parts_that_are_in_some_repeats_only_are_a_note(tmp_path: Path) -> None:
-    """Every load has three repeats; a second without the scrub is in one of them."""
-    repeats = [replace(repeat, scrub_seconds=30.0) for repeat in STEADY]
-    repeats[0] = replace(repeats[0], scrub_seconds=20.0)
-    found = caveats(run(tmp_path, Builder(points={"a": repeats}, osds=SATURATED)))
-    assert [f.severity for f in found if "repeats" in f.text] == ["note"]
-    assert not any("Too few repeats" in f.text for f in found)
-
-
 @pytest.mark.parametrize(
     ("osd", "shared"),
     [

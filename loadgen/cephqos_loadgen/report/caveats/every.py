@@ -1,11 +1,11 @@
 """All caveats about a run, the gravest first."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from cephqos_loadgen.report.caveats.caveat import Caveat, gravest_first
+from cephqos_loadgen.report.caveats.caveat import Caveat, Check, gravest_first
 from cephqos_loadgen.report.caveats.of_baseline import slower_alone
 from cephqos_loadgen.report.caveats.of_cluster import CLUSTER_CHECKS
 from cephqos_loadgen.report.caveats.of_load import LOAD_CHECKS
@@ -13,23 +13,22 @@ from cephqos_loadgen.report.caveats.of_percentiles import PERCENTILE_CHECKS
 from cephqos_loadgen.report.caveats.of_repeats import drift, few_repeats, unstable
 from cephqos_loadgen.report.caveats.of_run import (
     busy_host,
-    clock_set,
     costly_recording,
     cut_off,
+    grave_findings,
     lost_samples,
+    lost_seconds,
     not_whole,
-    noted_by_the_run,
+    other_findings,
 )
 from cephqos_loadgen.report.figures.analysis import ReportRun
 
 _ALIKE: Final = 3  # caveats that are listed one by one
 
-Check = Callable[[ReportRun], Iterator[Caveat]]
-
 CHECKS: Final[tuple[Check, ...]] = (
     not_whole,
     cut_off,
-    clock_set,
+    grave_findings,
     few_repeats,
     slower_alone,
     *CLUSTER_CHECKS,
@@ -39,8 +38,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     drift,
     busy_host,
     lost_samples,
+    lost_seconds,
     costly_recording,
-    noted_by_the_run,
+    other_findings,
 )
 
 

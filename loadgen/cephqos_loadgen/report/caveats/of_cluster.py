@@ -7,10 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from cephqos_base.series import SCHEDULED, DaemonSeries, QosSeries
-from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.arrays.windows import window_rates
-from cephqos_loadgen.report.caveats.caveat import Caveat, rows_of
+from cephqos_loadgen.report.caveats.caveat import Caveat, all_rows, each_repeat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.attained import WINDOW, hold_of
 from cephqos_loadgen.report.figures.environment import on_a_file
@@ -19,8 +18,7 @@ from cephqos_loadgen.report.words import listed
 
 _REAL: Final = 0.5  # of the configured capacity
 _APART: Final = 1.1  # between two measurements of it
-# Findings of runs.
-_SETTING: Final = "setting: "
+_PROFILE: Final = "osd_mclock_profile"
 _WENT_DOWN: Final = re.compile(r"osd\.\d+ went down")
 # A shorter time with demand shows nothing about capacity.
 _LEAST_DEMAND_SECONDS: Final = 10.0
@@ -28,111 +26,65 @@ _LEAST_DEMAND_SECONDS: Final = 10.0
 
 def other_settings(run: ReportRun) -> Iterator[Caveat]:
     """What the daemons said is in force, against the plan; and the run's own warnings."""
-    planned = {point["name"]: point for point in run.plan.get("points", [])}
-    seen: set[tuple[str, str]] = set()
+    planned = {point["name"]: point.get("settings", []) for point in run.plan.get("points", [])}
+    said: dict[str, Caveat] = {}  # once for all repeats of a point
     for observed in run.observations:
-        record = observed.record
-        settings = planned.get(record.point, {}).get("settings", [])
-        for line in _differences(observed, settings):
-            if (record.point, line) not in seen:
-                seen.add((record.point, line))
-                yield Caveat(
-                    "serious",
-                    f"A setting of {record.point} was not as planned.",
-                    line,
-                    rows_of(run, record.point),
-                )
-        for line in record.in_force.warnings:
-            if (record.point, line) not in seen:
-                seen.add((record.point, line))
-                yield Caveat("caution", f"{record.point}: {line}", "", rows_of(run, record.point))
-
-
-def changed_settings(run: ReportRun) -> Iterator[Caveat]:
-    """Settings that someone else changed under a repeat, as the run noted it."""
-    for observed in run.finished:
-        record = observed.record
-        lines = [line for line in record.findings if line.startswith(_SETTING)]
-        if lines:
-            yield Caveat(
-                "serious",
-                f"Someone else changed settings during {record.point}, repeat {record.repeat}: a"
-                " part of it ran with others than planned.",
-                "; ".join(line.removeprefix(_SETTING) for line in lines),
-                rows_of(run, record.point),
-            )
+        point, rows = observed.record.point, rows_of(run, observed.record.point)
+        text = f"A setting of {point} was not as planned."
+        for line in _differences(observed, planned.get(point, [])):
+            said.setdefault(point + line, Caveat("serious", text, line, rows))
+        for line in observed.record.in_force.warnings:
+            said.setdefault(point + line, Caveat("caution", f"{point}: {line}", "", rows))
+    yield from said.values()
 
 
 def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Iterator[str]:
-    """Options of all OSDs whose value differs as text; the run reports numbers and sizes."""
+    """Scheduler and profile of all OSDs, where they differ; the run reports other options."""
     force = observed.record.in_force
+    in_force = {
+        "osd_op_queue": force.schedulers,
+        _PROFILE: {osd: own[_PROFILE] for osd, own in force.options.items() if _PROFILE in own},
+    }
     for option in settings:
         if option["section"] != "osd":
             continue
         name, wanted = option["name"], option["value"]
-        if name == "osd_op_queue":
-            wrong = {
-                osd: scheduler for osd, scheduler in force.schedulers.items() if scheduler != wanted
-            }
-        elif name == "osd_mclock_profile":
-            wrong = {
-                osd: values[name]
-                for osd, values in force.options.items()
-                if name in values and values[name] != wanted
-            }
-        else:
-            continue
+        wrong = {osd: value for osd, value in in_force.get(name, {}).items() if value != wanted}
         if wrong:
             osds = listed(sorted(wrong))
             yield f"{name}: planned {wanted}, in force {next(iter(wrong.values()))} on {osds}"
 
 
-def restarts(run: ReportRun) -> Iterator[Caveat]:
+@each_repeat
+def restarts(observed: Observation) -> Iterator[Caveat]:
     """OSDs that went down, or whose counters restarted, other than planned."""
-    for observed in run.finished:
-        record = observed.record
-        planned = {phase.kind for phase in record.phases.values()} & {"osd_out", "osd_in"}
-        noted = [line for line in record.findings if _WENT_DOWN.match(line)]
+    record = observed.record
+    noted = [line for line in record.findings if _WENT_DOWN.match(line)]
+    began: set[str] = set()
+    up: list[int] = []
+    # Of OSDs that are not to go down while others do, only the run knows.
+    if not {phase.kind for phase in record.phases.values()} & {"osd_out", "osd_in"}:
         up = [int(look.get("osds_up", 0)) for look in observed.looks]
-        began = [
-            series.labels.get("ceph_daemon", "")
+        began = {
+            series.labels["ceph_daemon"]
             for series in observed.samples.of(DaemonSeries.CPU_SECONDS)
             if series.labels.get("ceph_daemon", "").startswith("osd.")
             and bool(np.any(np.diff(series.values) < 0))
-        ]
-        if planned:  # of other OSDs the run knows
-            began, up = [], []
-        if not (noted or began or (up and min(up) < max(up))):
-            continue
-        evidence = f"{listed(sorted(set(began)))} restarted. " if began else ""
-        evidence += f"{listed(noted)}. " if noted else ""
-        if up and min(up) < max(up):
-            evidence += f"{min(up)} of {max(up)} OSDs were up at least."
+        }
+    fewest, most = min(up, default=0), max(up, default=0)
+    if noted or began or fewest < most:
+        evidence = [f"{listed(sorted(began))} restarted."] if began else []
+        evidence += [f"{listed(noted)}."] if noted else []
+        evidence += [f"{fewest} of {most} OSDs were up at least."] if fewest < most else []
         yield Caveat(
             "serious",
-            f"An OSD restarted or went down in {record.point}, repeat {record.repeat}.",
-            evidence.strip(),
-            rows_of(run, record.point),
+            f"An OSD restarted or went down in {observed.where}.",
+            " ".join(evidence),
         )
 
 
-def unreachable(run: ReportRun) -> Iterator[Caveat]:
-    """Seconds in which the run could not look at the cluster."""
-    for observed in run.finished:
-        times = [float(look["time"]) for look in observed.looks]
-        longest = max(np.diff(times), default=0.0) if len(times) > 1 else 0.0
-        if longest > 10:
-            yield Caveat(
-                "caution",
-                f"The cluster was not seen for {longest:.0f} s in {observed.record.point}, repeat"
-                f" {observed.record.repeat}.",
-                "Recovery in that time is known by its sums only.",
-                rows_of(run, observed.record.point),
-            )
-
-
 def capacity(run: ReportRun) -> Iterator[Caveat]:
-    """Capacity that no OSD with demand ever delivered, or that its own benchmark denies."""
+    """Capacity that no OSD with demand ever delivered."""
     unreal: dict[str, tuple[str, float, float]] = {}
     for observed in run.finished:
         for osd, configured, best in _delivered(observed):
@@ -149,36 +101,28 @@ def capacity(run: ReportRun) -> Iterator[Caveat]:
             " normalised operations/s over 10 s.",
             rows_of(run, *unreal),
         )
-    yield from _benches(run)
 
 
 def other_capacities(run: ReportRun) -> Iterator[Caveat]:
     """OSDs whose capacity was measured more than once: by a resumed run, or for each lab. Those of
     different kinds of labs are meant to differ."""
-    labs = {str(point["name"]): point.get("lab") or {} for point in run.plan.get("points", [])}
-    seen: dict[tuple[str, str], dict[float, Observation]] = {}
+    labs = {str(point["name"]): repr(point.get("lab")) for point in run.plan.get("points", [])}
+    measured: dict[tuple[str, str], dict[float, str]] = {}  # by lab and OSD: where it was so much
     for observed in run.finished:
-        lab = labs.get(observed.record.point, {})
-        measured = observed.record.in_force.capacity_iops
-        for osd, iops in ((osd, iops) for osd, iops in measured.items() if iops > 0):
-            seen.setdefault((repr(sorted(lab.items())), osd), {})[iops] = observed
-    apart = {
-        key: measurements
-        for key, measurements in seen.items()
-        if max(measurements) > _APART * min(measurements)
-    }
+        for osd, iops in observed.record.in_force.capacity_iops.items():
+            if iops > 0:
+                lab = labs.get(observed.record.point, "")
+                measured.setdefault((lab, osd), {})[iops] = observed.where
+    apart = {key: its for key, its in measured.items() if max(its) > _APART * min(its)}
     if apart:
-        (_, osd), measurements = max(apart.items(), key=lambda item: max(item[1]) / min(item[1]))
-        ends = [
-            (iops, measurements[iops].record) for iops in (min(measurements), max(measurements))
-        ]
-        words = [f"{iops:,.0f} IOPS in {r.point}, repeat {r.repeat}" for iops, r in ends]
+        (_, osd), its = max(apart.items(), key=lambda item: max(item[1]) / min(item[1]))
+        ends = [f"{iops:,.0f} IOPS in {its[iops]}" for iops in (min(its), max(its))]
         yield Caveat(
             "caution",
             f"The capacity of {count(len({osd for _, osd in apart}), 'OSD')} was measured more than"
             " once, and differs. Reservations and limits are shares of it.",
-            f"Most: {osd}, {'; '.join(words)}.",
-            tuple(row.key for row in run.rows),
+            f"Most: {osd}, {'; '.join(ends)}.",
+            all_rows(run),
         )
 
 
@@ -198,29 +142,6 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
             yield osd, configured[0], float(rates.max())
 
 
-def _benches(run: ReportRun) -> Iterator[Caveat]:
-    for observed, osd, iops in _benched(run):
-        for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
-            configured = series.at(observed.record.end_unix_seconds) or 0.0
-            if iops < _REAL * configured:
-                yield Caveat(
-                    "caution",
-                    f"The benchmark of {osd} in {observed.record.point} is far below its"
-                    " configured capacity.",
-                    f"{iops:,.0f} IOPS, capacity {configured:,.0f}.",
-                    rows_of(run, observed.record.point),
-                )
-
-
-def _benched(run: ReportRun) -> Iterator[tuple[Observation, str, float]]:
-    """Every benchmark of an OSD: its repeat, the OSD, its IOPS."""
-    for observed in run.finished:
-        for phase in observed.record.phases.values():
-            if isinstance(phase.result, OsdBenchResult):
-                for osd, figures in phase.result.osds.items():
-                    yield observed, osd, figures.iops
-
-
 def files_as_devices(run: ReportRun) -> Iterator[Caveat]:
     """OSDs that share this host's disk, as in a lab."""
     osds = run.environment.get("cluster", {}).get("osds") or []
@@ -232,11 +153,8 @@ def files_as_devices(run: ReportRun) -> Iterator[Caveat]:
             f"{len(shared)} of {len(osds)} OSDs are on files of one host: they share its disk"
             f" and its {cpus} CPUs, with the clients. Trends may hold elsewhere, figures do not.",
             "The environment names the store of each OSD.",
-            tuple(row.key for row in run.rows),
+            all_rows(run),
         )
 
 
-CLUSTER_CHECKS: Final = (
-    *(other_settings, changed_settings, restarts, unreachable),
-    *(capacity, other_capacities, files_as_devices),
-)
+CLUSTER_CHECKS: Final = (other_settings, restarts, capacity, other_capacities, files_as_devices)

@@ -192,7 +192,7 @@ def background_too_short(run: ReportRun) -> Iterator[Caveat]:
     for observed in run.finished:
         for work, stretches in observed.stretches.items():
             for part in observed.loads:
-                if part.op != "total" or part.window != WHOLE or part.several_depths:
+                if not part.is_whole or part.several_depths:
                     continue
                 inside = sum(
                     max(0.0, min(end, part.end) - max(start, part.start))

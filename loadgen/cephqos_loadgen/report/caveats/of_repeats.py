@@ -7,10 +7,9 @@ import numpy as np
 
 from cephqos_loadgen.report.caveats.caveat import Caveat, load_name
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun
+from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, key_of
 from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.words import listed
 
 _ENOUGH_REPEATS: Final = 3
 _UNSTABLE: Final = 0.10
@@ -18,31 +17,18 @@ _DRIFT: Final = 0.10
 
 
 def few_repeats(run: ReportRun) -> Iterator[Caveat]:
-    """Of loads and of other work; of parts of them apart: a part may be missing in a repeat."""
     few = [row for row in run.rows if row.repeats < _ENOUGH_REPEATS]
-    rows = [row for row in few if row.key.window == WHOLE]
-    whole = {row.key.point for row in rows}
-    parts = [row for row in few if row.key.point not in whole]
-    if parts:
-        names = listed(list(dict.fromkeys(row.key.window for row in parts)))
-        yield Caveat(
-            "note",
-            f"Parts of loads are in fewer than {_ENOUGH_REPEATS} repeats: what was active differs"
-            " between repeats.",
-            f"{names}, in {len({row.key.point for row in parts})} of"
-            f" {len({row.key.point for row in run.rows})} points.",
-            tuple(row.key for row in parts),
-        )
-    if rows:
-        least = min(row.repeats for row in rows)
+    whole = [row for row in few if row.key.window == WHOLE]
+    if whole:
+        points = {row.key.point for row in whole}
+        least = min(row.repeats for row in whole)
         words = "one repeat" if least == 1 else f"{least} repeats"
         yield Caveat(
             "serious" if least == 1 else "caution",
             f"Too few repeats: {words} of some points, {_ENOUGH_REPEATS} are the least that show"
             " a spread." + (" Of one repeat no interval can be given." if least == 1 else ""),
-            f"{len({row.key.point for row in rows})} of "
-            f"{len({row.key.point for row in run.rows})} points.",
-            tuple(row.key for row in few if row.key.point in whole),
+            f"{len(points)} of {len({row.key.point for row in run.rows})} points.",
+            tuple(row.key for row in few if row.key.point in points),
         )
 
 
@@ -77,13 +63,12 @@ def drift(run: ReportRun) -> Iterator[Caveat]:
     drifting: dict[Key, tuple[float, str]] = {}
     for observed in run.finished:
         for part in observed.loads:
-            if part.op != "total" or part.window != WHOLE:
+            if not part.is_whole:
                 continue
             moved = _moved(observed, part)
-            if moved is not None and abs(moved) > _DRIFT:
-                key = _row_key(run, observed, part)
-                if key and abs(moved) > abs(drifting.get(key, (0.0, ""))[0]):
-                    drifting[key] = (moved, f"repeat {observed.record.repeat}")
+            key = key_of(run.name, observed, part)
+            if moved is not None and abs(moved) > max(_DRIFT, abs(drifting.get(key, (0.0, ""))[0])):
+                drifting[key] = (moved, f"repeat {observed.record.repeat}")
     if drifting:
         key, (moved, where) = max(drifting.items(), key=lambda item: abs(item[1][0]))
         yield Caveat(
@@ -113,16 +98,3 @@ def _moved(observed: Observation, part: LoadPart) -> float | None:
     third = len(done) // 3
     first = float(done[:third].sum() / took[:third].sum()) if third >= 3 else 0.0
     return float(done[-third:].sum() / took[-third:].sum()) / first - 1 if first else None
-
-
-def _row_key(run: ReportRun, observed: Observation, part: LoadPart) -> Key | None:
-    for row in run.rows:
-        key = row.key
-        if (key.point, key.phase, key.op, key.window) == (
-            observed.record.point,
-            part.phase,
-            part.op,
-            part.window,
-        ) and key.depth in (None, part.depth):
-            return key
-    return None

@@ -1,33 +1,59 @@
 """What speaks against how a run went: failed repeats, a busy host, samples that are missing."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
-from cephqos_loadgen.report.caveats.caveat import Caveat, rows_of
+from cephqos_loadgen.report.caveats.caveat import (
+    Caveat,
+    Severity,
+    all_rows,
+    each_repeat,
+    rows_of,
+)
 from cephqos_loadgen.report.figures.analysis import ReportRun
-from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.host import HostUse
-from cephqos_loadgen.results.host_load import (
-    CpuByOthers,
-    cpu_by_others,
-    disks_by_others,
-    words_of,
-)
+from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
 from cephqos_loadgen.results.repeat import Gap
 
 _MUCH: Final = 0.25  # of the CPUs' or disks' time for others
 _RECORDING: Final = 0.03
+# What others may take of a host while a load runs, and the share of it that is too much.
+_STEAL: Final = "Another virtual machine took CPU time (steal): more than 1% of all CPU time"
+_THROTTLED: Final = (
+    "CPUs were throttled, by heat or by a limit of the control group: more than 1% of all CPU time"
+)
+_PROGRAMS: Final = (
+    "Other processes than those of the run used the host's CPUs: more than 10% of all CPU time"
+)
+_DISKS: Final = "Other programs used the OSDs' disks: more than 5% of their time"
+_TOO_MUCH: Final = {_STEAL: 0.01, _THROTTLED: 0.01, _PROGRAMS: 0.10, _DISKS: 0.05}
+# Findings of a repeat that speak against its figures, by how they begin.
+_GRAVE: Final[dict[str, tuple[Severity, str]]] = {
+    "clock: ": (
+        "serious",
+        "The clock was set during {}: durations of phases, scrub and recovery, and what ran at the"
+        " same time, may be wrong.",
+    ),
+    "setting: ": (
+        "serious",
+        "Someone else changed settings during {}: a part of it ran with others than planned.",
+    ),
+    "cluster: not seen ": (
+        "caution",
+        "The cluster was not always seen in {}: recovery at that time is known by its sums only.",
+    ),
+}
+# Findings that a check of this report says more closely.
 _CHECKED_HERE: Final = re.compile(
     r"other programs used|the hypervisor took|no metrics of|cut off by|: failed:"
-    r"|used \d+% of a core|^clock: |^setting: |^osd\.\d+ went down|^cluster: not seen"
+    r"|used \d+% of a core|^osd\.\d+ went down"
 )
-_CLOCK: Final = "clock: "
 
 
 def not_whole(run: ReportRun) -> Iterator[Caveat]:
@@ -46,7 +72,7 @@ def not_whole(run: ReportRun) -> Iterator[Caveat]:
             f"{len(run.problems)} files of the archive are not as they were recorded. Figures from"
             " them may be wrong or missing.",
             "; ".join(run.problems[:8]),
-            tuple(row.key for row in run.rows),
+            all_rows(run),
         )
     for observed in run.observations:
         record = observed.record
@@ -66,127 +92,73 @@ def not_whole(run: ReportRun) -> Iterator[Caveat]:
             )
 
 
-def cut_off(run: ReportRun) -> Iterator[Caveat]:
+@each_repeat
+def cut_off(observed: Observation) -> Iterator[Caveat]:
     """Phases that did not end by themselves."""
-    for observed in run.finished:
-        record = observed.record
-        for name, phase in record.phases.items():
-            if phase.ended_by in ("cut_off", "failed"):
-                word = "was cut off by at_most" if phase.ended_by == "cut_off" else "failed"
-                yield Caveat(
-                    "serious",
-                    f"Phase {name} of {record.point}, repeat {record.repeat}, {word}.",
-                    phase.error or "Its figures cover a part of its work.",
-                    rows_of(run, record.point),
-                )
-            if phase.recovery and phase.recovery.objects and not phase.recovery.finished:
-                yield Caveat(
-                    "caution",
-                    f"Recovery was not finished when phase {name} of {record.point} ended.",
-                    f"{phase.recovery.objects:,} objects in {phase.recovery.seconds:.0f} s.",
-                    rows_of(run, record.point),
-                )
-
-
-def clock_set(run: ReportRun) -> Iterator[Caveat]:
-    """Durations that were taken from a clock that was set in that time."""
-    for observed in run.finished:
-        record = observed.record
-        moved = [line.partition(": ")[2] for line in record.findings if line.startswith(_CLOCK)]
-        if moved:
+    point = observed.record.point
+    for name, phase in observed.record.phases.items():
+        if phase.ended_by in ("cut_off", "failed"):
+            word = "was cut off by at_most" if phase.ended_by == "cut_off" else "failed"
             yield Caveat(
                 "serious",
-                f"The clock was set during {record.point}, repeat {record.repeat}: durations of"
-                " phases, scrub and recovery, and what ran at the same time, may be wrong.",
-                "; ".join(moved),
-                rows_of(run, record.point),
+                f"Phase {name} of {observed.where}, {word}.",
+                phase.error or "Its figures cover a part of its work.",
             )
-
-
-class _Taken(NamedTuple):
-    """Something of the host that others may take while a load runs."""
-
-    words: str
-    of: str  # what the share is of
-    bound: float
-    share: Callable[[HostUse], tuple[float, str] | None]  # and whose it was
-
-
-def _of_cpu(share: Callable[[CpuByOthers], tuple[float, str]]) -> Any:
-    def of(use: HostUse) -> tuple[float, str] | None:
-        cpu = cpu_by_others(use)
-        return share(cpu) if cpu else None
-
-    return of
-
-
-def _of_disks(use: HostUse) -> tuple[float, str] | None:
-    disks = disks_by_others(use)
-    return (disks.time_share, f": {words_of(use, disks)}") if disks else None
-
-
-_TAKEN: Final = (
-    _Taken(
-        "Another virtual machine took CPU time (steal)",
-        *("all CPU time", 0.01, _of_cpu(lambda cpu: (cpu.stolen, ""))),
-    ),
-    _Taken(
-        "CPUs were throttled, by heat or by a limit of the control group",
-        *("all CPU time", 0.01, _of_cpu(lambda cpu: (cpu.throttled, ""))),
-    ),
-    _Taken(
-        "Other processes than those of the run used the host's CPUs",
-        *("all CPU time", 0.10, _of_cpu(lambda cpu: (cpu.others, _most_by(cpu.most)))),
-    ),
-    _Taken("Other programs used the OSDs' disks", "their time", 0.05, _of_disks),
-)
-
-
-def _most_by(name: str) -> str:
-    return f", most of it by {name}" if name else ""
+        if phase.recovery and phase.recovery.objects and not phase.recovery.finished:
+            yield Caveat(
+                "caution",
+                f"Recovery was not finished when phase {name} of {point} ended.",
+                f"{phase.recovery.objects:,} objects in {phase.recovery.seconds:.0f} s.",
+            )
 
 
 def busy_host(run: ReportRun) -> Iterator[Caveat]:
     """Steal, throttling, CPUs and disks that neither OSDs nor clients used."""
-    for taken in _TAKEN:
-        worst: dict[str, tuple[float, str]] = {}
-        for observed in run.finished:
-            point = observed.record.point
-            for share in filter(None, map(taken.share, observed.hosts_of_loads)):
-                worst[point] = max(worst.get(point, share), share)
-        above = {point: share for point, share in worst.items() if share[0] > taken.bound}
+    worst: dict[str, dict[str, tuple[float, str]]] = {what: {} for what in _TOO_MUCH}  # by point
+    for observed in run.finished:
+        point = observed.record.point
+        for use in observed.hosts_of_loads:
+            for what, share, whose in _taken(use):
+                worst[what][point] = max(worst[what].get(point, (0.0, "")), (share, whose))
+    for what, of_points in worst.items():
+        above = {point: of for point, of in of_points.items() if of[0] > _TOO_MUCH[what]}
         if above:
             point = max(above, key=lambda name: above[name])
             most, whose = above[point]
             yield Caveat(
                 "serious" if most > _MUCH else "caution",
-                f"{taken.words}: more than {taken.bound:.0%} of {taken.of} in {len(above)} of"
-                f" {len(worst)} points.",
+                f"{what} in {len(above)} of {len(of_points)} points.",
                 f"Most: {most:.0%}, {point}{whose}.",
                 rows_of(run, *above),
             )
 
 
-def lost_samples(run: ReportRun) -> Iterator[Caveat]:
-    """Scrapes that failed or did not happen, daemons that did not answer, and seconds of clients
-    that are missing."""
-    for observed in run.finished:
-        record = observed.record
-        failed = sum(record.metrics.failures.values())
-        seconds = record.metrics.seconds
-        missing = int(seconds * 0.95) - record.metrics.scrapes
-        silent = [_silence(source, gaps) for source, gaps in record.metrics.all_gaps.items()]
-        if failed or missing > 2 or silent:
-            yield Caveat(
-                "caution",
-                f"Samples of the exporters are missing in {record.point}, repeat {record.repeat}.",
-                f"They were asked {record.metrics.scrapes} times in {seconds:.0f} s, {failed}"
-                f" scrapes failed."
-                + (f" Without figures: {listed(silent)}." if silent else "")
-                + f" {record.metrics.last_error}".rstrip(),
-                rows_of(run, record.point),
-            )
-        yield from _client_gaps(run, observed)
+def _taken(use: HostUse) -> Iterator[tuple[str, float, str]]:
+    """What others took while a load ran, its share, and whose it was."""
+    if cpu := cpu_by_others(use):
+        yield _STEAL, cpu.stolen, ""
+        yield _THROTTLED, cpu.throttled, ""
+        yield _PROGRAMS, cpu.others, f", most of it by {cpu.most}" if cpu.most else ""
+    if disks := disks_by_others(use):
+        yield _DISKS, disks.time_share, f": {words_of(use, disks)}"
+
+
+@each_repeat
+def lost_samples(observed: Observation) -> Iterator[Caveat]:
+    """Scrapes that failed or did not happen, and daemons that did not answer."""
+    metrics = observed.record.metrics
+    failed = sum(metrics.failures.values())
+    missing = int(metrics.seconds * 0.95) - metrics.scrapes
+    silent = [_silence(source, gaps) for source, gaps in metrics.all_gaps.items()]
+    if failed or missing > 2 or silent:
+        yield Caveat(
+            "caution",
+            f"Samples of the exporters are missing in {observed.where}.",
+            f"They were asked {metrics.scrapes} times in {metrics.seconds:.0f} s, {failed}"
+            f" scrapes failed."
+            + (f" Without figures: {listed(silent)}." if silent else "")
+            + f" {metrics.last_error}".rstrip(),
+        )
 
 
 def _silence(source: str, gaps: Sequence[Gap]) -> str:
@@ -195,24 +167,21 @@ def _silence(source: str, gaps: Sequence[Gap]) -> str:
     return f"{source} {sum(gap.seconds for gap in gaps):.0f} s{f' ({why})' if why else ''}"
 
 
-def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Caveat]:
+@each_repeat
+def lost_seconds(observed: Observation) -> Iterator[Caveat]:
     """The clients' seconds that are missing from a load of one step."""
+    table = observed.intervals
     for part in observed.loads:
-        if part.op != "total" or part.window != WHOLE or part.several_depths:
-            continue
-        table = observed.intervals
         chosen = table.of(part.phase, part.depth)
         jobs = len(np.unique(table.job[chosen]))
-        if not jobs:
+        if not part.is_whole or part.several_depths or not jobs:
             continue
         covered = float(table.seconds[chosen].sum()) / jobs
         if covered < 0.95 * part.seconds - 1.5:
             yield Caveat(
                 "caution",
-                f"Seconds of the clients are missing in {part.phase} of"
-                f" {observed.record.point}, repeat {observed.record.repeat}.",
+                f"Seconds of the clients are missing in {part.phase} of {observed.where}.",
                 f"{covered:.0f} of {part.seconds:.0f} s are recorded.",
-                rows_of(run, observed.record.point),
             )
 
 
@@ -229,15 +198,27 @@ def costly_recording(run: ReportRun) -> Iterator[Caveat]:
         )
 
 
-def noted_by_the_run(run: ReportRun) -> Iterator[Caveat]:
+@each_repeat
+def grave_findings(observed: Observation) -> Iterator[Caveat]:
+    for beginning, (severity, words) in _GRAVE.items():
+        own = [line for line in observed.record.findings if line.startswith(beginning)]
+        if own:
+            evidence = "; ".join(line.partition(": ")[2] for line in own)
+            yield Caveat(severity, words.format(observed.where), evidence)
+
+
+@each_repeat
+def other_findings(observed: Observation) -> Iterator[Caveat]:
     """What the run itself found, besides what is checked here more closely."""
-    for observed in run.finished:
-        record = observed.record
-        lines = [line for line in record.findings if not _CHECKED_HERE.search(line)]
-        if lines:
-            yield Caveat(
-                "note",
-                f"The run noted in {record.point}, repeat {record.repeat}: {lines[0]}.",
-                "; ".join(lines[1:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else ""),
-                rows_of(run, record.point),
-            )
+    lines = [
+        line
+        for line in observed.record.findings
+        if not _CHECKED_HERE.search(line) and not line.startswith(tuple(_GRAVE))
+    ]
+    if lines:
+        more = f"; and {len(lines) - 5} more" if len(lines) > 5 else ""
+        yield Caveat(
+            "note",
+            f"The run noted in {observed.where}: {lines[0]}.",
+            "; ".join(lines[1:5]) + more,
+        )

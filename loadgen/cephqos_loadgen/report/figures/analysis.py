@@ -141,6 +141,12 @@ def _resumed(archive: Archive) -> Iterator[str]:
                 yield Path(str(event.get("source"))).name
 
 
+def key_of(run: str, observed: Observation, part: LoadPart) -> Key:
+    """The row that a part of a load belongs to."""
+    point = observed.record.point
+    return Key(run, point, part.phase, LOAD, part.depth_of_curve, part.op, part.window)
+
+
 def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow]:
     """In the order in which points and phases ran."""
     loads: dict[Key, list[LoadPart]] = {}
@@ -150,9 +156,7 @@ def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow
         point = observed.record.point
         axes[point] = observed.record.axes
         for part in observed.loads:
-            depth = part.depth if part.several_depths else None
-            key = Key(run, point, part.phase, LOAD, depth, part.op, part.window)
-            loads.setdefault(key, []).append(part)
+            loads.setdefault(key_of(run, observed, part), []).append(part)
         for phase, figures in observed.background.items():
             works.setdefault(Key(run, point, phase, BACKGROUND), []).append(figures)
     for key, parts in loads.items():

@@ -46,6 +46,16 @@ class LoadPart:
     bins: Bins
     cost: Mapping[str, float]
 
+    @property
+    def depth_of_curve(self) -> int | None:
+        """None if the load has one depth."""
+        return self.depth if self.several_depths else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Both directions together, the whole time."""
+        return self.op == "total" and self.window == WHOLE
+
 
 def loads_of(
     record: RepeatRecord,

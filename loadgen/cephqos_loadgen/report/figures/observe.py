@@ -68,6 +68,10 @@ class Observation:
     causes: tuple[ObservedCause, ...] | None = None  # None: rules were not evaluated
 
     @property
+    def where(self) -> str:
+        return f"{self.record.point}, repeat {self.record.repeat}"
+
+    @property
     def hosts_of_loads(self) -> list[HostUse]:
         """What the host did in each phase with clients."""
         phases = dict.fromkeys(part.phase for part in self.loads)

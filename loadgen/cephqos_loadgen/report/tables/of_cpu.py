@@ -11,7 +11,6 @@ from cephqos_base.units import format_cpu_list, osd_order, parse_cpu_list
 from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.cost import thread_groups
-from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import (
@@ -68,10 +67,10 @@ def _cpu_of_loads(subject: Subject) -> Iterator[_LoadCpu]:
         for observed in run.finished:
             label = subject.point_label(run, observed.record.point)
             for part in observed.loads:
-                if part.op != "total" or part.window != WHOLE or part.end <= part.start:
+                if not part.is_whole or part.end <= part.start:
                     continue
-                depth = part.depth if part.several_depths else None
-                groups = loads.setdefault((label, part.phase, depth), defaultdict(list))
+                key = (label, part.phase, part.depth_of_curve)
+                groups = loads.setdefault(key, defaultdict(list))
                 for group, seconds in thread_groups(observed.samples, part.start, part.end).items():
                     groups[group].append(seconds / (part.end - part.start))
     for load, groups in loads.items():
