@@ -126,7 +126,7 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 	echo cyclonedx-bom | $(compile) --override <(echo 'cyclonedx-python-lib>=11') - -o deploy/requirements-sbom.txt
 	@echo "then: make venv"
 
-test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=...; root, Chromium, 10 minutes)
+test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium, 10 minutes)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.grafana.look

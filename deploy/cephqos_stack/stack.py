@@ -45,6 +45,7 @@ class StackSpec:
     cluster_role: bool = True
     runbook_url: str = ""
     dashboard_url: str = ""
+    dashboard_prefix: str = ""
     rules: bool = True  # whether Prometheus loads them
     goes_first: bool = False  # before other work of the host: a scrape has one second here
     runs_silence: bool = True  # whether a test run silences the alerts that it causes
@@ -57,6 +58,7 @@ class StackSpec:
             time_scale=self.time_scale,
             runbook_url=self.runbook_url,
             dashboard_url=self.dashboard_url,
+            dashboard_prefix=self.dashboard_prefix,
         )
 
     def rule_files(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -65,6 +65,11 @@ class Tab:
             deviceScaleFactor=1,
             mobile=False,
         )
+
+    async def headers(self, headers: Mapping[str, str]) -> None:
+        """Headers of every request."""
+        if headers:
+            await self.call("Network.setExtraHTTPHeaders", headers=dict(headers))
 
     async def open(self, url: str) -> None:
         for noted in (self.answers, self.requests, self.errors):

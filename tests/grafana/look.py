@@ -1,8 +1,9 @@
 """Opens every dashboard in a real Grafana and looks at it: `make test-grafana`.
 
     GRAFANA_HOME=/usr/share/grafana   a Grafana of your own is started from there
+    GRAFANA_URL=http://host:3000      that one is used; GRAFANA_TOKEN, where it wants one
 
-Without it, a `grafana-server` on the PATH or Docker.
+Without both, a `grafana-server` on the PATH or Docker.
 
 It opens two dashboards before a Prometheus that is not there, then all of them before a 16.2
 without mClock, rules and cluster role. Then it tells the dashboards' story on a lab and opens each
@@ -32,7 +33,7 @@ from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana
-from cephqos_stack.grafana.own import Grafana
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.stack import Stack, StackSpec
 
 SIZES: Final = ((1600, 1000), (1280, 800))
@@ -153,6 +154,7 @@ async def look_at_all(
 ) -> list[str]:
     found: list[str] = []
     tab = await chromium.tab()
+    await tab.headers(grafana.headers)
     for uid in UIDS:
         for size in sizes:
             for theme in themes:
@@ -213,6 +215,7 @@ async def look_at_nothing(grafana: Grafana, out: Path) -> list[str]:
     view = BoardView({}, time.time() - 600, "nothing-")
     async with opened(grafana, "http://127.0.0.1:9", "http://127.0.0.1:9") as chromium:
         tab = await chromium.tab()
+        await tab.headers(grafana.headers)
         for uid in (dashboards.OVERVIEW, dashboards.OSD):
             said = await look_at(tab, grafana, uid, view, SIZES[0], THEMES[0], out, quiet=True)
             if not any(complaint.endswith("[error]") for complaint in said):

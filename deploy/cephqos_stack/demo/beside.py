@@ -15,7 +15,7 @@ from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.demo.load import archives
 from cephqos_stack.grafana.find import HOW_TO_GET
-from cephqos_stack.grafana.own import Grafana
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.logs import LogPipeline, LogSpec
 from cephqos_stack.stack import Stack
 from cephqos_stack.tools import find_tool

@@ -24,7 +24,7 @@ from cephqos_stack.demo.provoke import PROVOCATIONS, find
 from cephqos_stack.demo.remote import ask
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_stack.grafana.find import find_grafana
-from cephqos_stack.grafana.own import Grafana
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.logs import LogPipeline
 from cephqos_stack.stack import Stack, StackSpec
 
@@ -127,6 +127,7 @@ def _stack_spec(grafana: Grafana | None, targets: Mapping[str, str]) -> StackSpe
         runs_silence=False,  # the demo shows itself as a run, and its alerts are what it shows
         runbook_url="docs/operate/runbooks/{page}.md",
         dashboard_url=f"{grafana.url}/d" if grafana else "",
+        dashboard_prefix=grafana.prefix if grafana else "",
         targets=targets,
     )
 

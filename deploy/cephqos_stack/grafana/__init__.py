@@ -1,4 +1,4 @@
 """A Grafana that shows our dashboards for as long as something runs.
 
-`find` says which Grafana there is, and `own` starts it.
+`find` says which Grafana there is, `own` starts one, `other` uses one that runs.
 """

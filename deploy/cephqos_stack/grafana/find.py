@@ -1,4 +1,4 @@
-"""Which Grafana there is: one on this host, or an image of it."""
+"""Which Grafana there is: one that runs, one on this host, or an image of it."""
 
 import asyncio
 import shutil
@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
-from cephqos_stack.grafana.own import DockerGrafana, Grafana, docker_answers
+from cephqos_stack.grafana.other import OtherGrafana
+from cephqos_stack.grafana.own import DockerGrafana, OwnGrafana, docker_answers
+from cephqos_stack.grafana.place import Grafana
 
 HOW_TO_GET: Final = (
-    "not found: install Grafana or start Docker, or set GRAFANA_HOME (its directory)"
+    "not found: install Grafana or start Docker, or set GRAFANA_HOME (its directory) or"
+    " GRAFANA_URL (one that runs)"
 )
 _PACKAGED: Final = Path("/usr/share/grafana")
 
 
 async def find_grafana(environment: Mapping[str, str]) -> Grafana | None:
-    """GRAFANA_HOME, a program on the PATH, Docker: the first of them that is there."""
+    """GRAFANA_URL, GRAFANA_HOME, a program on the PATH, Docker: the first of them that is there."""
+    if url := environment.get("GRAFANA_URL"):
+        return OtherGrafana(url, environment.get("GRAFANA_TOKEN", ""))
     if own := await asyncio.to_thread(_own, environment):
         return own
     if docker := shutil.which("docker", path=environment.get("PATH")):
@@ -27,18 +32,18 @@ async def find_grafana(environment: Mapping[str, str]) -> Grafana | None:
     return None
 
 
-def _own(environment: Mapping[str, str]) -> Grafana | None:
+def _own(environment: Mapping[str, str]) -> OwnGrafana | None:
     """One that can be started on this host."""
     if named := environment.get("GRAFANA_HOME"):
         home = Path(named).absolute()
         if not _is_home(home):
             raise UsageError(f"GRAFANA_HOME={named}: expected bin/grafana and conf in it")
-        return Grafana(home)
+        return OwnGrafana(home)
     for name in ("grafana-server", "grafana"):
         if program := shutil.which(name, path=environment.get("PATH")):
             beside = Path(program).resolve().parent.parent
             homes = [home for home in (beside, _PACKAGED) if _is_home(home)]
-            return Grafana(homes[0]) if homes else Grafana(None, program)
+            return OwnGrafana(homes[0]) if homes else OwnGrafana(None, program)
     return None
 
 

@@ -8,7 +8,6 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
 
 from cephqos_base import dashboards, textfile
 from cephqos_dashboards.cli import installed
@@ -17,6 +16,7 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
+from cephqos_stack.grafana.place import Grafana
 
 # That of deploy/compose.
 IMAGE: Final = (
@@ -25,8 +25,6 @@ IMAGE: Final = (
 _START_SECONDS: Final = 120.0
 _PULL_SECONDS: Final = 900.0
 _SHOW_SECONDS: Final = 20.0  # it answers before it has read all that it is given
-# A demo's story takes three minutes. In the hour that dashboards show it would be a narrow strip.
-_RECENT: Final = "now-15m"
 # Ends when its input closes: a container outlives a client that is killed.
 _UNTIL_INPUT_CLOSES: Final = """
 exec 3<&0
@@ -37,32 +35,20 @@ wait $!
 """
 
 
-class Grafana:
-    """Its address is known from the start. It answers, and has our dashboards, while `showing`.
-
-    Every user who reaches the port may look and explore. No user may administer it.
-    """
+class OwnGrafana(Grafana):
+    """Every user who reaches the port may look and explore. No user may administer it."""
 
     _why_unseen = ""
 
     def __init__(self, home: Path | None, program: str = "") -> None:
         (self._port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{self._port}"
+        super().__init__(f"http://127.0.0.1:{self._port}")
         self._home, self._program = home, program
-
-    @property
-    def home_url(self) -> str:
-        """The page to open first: the last minutes of the QoS overview."""
-        return self.board_url(dashboards.OVERVIEW, {"from": _RECENT, "to": "now"})
-
-    def board_url(self, uid: str, query: Mapping[str, str]) -> str:
-        return f"{self.url}/d/{uid}?{urlencode(query)}"
 
     @contextlib.asynccontextmanager
     async def showing(
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AsyncIterator[None]:
-        """Data sources and dashboards are there during the block. `folder` is for its files."""
         for file, text in installed(folder, sources).items():
             textfile.write(file, text)
         await self._prepare(folder, say)
@@ -110,7 +96,7 @@ class Grafana:
         return [program, *server, *home]
 
 
-class DockerGrafana(Grafana):
+class DockerGrafana(OwnGrafana):
     """The same in a container that shares the host's network, so that loopback is loopback."""
 
     _why_unseen = " (does the Docker engine run elsewhere, or without this host's /var/lib?)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cephqos_base import dashboards
 from cephqos_dashboards.provisioning import Sources
-from cephqos_stack.grafana.own import Grafana
+from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.replay.gather import ReplayedBlocks
 from cephqos_stack.replay.programs import LOOKBACK, prometheus
 

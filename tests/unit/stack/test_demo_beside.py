@@ -17,7 +17,7 @@ async def test_without_grafana_one_line_says_how_to_get_one(tmp_path: Path) -> N
     async with beside.grafana_beside(None, SOURCES, tmp_path) as grafana:
         await asyncio.wait_for(grafana.ready.wait(), 5)
         assert grafana.state.startswith("not found: install Grafana")
-        assert "GRAFANA_HOME" in grafana.state
+        assert "GRAFANA_HOME" in grafana.state and "GRAFANA_URL" in grafana.state
         assert not grafana.stays
 
 

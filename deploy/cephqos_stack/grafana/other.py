@@ -1,0 +1,105 @@
+"""A Grafana that runs already: ours is put beside what it has, and removed at the end."""
+
+import contextlib
+import json
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from cephqos_base import yamlfile
+from cephqos_base.answers import in_one_line
+from cephqos_dashboards.cli import installed
+from cephqos_dashboards.provisioning import Sources
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.progress import Say
+from cephqos_loadgen.servers import Address, first_words
+from cephqos_stack.grafana.place import Grafana
+
+_SECONDS: Final = 30.0
+
+
+class OtherGrafana(Grafana):
+    """Dashboards get uids of their own, so that those of the same name which it has stay."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        address = Address.parse(url, "GRAFANA_URL", 3000)
+        super().__init__(address.url, prefix=f"{secrets.token_hex(3)}-")
+        self.headers = address.with_token(token).headers
+
+    @contextlib.asynccontextmanager
+    async def showing(
+        self, sources: Sources, folder: Path, say: Say = lambda _: None
+    ) -> AsyncIterator[None]:
+        files = installed(folder, sources)
+        say(f"dashboards are put into {self.url}")
+        timeout = aiohttp.ClientTimeout(total=_SECONDS)
+        async with (
+            aiohttp.ClientSession(headers=self.headers, timeout=timeout) as session,
+            contextlib.AsyncExitStack() as placed,
+        ):
+            await self._place(_GrafanaApi(self.url, session), placed, files)
+            yield
+
+    async def _place(
+        self, api: "_GrafanaApi", placed: contextlib.AsyncExitStack, files: Mapping[Path, str]
+    ) -> None:
+        names: dict[str, str] = {}
+        (provisioned,) = (text for file, text in files.items() if file.parent.name == "datasources")
+        document = yamlfile.parse(provisioned, "data sources")
+        for source in document.plain()["datasources"]:
+            uid, name = self.prefix + source["uid"], f"{source['name']} {self.prefix[:-1]}"
+            await api.post("datasources", source | {"uid": uid, "name": name})
+            placed.push_async_callback(api.delete, f"datasources/uid/{uid}")
+            names[source["type"]] = name
+        title = f"cephqos {self.prefix[:-1]}"
+        await api.post("folders", {"uid": self.prefix[:-1], "title": title})
+        placed.push_async_callback(api.delete, f"folders/{self.prefix[:-1]}")
+        for text in (text for file, text in sorted(files.items()) if file.suffix == ".json"):
+            board = own_copy(text, self.prefix, names)
+            await api.post("dashboards/db", {"dashboard": board, "folderUid": self.prefix[:-1]})
+
+
+def own_copy(text: str, prefix: str, sources: Mapping[str, str]) -> dict[str, Any]:
+    """A dashboard under another uid, with links to its like, which asks only these data sources.
+
+    `sources`: type of a data source to its name.
+    """
+    board: dict[str, Any] = json.loads(text.replace('"/d/', f'"/d/{prefix}'))
+    board |= {"id": None, "uid": prefix + board["uid"], "tags": [f"cephqos {prefix[:-1]}"]}
+    for link in board["links"]:
+        link["tags"] = board["tags"]
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "datasource":
+            variable["regex"] = f"/^{re.escape(sources.get(variable['query'], 'none'))}$/"
+    return board
+
+
+class _GrafanaApi:
+    """Grafana's HTTP API."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self._url, self._session = url, session
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> None:
+        await self._request("POST", path, body)
+
+    async def delete(self, path: str) -> None:
+        await self._request("DELETE", path, None)
+
+    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None) -> None:
+        url = f"{self._url}/api/{path}"
+        try:
+            async with self._session.request(method, url, json=body) as reply:
+                if reply.status < 400:
+                    return
+                said = await first_words(reply)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise LabError(f"{self._url} does not answer: {in_one_line(error)}") from None
+        hint = ""
+        if reply.status in (401, 403):
+            hint = "; set GRAFANA_TOKEN to the token of a service account with the role Admin"
+        raise LabError(f"{method} {url}: {reply.status} {said}{hint}")
