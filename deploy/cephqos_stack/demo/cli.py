@@ -54,6 +54,7 @@ def add_options(parser: Parser) -> None:
         "seconds between refreshes (default: %(default)g)",
         default=2.0,
     )
+    parser.option("--tour", "a guided quarter of an hour instead of the story")
     parser.option("--calm", "tell no story; only show the cluster")
     parser.option("--once", "exit when the story is over")
     parser.option("--duration SECONDS", "exit after this many seconds")
@@ -108,6 +109,10 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    if arguments.tour and arguments.calm:
+        raise UsageError("--tour and --calm: expected one of them")
+    if arguments.tour and arguments.osds < 3:
+        raise UsageError(f"--osds {arguments.osds}: --tour needs at least 3")
     if arguments.osds < 2:
         raise UsageError(
             f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"

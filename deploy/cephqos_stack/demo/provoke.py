@@ -15,7 +15,7 @@ from cephqos_alerts.slo.groups import SLO_ALERT
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch, NotifiedAlert, Tell
-from cephqos_stack.staged.faults import FAULTS, LOADS, SHARE, prepare, unset
+from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, SHARE, prepare, unset
 from cephqos_stack.staged.judge import SETTLED, Heard, judge, matches, unseen
 from cephqos_stack.staged.situation import HERE, ExpectedFinding, Situation, load
 from cephqos_stack.staged.stage import Stage, StagedLab, clean, wait_until_clean
@@ -24,7 +24,6 @@ from cephqos_stack.staged.tenant import NAMED, Query, named
 _LISTEN_SECONDS: Final = 0.5
 _QUIET_WITHIN: Final = 40.0  # seconds after a fault, until its alerts have ended
 _TO_END: Final = 10.0  # seconds for loads, when the demo ends
-_HOW_TO_END: Final = ". The same key ends it"
 # True beside any fault where other programs keep the host busy; then it may hide the fault.
 _BUSY: Final = "CephQosHostCpuTaken"
 # True where a situation limits all devices, which were faster before.
@@ -191,7 +190,7 @@ class Provoker:
             return
         now = asyncio.get_running_loop().time()
         if attempt.hear(alerts, now):
-            self._tell(f"FOUND: {attempt.line(now)}{_HOW_TO_END}")
+            self._tell(f"FOUND: {attempt.line(now)}{self._how_to_end}")
 
     async def look(self, query: Query) -> None:
         """Whether the noisy image, if there is one, is seen by now."""
@@ -226,23 +225,22 @@ class Provoker:
             return self._say("the step before is not done yet: try again in a moment")
         async with self._turn:
             if self._attempt is None:
-                return await self._begin(wanted)
+                situation = wanted.load(self._lab.spec.osds, self._pace)
+                return await self.begin(wanted.name, situation)
             if self._attempt.name == wanted.name:
-                return await self._end(self._attempt)
+                return await self.end()
             return self._say(f"{self._attempt.name} goes on: end it first, with its key or name")
 
-    async def _begin(self, wanted: Provocation) -> str:
+    async def begin(self, name: str, situation: Situation) -> str:
         """Provoke it; what cannot be provoked is said, and is undone."""
         try:
             await self._quiet()
             if self.delivered is None:
                 self.delivered = await self._measure()
-            return await self._stage_it(
-                wanted.name, wanted.load(self._lab.spec.osds, self._pace), self.delivered
-            )
+            return await self._begin(name, situation)
         except (CephqosError, OSError, TimeoutError) as error:
             await self._clean_up()
-            return self._say(f"NOT PROVOKED: {wanted.name}: {error or 'not done in time'}")
+            return self._say(f"NOT PROVOKED: {name}: {error or 'not done in time'}")
 
     async def _quiet(self) -> None:
         """Wait until recovery and alerts of the fault before have ended: they are not of the next
@@ -260,13 +258,14 @@ class Provoker:
             told = True
             await asyncio.sleep(_LISTEN_SECONDS)
 
-    async def _stage_it(self, name: str, situation: Situation, delivered: int) -> str:
+    async def _begin(self, name: str, situation: Situation) -> str:
         self._say(f"STAGING: {name}: {situation.about}")
         pool = await self._pool(situation.size)
         self._stage = stage = Stage(StagedLab(self._lab), situation, 0, pool)
-        stage.undo += [partial(stage.on.config, CAPACITY_OPTION, delivered)]
+        stage.undo += [partial(stage.on.config, CAPACITY_OPTION, self.delivered)]
         stage.undo += [partial(unset, stage)]
         await self._fit(stage)
+        delivered = self.delivered or LOW
         if situation.cluster.device_iops and (situation.capacity or 0) <= SHARE:
             delivered = await self._measure()
         await prepare(stage, float(delivered))
@@ -282,16 +281,28 @@ class Provoker:
         due = "no alert is due" if situation.healthy else "an alert is due"
         if any(NAMED in it.alert for it in situation.expect):
             due = "no alert is due, but `cephqos who` has to name the image"
-        return self._say(f"PROVOKED: {name}; {due}{_HOW_TO_END}")
+        return self._say(f"PROVOKED: {name}; {due}{self._how_to_end}")
 
-    async def _end(self, attempt: Attempt) -> str:
+    async def found(self) -> None:
+        """Wait until what is expected has come, or is late by as much again."""
+        while self._attempt and self._attempt.found is None:
+            last = max((it.within for it in self._attempt.situation.expect), default=0.0)
+            if asyncio.get_running_loop().time() > self._attempt.began + 2 * last * self._pace:
+                return
+            await asyncio.sleep(0.5)
+
+    async def end(self) -> str:
         """End what goes on; its line of the score card."""
-        words = self._scored(attempt)
+        if self._attempt is None:
+            return "nothing is provoked"
+        words = self._scored(self._attempt)
         await self._clean_up()
         return self._say(f"ENDED: {words}")
 
     def _scored(self, attempt: Attempt) -> str:
-        """Its line, which is on the score card from now on."""
+        """A key's line of the score card; a step of the tour with a policy of its own has none."""
+        if attempt.name not in {each.name for each in PROVOCATIONS}:
+            return attempt.name
         self.card.append(attempt.line(asyncio.get_running_loop().time()))
         return self.card[-1]
 
@@ -343,6 +354,10 @@ class Provoker:
     def _say(self, words: str) -> str:
         self._tell(words)
         return words
+
+    @property
+    def _how_to_end(self) -> str:
+        return "" if self.closed else ". The same key ends it"  # keys are closed during the tour
 
     @property
     def going_on(self) -> str:

@@ -25,6 +25,7 @@ from cephqos_stack.demo.load import DemoLoad
 from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker, listen
 from cephqos_stack.demo.remote import listening
 from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, calibrate, tell_story
+from cephqos_stack.demo.tour import Tour
 from cephqos_stack.stack import Stack
 
 # The rules' rate window, at the demo's pace.
@@ -113,8 +114,23 @@ class Screen:
                 self._provoker.delivered = await self._measure()
             except LabError as error:
                 raise LabError(f"{error}, or start with --calm, which tells no story") from None
+        if self._arguments.tour:
+            self._provoker.closed = "the tour goes on: wait until it is over"
+            await self._tour()
+        elif not self._arguments.calm:
             await tell_story(self._lab, self._alerts, STORY_POOL, self._tell, self._load.phase)
         self._provoker.closed = ""
+
+    async def _tour(self) -> None:
+        tour = Tour(
+            self._lab,
+            self._provoker,
+            self._stack.query,
+            self._tell,
+            self._load.phase,
+            self._stack.prometheus_url,
+        )
+        await tour.walk()
 
     async def _measure(self) -> int:
         with self._load.phase("measure capacity"):
@@ -122,7 +138,8 @@ class Screen:
 
     async def _listen(self, story: asyncio.Task[None]) -> None:
         """To the alerts, after the story, which listens itself."""
-        await asyncio.wait([story])
+        if not self._arguments.tour:
+            await asyncio.wait([story])
         await listen(self._provoker, self._alerts, self._stack.query)
 
     async def _first_data(self, watch: Watch) -> None:
