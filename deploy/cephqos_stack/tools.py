@@ -97,8 +97,8 @@ def log_of(tool: Tool) -> Path:
     return _target(tool).parent.with_suffix(".log")
 
 
-async def ensure_tool(name: str, progress: Progress) -> Path:
-    """The program, built if it is not there yet."""
+async def ensure_tool(name: str, progress: Progress, nice: int = 5) -> Path:
+    """The program, built if it is not there yet, with that niceness."""
     tool = TOOLS[name]
     target = _target(tool)
     if target.exists():
@@ -108,18 +108,18 @@ async def ensure_tool(name: str, progress: Progress) -> Path:
     with progress.step(f"building {tool.name}, once") as say:
         async with builds.alone(target.parent.with_suffix(".lock"), say):
             if not target.exists():
-                await _build(tool, target, say)
+                await _build(tool, target, say, nice)
     return target
 
 
-async def _build(tool: Tool, target: Path, say: Say) -> None:
+async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     building = target.with_suffix(".building")
     module, log = _SOURCES / tool.module, log_of(tool)
     listed = await _output(["go", "-C", str(module), "list", "-deps", tool.package])
     total = len(listed.split())
     # Go takes `-C` only as the first option.
     machine = [f"GOARCH={tool.machine}"] if tool.machine else []
-    argv = ["nice", "-n", "5", _BUILD[0], *machine, *_BUILD[1:4]]
+    argv = ["nice", "-n", str(nice), _BUILD[0], *machine, *_BUILD[1:4]]
     argv += ["-C", str(module), *_BUILD[4:]]
     argv += [f"-tags={tool.tags}"] if tool.tags else []
     argv += ["-o", str(building), tool.package]

@@ -40,7 +40,8 @@ def start(*options: str, **environment: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=known | environment,
+        # No test here waits for Loki: it is not built for them, whatever modules this machine has.
+        env=known | {"GOPROXY": "off", "GOMODCACHE": "/nonexistent"} | environment,
     )
 
 

@@ -5,7 +5,7 @@ Each has a `state`, a sentence for the screen that says how far it is.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 from cephqos_alerts.alerts.logs import log_rules
@@ -13,12 +13,13 @@ from cephqos_base import textfile
 from cephqos_base.errors import CephqosError
 from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.progress import Say, Silent
 from cephqos_stack.demo.load import archives
 from cephqos_stack.grafana.find import HOW_TO_GET
 from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.logs import LogPipeline, LogSpec
 from cephqos_stack.stack import Stack
-from cephqos_stack.tools import find_tool
+from cephqos_stack.tools import ensure_tool
 
 
 class Beside:
@@ -45,6 +46,19 @@ class Beside:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.ready.wait()
+
+
+class _Told(Silent):
+    """Keeps what a build says for those who ask."""
+
+    def __init__(self, tell: Say) -> None:
+        super().__init__()
+        self._tell = tell
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[Say]:
+        self._tell(title)
+        yield lambda text: self._tell(f"{title}: {text}")
 
 
 @contextlib.asynccontextmanager
@@ -102,12 +116,11 @@ def log_pipeline(lab: RunningLab, stack: Stack, loki_port: int) -> LogPipeline:
 
 @contextlib.asynccontextmanager
 async def logs_beside(pipeline: LogPipeline, stack: Stack) -> AsyncIterator[Beside]:
-    """Collect logs, where Loki and the collector are there."""
+    """Collect logs. What `make tools` has not built yet is built first, at the lowest priority."""
 
     async def collect(beside: Beside) -> None:
-        if not (find_tool("cephqos-collector") and find_tool("loki")):
-            beside.settled("none: `make tools` builds Loki and the collector, which needs Go")
-            return
+        for name in ("cephqos-collector", "loki"):
+            await ensure_tool(name, _Told(beside.tell), nice=19)
         rules = pipeline.spec.folder / "rules" / "fake" / "logs.yml"
         textfile.write(rules, log_rules(stack.spec.rule_settings))
         beside.tell("Loki and the collector are starting")

@@ -7,6 +7,7 @@ import pytest
 
 from cephqos_base.errors import CephqosError
 from cephqos_dashboards.provisioning import Sources
+from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo import beside
 from cephqos_stack.logs import LogPipeline, LogSpec
 
@@ -21,23 +22,28 @@ async def test_without_grafana_one_line_says_how_to_get_one(tmp_path: Path) -> N
         assert not grafana.stays
 
 
-async def test_without_loki_one_line_says_how_to_get_it(
+async def test_the_progress_of_a_build_is_the_state_and_its_failure_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "find_tool", lambda name: None)
+    going_on = asyncio.Event()
+
+    async def build(name: str, progress: Progress, nice: int) -> Path:
+        assert nice == 19
+        with progress.step(f"building {name}, once") as say:
+            say("3 of at most 9 packages compiled")
+            await going_on.wait()
+        raise CephqosError("Go not found")
+
+    monkeypatch.setattr(beside, "ensure_tool", build)
     pipeline = LogPipeline(LogSpec(folder=tmp_path, logs=tmp_path, cluster="c"))
     async with beside.logs_beside(pipeline, None) as logs:  # type: ignore[arg-type]
+        await logs.within(0.2)  # nobody waits longer
+        assert not logs.ready.is_set()
+        wanted = "building cephqos-collector, once: 3 of at most 9 packages compiled"
+        assert logs.state == wanted
+        going_on.set()
         await asyncio.wait_for(logs.ready.wait(), 5)
-        assert logs.state.startswith("none: `make tools` builds Loki")
-
-
-async def test_what_fails_beside_the_demo_is_said_and_ends_nothing() -> None:
-    async def fails(_: beside.Beside) -> None:
-        raise CephqosError("no port is free")
-
-    async with beside._beside("logs", fails) as logs:
-        await asyncio.wait_for(logs.ready.wait(), 5)
-        assert logs.state == "none: no port is free"
+        assert logs.state == "none: Go not found"
 
 
 async def test_who_is_cancelled_while_the_work_ends_is_cancelled() -> None:
