@@ -8,12 +8,13 @@ from cephqos_loadgen.report.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing, and the data behind it. Narrow ones may lie beside the next."""
+    """A drawing, and its data where no table of the report has them. Narrow ones may lie beside the
+    next."""
 
     name: str
     title: str
     svg: str
-    data: Table
+    data: Table | None = None
     beside: bool = False
 
 

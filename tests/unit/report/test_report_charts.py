@@ -38,6 +38,7 @@ def chart(run: ReportRun, name: str) -> Chart:
 def drawn(run: ReportRun) -> dict[str, list[float | str | None]]:
     """The data of the chart over time, by column."""
     data = chart(run, "time-01").data
+    assert data is not None
     return {
         f"{column.title}, {column.unit}": [row[n].value for row in data.rows]
         for n, column in enumerate(data.columns)
@@ -329,6 +330,7 @@ def test_what_clients_kept_is_drawn_against_the_time_of_the_work_beside_them(
     run = analyse(open_archive(Builder(points=points).write(tmp_path / "archive")))
     first, second = build([run], ReportSettings()).charts[:2]
     assert (first.name, second.name) == ("trade-scrub-iops", "trade-scrub-clat_p99")
+    assert first.data is not None
     several, one = first.data.rows
     # 4.303 times the error of the mean, for three repeats.
     assert [cell.value for cell in several] == pytest.approx(

@@ -12,14 +12,15 @@ from cephqos_loadgen.report.compare.fail_rules import Verdict
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.tables.table import (
     Cell,
+    ColumnOf,
     Table,
     TableColumn,
     figure,
     percent_cell,
+    table_of,
     text,
-    text_columns,
 )
-from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
+from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, verdict
 
 _MOST_CAVEATS: Final = 3  # of a run, on the terminal
 
@@ -41,39 +42,27 @@ def _grave_ones(comparison: Comparison) -> Iterator[str]:
 
 
 def to_table(comparison: Comparison) -> Table:
-    several = len(comparison.others) > 1
-    lines = []
-    for d in comparison.differences:
-        run = [text(d.row.key.run)] if several else []
-        lines.append((*run, *_cells(d)))
-    columns = [TableColumn("Run", numeric=False)] if several else []
-    columns += [
-        *text_columns("Row", "Figure"),
-        TableColumn("Reference"),
-        TableColumn("Value"),
-        TableColumn("Change", "%"),
-        TableColumn("95 % interval", "%", numeric=False),
-        TableColumn("Result", numeric=False),
+    columns: list[ColumnOf[Difference]] = [
+        (TableColumn("Row", numeric=False), lambda d: text(row_name(d.row))),
+        (TableColumn("Figure", numeric=False), lambda d: text(d.metric.named)),
+        (TableColumn("Reference"), lambda d: figure(d.metric, d.reference)),
+        (TableColumn("Value"), lambda d: figure(d.metric, d.value)),
+        (TableColumn("Change", "%"), lambda d: percent_cell(d.change.ratio)),
+        (TableColumn("95 % interval", "%", numeric=False), lambda d: text(interval(d.change))),
+        (TableColumn("Result", numeric=False), _result),
     ]
+    if len(comparison.others) > 1:
+        columns.insert(0, (TableColumn("Run", numeric=False), lambda d: text(d.row.key.run)))
     note = (
         "The interval is bootstrapped over repeats."
         f' "{NONE_FOUND}": it contains zero. With many rows, about one in twenty differs by chance.'
     )
-    return Table("comparison", "Comparison", tuple(columns), tuple(lines), note)
+    return table_of("comparison", "Comparison", comparison.differences, columns, note)
 
 
-def _cells(d: Difference) -> tuple[Cell, ...]:
+def _result(d: Difference) -> Cell:
     mark = "worst" if d.regression else "best" if d.beyond_noise and d.metric.better else ""
-    ratio = d.change.ratio
-    return (
-        text(row_name(d.row)),
-        text(f"{d.metric.title}, {d.metric.unit}"),
-        figure(d.metric, d.reference),
-        figure(d.metric, d.value),
-        percent_cell(percent(ratio), ratio),
-        text(interval(d.change)),
-        Cell(verdict(d.change), verdict(d.change), mark),
-    )
+    return Cell(verdict(d.change), verdict(d.change), mark)
 
 
 def to_document(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> Document:

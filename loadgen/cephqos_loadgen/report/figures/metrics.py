@@ -16,6 +16,10 @@ class FigureKind:
     scale: float = 1.0
     better: Better = ""
 
+    @property
+    def named(self) -> str:
+        return f"{self.title}, {self.unit}"
+
 
 _MS: Final = 1e3
 _MIB: Final = 1 / (1 << 20)

@@ -16,12 +16,13 @@ WRITTEN = ".written"  # the names of all files of the report
 
 
 def write(document: Document, folder: Path) -> list[Path]:
-    """report.html, report.md, tables/*.csv, charts/*.svg with the data of each beside it."""
+    """report.html, report.md, tables/*.csv, charts/*.svg and *.csv."""
     files = {PAGE: to_html(document), TEXT: to_markdown(document)}
     files |= {f"tables/{table.name}.csv": to_csv(table) for table in document.tables}
     for chart in document.charts:
         files[f"charts/{chart.name}.svg"] = standalone(chart.svg)
-        files[f"charts/{chart.name}.csv"] = to_csv(chart.data)
+        if chart.data:
+            files[f"charts/{chart.name}.csv"] = to_csv(chart.data)
     files[WRITTEN] = "\n".join(files)
     try:
         _remove_earlier(folder, files)

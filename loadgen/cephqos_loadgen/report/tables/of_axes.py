@@ -1,16 +1,16 @@
 """One table per load and figure with the values of an axis across, as the studies printed them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_size
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import Key, ReportRow
+from cephqos_loadgen.report.figures.analysis import ReportRow
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_loads import best_and_worst
+from cephqos_loadgen.report.tables.of_loads import Marks, best_and_worst
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text, text_columns
 from cephqos_loadgen.report.words import shown
 
@@ -91,9 +91,7 @@ def _place(row: ReportRow, axis: str) -> str:
     return row.axes.get(axis, {_DEPTH: f"{key.depth}", _RUN: key.run}.get(axis, "–"))
 
 
-def _mean_and_deviation(
-    row: ReportRow | None, metric: FigureKind, marks: Mapping[tuple[Key, str], str]
-) -> Cell:
+def _mean_and_deviation(row: ReportRow | None, metric: FigureKind, marks: Marks) -> Cell:
     if row is None or metric.key not in row.figures:
         return Cell("–")
     of_row = row.figures[metric.key]

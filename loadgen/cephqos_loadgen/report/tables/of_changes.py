@@ -14,7 +14,7 @@ from cephqos_loadgen.report.figures.baseline import (
 )
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_loads import WHO, background_rows
+from cephqos_loadgen.report.tables.of_loads import background_rows
 from cephqos_loadgen.report.tables.table import (
     Cell,
     Table,
@@ -24,7 +24,7 @@ from cephqos_loadgen.report.tables.table import (
     text,
     text_columns,
 )
-from cephqos_loadgen.report.words import interval, percent, verdict
+from cephqos_loadgen.report.words import interval, verdict
 
 LATENCIES: Final = (metrics.MEAN, *(metrics.percentile(p) for p in (95.0, 99.0, 99.5)))
 WORK: Final = (
@@ -32,6 +32,7 @@ WORK: Final = (
     *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE, metrics.RECOVERY_BANDWIDTH),
 )
 COMPARED: Final = (metrics.IOPS, *LATENCIES, *WORK)
+WHO: Final = tuple(text_columns("Point", "Load"))
 _INTERVAL: Final = TableColumn("95 % interval", "%", numeric=False)
 _RESULT: Final = TableColumn("Result", numeric=False)
 _CHANGE: Final = (TableColumn("Change"), TableColumn("Change", "%"), _INTERVAL, _RESULT)
@@ -74,7 +75,7 @@ def alone_table(subject: Subject) -> Table:
             if cells := _both_and_change(row, alone, metric):
                 cells[-1] = text("not put to the test") if untested else cells[-1]
                 who = [*_who(subject, row), text(row.key.window)]
-                lines.append((*who, _name(metric), *cells))
+                lines.append((*who, text(metric.named), *cells))
     columns = (
         *WHO,
         *text_columns("Part", "Figure"),
@@ -96,7 +97,7 @@ def changes_table(subject: Subject) -> Table:
             if moved := change_between(row, reference, metric):
                 against = text(subject.label(reference.key))
                 change = _change_cells(metric, moved)
-                lines.append((*_who(subject, row), _name(metric), against, *change))
+                lines.append((*_who(subject, row), text(metric.named), against, *change))
     columns = (*WHO, *text_columns("Figure", "Reference"), *_CHANGE)
     return Table("changes", "Change against the reference", columns, tuple(lines), _NOTE)
 
@@ -142,7 +143,7 @@ def baseline_table(subject: Subject) -> Table:
         for metric in (*LATENCIES, *WORK):
             base = _of_baseline(settings, row, metric)
             if base and (cells := _both_and_change(row, base, metric)):
-                lines.append((*_who(subject, row), _name(metric), *cells))
+                lines.append((*_who(subject, row), text(metric.named), *cells))
     columns = (
         *WHO,
         *text_columns("Figure"),
@@ -186,10 +187,6 @@ def _who(subject: Subject, row: ReportRow) -> list[Cell]:
     return [text(subject.label(row.key)), text(f"{row.key.phase}{depth}")]
 
 
-def _name(metric: FigureKind) -> Cell:
-    return text(f"{metric.title}, {metric.unit}")
-
-
 def _both_and_change(row: ReportRow, base: ReportRow, metric: FigureKind) -> list[Cell]:
     """The two figures and the change; nothing where one of the rows does not have it."""
     moved = change_between(row, base, metric)
@@ -202,7 +199,7 @@ def _both_and_change(row: ReportRow, base: ReportRow, metric: FigureKind) -> lis
 def _change_cells(metric: FigureKind, moved: ChangeInterval) -> list[Cell]:
     return [
         figure(metric, moved.absolute),
-        percent_cell(percent(moved.ratio), moved.ratio),
+        percent_cell(moved.ratio),
         text(interval(moved)),
         text(verdict(moved)),
     ]

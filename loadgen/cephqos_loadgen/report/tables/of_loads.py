@@ -1,6 +1,6 @@
 """Tables of client loads, response curves, and scrub and recovery."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from cephqos_loadgen.report.figures import metrics
@@ -10,62 +10,41 @@ from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import (
     Cell,
+    ColumnOf,
     Table,
     TableColumn,
     caveats_cell,
     count,
     figure,
-    percent_cell,
+    plain_figure,
+    table_of,
     text,
-    text_columns,
 )
-from cephqos_loadgen.report.words import number
 
 _SAME: Final = 1e-9  # figures that differ by less differ by rounding
-_CAVEATS: Final = TableColumn("Caveats", numeric=False)
-WHO: Final = tuple(text_columns("Point", "Load"))
-
-
-def who(subject: Subject, row: ReportRow) -> list[Cell]:
-    return [text(subject.label(row.key)), text(row.key.phase)]
-
-
-def _columns(kinds: Sequence[FigureKind]) -> list[TableColumn]:
-    return [TableColumn(metric.title, metric.unit) for metric in kinds]
-
-
-def present(rows: Sequence[ReportRow], wanted: Sequence[FigureKind]) -> list[FigureKind]:
-    return [metric for metric in wanted if any(metric.key in row.figures for row in rows)]
+# How the best and the worst of several rows stand out, by row and figure.
+Marks = Mapping[tuple[Key, str], str]
 
 
 def loads_table(subject: Subject) -> Table:
     rows = subject.loads(curves=False)
-    wanted = [*present(rows, metrics.LOAD), *_extra(subject)]
+    wanted = [*present(rows, metrics.LOAD), *_asked(subject)]
     others = [axis for axis in subject.varying if subject.named_axis not in (None, axis)]
     marks = best_and_worst(rows, wanted, others)
-    lines = []
-    for row in rows:
-        spread = row.figures[metrics.IOPS.key]
-        part = row.key.window if row.key.op == "total" else f"{row.key.op}s, {row.key.window}"
-        cells = [*who(subject, row), text(part), caveats_cell(subject.marked.get(row.key, ()))]
-        cells.append(count(row.repeats))
-        for metric in wanted:
-            cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
-            if metric is metrics.IOPS:
-                cells.append(figure(metric, spread.deviation))
-                ratio = spread.variation
-                cells.append(percent_cell(number(ratio and ratio * 100), ratio))
-        lines.append(tuple(cells))
-    columns = [*WHO, TableColumn("Part", numeric=False), _CAVEATS, TableColumn("Repeats")]
+    columns: list[ColumnOf[ReportRow]] = [
+        *who_columns(subject),
+        (TableColumn("Part", numeric=False), _part),
+        _caveats_column(subject),
+        _REPEATS,
+    ]
     for metric in wanted:
-        columns.append(TableColumn(metric.title, metric.unit))
-        if metric is metrics.IOPS:
-            columns += [TableColumn("σ over repeats", "IOPS"), TableColumn("CV", "%")]
-    return Table(
+        columns.append(figure_column(metric, marks))
+        columns += [_SPREAD, _CV] if metric is metrics.IOPS else []
+    return table_of(
         "loads",
         "Client load",
-        tuple(columns),
-        tuple(lines),
+        rows,
+        columns,
         "Latency is completion latency. Percentiles are of all completions of all jobs, volumes and"
         " repeats together, from fio's bins (at most 1.6 % wide). ▲ best and ▼ worst are marked"
         " only where mean ± 1 σ over the repeats of the two do not overlap."
@@ -73,9 +52,96 @@ def loads_table(subject: Subject) -> Table:
     )
 
 
-def _extra(subject: Subject) -> list[FigureKind]:
-    """Percentiles that were asked for, and that no table has by itself. Where they are known they
-    are taken from the bins: rows have no figures of them."""
+def background_table(subject: Subject) -> Table:
+    rows = background_rows(subject)
+    wanted = present(rows, metrics.BACKGROUND)
+    marks = best_and_worst(rows, wanted)
+    columns = [
+        *who_columns(subject, "Phase"),
+        _caveats_column(subject),
+        _REPEATS,
+        *(figure_column(metric, marks) for metric in wanted),
+    ]
+    return table_of("background", "Scrub and recovery", rows, columns, "Means over repeats.")
+
+
+def curves_table(subject: Subject) -> Table:
+    rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
+    wanted = [*present(rows, metrics.LOAD), *_asked(subject)]
+    wanted += present(rows, (*metrics.RESERVATIONS, *metrics.COST))
+    columns = [
+        *who_columns(subject),
+        (TableColumn("Direction", numeric=False), lambda row: text(row.key.op)),
+        _caveats_column(subject),
+        (TableColumn("Depth"), lambda row: count(row.key.depth or 0)),
+        _REPEATS,
+        _SPREAD,
+        *map(figure_column, wanted),
+    ]
+    note = (
+        "Every step is a row. Figures are means over repeats. Attainment is that of the OSD which"
+        " gave clients the smallest share of their reservation. A small share is a violation only"
+        " under demand: these are the violated seconds, of all OSDs together."
+    )
+    return table_of("curves", "Response curves", rows, columns, note + _unknown(subject, rows))
+
+
+def background_rows(subject: Subject) -> list[ReportRow]:
+    return [row for row in subject.rows if row.key.kind == BACKGROUND]
+
+
+def present(rows: Sequence[ReportRow], wanted: Sequence[FigureKind]) -> list[FigureKind]:
+    return [metric for metric in wanted if any(metric.key in row.figures for row in rows)]
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def who_columns(subject: Subject, phase: str = "Load") -> Iterator[ColumnOf[ReportRow]]:
+    yield TableColumn("Point", numeric=False), lambda row: text(subject.label(row.key))
+    yield TableColumn(phase, numeric=False), lambda row: text(row.key.phase)
+
+
+def _part(row: ReportRow) -> Cell:
+    key = row.key
+    return text(key.window if key.op == "total" else f"{key.op}s, {key.window}")
+
+
+def _caveats_column(subject: Subject) -> ColumnOf[ReportRow]:
+    column = TableColumn("Caveats", numeric=False)
+    return column, lambda row: caveats_cell(subject.marked.get(row.key, ()))
+
+
+_REPEATS: Final[ColumnOf[ReportRow]] = (TableColumn("Repeats"), lambda row: count(row.repeats))
+
+
+def _spread(row: ReportRow) -> Cell:
+    return figure(metrics.IOPS, row.figures[metrics.IOPS.key].deviation)
+
+
+def _variation(row: ReportRow) -> Cell:
+    ratio = row.figures[metrics.IOPS.key].variation
+    return plain_figure(None if ratio is None else ratio * 100)
+
+
+_SPREAD: Final = (TableColumn("σ over repeats", "IOPS"), _spread)
+_CV: Final = (TableColumn("CV", "%"), _variation)
+
+
+def figure_column(metric: FigureKind, marks: Marks | None = None) -> ColumnOf[ReportRow]:
+    def cell(row: ReportRow) -> Cell:
+        mark = (marks or {}).get((row.key, metric.key), "")
+        return figure(metric, _value(row, metric), mark)
+
+    return TableColumn(metric.title, metric.unit), cell
+
+
+# -- percentiles that were asked for ---------------------------------------------------------------
+
+
+def _asked(subject: Subject) -> list[FigureKind]:
+    """Percentiles that no table has by itself. Where they are known they are taken from the bins:
+    rows have no figures of them."""
     asked = dict.fromkeys(subject.settings.percentiles)
     return [metrics.percentile(p) for p in asked if p not in metrics.PERCENTS]
 
@@ -91,14 +157,17 @@ def _value(row: ReportRow, metric: FigureKind) -> float | None:
 
 def _unknown(subject: Subject, rows: Sequence[ReportRow]) -> str:
     """A line below the table, where a percentile that was asked for is not known."""
-    if any(_value(row, metric) is None for metric in _extra(subject) for row in rows):
+    if any(_value(row, metric) is None for metric in _asked(subject) for row in rows):
         return " A dash for a percentile: too few completions to know it."
     return ""
 
 
+# -- the best and the worst ------------------------------------------------------------------------
+
+
 def best_and_worst(
     rows: Sequence[ReportRow], wanted: Sequence[FigureKind], others: Sequence[str] = ()
-) -> dict[tuple[Key, str], str]:
+) -> Marks:
     """The best and the worst point of each load and metric, where they really differ; among points
     that are alike in the other axes, such as object size."""
     groups: dict[tuple[object, ...], list[ReportRow]] = {}
@@ -115,7 +184,7 @@ def best_and_worst(
     return marks
 
 
-def _apart(rows: Sequence[ReportRow], metric: FigureKind) -> dict[tuple[Key, str], str]:
+def _apart(rows: Sequence[ReportRow], metric: FigureKind) -> Marks:
     ordered = sorted(rows, key=lambda row: row.figures[metric.key].value)
     low, high = ordered[0].figures[metric.key], ordered[-1].figures[metric.key]
     if low.deviation is None or high.deviation is None:
@@ -127,67 +196,3 @@ def _apart(rows: Sequence[ReportRow], metric: FigureKind) -> dict[tuple[Key, str
         (ordered[0].key, metric.key): ends[0],
         (ordered[-1].key, metric.key): ends[1],
     }
-
-
-# -- background work and curves --------------------------------------------------------------------
-
-
-def background_rows(subject: Subject) -> list[ReportRow]:
-    return [row for row in subject.rows if row.key.kind == BACKGROUND]
-
-
-def background_table(subject: Subject) -> Table:
-    rows = background_rows(subject)
-    wanted = present(rows, metrics.BACKGROUND)
-    marks = best_and_worst(rows, wanted)
-    lines = [
-        (
-            *who(subject, row),
-            caveats_cell(subject.marked.get(row.key, ())),
-            count(row.repeats),
-            *(
-                figure(metric, row.value(metric.key), marks.get((row.key, metric.key), ""))
-                for metric in wanted
-            ),
-        )
-        for row in rows
-    ]
-    columns = (
-        *text_columns("Point", "Phase"),
-        _CAVEATS,
-        TableColumn("Repeats"),
-        *_columns(wanted),
-    )
-    return Table("background", "Scrub and recovery", columns, tuple(lines), "Means over repeats.")
-
-
-def curves_table(subject: Subject) -> Table:
-    rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
-    wanted = [*present(rows, metrics.LOAD), *_extra(subject)]
-    wanted += present(rows, (*metrics.RESERVATIONS, *metrics.COST))
-    lines = []
-    for row in rows:
-        iops = row.figures[metrics.IOPS.key]
-        cells = [*who(subject, row), text(row.key.op)]
-        cells += [caveats_cell(subject.marked.get(row.key, ())), count(row.key.depth or 0)]
-        cells += [count(row.repeats), figure(metrics.IOPS, iops.deviation)]
-        cells += [figure(metric, _value(row, metric)) for metric in wanted]
-        lines.append(tuple(cells))
-    columns = (
-        *WHO,
-        TableColumn("Direction", numeric=False),
-        _CAVEATS,
-        TableColumn("Depth"),
-        TableColumn("Repeats"),
-        TableColumn("σ over repeats", "IOPS"),
-        *_columns(wanted),
-    )
-    note = _CURVES_NOTE + _unknown(subject, rows)
-    return Table("curves", "Response curves", columns, tuple(lines), note)
-
-
-_CURVES_NOTE: Final = (
-    "Every step is a row. Figures are means over repeats. Attainment is that of the OSD which gave"
-    " clients the smallest share of their reservation. A small share is a violation only under"
-    " demand: these are the violated seconds, of all OSDs together."
-)

@@ -1,7 +1,8 @@
 """Attained work and reservation of each class on each OSD, and why it got no more."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures.analysis import ReportRun
@@ -11,12 +12,13 @@ from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import (
     Cell,
+    ColumnOf,
     Table,
     TableColumn,
     depth_cell,
     plain_figure,
+    table_of,
     text,
-    text_columns,
 )
 from cephqos_loadgen.report.words import number
 from cephqos_loadgen.results.phase import LoadResult
@@ -24,43 +26,27 @@ from cephqos_loadgen.results.phase import LoadResult
 
 def reservations_table(subject: Subject) -> Table:
     """What each class got on each OSD while a load ran; violated seconds add up over repeats."""
-    lines = []
     evaluated = any(o.causes is not None for run in subject.runs for o in run.finished)
     curves = any(part.several_depths for r in subject.runs for o in r.finished for part in o.loads)
-    for run in subject.runs:
-        for steps in _by_class(run).values():
-            load, one = steps[0].load, steps[0].attained
-            lines.append(
-                (
-                    text(subject.point_label(run, load.point)),
-                    text(load.phase),
-                    *([depth_cell(load.depth)] if curves else []),
-                    text(one.osd),
-                    text(one.work),
-                    *_attained_cells([step.attained for step in steps]),
-                    *([_causes_cell(steps)] if evaluated else []),
-                )
-            )
-    return Table(
-        "reservations",
-        "Attainment by OSD and class",
-        _columns(curves, evaluated),
-        tuple(lines),
-        _NOTE + (_CAUSES if evaluated else _NO_CAUSES),
-    )
-
-
-def _columns(curves: bool, evaluated: bool) -> tuple[TableColumn, ...]:
-    return (
-        *text_columns("Point", "Load"),
-        *([TableColumn("Depth")] if curves else []),
-        *text_columns("OSD", "Class"),
-        TableColumn("Reserved", "ops/s"), TableColumn("Limit", "ops/s"),
-        TableColumn("Attained", "ops/s"),
-        TableColumn("Attainment", "%"), TableColumn("Demand", "s"), TableColumn("Violated", "s"),
-        TableColumn("Lag, most", "s"), TableColumn("Of", "s"),
-        *([TableColumn("Main causes", "s", numeric=False)] if evaluated else []),
-    )  # fmt: skip
+    columns: list[ColumnOf[_ClassRow]] = [
+        (TableColumn("Point", numeric=False), lambda row: text(row.label)),
+        (TableColumn("Load", numeric=False), lambda row: text(row.load.phase)),
+        *([(TableColumn("Depth"), _depth)] if curves else []),
+        (TableColumn("OSD", numeric=False), lambda row: text(row.repeats[0].osd)),
+        (TableColumn("Class", numeric=False), lambda row: text(row.repeats[0].work)),
+        (TableColumn("Reserved", "ops/s"), lambda row: plain_figure(row.reserved)),
+        (TableColumn("Limit", "ops/s"), _limit),
+        (TableColumn("Attained", "ops/s"), lambda row: plain_figure(row.attained)),
+        (TableColumn("Attainment", "%"), _attainment),
+        (TableColumn("Demand", "s"), _demand),
+        (TableColumn("Violated", "s"), _violated),
+        (TableColumn("Lag, most", "s"), _lag),
+        (TableColumn("Of", "s"), lambda row: plain_figure(sum(it.seconds for it in row.repeats))),
+        *([(TableColumn("Main causes", "s", numeric=False), _causes)] if evaluated else []),
+    ]
+    rows = [row for run in subject.runs for row in _by_class(subject, run)]
+    note = _NOTE + (_CAUSES if evaluated else _NO_CAUSES)
+    return table_of("reservations", "Attainment by OSD and class", rows, columns, note)
 
 
 _NOTE = (
@@ -80,10 +66,6 @@ _CAUSES = (
 _NO_CAUSES = "Causes are not evaluated: cephqos report --causes."
 
 
-# A window has so many samples at least, as a rate in the rules has.
-_SCRAPES = 4
-
-
 @dataclass(frozen=True, slots=True)
 class LoadStep:
     """A load, or one step of a curve, in one repeat; `depth` is that of the step."""
@@ -93,15 +75,6 @@ class LoadStep:
     depth: int | None
     start: float
     end: float
-
-
-@dataclass(frozen=True, slots=True)
-class StepAttained:
-    """What a class got on an OSD during a load or step."""
-
-    observed: Observation
-    load: LoadStep
-    attained: Attained
 
 
 def load_steps(observed: Observation) -> Iterator[LoadStep]:
@@ -122,51 +95,83 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
             yield LoadStep(point, phase, step.depth, *step.counted)
 
 
-def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepAttained]]:
-    """The same class on the same OSD in each repeat."""
-    by_class: dict[tuple[object, ...], list[StepAttained]] = {}
+# A window has so many samples at least, as a rate in the rules has.
+_SCRAPES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _ClassRow:
+    """What a class got on an OSD during a load or step, and when, in each repeat."""
+
+    label: str  # of the point
+    load: LoadStep
+    repeats: list[Attained] = field(default_factory=list)
+    seen: list[tuple[Observation, LoadStep]] = field(default_factory=list)
+
+    @property
+    def reserved(self) -> float | None:
+        # Repeats differ where the capacity was measured for each.
+        return _average([it.reservation for it in self.repeats])
+
+    @property
+    def attained(self) -> float:
+        return sum(it.attained for it in self.repeats) / len(self.repeats)
+
+
+def _by_class(subject: Subject, run: ReportRun) -> Iterable[_ClassRow]:
+    """A row for each class on each OSD in each load or step."""
+    rows: dict[tuple[object, ...], _ClassRow] = {}
     for observed in run.finished:
         for load in load_steps(observed):
             window = max(WINDOW, _SCRAPES * observed.record.metrics.interval_seconds)
             for one in attained_by_class(observed.samples, load.start, load.end, window):
                 key = (load.point, load.phase, load.depth, one.osd, one.work)
-                by_class.setdefault(key, []).append(StepAttained(observed, load, one))
-    return by_class
+                row = rows.setdefault(key, _ClassRow(subject.point_label(run, load.point), load))
+                row.repeats.append(one)
+                row.seen.append((observed, load))
+    return rows.values()
 
 
-def _causes_cell(steps: Sequence[StepAttained]) -> Cell:
+def _depth(row: _ClassRow) -> Cell:
+    return depth_cell(row.load.depth)
+
+
+def _limit(row: _ClassRow) -> Cell:
+    return plain_figure(_average([it.limit for it in row.repeats]))
+
+
+def _attainment(row: _ClassRow) -> Cell:
+    return plain_figure(row.attained / row.reserved * 100 if row.reserved else None)
+
+
+def _demand(row: _ClassRow) -> Cell:
+    return plain_figure(sum(it.demand_seconds for it in row.repeats))
+
+
+def _violated(row: _ClassRow) -> Cell:
+    known = [it.violated_seconds for it in row.repeats if it.violated_seconds is not None]
+    lost = sum(known) if known else None
+    return Cell(number(lost), lost, "worst" if lost else "")
+
+
+def _lag(row: _ClassRow) -> Cell:
+    lags = [it.lag_most_seconds for it in row.repeats if it.lag_most_seconds is not None]
+    return plain_figure(max(lags, default=None))
+
+
+def _causes(row: _ClassRow) -> Cell:
     """Seconds of each cause, the most first, summed over the repeats.
 
     The rules look back over a window, which at the start of a step still is the step before it.
     """
-    total: dict[str, float] = {}
-    for one in steps:
-        load = one.load
+    total: dict[str, float] = defaultdict(float)
+    for (observed, load), attained in zip(row.seen, row.repeats, strict=True):
         start = load.start if load.depth is None else load.start + WINDOW
-        causes = causes_within(one.observed, one.attained, start, load.end)
-        for name, seconds in causes.items():
-            total[name] = total.get(name, 0.0) + seconds
+        for name, seconds in causes_within(observed, attained, start, load.end).items():
+            total[name] += seconds
     ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     words = ", ".join(f"{name} {seconds:.0f}" for name, seconds in ordered)
     return Cell(words or "–", words)
-
-
-def _attained_cells(repeats: Sequence[Attained]) -> list[Cell]:
-    # Repeats differ in them where the capacity was measured for each.
-    reservation = _average([p.reservation for p in repeats])
-    limit = _average([p.limit for p in repeats])
-    attained = sum(p.attained for p in repeats) / len(repeats)
-    share = attained / reservation * 100 if reservation else None
-    violated = [p.violated_seconds for p in repeats if p.violated_seconds is not None]
-    lags = [p.lag_most_seconds for p in repeats if p.lag_most_seconds is not None]
-    lost = sum(violated) if violated else None
-    return [
-        *(plain_figure(value) for value in (reservation, limit, attained, share)),
-        plain_figure(sum(p.demand_seconds for p in repeats)),
-        Cell(number(lost), lost, "worst" if lost else ""),
-        plain_figure(max(lags) if lags else None),
-        plain_figure(sum(p.seconds for p in repeats)),
-    ]
 
 
 def _average(values: Sequence[float | None]) -> float | None:

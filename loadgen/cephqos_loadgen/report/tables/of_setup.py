@@ -1,6 +1,7 @@
 """Tables of the setup: what loads cost, what recording cost, the environment."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
@@ -8,14 +9,14 @@ from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_loads import present
+from cephqos_loadgen.report.tables.of_loads import figure_column, present, who_columns
 from cephqos_loadgen.report.tables.table import (
     Cell,
     Table,
     TableColumn,
     count,
-    figure,
     plain_figure,
+    table_of,
     text,
     text_columns,
 )
@@ -25,64 +26,60 @@ from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others
 def cost_table(subject: Subject) -> Table:
     rows = subject.main_loads
     wanted = present(rows, metrics.COST)
-    lines = [
-        (
-            text(subject.label(row.key)),
-            text(row.key.phase),
-            *(figure(metric, row.value(metric.key)) for metric in wanted),
-        )
-        for row in (rows if wanted else [])
-    ]
-    columns = (
-        *text_columns("Point", "Load"),
-        *(TableColumn(metric.title, metric.unit) for metric in wanted),
-    )
-    return Table(
+    return table_of(
         "cost",
         "CPU, memory and devices",
-        columns,
-        tuple(lines),
+        rows if wanted else [],
+        [*who_columns(subject), *map(figure_column, wanted)],
         "Means over repeats, while the load ran. OSD CPU is of all OSDs together. Devices are those"
         " that exporters see below OSDs.",
     )
 
 
 def recording_table(subject: Subject) -> Table:
-    lines = []
-    for run in subject.runs:
-        for observed in run.observations:
-            record = observed.record
-            if record.point == RECORDED:  # what that cost was not measured
-                continue
-            lines.append(
-                (
-                    text(subject.point_label(run, record.point)),
-                    count(record.repeat),
-                    text(record.status),
-                    plain_figure(record.cost.wall_seconds),
-                    plain_figure(record.cost.core_share * 100),
-                    plain_figure(record.cost.exporter_cpu_seconds),
-                    count(record.metrics.scrapes),
-                    count(sum(record.metrics.failures.values())),
-                    *_by_others(observed),
-                )
-            )
-    columns = (
-        TableColumn("Point", numeric=False), TableColumn("Repeat"),
-        TableColumn("Status", numeric=False),
-        TableColumn("Time", "s"), TableColumn("Recording", "% of a core"),
-        TableColumn("Exporter CPU", "s"),
-        TableColumn("Samples"), TableColumn("Failed"),
-        TableColumn("CPU by others", "%"), TableColumn("Steal", "%"),
-        TableColumn("Disks by others", "% of time"),
-    )  # fmt: skip
+    lines = [
+        _repeat_line(subject.point_label(run, observed.record.point), observed)
+        for run in subject.runs
+        for observed in run.observations
+        if observed.record.point != RECORDED  # what that cost was not measured
+    ]
     return Table(
         "repeats",
         "Repeats: what recording cost, and what others had of the host",
-        columns,
+        _REPEAT_COLUMNS,
         tuple(lines),
         "Others: all processes but those of the run and of its cluster, while a load ran, the most"
         " of all loads. Disks: those below the OSDs, at least.",
+    )
+
+
+_REPEAT_COLUMNS: Final = (
+    TableColumn("Point", numeric=False),
+    TableColumn("Repeat"),
+    TableColumn("Status", numeric=False),
+    TableColumn("Time", "s"),
+    TableColumn("Recording", "% of a core"),
+    TableColumn("Exporter CPU", "s"),
+    TableColumn("Samples"),
+    TableColumn("Failed"),
+    TableColumn("CPU by others", "%"),
+    TableColumn("Steal", "%"),
+    TableColumn("Disks by others", "% of time"),
+)
+
+
+def _repeat_line(label: str, observed: Observation) -> tuple[Cell, ...]:
+    record = observed.record
+    return (
+        text(label),
+        count(record.repeat),
+        text(record.status),
+        plain_figure(record.cost.wall_seconds),
+        plain_figure(record.cost.core_share * 100),
+        plain_figure(record.cost.exporter_cpu_seconds),
+        count(record.metrics.scrapes),
+        count(sum(record.metrics.failures.values())),
+        *_by_others(observed),
     )
 
 

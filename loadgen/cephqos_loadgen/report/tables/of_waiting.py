@@ -11,7 +11,6 @@ from cephqos_loadgen.report.tables.table import (
     Cell,
     Table,
     TableColumn,
-    percent_cell,
     text,
     text_columns,
 )
@@ -49,7 +48,7 @@ def waiting_table(subject: Subject) -> Table:
 
 
 def _percent(share: float | None) -> Cell:
-    return percent_cell("–" if share is None else f"{share * 100:.1f}", share)
+    return Cell("–") if share is None else Cell(f"{share * 100:.1f}", share * 100)
 
 
 def waited(run: ReportRun) -> Mapping[tuple[str, str], Shares]:

@@ -1,10 +1,11 @@
 """Tables as data. Writers turn them into HTML, Markdown and CSV."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.words import number, shown
+from cephqos_loadgen.report.words import number, percent, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,19 @@ class Table:
     note: str = ""
 
 
+Row = TypeVar("Row")
+# A column, and its cell for a row of any kind.
+ColumnOf = tuple[TableColumn, Callable[[Row], Cell]]
+
+
+def table_of(
+    name: str, title: str, rows: Iterable[Row], columns: Sequence[ColumnOf[Row]], note: str = ""
+) -> Table:
+    """A line for each row."""
+    lines = tuple(tuple(cell(row) for _, cell in columns) for row in rows)
+    return Table(name, title, tuple(column for column, _ in columns), lines, note)
+
+
 def text(value: str) -> Cell:
     return Cell(value, value)
 
@@ -50,9 +64,9 @@ def count(value: int) -> Cell:
     return Cell(f"{value:,}", value)
 
 
-def percent_cell(words: str, ratio: float | None) -> Cell:
-    """A ratio that is sorted and written as percent."""
-    return Cell(words, None if ratio is None else ratio * 100)
+def percent_cell(ratio: float | None) -> Cell:
+    """A change, which is sorted and written as percent."""
+    return Cell(percent(ratio), None if ratio is None else ratio * 100)
 
 
 def depth_cell(depth: int | None) -> Cell:
