@@ -31,8 +31,10 @@ _SLOW: Final = "dump_historic_slow_ops"
 # Between two lists that tell the oldest operation.
 _LIST_SECONDS: Final = 5.0
 
-# How often to look for slow ops where no counter says that there are new ones (before 18.x).
-_SLOW_TTL_SECONDS: Final = 60.0
+# Between two looks at the record of slow operations, which cost an OSD 0.7 ms each. A storm has new
+# ones all the time. Before 18.x no counter says that there are new ones.
+_SLOW_SECONDS: Final = 10.0
+_UNCOUNTED_SECONDS: Final = 60.0
 
 # What an event says of one operation, cut from its name: "waiting for subops from 2,5".
 _PARTICULARS: Final = re.compile(r"( from | at | \[|\().*|\d.*", re.DOTALL)
@@ -66,6 +68,7 @@ class _OpsOsd:
     few: bool = False  # in progress at the last scrape
     listed: bool = False  # whether the list is asked for at the next scrape
     slow_count: float | None = None  # the OSD's own count when its record was last read
+    slow_looks: ReadInterval = field(default_factory=lambda: ReadInterval(_SLOW_SECONDS))
     slow_due: bool = True
     seen: frozenset[tuple[str, str]] = frozenset()
     looked: bool = False
@@ -95,8 +98,7 @@ class OpsCollector(
         if state is not None and state.listed:
             wanted.append(Command(_OPS))
         if state is None or state.slow_due:
-            counted = state is None or state.slow_count is not None
-            wanted.append(Command(_SLOW, ttl=0.0 if counted else _SLOW_TTL_SECONDS))
+            wanted.append(Command(_SLOW))
         return wanted
 
     def first_seen(self, view: DaemonView) -> _OpsOsd:
@@ -116,8 +118,9 @@ class OpsCollector(
             raise ReplyMissing(_SLOW, "osd_enable_op_tracker is off", found)
         found += _blocked(view)
         if in_progress is not None:
-            found += odd.all_of(_OPS, lambda: _oldest(view, state, idle=in_progress == 0))
-            self._next_list(view, state, in_progress)
+            clients = self.samples.clients(view)
+            found += odd.all_of(_OPS, lambda: _oldest(view, state, idle=not clients))
+            self._next_list(view, state, clients)
         sample = self.samples.of(view)
         if sample is not None and sample.listed:
             state.waits.add(sample.operations)
@@ -132,7 +135,8 @@ class OpsCollector(
         """Whether the oldest operation is looked for in the next scrape."""
         osd.few = 0 < clients <= self.list_at_most
         osd.lists.scraped(view.time, read=_OPS in view.replies)
-        osd.listed = osd.few and (osd.oldest is None or osd.lists.due)
+        due = osd.oldest is None or osd.lists.due
+        osd.listed = osd.few and due and self.samples.is_paid(view)
 
 
 def _wait_families(osd: _OpsOsd) -> Iterable[Family]:
@@ -220,7 +224,9 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
         else:
             _count_stages(osd, record)
         osd.slow_count = count  # a record that is not understood is not asked for again either
-    osd.slow_due = count is None or count != osd.slow_count
+    osd.slow_looks.seconds = _UNCOUNTED_SECONDS if count is None else _SLOW_SECONDS
+    osd.slow_looks.scraped(view.time, read=reply is not None)
+    osd.slow_due = osd.slow_looks.due and (count is None or count != osd.slow_count)
     if not osd.stages:
         return
     family = Family(

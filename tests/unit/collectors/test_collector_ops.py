@@ -128,6 +128,35 @@ def test_many_operations_are_never_listed_and_their_age_is_absent() -> None:
         assert value(families, "cephqos_ops_in_progress") == 33
 
 
+def test_operations_in_the_queue_are_in_progress_too() -> None:
+    """The OSD's own count has those only that were begun: 900 of 9,000 in a real storm."""
+    osd, collector = idle(), OpsCollector()
+    osd.replies["ops"] = {"ops": [{**op(1, ("initiated", 0)), "age": 7.5}]}
+    queue = osd.counters("mclock-shard-queue-0")
+    queue["mclock_client_queue_len"] = 1
+    osd.scrape(collector)
+    assert value(osd.scrape(collector), OLDEST) == 7.5
+    osd.time += 10
+    queue["mclock_client_queue_len"] = 5000
+    osd.scrape(collector)
+    assert not values(osd.scrape(collector), OLDEST)
+    assert "ops" not in osd.asked[-1]
+    assert "dump_historic_ops" in osd.asked[-1]
+
+
+def test_a_list_longer_than_the_counters_said_is_paid_for_before_the_next_one() -> None:
+    """5,000 times 16 us are 0.25 ms per second of 320 s."""
+    osd, collector = idle("pacific"), OpsCollector()
+    osd.counters("osd")["op_wip"] = 8
+    osd.replies["ops"] = {"ops": recorded_ops("pacific", "ec_read", 0)["ops"][:1] * 5000}
+    for _ in range(100):
+        osd.scrape(collector)
+        osd.time += 5
+    at = [5 * scrape for scrape, asked in enumerate(osd.asked) if "ops" in asked]
+    assert at == [5, 330]
+    assert sum("dump_historic_ops" in asked for asked in osd.asked) > 10
+
+
 def test_an_operation_that_came_while_the_list_was_made_has_no_age() -> None:
     """Its age is negative, and a release prints it as an unsigned number of 32 bits."""
     osd, collector = idle(), OpsCollector()
@@ -249,6 +278,7 @@ def test_slow_operations_are_counted_once_by_the_stage_they_waited_in() -> None:
     osd.scrape(collector)
     counters = osd.counters("trackedop")
     counters["slow_ops_count"] = 2
+    osd.time += 10
     osd.scrape(collector)
     osd.replies["dump_historic_slow_ops"] = slow(QUEUED, SUBOPS)
     families = osd.scrape(collector)
@@ -257,6 +287,7 @@ def test_slow_operations_are_counted_once_by_the_stage_they_waited_in() -> None:
     assert value(families, BY_STAGE, stage="waiting_for_subops") == 1
     counters["slow_ops_count"] = 3
     third = op(3, *[(e, t) for e, t in (("initiated", 0.0), ("queued_for_pg", 0.1), ("done", 20))])
+    osd.time += 10
     osd.scrape(collector)
     osd.replies["dump_historic_slow_ops"] = slow(SUBOPS, third)
     assert value(osd.scrape(collector), BY_STAGE, stage="queued_for_pg") == 2
@@ -272,16 +303,13 @@ def test_what_was_slow_before_the_first_look_is_not_counted() -> None:
 
 def test_the_record_of_slow_operations_is_read_only_when_there_are_new_ones() -> None:
     osd, collector = idle(), OpsCollector()
-    for _ in range(3):
+    for second in range(33):
+        osd.time = 1000.0 + second
+        # In a storm there are new ones all the time: then it is read every ten seconds.
+        osd.counters("trackedop")["slow_ops_count"] += second in (3, *range(15, 27))
         osd.scrape(collector)
-    assert "dump_historic_slow_ops" in osd.asked[0]
-    assert "dump_historic_slow_ops" not in osd.asked[1] + osd.asked[2]
-    osd.counters("trackedop")["slow_ops_count"] += 1
-    osd.scrape(collector)
-    osd.scrape(collector)
-    osd.scrape(collector)
-    assert "dump_historic_slow_ops" in osd.asked[4]
-    assert "dump_historic_slow_ops" not in osd.asked[5]
+    read = [second for second in range(33) if "dump_historic_slow_ops" in osd.asked[second]]
+    assert read == [0, 10, 20, 30]
 
 
 def test_a_record_of_slow_operations_that_is_not_understood_is_not_asked_for_at_every_scrape() -> (
@@ -296,9 +324,11 @@ def test_a_record_of_slow_operations_that_is_not_understood_is_not_asked_for_at_
 
 def test_where_nothing_counts_slow_operations_their_record_is_read_now_and_then() -> None:
     osd, collector = idle("pacific"), OpsCollector()
-    osd.scrape(collector)
-    (command,) = [c for c in collector.commands(OSD) if c.prefix == "dump_historic_slow_ops"]
-    assert command.ttl == 60
+    for _ in range(14):
+        osd.scrape(collector)
+        osd.time += 10
+    read = [at for at, asked in enumerate(osd.asked) if "dump_historic_slow_ops" in asked]
+    assert read == [0, 6, 12]
 
 
 @pytest.mark.parametrize(
@@ -326,6 +356,7 @@ def test_stages_that_never_end_are_put_together_as_other() -> None:
     osd.replies["dump_historic_slow_ops"] = slow()
     osd.scrape(collector)
     osd.counters("trackedop")["slow_ops_count"] += 1
+    osd.time += 10
     osd.scrape(collector)
     letters = [a + b for a in "abcdefgh" for b in "abcdefgh"]
     osd.replies["dump_historic_slow_ops"] = slow(
