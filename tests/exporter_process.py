@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.recorded import RECORDINGS
-
-from cephqos_exporter.ceph.cluster import tied
+from tests.tied import tied
 
 COMMAND = str(Path(sys.executable).with_name("cephqos-exporter"))
 REPLAY = Path(__file__).parent / "replay" / "daemons.py"

@@ -59,7 +59,6 @@ class Replay:
             "--role=cluster",
             f"--cluster.conf={self._place}/ceph.conf",
             f"--cluster.python={python}",
-            "--cluster.ceph=false",
             "--cluster.interval=0.1",
             "--cluster.schedule-interval=0.2",
         ]

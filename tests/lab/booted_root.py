@@ -17,8 +17,7 @@ from typing import Final
 
 import psutil
 import pytest
-
-from cephqos_exporter.ceph.cluster import tied
+from tests.tied import tied
 
 from .fresh_root import CLEAN, FreshRoot, to_the_end
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cephqos_exporter.ceph.cluster import tied
+from tests.tied import tied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
