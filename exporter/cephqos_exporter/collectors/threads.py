@@ -14,6 +14,7 @@ from cephqos_exporter.labels import Labels
 from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE
 
 MEMPOOLS = "dump_mempools"
+_MODES = ("user", "system")
 
 
 @dataclass(slots=True)
@@ -81,7 +82,27 @@ def _families(
     labels: Labels, sample: sampler.ProcessSample, pools: Iterable[str]
 ) -> Iterable[Family]:
     """All families of a daemon: their samples in the order of `_numbers`, then the pools."""
-    families = [
+    process = counter(
+        "cephqos_daemon_cpu_seconds_total",
+        "CPU time of the whole process since it started, by mode. Threads that have ended are "
+        "included.",
+    )
+    for mode in _MODES:
+        process.add(labels.of("mode", mode), 0)
+    resident = gauge("cephqos_daemon_resident_bytes", "Resident memory of the process.")
+    resident.add(labels.base, 0)
+    memory = gauge(
+        "cephqos_daemon_mempool_bytes",
+        "Memory in Ceph's memory pools, by pool. A pool appears once it has used memory.",
+    )
+    for pool in pools:
+        memory.add(labels.of("pool", pool), 0)
+    groups = _group_families(labels, sample.groups, sample.waits_known)
+    return [*groups, process, resident, memory]
+
+
+def _group_families(labels: Labels, groups: Iterable[str], waits_known: bool) -> list[Family]:
+    families = threads, cpu, busiest, wait, switches = [
         gauge("cephqos_threads", "Threads in the group."),
         counter(
             "cephqos_threads_cpu_seconds_total",
@@ -105,31 +126,14 @@ def _families(
             "scrape.",
         ),
     ]
-    threads, cpu, busiest, wait, switches = families
-    for name in sample.groups:
-        base = labels.of("group", name)
-        for family in (threads, busiest, wait) if sample.waits_known else (threads, busiest):
-            family.add(base, 0)
-        for mode in ("user", "system"):
+    for name in groups:
+        for family in (threads, busiest, wait) if waits_known else (threads, busiest):
+            family.add(labels.of("group", name), 0)
+        for mode in _MODES:
             cpu.add(labels.of("group", name, "mode", mode), 0)
         for kind in ("voluntary", "involuntary"):
             switches.add(labels.of("group", name, "kind", kind), 0)
-    process = counter(
-        "cephqos_daemon_cpu_seconds_total",
-        "CPU time of the whole process since it started, by mode. Threads that have ended are "
-        "included.",
-    )
-    for mode in ("user", "system"):
-        process.add(labels.of("mode", mode), 0)
-    resident = gauge("cephqos_daemon_resident_bytes", "Resident memory of the process.")
-    resident.add(labels.base, 0)
-    memory = gauge(
-        "cephqos_daemon_mempool_bytes",
-        "Memory in Ceph's memory pools, by pool. A pool appears once it has used memory.",
-    )
-    for pool in pools:
-        memory.add(labels.of("pool", pool), 0)
-    return [*families, process, resident, memory]
+    return families
 
 
 def _numbers(sample: sampler.ProcessSample) -> Iterable[float]:
