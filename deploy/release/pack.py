@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,8 @@ _PROGRAM: Final = 0o755
 
 
 def pack(target: Path, parts: Mapping[str, Path], moment: int) -> Path:
-    """A .tar.gz with each file or folder under its name; all have this time, in seconds."""
+    """A .tar.gz with each file or folder under its name; all have this time, in seconds. Links are
+    followed."""
     content = {
         f"{name}/{inner}" if inner else name: path.read_bytes()
         for name, top in parts.items()
@@ -40,8 +42,8 @@ def _data(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def _files(top: Path) -> Iterator[tuple[str, Path]]:
     if top.is_file():
         yield "", top
-    for path in sorted(top.rglob("*")):
-        if path.is_file():
+    for folder, _, names in os.walk(top, followlinks=True):
+        for path in (Path(folder) / name for name in names):
             yield path.relative_to(top).as_posix(), path
 
 

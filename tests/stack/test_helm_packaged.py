@@ -16,9 +16,8 @@ LINKS = sorted((CHART / "files").iterdir())
 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    name, content = runpy.run_path(str(ROOT / "deploy/helm/package.py"))["package"]()
-    file: Path = tmp_path_factory.mktemp("dist") / name
-    file.write_bytes(content)
+    package = runpy.run_path(str(ROOT / "deploy/helm/package.py"))["package"]
+    file: Path = package(tmp_path_factory.mktemp("dist"))
     return file
 
 

@@ -76,7 +76,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedReplay]
     left = [
         path.name for path in (folder / "data").iterdir() if not re.fullmatch(r"\w{26}", path.name)
     ]
-    assert left == ["cephqos-replayed.json"]
+    assert left == []
     yield ServedReplay((open_archive(ARCHIVE), open_archive(second)), folder / "data")
 
 

@@ -72,8 +72,6 @@ async def _replay(arguments: argparse.Namespace) -> int:
     for name in NEEDED:
         find_program(name)
     moves = blocks.shifts(archives, at, arguments.at == "now")
-    if target:
-        blocks.check_replayed(target, archives, moves)
     try:
         await (_into(archives, moves, target) if target else _serve(archives, moves))
     except OSError as error:
@@ -98,7 +96,6 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         new = work / "blocks"
         new.mkdir()
         runs = await _write(archives, moves, new, work)
-        blocks.note_replayed(target, archives, moves)
         for block in new.iterdir():
             block.rename(target / block.name)
     say(*map(describe, runs), f"blocks are in {target}")

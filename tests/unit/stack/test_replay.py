@@ -30,9 +30,7 @@ from cephqos_loadgen.report.arrays.samples import read_samples
 from cephqos_stack.replay import cli
 from cephqos_stack.replay.blocks import (
     check_archives,
-    check_replayed,
     in_the_future,
-    note_replayed,
     shifts,
 )
 from cephqos_stack.replay.gather import ReplayedBlocks, evaluated, load
@@ -260,23 +258,6 @@ def test_a_run_that_is_moved_into_the_future_is_said_to_end_there() -> None:
     assert list(in_the_future(archives, [0.0], end)) == []
     (line,) = in_the_future(archives, [3600.0], end)
     assert "ends 3600 s in the future" in line and "--at now" in line
-
-
-def test_a_run_lies_in_a_folder_once_or_well_apart(tmp_path: Path) -> None:
-    """Twice "--at now", a few seconds apart, would mix two copies of every counter."""
-    archives = [open_archive(ARCHIVE)]
-    length = archives[0].manifest.end_unix_seconds - archives[0].manifest.start_unix_seconds
-    check_replayed(tmp_path, archives, [0.0])
-    note_replayed(tmp_path, archives, [0.0])
-    check_replayed(tmp_path, archives, [0.0])
-    check_replayed(tmp_path, archives, [length + 1])
-    with pytest.raises(UsageError, match="already, 5 s apart"):
-        check_replayed(tmp_path, archives, [5.0])
-    note_replayed(tmp_path, archives, [length + 1])
-    with pytest.raises(UsageError, match="already, 2 s apart"):
-        check_replayed(tmp_path, archives, [length + 3])
-    (tmp_path / "cephqos-replayed.json").write_text('{"a": [{"begin": 1}]}')
-    check_replayed(tmp_path, archives, [5.0])
 
 
 def test_a_time_is_now_or_a_number_or_a_date() -> None:
