@@ -72,24 +72,12 @@ class Stack:
         self.lab = lab
         self.spec = spec
         self._exporter_port, self._prometheus_port, self._alertmanager_port = free_ports(3)
+        self.exporter_url = f"http://127.0.0.1:{self._exporter_port}"
+        self.prometheus_url = f"http://127.0.0.1:{self._prometheus_port}"
+        self.alertmanager_url = f"http://127.0.0.1:{self._alertmanager_port}"
+        # Configuration, rules and data: the same path inside and outside the lab.
+        self.dir = lab.paths.work / spec.name
         self._open = contextlib.AsyncExitStack()
-
-    @property
-    def exporter_url(self) -> str:
-        return f"http://127.0.0.1:{self._exporter_port}"
-
-    @property
-    def prometheus_url(self) -> str:
-        return f"http://127.0.0.1:{self._prometheus_port}"
-
-    @property
-    def alertmanager_url(self) -> str:
-        return f"http://127.0.0.1:{self._alertmanager_port}"
-
-    @property
-    def dir(self) -> Path:
-        """Configuration, rules and data: the same path inside and outside the lab."""
-        return self.lab.paths.work / self.spec.name
 
     async def __aenter__(self) -> Self:
         before = set(psutil.Process().children(recursive=True))

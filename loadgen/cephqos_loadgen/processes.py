@@ -13,8 +13,8 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import IO
 
 from cephqos_loadgen.errors import LabError
@@ -98,17 +98,9 @@ async def in_background(
         await end(process)
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """A command that ended, with its output."""
-
-    argv: tuple[str, ...]
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-async def run(argv: Sequence[str], *, within: float, data: str = "", named: str = "") -> Completed:
+async def run(
+    argv: Sequence[str], *, within: float, data: str = "", named: str = ""
+) -> CompletedProcess[str]:
     """Run a command to its end; past the deadline its process group is killed: LabError.
 
     `named` replaces the command line in error messages.
@@ -124,8 +116,8 @@ async def run(argv: Sequence[str], *, within: float, data: str = "", named: str 
             signal_group(process)
             await process.communicate()
     status = process.returncode if process.returncode is not None else -1
-    return Completed(
-        tuple(argv), status, out.decode(errors="replace"), err.decode(errors="replace")
+    return CompletedProcess(
+        argv, status, out.decode(errors="replace"), err.decode(errors="replace")
     )
 
 

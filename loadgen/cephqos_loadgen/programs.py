@@ -5,7 +5,7 @@ import contextlib
 import shutil
 import socket
 from asyncio.subprocess import Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
@@ -54,14 +54,20 @@ async def until_answers(
     url: str, process: Process, log: Path, name: str, within: float = _START_SECONDS
 ) -> None:
     """Wait until a server of ours answers; LabError with its last words if it ends or is late."""
+    if not await answers(url, lambda: process.returncode is None, within):
+        raise LabError(f"{name} did not start: {last_words(log)}")
+
+
+async def answers(url: str, running: Callable[[], bool], within: float) -> bool:
+    """Whether a server of ours shows this page within that time, and before it ends."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     while True:
         with contextlib.suppress(OSError):
             await fetch(url, within=2.0)
-            return
-        if process.returncode is not None or loop.time() > deadline:
-            raise LabError(f"{name} did not start: {last_words(log)}")
+            return True
+        if not running() or loop.time() > deadline:
+            return False
         await asyncio.sleep(0.1)
 
 

@@ -46,35 +46,17 @@ class FioEngine(ABC):
     """One engine. It has no state: all it needs is in the target."""
 
     __slots__ = ()
+    name: ClassVar[str]  # what scenarios call it
+    fio_name: ClassVar[str]  # what fio calls the engine that it uses
+    words: ClassVar[str]  # the path that I/O takes, in plans
+    # The keys of a scenario that it cannot do without, each with what it is.
+    needs: ClassVar[Mapping[str, str]]
+    # Whether it loads the images of a pool, which its clients share out.
+    on_images: ClassVar[bool]
     # What QEMU calls its caches; engines without QEMU have none.
     caches: ClassVar[tuple[str, ...]] = ("none",)
     # Programs that it starts in addition to fio.
     programs: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What scenarios call it."""
-
-    @property
-    @abstractmethod
-    def fio_name(self) -> str:
-        """What fio calls the engine that it uses."""
-
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """The path that I/O takes, in plans."""
-
-    @property
-    @abstractmethod
-    def needs(self) -> Mapping[str, str]:
-        """The keys of a scenario that it cannot do without, each with what it is."""
-
-    @property
-    @abstractmethod
-    def on_images(self) -> bool:
-        """Whether it loads the images of a pool, which its clients share out."""
 
     @abstractmethod
     def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:

@@ -41,14 +41,11 @@ def prefill_argv(
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """One row: what finished so far, and the bandwidth and latency of that second."""
+    """One row: what finished so far, and its mean latency."""
 
     second: int
-    in_flight: int
     finished: int
-    bytes_per_second: float
-    latency: float
-    latency_mean: float  # of all so far
+    latency_mean: float
 
     def totals(self, object_size: int) -> IoTotals:
         """Cumulative totals as of fio; without bins, so without percentiles."""
@@ -63,11 +60,8 @@ class Result:
 
     seconds: float
     ops: int
-    bytes_per_second: float
-    iops: float
     latency_mean: float
     latency_max: float
-    rows: tuple[Second, ...]
 
 
 _ROW = re.compile(rb'\{"sec":[^{}]*\}')
@@ -83,7 +77,8 @@ class RowStream:
         self._rest += data
         rows, end = [], 0
         for match in _ROW.finditer(self._rest):
-            rows.append(_row(orjson.loads(match[0])))
+            row = orjson.loads(match[0])
+            rows.append(Second(int(row["sec"]), int(row["finished"]), float(row["avg_lat"])))
             end = match.end()
         # Text before the first row is not needed, and what follows the last row is short.
         self._rest = self._rest[end:]
@@ -96,25 +91,9 @@ def read_result(data: bytes) -> Result:
     if begin < 0 or end < begin:
         raise ValueError("rados bench wrote no JSON")
     document: Mapping[str, Any] = orjson.loads(data[begin : end + 1])
-    seconds = float(document["total_time_run"])
-    ops = int(document.get("total_writes_made") or document.get("total_reads_made") or 0)
     return Result(
-        seconds=seconds,
-        ops=ops,
-        bytes_per_second=float(document["bandwidth"]) * (1 << 20),
-        iops=ops / seconds if seconds else 0.0,
+        seconds=float(document["total_time_run"]),
+        ops=int(document.get("total_writes_made") or document.get("total_reads_made") or 0),
         latency_mean=float(document["average_latency"]),
         latency_max=float(document["max_latency"]),
-        rows=tuple(_row(row) for row in document["datas"]),
-    )
-
-
-def _row(row: Mapping[str, str]) -> Second:
-    return Second(
-        second=int(row["sec"]),
-        in_flight=int(row["cur_ops"]),
-        finished=int(row["finished"]),
-        bytes_per_second=float(row["cur_bw"]) * (1 << 20),
-        latency=float(row["last_lat"]),
-        latency_mean=float(row["avg_lat"]),
     )

@@ -227,7 +227,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
 async def _up(arguments: argparse.Namespace) -> int:
     spec = spec_from(arguments)
     check_root()
-    await keeper.start(spec, Progress())
+    await keeper.start(spec)
     status = await RunningLab.find(spec.name).status()
     say(f"lab {spec.name!r} is up: fsid {status['fsid']}, sockets in {status['socket_dir']}")
     say(f"try: cephqos lab exec --name {spec.name} -- ceph -s")

@@ -1,6 +1,7 @@
 """A handle on a running lab: commands inside it, its monitor, its process 1."""
 
 from collections.abc import Sequence
+from subprocess import CompletedProcess
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
@@ -10,7 +11,6 @@ from cephqos_loadgen.lab.isolation import namespaces
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import LabState
-from cephqos_loadgen.processes import Completed
 
 
 class LabHandle:
@@ -30,7 +30,7 @@ class LabHandle:
 
     async def exec(
         self, argv: Sequence[str], *, within: float = 60.0, data: str = "", check: bool = True
-    ) -> Completed:
+    ) -> CompletedProcess[str]:
         """Run a command inside the lab to its end; with `check` a failure is a LabError."""
         named = " ".join(argv)
         done = await processes.run(self.enter_argv(argv), within=within, data=data, named=named)

@@ -1,7 +1,7 @@
 """The background process that keeps a lab alive after `lab up` has returned.
 
-`lab up` starts it detached and reads its progress as JSON lines from a pipe until the lab is ready
-or has failed. It ends on SIGTERM, and the lab ends with it.
+`lab up` starts it detached. It shows its progress on the same terminal, and says through a pipe
+that the lab is ready, or why it failed. It ends on SIGTERM, and the lab ends with it.
 """
 
 import asyncio
@@ -10,10 +10,7 @@ import json
 import os
 import signal
 import sys
-import time
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from cephqos_base.errors import CephqosError, UsageError
@@ -22,42 +19,29 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.processes import own_module
-from cephqos_loadgen.progress import Progress, Say
+from cephqos_loadgen.progress import Progress
+
+_STDERR = 2
 
 
-class _PipeProgress(Progress):
-    """Progress sent to the `lab up` that started us, which reads it until the lab is ready."""
-
-    def __init__(self, pipe: IO[str]) -> None:
-        self._pipe = pipe
-
-    @contextmanager
-    def step(self, title: str) -> Iterator[Say]:
-        start = time.monotonic()
-        self.send(begin=title)
-        yield lambda text: self.send(say=text)
-        self.send(done=title, seconds=time.monotonic() - start)
-
-    def note(self, text: str) -> None:
-        self.send(note=text)
-
-    def send(self, **message: Any) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._pipe.write(json.dumps(message) + "\n")
-            self._pipe.flush()
-
-
-async def start(spec: LabSpec, progress: Progress) -> None:
+async def start(spec: LabSpec) -> None:
     """Start a keeper and wait until its lab is ready; raises what the keeper failed with."""
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as pipe:
         keeper = own_module("cephqos_loadgen.lab.keeper")
         process = await processes.start(
-            [*keeper, json.dumps(spec.to_json()), str(write_end)], pass_fds=(write_end,)
+            [*keeper, json.dumps(spec.to_json()), str(write_end)],
+            stderr=_STDERR,
+            pass_fds=(write_end,),
         )
         os.close(write_end)
         try:
-            await _follow(pipe, progress)
+            said = json.loads(await asyncio.to_thread(pipe.read) or b"{}")
+            if "error" in said:
+                wrong = said["exit_status"] == UsageError.exit_status
+                raise (UsageError if wrong else LabError)(said["error"])
+            if "ready" not in said:
+                raise LabError("the lab's keeper ended before the lab was ready")
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
@@ -65,46 +49,29 @@ async def start(spec: LabSpec, progress: Progress) -> None:
             raise
 
 
-async def _follow(pipe: IO[bytes], progress: Progress) -> None:
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    with contextlib.closing(transport), contextlib.ExitStack() as steps:
-        say: Say | None = None
-        while line := await reader.readline():
-            match json.loads(line):
-                case {"begin": title}:
-                    say = steps.enter_context(progress.step(title))
-                case {"say": text} if say:
-                    say(text)
-                case {"done": _}:
-                    steps.close()
-                case {"note": text}:
-                    progress.note(text)
-                case {"error": text, "exit_status": status}:
-                    raise (UsageError if status == UsageError.exit_status else LabError)(text)
-                case {"ready": True}:
-                    return
-    raise LabError("the lab's keeper ended without an error message")
-
-
 async def _keep(spec: LabSpec, pipe: IO[str]) -> int:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - asyncio.run gives one
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    progress = _PipeProgress(pipe)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
-        async with Lab(spec, progress) as lab:
-            progress.send(ready=True)
-            pipe.close()
+        async with Lab(spec, Progress()) as lab:
+            _tell(pipe, ready=True)
             await lab.ended()
     except asyncio.CancelledError:
         return 0
     except CephqosError as error:
-        progress.send(error=str(error), exit_status=error.exit_status)
+        if not pipe.closed:
+            _tell(pipe, error=str(error), exit_status=error.exit_status)
         return error.exit_status
     return 0
+
+
+def _tell(pipe: IO[str], **said: Any) -> None:
+    """The last word to who started us. From now on nothing of ours goes to their terminal."""
+    with contextlib.suppress(BrokenPipeError), pipe:
+        pipe.write(json.dumps(said))
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), _STDERR)
 
 
 def main() -> int:
@@ -114,10 +81,6 @@ def main() -> int:
     os.set_inheritable(pipe_fd, False)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with os.fdopen(pipe_fd, "w") as pipe:
-        # This process has no terminal: a crash must be shown by `lab up`.
-        sys.excepthook = lambda kind, error, trace: _PipeProgress(pipe).send(
-            error="".join(traceback.format_exception(kind, error, trace)), exit_status=1
-        )
         return asyncio.run(_keep(spec, pipe))
 
 

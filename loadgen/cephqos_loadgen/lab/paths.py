@@ -1,7 +1,6 @@
 """Paths of labs and of the cache. They are composed here only."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -18,68 +17,31 @@ def labs_dir() -> Path:
     return Path(os.environ.get("CEPHQOS_LABS", "/var/lib/cephqos/labs")).absolute()
 
 
-@dataclass(frozen=True, slots=True)
 class LabPaths:
     """The files of one lab. Inside its namespaces they have the same names as outside."""
 
-    base: Path
-    name: str
+    def __init__(self, base: Path, name: str) -> None:
+        self.base, self.name = base, name
+        # Locked by the lab's keeper and its process 1 while they run.
+        self.lock = base / f"{name}.lock"
+        self.dir = base / name
+        self.state = self.dir / "lab.json"
+        self.conf = self.dir / "ceph.conf"
+        self.control = self.dir / "control.sock"
+        # The mount point of the release tree; an empty folder outside the namespaces.
+        self.root = self.dir / "root"
+        self.sockets = self.dir / "run"
+        self.logs = self.dir / "log"
+        self.work = self.dir / "work"  # for files of the lab's user
+        self.bin = self.dir / "bin"  # ceph, rados, rbd … of this lab, callable from outside
+        self.keys = self.dir / "keys"  # keyrings, in a lab with authentication
 
     @classmethod
     def of(cls, name: str) -> "LabPaths":
         return cls(labs_dir(), name)
 
-    @property
-    def dir(self) -> Path:
-        return self.base / self.name
-
-    @property
-    def lock(self) -> Path:
-        """Locked by the lab's keeper and its process 1 while they run."""
-        return self.base / f"{self.name}.lock"
-
-    @property
-    def state(self) -> Path:
-        return self.dir / "lab.json"
-
-    @property
-    def conf(self) -> Path:
-        return self.dir / "ceph.conf"
-
-    @property
-    def root(self) -> Path:
-        """The mount point of the release tree; an empty folder outside the namespaces."""
-        return self.dir / "root"
-
-    @property
-    def sockets(self) -> Path:
-        return self.dir / "run"
-
-    @property
-    def logs(self) -> Path:
-        return self.dir / "log"
-
-    @property
-    def work(self) -> Path:
-        """For files of the lab's user: their paths are the same inside and outside."""
-        return self.dir / "work"
-
-    @property
-    def bin(self) -> Path:
-        """ceph, rados, rbd … of this lab, callable from outside."""
-        return self.dir / "bin"
-
-    @property
-    def keys(self) -> Path:
-        """Keyrings, in a lab with authentication."""
-        return self.dir / "keys"
-
     def keyring(self, entity: str) -> Path:
         return self.keys / f"{entity}.keyring"
-
-    @property
-    def control(self) -> Path:
-        return self.dir / "control.sock"
 
     def data(self, daemon: str) -> Path:
         return self.dir / "data" / daemon

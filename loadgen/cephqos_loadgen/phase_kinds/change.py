@@ -18,7 +18,6 @@ class ChangeResult(PhaseResult):
     """What the daemons said afterwards: option and value, by daemon."""
 
     kind: ClassVar[str] = "change"
-    version: ClassVar[int] = 1
 
     in_force: Mapping[str, Mapping[str, str]]
 

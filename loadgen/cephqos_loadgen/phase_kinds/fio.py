@@ -44,7 +44,6 @@ class FioResult(LoadResult):
     """
 
     kind: ClassVar[str] = "fio"
-    version: ClassVar[int] = 1
 
     engine: str
     mode: Literal["load", "sweep", "search"]

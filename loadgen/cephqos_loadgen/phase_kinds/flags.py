@@ -18,7 +18,6 @@ class FlagsResult(PhaseResult):
     """The flags that were set and cleared."""
 
     kind: ClassVar[str] = "flags"
-    version: ClassVar[int] = 1
 
     set: tuple[str, ...]
     cleared: tuple[str, ...]

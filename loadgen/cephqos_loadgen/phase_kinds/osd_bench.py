@@ -21,7 +21,6 @@ class OsdBenchResult(PhaseResult):
     """Figures by OSD."""
 
     kind: ClassVar[str] = "osd_bench"
-    version: ClassVar[int] = 1
 
     osds: Mapping[str, BenchFigures]
 

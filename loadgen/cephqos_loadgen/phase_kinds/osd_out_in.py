@@ -30,7 +30,6 @@ class OsdOutResult(OsdResult):
 
     __slots__ = ()
     kind: ClassVar[str] = "osd_out"
-    version: ClassVar[int] = 1
 
 
 class OsdInResult(OsdResult):
@@ -38,7 +37,6 @@ class OsdInResult(OsdResult):
 
     __slots__ = ()
     kind: ClassVar[str] = "osd_in"
-    version: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)

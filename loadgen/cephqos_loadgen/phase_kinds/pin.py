@@ -27,7 +27,6 @@ class PinResult(PhaseResult):
     the same CPUs as `default`."""
 
     kind: ClassVar[str] = "pin"
-    version: ClassVar[int] = 1
 
     strategy: str
     cpus: Mapping[str, tuple[int, ...]]

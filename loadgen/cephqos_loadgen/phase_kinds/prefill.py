@@ -24,7 +24,6 @@ class PrefillResult(PhaseResult):
     """What was written, and in what time."""
 
     kind: ClassVar[str] = "prefill"
-    version: ClassVar[int] = 1
 
     objects: int
     seconds: float

@@ -30,7 +30,6 @@ class RadosBenchResult(LoadResult):
     """One step; its depth is what is in flight in all, its jobs are the instances by pool."""
 
     kind: ClassVar[str] = "rados_bench"
-    version: ClassVar[int] = 1
 
     op: str
     object_size_bytes: int

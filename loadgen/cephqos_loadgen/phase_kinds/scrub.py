@@ -30,7 +30,6 @@ class ScrubResult(PhaseResult):
     the same time."""
 
     kind: ClassVar[str] = "scrub"
-    version: ClassVar[int] = 1
 
     placement_groups: int
     objects: int

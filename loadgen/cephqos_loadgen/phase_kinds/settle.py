@@ -19,7 +19,6 @@ class SettleResult(TimedResult):
 
     __slots__ = ()
     kind: ClassVar[str] = "settle"
-    version: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ class WaitResult(TimedResult):
 
     __slots__ = ()
     kind: ClassVar[str] = "wait"
-    version: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,34 +10,22 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
-import aiohttp
-
-from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.cluster.connection import Access
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, own_module
-from cephqos_loadgen.programs import free_ports
+from cephqos_loadgen.programs import answers, free_ports
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.servers import Address
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.5
 _RESTARTS = 5
+_LAST_WORDS_SECONDS = 1.0
 
 Note = Callable[..., None]
 
 
-class Reach(Protocol):
-    """How the cluster is reached, as far as an exporter must know."""
-
-    @property
-    def conf(self) -> Path: ...
-    @property
-    def place(self) -> ProgramPaths: ...
-    def argv(self, argv: Sequence[str]) -> list[str]: ...
-
-
-def argv(port: int, access: Reach, python: str, sockets: Path | None) -> list[str]:
+def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[str]:
     """The run's own exporter; `python` is one that has the rados module."""
     # It also ends when the run is killed. No other program would end it.
     command = [*ENDS_WITH_PARENT, *own_module("cephqos_exporter.cli")]
@@ -88,7 +76,11 @@ class OwnExporter:
         name = "exporter" if self._starts == 1 else f"exporter.{self._starts}"
         self._child = Child(Launch(name, self._command, {}), self._output)
         await self._child.__aenter__()
-        await _until_it_answers(self.url, self._child)
+        child = self._child
+        if not await answers(self.url, lambda: child.running, _START_SECONDS):
+            with contextlib.suppress(ChildFailed):
+                await child.wait(_LAST_WORDS_SECONDS)
+            raise ChildFailed(f"the exporter did not start: {child.said}")
 
     async def _end(self) -> None:
         if self._child:
@@ -107,7 +99,7 @@ class OwnExporter:
 
 @asynccontextmanager
 async def exporters(
-    access: Reach,
+    access: Access,
     python: str,
     sockets: Path | None,
     given: Sequence[Address],
@@ -121,27 +113,3 @@ async def exporters(
     own = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
     async with own.running():
         yield {**sources, "exporter": Address(own.url)}, own
-
-
-async def _until_it_answers(url: str, child: Child) -> None:
-    try:
-        async with asyncio.timeout(_START_SECONDS), aiohttp.ClientSession() as session:
-            while True:
-                if not child.running:
-                    await child.wait(1.0)
-                    raise ChildFailed(f"the exporter ended at once: {child.said}")
-                if await _answers(session, url):
-                    return
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise ChildFailed(
-            f"the exporter did not answer within {_START_SECONDS:g} s: {child.said}"
-        ) from None
-
-
-async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
-    try:
-        async with session.get(url) as response:
-            return response.status == 200
-    except aiohttp.ClientError:
-        return False

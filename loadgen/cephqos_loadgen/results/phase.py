@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from cephqos_loadgen.results.figures import LoadFigures
 
@@ -23,16 +23,12 @@ class PhaseResult(ABC):
     """The result of one kind of phase: a frozen dataclass, with a version of its own."""
 
     __slots__ = ()
+    version: ClassVar[int] = 1  # goes up when a field changes its name or its meaning
 
     @property
     @abstractmethod
     def kind(self) -> str:
         """What kind of phase it is of."""
-
-    @property
-    @abstractmethod
-    def version(self) -> int:
-        """Goes up when a field changes its name or its meaning."""
 
     @property
     def cut_off(self) -> bool:

@@ -22,7 +22,6 @@ from cephqos_loadgen.results.phase import PhaseResult
 
 class LighterResult(PhaseResult):
     kind: ClassVar[str] = "lighter"
-    version: ClassVar[int] = 1
 
 
 class Lighter(PhaseKind):

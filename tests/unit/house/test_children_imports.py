@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,8 @@ def test_children_of_a_run_and_of_a_demo_import_nothing_from_the_working_directo
     which: str, trap: Path
 ) -> None:
     if which == "exporter":
-        argv = [*own_exporter.argv(0, _Reach(), "/nonexistent", None), "--config.check"]
+        access: Any = _Reach()
+        argv = [*own_exporter.argv(0, access, "/nonexistent", None), "--config.check"]
     else:
         argv = [*own_module("cephqos_exporter.cli"), "--config.check"]
     subprocess.run(argv, cwd=trap, capture_output=True, timeout=60, check=False)

@@ -82,7 +82,7 @@ def test_every_kind_of_phase_has_a_result_with_a_version() -> None:
     assert RESULTS.keys() == KINDS.keys()
     for name, result in RESULTS.items():
         assert result.__dict__["kind"] == name
-        assert result.__dict__["version"] >= 1
+        assert result.version >= 1
 
 
 # -- findings ------------------------------------------------------------------------------------

@@ -233,13 +233,14 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
     found.start_client("write", "bench0", "rados_bench")
     data = client_output(release, "bench_write")
     result = rados_bench.read_result(data)
-    for row in rados_bench.RowStream().feed(data):
+    rows = rados_bench.RowStream().feed(data)
+    for row in rows:
         done = {"write": row.totals(4096), "read": IoTotals()}
         job = JobStatus(done, 0.0, float(row.second))
         found.status("write", "bench0", ClientStatus(0.0, {"v": job}))
     samples = samples_of(found)
     labels = 'run="r1",engine="rados_bench",load="write",client="bench0",op="write"'
-    last, before = result.rows[-1], result.rows[-2]
+    last, before = rows[-1], rows[-2]
     rate = (last.finished - before.finished) / (last.second - before.second)
     assert samples["cephqos_client_ops_total", labels] == last.finished
     assert samples["cephqos_client_iops", labels] == pytest.approx(rate)
