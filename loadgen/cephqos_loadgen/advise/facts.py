@@ -126,8 +126,8 @@ class Facts:
     @property
     def release(self) -> int | None:
         """The one whose rules are in force, known by what the profile gives."""
-        found = {release_of(osd) for osd in self.osds}
-        return found.pop() if len(found) == 1 else None
+        releases = {release_of(osd) for osd in self.osds}
+        return releases.pop() if len(releases) == 1 else None
 
 
 def release_of(osd: AdvisedOsd) -> int | None:
@@ -145,17 +145,16 @@ def release_of(osd: AdvisedOsd) -> int | None:
 
 def checked(facts: Iterable[Facts], cluster: str = "") -> Facts:
     """The cluster to advise; NoAdvice if it is not clear which, or too little is known of it."""
-    found = {it.cluster: it for it in facts if it.osds}
-    if cluster:
-        found = {name: it for name, it in found.items() if name == cluster}
-    if not found:
+    clusters = {it.cluster: it for it in facts if it.osds and cluster in ("", it.cluster)}
+    if not clusters:
         raise NoAdvice(
             f"found no OSD of {cluster or 'any cluster'}; expected the series of exporters and of"
             " the recording rules. See cephqos doctor prometheus"
         )
-    if len(found) > 1:
-        raise NoAdvice(f"found {len(found)} clusters: {', '.join(sorted(found))}; use --cluster")
-    one = next(iter(found.values()))
+    if len(clusters) > 1:
+        names = ", ".join(sorted(clusters))
+        raise NoAdvice(f"found {len(clusters)} clusters: {names}; use --cluster")
+    (one,) = clusters.values()
     known = [it for it in one.osds if it.in_force]
     if known:
         one = replace(one, osds=known, left_out=len(one.osds) - len(known))

@@ -175,12 +175,12 @@ def _on_osd(
     return "yes", ""
 
 
-def met_how(goals: Sequence[Goal], found: GoalAnswer) -> str:
+def met_how(goals: Sequence[Goal], answered: GoalAnswer) -> str:
     """One line for the user."""
     asked = " and ".join(goal.text for goal in goals)
-    if found.candidate is None:
-        return f"{'Not known' if found.unknown else 'Nothing reserves this'}: {found.why}."
-    name = f"{found.candidate.name}{' (now)' if found.candidate.now else ''}"
+    if answered.candidate is None:
+        return f"{'Not known' if answered.unknown else 'Nothing reserves this'}: {answered.why}."
+    name = f"{answered.candidate.name}{' (now)' if answered.candidate.now else ''}"
     said = f"{asked}: {name} reserves it, and no OSD has to do more than it was seen to do."
     for goal in goals:
         if goal.figure == "recovery":

@@ -1,6 +1,6 @@
 """What a candidate would give, as far as arithmetic with what was recorded goes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final, Literal
@@ -52,28 +52,29 @@ def reservation(candidate: Candidate, osd: AdvisedOsd, cls: str) -> float | None
 
 
 def _reserved(candidate: Candidate, facts: Facts) -> Mapping[str, float | None]:
-    found: dict[str, float | None] = {}
-    for cls in SCHEDULED:
-        parts = [reservation(candidate, osd, cls) for osd in facts.osds]
-        known = [it for it in parts if it is not None]
-        found[cls] = sum(known) if len(known) == len(parts) else None
-    return found
+    return {
+        cls: _sum([reservation(candidate, osd, cls) for osd in facts.osds]) for cls in SCHEDULED
+    }
 
 
 def _limits(candidate: Candidate, facts: Facts) -> Mapping[str, float | None]:
-    found: dict[str, float | None] = {}
+    limits: dict[str, float | None] = {}
     for cls in SCHEDULED:
         shares = [candidate.shares_on(osd).get(cls) for osd in facts.osds]
-        if None in shares:
-            found[cls] = None
-        elif all(share and share.limit for share in shares):
-            parts = [
-                share.limit * capacity
-                for osd, share in zip(facts.osds, shares, strict=True)
-                if share and (capacity := candidate.capacity_of(osd))
-            ]
-            found[cls] = sum(parts) if len(parts) == len(shares) else None
-    return found
+        if None in shares or all(share and share.limit for share in shares):
+            limits[cls] = _sum([_limit_of(candidate, osd, cls) for osd in facts.osds])
+    return limits
+
+
+def _limit_of(candidate: Candidate, osd: AdvisedOsd, cls: str) -> float | None:
+    share, capacity = candidate.shares_on(osd).get(cls), candidate.capacity_of(osd)
+    return share.limit * capacity if share and capacity else None
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    """None if any of them is not known."""
+    known = [it for it in parts if it is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 # -- violated --------------------------------------------------------------------------------------

@@ -121,13 +121,13 @@ def _command_lines(candidate: Candidate, facts: Facts) -> Iterator[str]:
 
 
 def document(
-    facts: Facts, outcomes: Sequence[Outcome], found: GoalAnswer | None = None
+    facts: Facts, outcomes: Sequence[Outcome], answered: GoalAnswer | None = None
 ) -> dict[str, Any]:
     """As `--json` writes it."""
-    asked = found and {
-        "candidate": found.candidate and found.candidate.name,
-        "unknown": found.unknown,
-        "why": found.why,
+    asked = answered and {
+        "candidate": answered.candidate and answered.candidate.name,
+        "unknown": answered.unknown,
+        "why": answered.why,
     }
     return {
         "version": __version__,

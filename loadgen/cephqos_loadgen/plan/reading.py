@@ -26,14 +26,14 @@ _CLUSTER_FLAGS = (
 
 def read_options(value: Value) -> tuple[CephOption, ...]:
     """`{osd: {osd_max_backfills: 4}}`; a name that ends in `?` is optional."""
-    found = []
+    read = []
     for section, options in value.entries().items():
         if not re.fullmatch(_SECTION, section):
             options.fail("a section: global, mon, mgr, osd or a daemon such as osd.0", section)
         for name, setting in options.entries().items():
             plain, text = read_ceph_option(name.removesuffix("?"), setting)
-            found.append(CephOption(section, plain, text, name.endswith("?")))
-    return tuple(found)
+            read.append(CephOption(section, plain, text, name.endswith("?")))
+    return tuple(read)
 
 
 def read_flags(value: Value) -> tuple[str, ...]:

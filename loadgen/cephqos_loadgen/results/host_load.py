@@ -64,7 +64,7 @@ def disks_by_others(use: HostUse) -> DisksByOthers | None:
     users = use.disk_users
     if users is None or not users.osd_disks or use.seconds <= 0:
         return None
-    whole = found = 0
+    whole = by_others = 0
     for direction in _DIRECTIONS:
         moved = _moved(use, users.osd_disks, direction)
         network = _moved(use, (n for n in use.disks if n.startswith(_NETWORK)), direction)
@@ -72,21 +72,21 @@ def disks_by_others(use: HostUse) -> DisksByOthers | None:
         own, others = (getattr(asked, direction) for asked in (users.own, users.others))
         unexplained = moved - max(0, own - network)
         whole += moved
-        found += max(0, min(others - elsewhere, unexplained))
+        by_others += max(0, min(others - elsewhere, unexplained))
     busy_ms = sum(use.disks[name].busy_ms for name in users.osd_disks if name in use.disks)
     busy = min(1.0, busy_ms / 1e3 / (use.seconds * len(users.osd_disks)))
-    share = found / whole if whole else 0.0
-    return DisksByOthers(found / use.seconds, share, share * busy)
+    share = by_others / whole if whole else 0.0
+    return DisksByOthers(by_others / use.seconds, share, share * busy)
 
 
-def words_of(use: HostUse, found: DisksByOthers) -> str:
+def words_of(use: HostUse, disks: DisksByOthers) -> str:
     """Its evidence: how much, on which disks, and by whom most."""
     users = use.disk_users
     if users is None:
         return ""
     most = f", most of it by {users.most}" if users.most else ""
     return (
-        f"{found.bytes_per_second / (1 << 20):.1f} MiB/s at least on"
+        f"{disks.bytes_per_second / (1 << 20):.1f} MiB/s at least on"
         f" {', '.join(users.osd_disks)}{most}"
     )
 

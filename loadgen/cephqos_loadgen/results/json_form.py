@@ -39,8 +39,8 @@ def to_json(value: Any) -> Any:
 
 def from_json(wanted: type[T], data: Any, kinds: Kinds | None = None, path: str = "") -> T:
     """An object of this class; Misfit where the data are not one."""
-    found: T = _read(wanted, data, kinds or {}, path)
-    return found
+    read: T = _read(wanted, data, kinds or {}, path)
+    return read
 
 
 def _tagged(value: Any, name: str) -> bool:
@@ -83,12 +83,12 @@ def _read_mapping(wanted: Any, data: Any, kinds: Kinds, path: str) -> Any:
     if not isinstance(data, dict):
         raise Misfit(path, "an object", data)
     key_type, inner = get_args(wanted)
-    found = {}
+    read = {}
     for key, entry in data.items():
         if key_type is int and not key.lstrip("-").isdigit():
             raise Misfit(f"{path}.{key}", "a whole number as key", key)
-        found[key_type(key)] = _read(inner, entry, kinds, f"{path}.{key}")
-    return found
+        read[key_type(key)] = _read(inner, entry, kinds, f"{path}.{key}")
+    return read
 
 
 def _read_scalar(wanted: Any, data: Any, path: str) -> Any:

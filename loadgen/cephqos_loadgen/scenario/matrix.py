@@ -136,15 +136,15 @@ def _axis(name: str, value: ScenarioValue) -> list[Variant]:
             variants.append(Variant(name, label, table, variables))
         return variants
     section, colon, option = name.partition(":")
-    found = []
+    variants = []
     for item in value.items():
         label = item.text()
         if colon:
             setting = item.child(_nested(section, option, item.node), item.key).having({})
-            found.append(Variant(option, label, {"settings": setting}, {}, True))
+            variants.append(Variant(option, label, {"settings": setting}, {}, plain=True))
         else:
-            found.append(Variant(name, label, {}, {name: item.node}, True))
-    return found
+            variants.append(Variant(name, label, {}, {name: item.node}, plain=True))
+    return variants
 
 
 def _nested(section: str, option: str, value: yaml.Node) -> yaml.Node:

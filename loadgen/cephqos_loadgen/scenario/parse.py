@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yaml
@@ -16,7 +16,6 @@ from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import Capacity, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
 from cephqos_loadgen.scenario import matrix
-from cephqos_loadgen.scenario.equal_points import refuse_equal
 from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.variables import ScenarioValue, Variables, load
 
@@ -75,7 +74,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> planned.Plan:
     )
     points = tuple(_point(document, each, choices) for each in itertools.product(*axes))
     matrix.check_used(document, axes)
-    refuse_equal(document, points)
+    _refuse_equal(document, points)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
     runs = len(points) * (choices.repeats or repeats)
     if runs > MAX_RUNS:
@@ -95,6 +94,17 @@ def parse(text: str, file: str, choices: Choices | None = None) -> planned.Plan:
         order=_order(top.get("order"), choices),
         seed=choices.seed,
     )
+
+
+def _refuse_equal(document: ScenarioValue, points: Sequence[planned.Point]) -> None:
+    """Points that do the same under two names would be compared as if they did not."""
+    seen: dict[planned.Point, str] = {}
+    for point in points:
+        same = replace(point, name="", axes=(), lab_axes=(), fresh_lab=False)
+        if same in seen:
+            matrix_ = document.entries()["matrix"]
+            matrix_.fail("points that differ", f"{seen[same]} and {point.name}, which do the same")
+        seen[same] = point.name
 
 
 def _capacity(value: ScenarioValue) -> Capacity:
@@ -181,9 +191,7 @@ def _point(
         axes=tuple((variant.axis, variant.label) for variant in combination),
         settings=settings,
         client=_client(layers),
-        flags=tuple(
-            flag for layer in layers if "flags" in layer for flag in read_flags(layer["flags"])
-        ),
+        flags=tuple(dict.fromkeys(flag for layer in layers for flag in _flags(layer))),
         devices=Device(**_read(_tables(layers, "devices", _DEVICE_READERS), _DEVICE_READERS)),
         pools=pools,
         phases=phases,
@@ -218,6 +226,10 @@ def _client(layers: Sequence[_Table]) -> tuple[tuple[str, str], ...]:
                 option, text = read_ceph_option(name, value)
                 options[option] = text
     return tuple(options.items())
+
+
+def _flags(layer: _Table) -> tuple[str, ...]:
+    return read_flags(layer["flags"]) if "flags" in layer else ()
 
 
 def _kept(value: ScenarioValue) -> bool:

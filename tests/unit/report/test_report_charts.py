@@ -18,6 +18,7 @@ from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, a
 from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
 from cephqos_loadgen.report.figures.causes import causes_within, with_causes
 from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
+from cephqos_loadgen.report.pages.page import to_html
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
 SCRUBBED = Builder(
@@ -283,6 +284,7 @@ def test_steps_of_a_curve_make_a_table_over_an_axis_and_depth(tmp_path: Path) ->
 
 
 def test_two_axes_of_numbers_make_one_table_of_several_runs(tmp_path: Path) -> None:
+    """Side by side and on one scale, as for two releases."""
     axes = {f"{v}x{d}": {"volumes": v, "queue": d} for v in "12" for d in "48"}
     runs = []
     for name, factor in (("pacific", 1.0), ("reef", 4.0)):
@@ -296,6 +298,8 @@ def test_two_axes_of_numbers_make_one_table_of_several_runs(tmp_path: Path) -> N
         ["1", "reef", "–", "400"],
         ["2", "reef", "400", "400"],
     ]
+    page = to_html(build(runs, ReportSettings()))
+    assert page.count("--shade:60%") == 3 and page.count("--shade:15%") == 4
 
 
 def test_the_table_of_cpus_has_where_osds_may_run_and_where_their_reactors_do(

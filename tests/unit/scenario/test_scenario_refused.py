@@ -137,8 +137,6 @@ def benched(name: str, bench: str = BENCH) -> str:
             (scenario(matrix, phases=phase()), "which do the same; allowed: points that differ")
             for matrix in (
                 "{x: {a: {}, b: {}}}",
-                "{'osd:osd_scrub_cost': [4M, 4194304]}",
-                "{'osd:osd_scrub_sleep': [0.1, '0.10']}",
                 "{x: {a: {flags: [noout]}, b: {}}, y: {c: {flags: [noout]}}}",
             )
         ),

@@ -31,12 +31,12 @@ def advice_facts(
     samples: Samples, start: float, end: float, window: float = WINDOW
 ) -> Iterator[Facts]:
     """Each cluster that the samples are of, in a stretch of time."""
-    found: dict[str, list[AdvisedOsd]] = {}
+    clusters: dict[str, list[AdvisedOsd]] = {}
     of_classes = _of_classes(samples, start, end, window)
     for info in _last_infos(samples, start, end):
         osd = _osd(samples, info, of_classes, (start, end))
-        found.setdefault(info.labels.get("cluster", ""), []).append(osd)
-    for cluster, osds in sorted(found.items()):
+        clusters.setdefault(info.labels.get("cluster", ""), []).append(osd)
+    for cluster, osds in sorted(clusters.items()):
         yield Facts(
             cluster=cluster,
             seconds=end - start,
@@ -80,8 +80,8 @@ def _osd(
     name, (start, end) = info.labels.get("ceph_daemon", ""), within
 
     def level(family: str, **labels: str) -> float | None:
-        found = samples.of(family, ceph_daemon=name, **labels)
-        return found[0].at(end, start) if found else None
+        gauges = samples.of(family, ceph_daemon=name, **labels)
+        return gauges[0].at(end, start) if gauges else None
 
     def shares(family: str) -> Mapping[str, float]:
         known = {cls: level(family, **{"class": cls}) for cls in SCHEDULED}
@@ -176,14 +176,9 @@ def _backlog(
 
     def copies(family: str) -> float | None:
         """The most in the time, as it grows when an OSD goes out."""
-        found = [it for it in samples.of(family, cluster=cluster)]
-        if not found:
-            return None
-        return sum(
-            float(values.max())
-            for it in found
-            if len(values := it.values[(it.times >= start) & (it.times <= end)])
-        )
+        gauges = samples.of(family, cluster=cluster)
+        within = [it.values[(it.times >= start) & (it.times <= end)] for it in gauges]
+        return sum(float(values.max()) for values in within if len(values)) if gauges else None
 
     work = {
         osd.osd: samples.growth(

@@ -102,6 +102,6 @@ def _table(table: Table) -> str:
 def _cell(cell: Cell, numeric: bool) -> str:
     kinds = " ".join(filter(None, ("n" if numeric else "", cell.mark)))
     value = "" if cell.value is None else escaped(str(cell.value))
-    return (
-        f'<td class="{kinds}" data-v="{value}">{_MARKS.get(cell.mark, "")}{escaped(cell.text)}</td>'
-    )
+    shade = f' style="--shade:{cell.shade:.0%}"' if cell.shade else ""
+    shown = f"{_MARKS.get(cell.mark, '')}{escaped(cell.text)}"
+    return f'<td class="{kinds}" data-v="{value}"{shade}>{shown}</td>'

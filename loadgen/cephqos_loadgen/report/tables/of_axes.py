@@ -1,7 +1,7 @@
 """One table per load and figure with the values of an axis across, as the studies printed them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cephqos_base.errors import UsageError
@@ -16,6 +16,7 @@ from cephqos_loadgen.report.words import shown
 
 _PRINTED: Final = (metrics.IOPS, metrics.BANDWIDTH, metrics.MEAN, metrics.P99)
 _DEPTH: Final = "depth"
+_DARKEST: Final = 0.6  # text on it can still be read
 _RUN: Final = "run"
 
 
@@ -25,6 +26,7 @@ class _AxisAcross:
 
     across: str
     others: Sequence[str]
+    shaded: bool = False  # the darker, the more, on one scale for all lines
 
 
 def axis_tables(subject: Subject) -> Iterator[Table]:
@@ -40,7 +42,7 @@ def axis_tables(subject: Subject) -> Iterator[Table]:
         others += [_DEPTH] if subject.steps else []
         others += [_RUN] if len(subject.runs) > 1 else []
         rows = subject.steps or subject.main_loads
-        yield from _of_loads(rows, _AxisAcross(numbers[0], others), [metrics.IOPS])
+        yield from _of_loads(rows, _AxisAcross(numbers[0], others, shaded=True), [metrics.IOPS])
 
 
 def _is_numeric(subject: Subject, axis: str) -> bool:
@@ -72,9 +74,12 @@ def _table(layout: _AxisAcross, phase: str, rows: Sequence[ReportRow], metric: F
         rest = tuple(_place(row, axis) for axis in layout.others)
         lines.setdefault(rest, {})[row.axes[layout.across]] = row
     cells = []
+    most = max((row.value(metric.key) or 0.0) * metric.scale for row in rows) or 1.0
     for rest, by_value in lines.items():
         marks = best_and_worst(list(by_value.values()), [metric])
         own = [_mean_and_deviation(by_value.get(value), metric, marks) for value in values]
+        if layout.shaded:
+            own = [replace(it, shade=_DARKEST * float(it.value or 0) / most) for it in own]
         cells.append((*map(text, rest), *own))
     return Table(
         f"by-{layout.across}-{phase}-{metric.key}",

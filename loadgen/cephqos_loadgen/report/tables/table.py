@@ -15,6 +15,7 @@ class Cell:
     text: str
     value: float | str | None = None
     mark: str = ""  # best, worst, caveat
+    shade: float = 0.0  # 0 to 1: how dark it is behind it, as on a heat map
 
 
 @dataclass(frozen=True, slots=True)
