@@ -19,7 +19,6 @@ from cephqos_loadgen.top.figures import (
 )
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.picture import (
-    STATES,
     BusyDevice,
     BusyThread,
     ClassTotal,
@@ -135,7 +134,7 @@ def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
                 capacity=samples.of("capacity").get(of_osd),
                 delivered=samples.of("delivered").get(of_osd),
                 blocked=samples.of("blocked").get(of_osd),
-                classes=tuple(sorted(parts, key=_badness)),
+                classes=tuple(sorted(parts, key=lambda it: (it.badness, CLASSES.index(it.name)))),
             )
         )
     return tuple(osds)
@@ -221,18 +220,6 @@ def _judged(part: OsdClass, hold: Hold) -> State:
     if hold.violated:
         return "behind"
     return "kept" if part.attained or hold.has_demand else "idle"
-
-
-def _badness(part: OsdClass) -> tuple[float, ...]:
-    """The worst first: by state, then shortfall, lag, queue."""
-    short = part.shortfall if part.state in ("violated", "behind") else 0.0
-    return (
-        STATES.index(part.state),
-        -(short or 0.0),
-        -(part.lag or 0.0),
-        -(part.queued or 0.0),
-        CLASSES.index(part.name),
-    )
 
 
 def _classes(osds: Iterable[OsdState]) -> tuple[ClassTotal, ...]:

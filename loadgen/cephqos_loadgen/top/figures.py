@@ -82,12 +82,7 @@ class TopFigure:
 
     def promql(self, selection: Selection, window: float) -> list[str]:
         """Queries, the best first. The next one is for when a query finds nothing."""
-        matchers = dict(self.where or {})
-        if selection.cluster is not None and CLUSTER in self.by:
-            matchers[CLUSTER] = selection.cluster
-        if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
-            matchers[DAEMON] = selection.osd
-        selector = render_labels(matchers)
+        selector = render_labels(self._labels(selection))
         queries = []
         if self.recorded:
             queries.append(f"{self.recorded}{{{selector}}}")
@@ -111,25 +106,29 @@ class TopFigure:
             if before is None or now.time <= before.time or self.tenants:
                 return {}
             samples = _rates(before, now, self.metric)
-        wanted = self._wanted(selection)
-        adds = self.how.endswith("sum")
+        wanted = self._labels(selection).items()
         for labels, value in samples:
-            if any(labels.get(name, "") != text for name, text in wanted):
-                continue
-            key = tuple(labels.get(name, "") for name in self.by)
-            if key not in values:
-                values[key] = value
-            else:
-                values[key] = values[key] + value if adds else max(values[key], value)
+            if all(labels.get(name, "") == text for name, text in wanted):
+                self.put(values, tuple(labels.get(name, "") for name in self.by), value)
         return values
 
-    def _wanted(self, selection: Selection) -> list[tuple[str, str]]:
-        wanted = dict(self.where or {})
+    def put(self, values: Values, key: Key, value: float) -> None:
+        """Of several series of one key the largest counts, or their sum."""
+        if key not in values:
+            values[key] = value
+        elif self.how.endswith("sum"):
+            values[key] += value
+        else:
+            values[key] = max(values[key], value)
+
+    def _labels(self, selection: Selection) -> dict[str, str]:
+        """The labels that its series must have."""
+        labels = dict(self.where or {})
         if selection.cluster is not None and CLUSTER in self.by:
-            wanted[CLUSTER] = selection.cluster
-        if selection.osd is not None and self.opened:
-            wanted[DAEMON] = selection.osd
-        return list(wanted.items())
+            labels[CLUSTER] = selection.cluster
+        if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
+            labels[DAEMON] = selection.osd
+        return labels
 
 
 def _rates(before: PageSamples, now: PageSamples, metric: str) -> Iterator[tuple[Labels, float]]:

@@ -61,6 +61,13 @@ class OsdClass:
         """Attained as a share of the reservation."""
         return _ratio(self.attained, self.reserved)
 
+    @property
+    def badness(self) -> tuple[float, ...]:
+        """Sorts the worst first: by state, then shortfall, lag, queue."""
+        short = self.shortfall if self.state in ("violated", "behind") else 0.0
+        figures = (short, self.lag, self.queued)
+        return (STATES.index(self.state), *(-(figure or 0.0) for figure in figures))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OsdState:

@@ -63,6 +63,11 @@ class Section:
     needs: int  # fewer rows than this are of no use
 
 
+def fixed(lines: list[Line], needs: int) -> Section:
+    """A section that is cut where there are fewer rows than lines."""
+    return Section(lambda rows: lines[:rows], len(lines), needs)
+
+
 def share(sections: Sequence[Section], rows: int) -> list[int]:
     """Rows for each section. In order of importance: what it needs, then what it wants."""
     rows = max(0, rows)  # a flat screen has none left beside the gaps

@@ -1,6 +1,7 @@
 """A whole screen: header, sections in one or two columns, footer; or the page of one OSD."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cephqos_base.terminal import printable
@@ -196,43 +197,60 @@ def _footer(view: View, picture: Picture | None) -> Line:
 
 
 def _main(canvas: Canvas, rows: int) -> list[Line]:
-    if canvas.columns >= TWO_COLUMNS_FROM:
-        most = canvas.columns - RIGHT_COLUMNS - 2
-        left_columns = min(most, max(LEFT_COLUMNS, canvas.columns // 2))
-        right_columns = canvas.columns - left_columns - 2
-        narrow = Canvas(canvas.picture, canvas.view, left_columns, canvas.ascii_only)
-        rest = Canvas(canvas.picture, canvas.view, right_columns, canvas.ascii_only)
-        upper = [sections.classes(narrow), sections.osds(narrow), sections.runs(narrow)]
-        left = _stacked(upper, rows, [0, 2, 1], gap=True)
-        parts = [
-            sections.alerts(rest),
-            sections.latencies(rest),
-            sections.work(rest),
-            sections.notes(rest),
-            sections.threads(rest),
-            sections.devices(rest),
-        ]
-        right = _stacked(parts, rows, [1, 0, 2, 4, 5, 3], gap=True)
-        return beside(left, right, left_columns, canvas.columns)
-    parts = [
-        sections.classes(canvas),
-        sections.alerts(canvas),
-        sections.osds(canvas),
-        sections.latencies(canvas),
-        sections.work(canvas),
-        sections.runs(canvas),
-        sections.notes(canvas),
-        sections.threads(canvas),
-        sections.devices(canvas),
-    ]
-    return _stacked(parts, rows, [0, 3, 2, 1, 4, 7, 8, 5, 6])
+    if canvas.columns < TWO_COLUMNS_FROM:
+        return _stacked(canvas, rows, _ONE_COLUMN)
+    most = canvas.columns - RIGHT_COLUMNS - 2
+    left_columns = min(most, max(LEFT_COLUMNS, canvas.columns // 2))
+    left = replace(canvas, columns=left_columns)
+    right = replace(canvas, columns=canvas.columns - left_columns - 2)
+    return beside(
+        _stacked(left, rows, _LEFT, gap=True),
+        _stacked(right, rows, _RIGHT, gap=True),
+        left_columns,
+        canvas.columns,
+    )
 
 
-def _stacked(parts: list[Section], rows: int, order: list[int], gap: bool = False) -> list[Line]:
-    """Sections below one another in the given order; they stand in order of importance."""
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """Sections in their order on the screen. Those that are named first get their rows first."""
+
+    importance: Sequence[Callable[[Canvas], Section]]
+    order: Sequence[Callable[[Canvas], Section]]
+
+
+_ONE_COLUMN: Final = _Stack(
+    importance=(
+        *(sections.classes, sections.alerts, sections.osds, sections.latencies, sections.work),
+        *(sections.runs, sections.notes, sections.threads, sections.devices),
+    ),
+    order=(
+        *(sections.classes, sections.latencies, sections.osds, sections.alerts, sections.work),
+        *(sections.threads, sections.devices, sections.runs, sections.notes),
+    ),
+)
+_LEFT: Final = _Stack(
+    importance=(sections.classes, sections.osds, sections.runs),
+    order=(sections.classes, sections.runs, sections.osds),
+)
+_RIGHT: Final = _Stack(
+    importance=(
+        *(sections.alerts, sections.latencies, sections.work),
+        *(sections.notes, sections.threads, sections.devices),
+    ),
+    order=(
+        *(sections.latencies, sections.alerts, sections.work),
+        *(sections.threads, sections.devices, sections.notes),
+    ),
+)
+
+
+def _stacked(canvas: Canvas, rows: int, stack: _Stack, gap: bool = False) -> list[Line]:
+    """Sections below one another, with an empty line between them where there is a gap."""
+    parts = [section(canvas) for section in stack.importance]
     given = share(parts, rows - (len(parts) - 1 if gap else 0))
     lines: list[Line] = []
-    for position in order:
+    for position in map(stack.importance.index, stack.order):
         if drawn := parts[position].draw(given[position]) if given[position] else []:
             lines += [()] if gap and lines else []
             lines += drawn

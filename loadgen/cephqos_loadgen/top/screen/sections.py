@@ -18,7 +18,7 @@ from cephqos_loadgen.top.picture import (
     State,
 )
 from cephqos_loadgen.top.screen import text
-from cephqos_loadgen.top.screen.layout import Line, Section, Span, Style, bar, line, titled
+from cephqos_loadgen.top.screen.layout import Line, Section, Span, Style, bar, fixed, line, titled
 from cephqos_loadgen.top.screen.text import duration, fit, latency, number, percent
 from cephqos_loadgen.top.screen.view import View, chosen_osds
 
@@ -88,17 +88,11 @@ def _osds(count: int) -> str:
 
 def classes(canvas: Canvas) -> Section:
     totals = canvas.picture.classes
-
-    def draw(rows: int) -> list[Line]:
-        largest = max(
-            (value for part in totals for value in (part.attained, part.reserved) if value),
-            default=0.0,
-        )
-        lines = [line(Span("CLASSES", "title"), Span("  attained of reserved, ops/s", "dim"))]
-        lines += [_class_row(part, largest, canvas) for part in totals]
-        return lines[:rows]
-
-    return Section(draw, wants=1 + len(totals), needs=1 + len(totals))
+    values = [value for part in totals for value in (part.attained, part.reserved) if value]
+    largest = max(values, default=0.0)
+    lines = [line(Span("CLASSES", "title"), Span("  attained of reserved, ops/s", "dim"))]
+    lines += [_class_row(part, largest, canvas) for part in totals]
+    return fixed(lines, needs=len(lines))
 
 
 def _class_row(part: ClassTotal, largest: float, canvas: Canvas) -> Line:
@@ -121,25 +115,20 @@ def _class_state(violated: int, behind: int) -> Line:
 
 
 def latencies(canvas: Canvas) -> Section:
-    latency = canvas.picture.latency
-
-    def draw(rows: int) -> list[Line]:
-        if not latency:
-            return [line(Span("LATENCY", "title"), Span("  no client operations", "dim"))]
-        return latency_table(latency)[:rows]
-
-    wants = 1 + len(latency)
-    return Section(draw, wants=wants, needs=min(wants, 3))
+    percentiles = canvas.picture.latency
+    nothing = [line(Span("LATENCY", "title"), Span("  no client operations", "dim"))]
+    lines = latency_table(percentiles) if percentiles else nothing
+    return fixed(lines, needs=min(len(lines), 3))
 
 
-def latency_table(found: Iterable[Percentiles]) -> list[Line]:
+def latency_table(percentiles: Iterable[Percentiles]) -> list[Line]:
     lines = [
         line(
             Span(fit("LATENCY", 14), "title"),
             Span("".join(f"{name:>10}" for name in ("ops/s", "p50", "p95", "p99", "p99.9")), "dim"),
         )
     ]
-    for part in found:
+    for part in percentiles:
         values = (part.p50, part.p95, part.p99, part.p999)
         cells = "".join(f"{latency(value):>10}" for value in values)
         lines.append(
@@ -243,10 +232,9 @@ def work(canvas: Canvas) -> Section:
     empty = "not known" if without else "nothing recovers, no scrub runs or is overdue"
     title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
 
-    def draw(rows: int) -> list[Line]:
-        return titled(title, lines, rows)
-
-    return Section(draw, wants=1 + len(lines), needs=1 + min(len(lines), 1))
+    return Section(
+        lambda rows: titled(title, lines, rows), wants=1 + len(lines), needs=1 + min(len(lines), 1)
+    )
 
 
 def _recovery_words(recovery: RecoveryState) -> str:
@@ -280,42 +268,41 @@ def _eta(seconds: float | None) -> str:
 
 def threads(canvas: Canvas) -> Section:
     busiest = canvas.picture.threads
-
-    def draw(rows: int) -> list[Line]:
-        title = Span(fit("THREADS", 10), "title")
-        if rows == 1 or not busiest:
-            words = [f"{it.osd} {it.group} {percent(it.cpu)}" for it in busiest[:4]]
-            return [line(title, ", ".join(words) or Span("not known", "dim"))]
-        lines = [line(title, Span("busiest thread of a group, share of one CPU", "dim"))]
-        for it in busiest:
-            style: Style = "warn" if it.cpu >= 0.9 else ""
-            lines.append(
-                line(fit(f" {it.osd}", 10), fit(it.group, 16), Span(f"{it.cpu:>6.0%}", style))
-            )
-        return lines[:rows]
-
-    return Section(draw, wants=1 + min(len(busiest), 8), needs=1)
+    rows = [
+        line(
+            fit(f" {it.osd}", 10),
+            fit(it.group, 16),
+            Span(f"{it.cpu:>6.0%}", "warn" if it.cpu >= 0.9 else ""),
+        )
+        for it in busiest
+    ]
+    words = [f"{it.osd} {it.group} {percent(it.cpu)}" for it in busiest[:4]]
+    heading = "busiest thread of a group, share of one CPU"
+    return _busiest("THREADS", heading, rows, ", ".join(words) or Span("not known", "dim"))
 
 
 def devices(canvas: Canvas) -> Section:
     busiest = canvas.picture.devices
+    rows = []
+    for it in busiest:
+        depth = text.UNKNOWN if it.depth is None else f"{it.depth:.1f}"
+        cells = f"{it.busy:>6.0%}{latency(it.latency):>10}{depth:>8}"
+        rows.append(line(fit(f" {it.osd}", 10), fit(it.device, 16), cells))
+    words = [f"{it.osd} {it.device} {percent(it.busy)} {latency(it.latency)}" for it in busiest[:3]]
+    heading = f"{'':16}{'busy':>6}{'latency':>10}{'depth':>8}"
+    return _busiest("DEVICES", heading, rows, ", ".join(words) or Span("none known", "dim"))
+
+
+def _busiest(title: str, heading: str, lines: list[Line], in_short: str | Span) -> Section:
+    """A line for each, or the busiest in one line where there is room for one only."""
+    name = Span(fit(title, 10), "title")
 
     def draw(rows: int) -> list[Line]:
-        title = Span(fit("DEVICES", 10), "title")
-        if rows == 1 or not busiest:
-            words = [
-                f"{it.osd} {it.device} {percent(it.busy)} {latency(it.latency)}"
-                for it in busiest[:3]
-            ]
-            return [line(title, ", ".join(words) or Span("none known", "dim"))]
-        lines = [line(title, Span(f"{'':16}{'busy':>6}{'latency':>10}{'depth':>8}", "dim"))]
-        for it in busiest:
-            depth = text.UNKNOWN if it.depth is None else f"{it.depth:.1f}"
-            cells = f"{it.busy:>6.0%}{latency(it.latency):>10}{depth:>8}"
-            lines.append(line(fit(f" {it.osd}", 10), fit(it.device, 16), cells))
-        return lines[:rows]
+        if rows == 1 or not lines:
+            return [line(name, in_short)]
+        return [line(name, Span(heading, "dim")), *lines][:rows]
 
-    return Section(draw, wants=1 + min(len(busiest), 8), needs=1)
+    return Section(draw, wants=1 + min(len(lines), 8), needs=1)
 
 
 def tenant_lines(picture: Picture, osd: str | None) -> list[Line]:
@@ -385,10 +372,7 @@ def runs(canvas: Canvas) -> Section:
         words += [run.point, f"repeat {run.repeat}" if run.repeat else ""]
         lines.append(line(Span(fit("RUN", 10), "title"), ", ".join(filter(None, words))))
 
-    def draw(rows: int) -> list[Line]:
-        return lines[:rows]
-
-    return Section(draw, wants=len(lines), needs=min(len(lines), 1))
+    return fixed(lines, needs=min(len(lines), 1))
 
 
 def notes(canvas: Canvas) -> Section:

@@ -20,12 +20,8 @@ def _high_first(value: float | None) -> float:
 
 
 def _worst(osd: OsdState) -> tuple[object, ...]:
-    part = osd.worst
-    if part is None:
-        return (osd.up, len(STATES), 0.0, 0.0, osd_order(osd.name))
-    short = part.shortfall if part.state in ("violated", "behind") else 0.0
-    shortfall, lag = -(short or 0.0), -(part.lag or 0.0)
-    return (osd.up, STATES.index(part.state), shortfall, lag, osd_order(osd.name))
+    badness = osd.worst.badness if osd.worst else (len(STATES),)
+    return (osd.up, badness, osd_order(osd.name))
 
 
 def _lag(osd: OsdState) -> tuple[object, ...]:

@@ -83,8 +83,7 @@ def _figures(exporters: Iterable[_Exporter], selection: Selection) -> dict[str, 
         for exporter in exporters:
             assert exporter.now is not None  # noqa: S101 - chosen by the caller
             for key, value in figure.computed(exporter.before, exporter.now, selection).items():
-                adds = key in values and figure.how.endswith("sum")
-                values[key] = values[key] + value if adds else max(values.get(key, value), value)
+                figure.put(values, key, value)
     return figures
 
 
