@@ -1,14 +1,12 @@
 """What `cephqos capacity` asks a Prometheus, evaluated by its own tool over made-up series."""
 
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
+from tests.promtool.agreement import agrees
 from tests.recorded import RELEASES
-from tests.release_tools import tool
 
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import QosSeries
@@ -64,14 +62,4 @@ def test_a_question_about_capacities_is_answered_once_per_osd(release: str, tmp_
         "input_series": [{"series": it, "values": values} for it, values in SERIES.items()],
         "promql_expr_test": checks,
     }
-    document = {"evaluation_interval": "15s", "tests": [test]}
-    (tmp_path / "test.yml").write_text(yaml.safe_dump(document, sort_keys=False))
-    done = subprocess.run(
-        [*tool(release, "promtool"), "test", "rules", "test.yml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert "SUCCESS" in done.stdout, done.stdout + done.stderr
+    agrees(release, {"evaluation_interval": "15s", "tests": [test]}, tmp_path)

@@ -1,6 +1,7 @@
 """What a cause is to the rules: when it holds, in PromQL and in words."""
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +36,24 @@ class CauseEvidence:
             comment=comment + (f" Blind spots: {self.blind}." if self.blind else ""),
             expr=self.expr,
         )
+
+
+_SHARES: Final = {0.1: "a tenth", 0.25: "a quarter", 0.5: "half", 1 / 1.5: "two thirds"}
+_NUMBERS: Final[Mapping[float, str]] = {2: "two", 3: "three", 4: "four", 6: "six"}
+
+
+def share(threshold: float) -> str:
+    """A share in words: `a quarter`, or `30 %`."""
+    return _SHARES.get(threshold) or percent(threshold)
+
+
+def percent(threshold: float) -> str:
+    return f"{threshold * 100:g} %"
+
+
+def times(threshold: float) -> str:
+    """A multiple in words: `six`, or `7.5`."""
+    return _NUMBERS.get(threshold) or f"{threshold:g}"
 
 
 def ranked(condition: str, rank: int) -> str:

@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, ranked, wanting
+from cephqos_alerts.causes.cause import (
+    COUNTED,
+    CauseEvidence,
+    percent,
+    ranked,
+    share,
+    times,
+    wanting,
+)
 from cephqos_alerts.causes.other_osd import SICK_RANK
 from cephqos_alerts.recording.conditions import COLLAPSED, CPU_SHORT, SLOW_FOR_RECOVERY
 from cephqos_alerts.rules.rule import previously
@@ -41,12 +49,12 @@ CPU: Final = CauseEvidence(
     cause=causes.CPU,
     means="The OSD's threads have no CPU left, or wait for one, or are stopped by a limit.",
     by=True,
-    seen="`cpu_limit`, used up in a quarter of its periods; `memory_limit`, threads wait for"
-    " memory a quarter of the time; `other_programs` use half of a full host, and"
-    " threads wait four times as long as they run; `other_vms` use a quarter, and"
-    f" threads wait. Or a thread is at {BOUNDS.reached * 100:g} % of a CPU, or two wait for one,"
-    f" while the OSD does less than {THRESHOLDS.far_less * 100:g} % of its best day or others wait"
-    " for it",
+    seen=f"`cpu_limit`, used up in {share(THRESHOLDS.part)} of its periods; `memory_limit`, threads"
+    f" wait for memory {share(THRESHOLDS.part)} of the time; `other_programs` use"
+    f" {share(THRESHOLDS.half)} of a full host, and threads wait {times(THRESHOLDS.slower)} times"
+    f" as long as they run; `other_vms` use {share(THRESHOLDS.part)}, and threads wait. Or a thread"
+    f" is at {percent(BOUNDS.reached)} of a CPU, or {times(THRESHOLDS.twice)} wait for one, while"
+    f" the OSD does less than {percent(THRESHOLDS.far_less)} of its best day or others wait for it",
     other_ranks=f"{BUSY_RANK} where the OSD does its usual work and none waits for it",
     expr=_EXPR,
 )

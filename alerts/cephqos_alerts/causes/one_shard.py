@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import CauseEvidence, ranked
+from cephqos_alerts.causes.cause import CauseEvidence, ranked, share
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
+from cephqos_base.thresholds import THRESHOLDS
 
 _FEW_SHARDS: Final = f"""
 {PerClass.HAS_DEMAND}
@@ -17,8 +18,8 @@ _FEW_SHARDS: Final = f"""
 ONE_SHARD: Final = CauseEvidence(
     cause=causes.ONE_SHARD,
     means="The work of the class goes to few shards of the OSD, as with one hot object.",
-    seen="at most a quarter of the shards had its requests in five minutes, nothing piles up"
-    " behind them, and writes do not wait elsewhere",
+    seen=f"at most {share(THRESHOLDS.part)} of the shards had its requests in five minutes,"
+    " nothing piles up behind them, and writes do not wait elsewhere",
     blind="releases without queue figures",
     expr=ranked(_FEW_SHARDS, causes.ONE_SHARD.rank),
 )

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import CauseEvidence, ranked
+from cephqos_alerts.causes.cause import CauseEvidence, ranked, share
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED
+from cephqos_base.thresholds import THRESHOLDS
 
 
 def _taken_from(victim: str) -> str:
@@ -26,8 +27,8 @@ OTHER_CLASS: Final = CauseEvidence(
     cause=causes.OTHER_CLASS,
     by=True,
     means="Another class, `by`, takes more than its share of the OSD.",
-    seen="`by` gets more than its reservation, by a tenth of all work, by more than a third"
-    " class does, and by half of what this class is short of",
+    seen=f"`by` gets more than its reservation, by {share(THRESHOLDS.little)} of all work, by more"
+    f" than a third class does, and by {share(THRESHOLDS.half)} of what this class is short of",
     blind="scrub and trimming before 20.x",
     expr=ranked(_TAKEN, causes.OTHER_CLASS.rank),
 )

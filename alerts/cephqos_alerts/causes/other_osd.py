@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, as_by, ranked
+from cephqos_alerts.causes.cause import (
+    COUNTED,
+    CauseEvidence,
+    as_by,
+    percent,
+    ranked,
+    share,
+)
 from cephqos_alerts.recording.conditions import (
     CPU_SHORT,
     DELAYS_OTHERS,
@@ -13,6 +20,7 @@ from cephqos_alerts.rules.rule import previously
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, OpsSeries
+from cephqos_base.thresholds import THRESHOLDS
 
 # A failed device of another OSD slows this OSD more than anything on itself. It ranks above a lack
 # of CPU on another OSD, which much work can cause.
@@ -88,14 +96,15 @@ OTHER_OSD: Final = CauseEvidence(
     cause=causes.OTHER_OSD,
     by=True,
     means="Writes wait for another OSD, `by`, that is slow; the finding belongs there.",
-    seen="client writes spend less than 75 % of their time in the queue, and less than a"
-    " quarter of the rest in the own store (40 % while an OSD delays others). `by` is"
-    " the OSD that sampled operations waited for, if it delays others; else the worst"
-    " that does. Also background classes with demand, while an OSD delays others. The"
-    " warning comes after 15 minutes, if the alert of `by` did not",
+    seen=f"client writes spend less than {percent(1 - THRESHOLDS.part)} of their time in the queue,"
+    f" and less than {share(THRESHOLDS.part)} of the rest in the own store"
+    f" ({percent(THRESHOLDS.far_less)} while an OSD delays others). `by` is the OSD that sampled"
+    " operations waited for, if it delays others; else the worst that does. Also background classes"
+    " with demand, while an OSD delays others. The warning comes after 15 minutes, if the alert of"
+    " `by` did not",
     blind="clients that read; two OSDs; with erasure-coded pools, unless the device of `by`"
     " fails or it hangs",
     other_ranks=f"{_FAILED_RANK} where the device of `by` failed, {SICK_RANK} where it lacks CPU,"
-    f" {PARTLY_RANK} where it is 40 %, {_UNNAMED_RANK} without `by`",
+    f" {PARTLY_RANK} where it is {percent(THRESHOLDS.far_less)}, {_UNNAMED_RANK} without `by`",
     expr=_EXPR,
 )

@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import CauseEvidence, ranked
+from cephqos_alerts.causes.cause import CauseEvidence, ranked, share
 from cephqos_alerts.recording.limited import OF_HOST
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
+from cephqos_base.thresholds import THRESHOLDS
 
 # A class with demand and no shortfall lacks nothing of its reservation.
 _LACKS: Final = f"""
@@ -47,9 +48,9 @@ label_replace(
 REPLICA_WRITES: Final = CauseEvidence(
     cause=causes.REPLICA_WRITES,
     means="Replica writes fill the OSD. The scheduler lets them go first.",
-    seen="the OSD delivers two thirds of its capacity, replica writes are a quarter of that"
-    " and all that the class is short of, and neither another OSD nor a full host"
-    " explains it",
+    seen=f"the OSD delivers {share(1 / THRESHOLDS.more)} of its capacity, replica writes are"
+    f" {share(THRESHOLDS.part)} of that and all that the class is short of, and neither another"
+    " OSD nor a full host explains it",
     blind="WPQ, which has no capacity",
     expr=ranked(_SEEN, causes.REPLICA_WRITES.rank),
 )

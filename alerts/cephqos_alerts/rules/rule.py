@@ -16,6 +16,9 @@ Subject = Literal["osd", "absence", "load", "scrub", "recovery"]
 
 
 _PREVIOUSLY: Final = re.compile(r"@previously ([\w:]+)@")
+# A recorded series, marked or not, with its matchers. In a matcher no name has a colon.
+_READ: Final = re.compile(r"(@previously )?\b(\w+:[\w:]+)@?(?:\{([^}]*)\})?")
+_EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
 def previously(series: str) -> str:
@@ -30,6 +33,27 @@ def previously(series: str) -> str:
 def read_previously(expr: str) -> list[str]:
     """The series that are read so, each once."""
     return list(dict.fromkeys(_PREVIOUSLY.findall(expr)))
+
+
+@dataclass(frozen=True)
+class SeriesRead:
+    """A recorded series that an expression reads, with the labels that it gives one value."""
+
+    name: str
+    labels: Mapping[str, str]
+    marked: bool  # as what the evaluation before recorded
+
+    def may_be(self, record: str, labels: Mapping[str, str]) -> bool:
+        """Whether a rule that records this name, with these labels, may record it."""
+        wanted = self.labels.items()
+        return record == self.name and all(labels.get(key, it) == it for key, it in wanted)
+
+
+def series_read(expr: str) -> list[SeriesRead]:
+    return [
+        SeriesRead(name, dict(_EQUAL.findall(matchers)), bool(marked))
+        for marked, name, matchers in _READ.findall(expr)
+    ]
 
 
 def without_marks(expr: str) -> str:

@@ -5,17 +5,14 @@ reads another rule's series needs that one's blocks first. Rules of one layer re
 earlier layers and of the exporters.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
+from cephqos_alerts.rules.rule import series_read
 from cephqos_base import yamlfile
 
-# A series, and its matchers; in these, labels that are given one value.
-_READ: Final = re.compile(r"([a-zA-Z_][\w:]*)(?:\{([^}]*)\})?")
-_EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 Rule = Mapping[str, Any]
 _Needs = dict[int, set[int]]  # by place: the places of the other rules whose series a rule reads
 
@@ -69,24 +66,16 @@ def _leading_to(place: int, needs: _Needs) -> set[int]:
 
 def _needs(rules: Sequence[Rule]) -> _Needs:
     """Rules of one name differ in their labels: who reads one of them does not need them all."""
-    by_name: dict[str, list[int]] = {}
-    for place, rule in enumerate(rules):
-        by_name.setdefault(rule["record"], []).append(place)
     needs = {}
     for place, rule in enumerate(rules):
         read = {
             other
-            for name, matchers in _READ.findall(rule["expr"])
-            for other in by_name.get(name, ())
-            if _may_be(rules[other], dict(_EQUAL.findall(matchers)))
+            for series in series_read(rule["expr"])
+            for other, it in enumerate(rules)
+            if series.may_be(it["record"], it.get("labels", {}))
         }
         needs[place] = read - {place}
     return needs
-
-
-def _may_be(rule: Rule, labels: Mapping[str, str]) -> bool:
-    own = rule.get("labels", {})
-    return all(own.get(label, value) == value for label, value in labels.items())
 
 
 def rule_file(layer: Iterable[Rule]) -> str:

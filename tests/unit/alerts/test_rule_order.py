@@ -1,15 +1,12 @@
 """Recorded series feed on one another: what a rule reads is recorded before it, or marked."""
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import FILES
-from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously, series_read
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 
@@ -17,28 +14,8 @@ GROUPS = (
     *(group for groups in FILES.values() for group in groups),
     *slo_groups(load_slos(DEFAULT_SLOS), RuleSettings()),
 )
-# A recorded series, marked or not, with its matchers. In a matcher no name has a colon.
-_READ = re.compile(r"(@previously )?\b(\w+:[\w:]+)@?(?:\{([^}]*)\})?")
-_EQUAL = re.compile(r'(\w+)="([^"]*)"')
 # Mimir refuses more; so does whoever reads them.
 MOST_RULES_OF_A_GROUP = 20
-
-
-@dataclass(frozen=True)
-class Read:
-    name: str
-    labels: Mapping[str, str]
-    marked: bool
-
-    def may_be(self, rule: RecordedSeries) -> bool:
-        return rule.record == self.name and all(
-            rule.labels.get(label, value) == value for label, value in self.labels.items()
-        )
-
-
-def reads(expr: str) -> Iterator[Read]:
-    for marked, name, matchers in _READ.findall(expr):
-        yield Read(name, dict(_EQUAL.findall(matchers)), bool(marked))
 
 
 def wrong_reads(groups: tuple[RuleGroup, ...]) -> list[str]:
@@ -46,11 +23,11 @@ def wrong_reads(groups: tuple[RuleGroup, ...]) -> list[str]:
     rules = [rule for group in groups for rule in group.rules]
     found = []
     for place, rule in enumerate(rules):
-        for read in reads(rule.expr):
+        for read in series_read(rule.expr):
             places = [
                 at
                 for at, it in enumerate(rules)
-                if isinstance(it, RecordedSeries) and read.may_be(it)
+                if isinstance(it, RecordedSeries) and read.may_be(it.record, it.labels)
             ]
             if places and (max(places) >= place) != read.marked:
                 name = rule.record if isinstance(rule, RecordedSeries) else rule.name
@@ -68,10 +45,10 @@ def circle(groups: tuple[RuleGroup, ...], *, marked: bool) -> bool:
     needs = {
         place: {
             at
-            for read in reads(rule.expr)
+            for read in series_read(rule.expr)
             if marked or not read.marked
             for at, other in enumerate(rules)
-            if read.may_be(other)
+            if read.may_be(other.record, other.labels)
         }
         for place, rule in enumerate(rules)
     }
