@@ -50,12 +50,11 @@ def place_osds(
     threads: dict[tuple[tuple[int, int], int], list[int]] = {}
     for entry in sorted(cpus, key=lambda c: c.cpu):
         threads.setdefault((entry.socket, entry.core), []).append(entry.cpu)
-    threads = {core: own for core, own in threads.items() if excluded.isdisjoint(own)}
-    free = {
-        socket: [own for (s, _), own in sorted(threads.items()) if s == socket]
-        for socket in sorted({socket for socket, _ in threads})
-    }
-    total = len(threads)
+    free: dict[tuple[int, int], list[list[int]]] = {}  # by socket: the threads of each core
+    for (socket, _), own in sorted(threads.items()):
+        if excluded.isdisjoint(own):
+            free.setdefault(socket, []).append(own)
+    total = sum(map(len, free.values()))
     if cores * len(osds) > total:
         raise UsageError(
             f"{len(osds)} OSDs with {cores} cores each need {cores * len(osds)} cores;"
@@ -63,11 +62,11 @@ def place_osds(
         )
     places: dict[int, tuple[int, ...]] = {}
     for osd in osds:
-        own: list[int] = []
+        place: list[int] = []
         for n in range(cores):
             first = {"by_osd": osd, "by_socket": osd * cores + n}.get(strategy, 0)
-            own += _next_core(free, first)
-        places[osd] = tuple(sorted(own))
+            place += _next_core(free, first)
+        places[osd] = tuple(sorted(place))
     return places
 
 

@@ -15,7 +15,7 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRun, ReportSettin
 from cephqos_loadgen.report.sentences import summary
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.every import tables
-from cephqos_loadgen.report.words import listed, short_point
+from cephqos_loadgen.report.words import listed
 
 
 def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
@@ -74,8 +74,7 @@ def _of_baseline(settings: ReportSettings) -> list[Caveat]:
 def _in_short(caveat: Caveat, subject: Subject) -> Caveat:
     """The caveat with the points called as in the tables."""
     text, evidence = caveat.text, caveat.evidence
-    points = {row.key.point for row in subject.rows}
-    for point in sorted(points, key=len, reverse=True):
-        label = short_point(point, subject.varying)
-        text, evidence = text.replace(point, label), evidence.replace(point, label)
+    for point in sorted(subject.short_names, key=len, reverse=True):
+        name = subject.short_names[point]
+        text, evidence = text.replace(point, name), evidence.replace(point, name)
     return replace(caveat, text=text, evidence=evidence)

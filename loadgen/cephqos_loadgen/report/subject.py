@@ -23,10 +23,6 @@ class Subject:
         return [row for run in self.runs for row in run.rows]
 
     @cached_property
-    def _axes(self) -> Mapping[Key, Mapping[str, str]]:
-        return {row.key: row.axes for row in self.rows}
-
-    @cached_property
     def varying(self) -> list[str]:
         """Axes that have more than one value."""
         values: dict[str, set[str]] = {}
@@ -44,14 +40,20 @@ class Subject:
                 return axis
         return None
 
+    @cached_property
+    def short_names(self) -> Mapping[str, str]:
+        """Of each point that has rows: `policy=wpq` is `wpq` where only policies differ."""
+        names: dict[str, str] = {}
+        for row in self.rows:
+            values = {axis: row.axes[axis] for axis in self.varying if axis in row.axes}
+            words = [f"{axis}={value}" for axis, value in values.items()]
+            alone = len(values) == len(self.varying) == 1
+            names[row.key.point] = ", ".join(values.values() if alone else words) or row.key.point
+        return names
+
     def label(self, key: Key) -> str:
         """The point in short, with the run where there are several."""
-        axes = self._axes[key]
-        named = [(axis, axes[axis]) for axis in self.varying if axis in axes]
-        if len(named) == 1 and len(self.varying) == 1:
-            point = named[0][1]
-        else:
-            point = ", ".join(f"{axis}={value}" for axis, value in named) or key.point
+        point = self.short_names[key.point]
         return f"{point} ({key.run})" if len(self.runs) > 1 else point
 
     def point_label(self, run: ReportRun, point: str) -> str:

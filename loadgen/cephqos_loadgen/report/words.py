@@ -69,11 +69,3 @@ def in_markdown(text: str) -> str:
     for char in "\\`*_[]<>|#~":
         safe = safe.replace(char, "\\" + char)
     return safe
-
-
-def short_point(point: str, varying: Sequence[str]) -> str:
-    """The axes of a point that differ between points; `policy=wpq` becomes `wpq`."""
-    parts = [part for part in point.split(",") if part.partition("=")[0] in varying]
-    if not parts:
-        return point
-    return parts[0].partition("=")[2] if len(varying) == 1 else ", ".join(parts)

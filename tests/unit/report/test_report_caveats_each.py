@@ -288,11 +288,6 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         "Seconds of the clients are missing",
         intervals(lambda n: n < 25), intervals(lambda n: n < 29),
     ),
-    "recording was costly": (
-        "Recording took more than 3%",
-        record(lambda data: data["cost"].update(core_share=0.05)),
-        record(lambda data: data["cost"].update(core_share=0.02)),
-    ),
     "CPUs were throttled": ("throttled", throttled(3.0), throttled(0.3)),
     "the run noted something": (
         "The run noted in policy=balanced, repeat 1: scrub: went on for 9 s",

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import mul
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,47 +73,40 @@ def _completed(part: Mapping[str, Any]) -> int:
     return sum(part["latency_bins_ns"].values()) or int(part["ios"])
 
 
+_WHOLE_NUMBERS: Final = ("phase", "job", "depth", "ios", "owner", "centres", "counts")
+_REAL_NUMBERS: Final = ("middles", "seconds", "bytes", "latency_sum")
+
+
 def read_intervals(lines: Iterable[Mapping[str, Any]]) -> Intervals:
     """The lines of intervals.jsonl.gz; LookupError, TypeError or ValueError for other lines. They
     do not become typed objects, because an hour of many jobs has millions of bins."""
-    names: dict[str, dict[str, int]] = {"phase": {}, "job": {}}
-    rows: list[tuple[int, int, int, float, float, int, float, float]] = []
-    owner: list[int] = []
-    centres: list[int] = []
-    counts: list[int] = []
+    phases: dict[str, int] = {}
+    jobs: dict[str, int] = {}
+    columns: dict[str, list[float]] = {name: [] for name in (*_WHOLE_NUMBERS, *_REAL_NUMBERS)}
     for number, line in enumerate(lines):
         parts = [figures for figures in (line["read"], line["write"]) if figures is not None]
-        counts_of = [_completed(part) for part in parts]
-        ios = sum(counts_of)
-        moved = sum(part["bytes_per_second"] for part in parts) * line["seconds"]
-        summed = sum(
-            part["latency_mean_seconds"] * count
-            for part, count in zip(parts, counts_of, strict=True)
-        )
-        for bins in (part["latency_bins_ns"] for part in parts):
-            centres.extend(map(int, bins))
-            counts.extend(bins.values())
-            owner.extend([number] * len(bins))
-        phase = names["phase"].setdefault(line["phase"], len(names["phase"]))
-        name = f"{line['phase']}/{line['client']}/{line['job']}"
-        job = names["job"].setdefault(name, len(names["job"]))
-        middle = line["end_unix_seconds"] - line["seconds"] / 2
-        rows.append((phase, job, line["depth"], middle, line["seconds"], ios, moved, summed))
-    columns = list(zip(*rows, strict=True)) or [()] * 8
-    whole = [np.asarray(columns[n], np.int64) for n in (0, 1, 2, 5)]
-    real = [np.asarray(columns[n], np.float64) for n in (3, 4, 6, 7)]
-    return Intervals(
-        phases=list(names["phase"]),
-        jobs=list(names["job"]),
-        phase=whole[0],
-        job=whole[1],
-        depth=whole[2],
-        middles=real[0],
-        seconds=real[1],
-        ios=whole[3],
-        bytes=real[2],
-        latency_sum=real[3],
-        owner=np.asarray(owner, np.int64),
-        centres=np.asarray(centres, np.int64),
-        counts=np.asarray(counts, np.int64),
-    )
+        completed = [_completed(part) for part in parts]
+        means = [part["latency_mean_seconds"] for part in parts]
+        job = f"{line['phase']}/{line['client']}/{line['job']}"
+        entry = {
+            "phase": phases.setdefault(line["phase"], len(phases)),
+            "job": jobs.setdefault(job, len(jobs)),
+            "depth": line["depth"],
+            "middles": line["end_unix_seconds"] - line["seconds"] / 2,
+            "seconds": line["seconds"],
+            "ios": sum(completed),
+            "bytes": sum(part["bytes_per_second"] for part in parts) * line["seconds"],
+            "latency_sum": sum(map(mul, means, completed)),
+        }
+        for name, value in entry.items():
+            columns[name].append(value)
+        for part in parts:
+            bins = part["latency_bins_ns"]
+            columns["centres"].extend(map(int, bins))
+            columns["counts"].extend(bins.values())
+            columns["owner"].extend([number] * len(bins))
+    arrays: dict[str, Any] = {
+        name: np.asarray(values, np.int64 if name in _WHOLE_NUMBERS else np.float64)
+        for name, values in columns.items()
+    }
+    return Intervals(phases=list(phases), jobs=list(jobs), **arrays)

@@ -29,6 +29,14 @@ def variation(values: Sequence[float]) -> float | None:
     return spread / abs(centre) if spread is not None and centre else None
 
 
+def reach_of_mean(values: Sequence[float]) -> float | None:
+    """Half the interval of the mean, by Student's t; None below two values."""
+    spread, count = deviation(values), len(values)
+    if spread is None:
+        return None
+    return t_quantile(1 - (1 - CONFIDENCE) / 2, count - 1) * spread / math.sqrt(count)
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeInterval:
     """The change of a figure. The interval is that of `ratio`; None if repeats are too few."""

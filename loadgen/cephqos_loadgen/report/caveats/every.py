@@ -13,7 +13,6 @@ from cephqos_loadgen.report.caveats.of_percentiles import PERCENTILE_CHECKS
 from cephqos_loadgen.report.caveats.of_repeats import drift, few_repeats, unstable
 from cephqos_loadgen.report.caveats.of_run import (
     busy_host,
-    costly_recording,
     cut_off,
     grave_findings,
     lost_samples,
@@ -39,7 +38,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     busy_host,
     lost_samples,
     lost_seconds,
-    costly_recording,
     other_findings,
 )
 

@@ -2,6 +2,7 @@
 reservation."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from cephqos_base.series import CLIENT, QosSeries
@@ -9,7 +10,7 @@ from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.caveats.caveat import Caveat, load_name, rows_of
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun
-from cephqos_loadgen.report.figures.attained import Attained, attained_by_class
+from cephqos_loadgen.report.figures.attained import attained_by_class
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.observe import Observation
@@ -33,33 +34,61 @@ def _rows(run: ReportRun, point: str, phase: str, depth: int | None = None) -> t
     )
 
 
-def _loads(observed: Observation) -> Iterator[tuple[str, int | None, Step, HostUse | None]]:
-    """Phase, depth where it is a curve, figures, and what the host did."""
-    for name, phase in observed.record.phases.items():
-        if not isinstance(phase.result, LoadResult):
-            continue
-        for step in phase.result.steps:
-            curve = phase.result.is_curve
-            key = step_name(name, step.depth) if curve else name
-            yield name, step.depth if curve else None, step, observed.host.get(key)
+@dataclass(frozen=True, slots=True)
+class _RanLoad:
+    """A load, or one step of a curve, as it ran in one repeat."""
+
+    observed: Observation
+    phase: str
+    depth: int | None  # of a step
+    step: Step
+    host: HostUse | None  # what the host did
+
+    @property
+    def name(self) -> str:
+        return f"{load_name(self.phase, self.depth)} of {self.observed.record.point}"
+
+    @property
+    def place(self) -> tuple[str, str, int | None]:
+        return self.observed.record.point, self.phase, self.depth
+
+
+def _ran(run: ReportRun) -> Iterator[_RanLoad]:
+    for observed in run.finished:
+        for phase, record in observed.record.phases.items():
+            if isinstance(record.result, LoadResult):
+                for step in record.result.steps:
+                    depth = step.depth if record.result.is_curve else None
+                    key = phase if depth is None else step_name(phase, depth)
+                    yield _RanLoad(observed, phase, depth, step, observed.host.get(key))
+
+
+def nothing_completed(run: ReportRun) -> Iterator[Caveat]:
+    """A load that stood still: no figure of it is a figure of the cluster at work."""
+    for load in _ran(run):
+        if not load.step.total.ios:
+            seconds = load.step.end_unix_seconds - load.step.start_unix_seconds
+            yield Caveat(
+                "serious",
+                f"Nothing completed in the load {load.name}, repeat {load.observed.record.repeat}.",
+                f"0 I/Os in {seconds:.0f} s.",
+                _rows(run, *load.place),
+            )
 
 
 def client_at_its_ceiling(run: ReportRun) -> Iterator[Caveat]:
     """A thread of a client used a core almost entirely."""
-    worst: dict[tuple[str, str, int | None], tuple[float, str]] = {}
-    for observed in run.finished:
-        for phase, depth, _, use in _loads(observed):
-            for share, thread in _busiest(use):
-                key = (observed.record.point, phase, depth)
-                if share > max(_CEILING, worst.get(key, (0.0, ""))[0]):
-                    worst[key] = (share, thread)
-    for (point, phase, depth), (share, thread) in worst.items():
+    worst: dict[tuple[str, str, int | None], tuple[float, str, str]] = {}
+    for load in _ran(run):
+        for share, thread in _busiest(load.host):
+            if share > max(_CEILING, worst.get(load.place, (0.0,))[0]):
+                worst[load.place] = (share, thread, load.name)
+    for place, (share, thread, name) in worst.items():
         yield Caveat(
             "serious",
-            f"The client limits the load {load_name(phase, depth)} of {point}: one of its threads"
-            " is at its ceiling.",
+            f"The client limits the load {name}: one of its threads is at its ceiling.",
             f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
-            _rows(run, point, phase, depth),
+            _rows(run, *place),
         )
 
 
@@ -73,51 +102,32 @@ def _busiest(use: HostUse | None) -> Iterator[tuple[float, str]]:
                 yield spent.busiest_seconds / use.seconds, thread
 
 
-def nothing_completed(run: ReportRun) -> Iterator[Caveat]:
-    """A load that stood still: no figure of it is a figure of the cluster at work."""
-    for observed in run.finished:
-        record = observed.record
-        for phase, depth, step, _ in _loads(observed):
-            if not step.total.ios:
-                yield Caveat(
-                    "serious",
-                    f"Nothing completed in the load {load_name(phase, depth)} of {record.point},"
-                    f" repeat {record.repeat}.",
-                    f"0 I/Os in {step.end_unix_seconds - step.start_unix_seconds:.0f} s.",
-                    _rows(run, record.point, phase, depth),
-                )
-
-
 def unequal_jobs(run: ReportRun) -> Iterator[Caveat]:
-    for observed in run.finished:
-        point = observed.record.point
-        for phase, depth, step, _ in _loads(observed):
-            rates = {job: figures.iops for job, figures in step.jobs.items()}
-            low, high = min(rates.values(), default=0.0), max(rates.values(), default=0.0)
-            if low < (1 - _SPREAD) * high:
-                slowest = min(rates, key=lambda job: rates[job])
-                yield Caveat(
-                    "caution",
-                    f"The jobs of {load_name(phase, depth)} of {point}, repeat"
-                    f" {observed.record.repeat}, differ by more than {_SPREAD:.0%}.",
-                    f"{low:,.0f} to {high:,.0f} IOPS, slowest {slowest}.",
-                    _rows(run, point, phase, depth),
-                )
+    for load in _ran(run):
+        rates = {job: figures.iops for job, figures in load.step.jobs.items()}
+        low, high = min(rates.values(), default=0.0), max(rates.values(), default=0.0)
+        if low < (1 - _SPREAD) * high:
+            slowest = min(rates, key=lambda job: rates[job])
+            yield Caveat(
+                "caution",
+                f"The jobs of {load.name}, repeat {load.observed.record.repeat}, differ by more"
+                f" than {_SPREAD:.0%}.",
+                f"{low:,.0f} to {high:,.0f} IOPS, slowest {slowest}.",
+                _rows(run, *load.place),
+            )
 
 
 def limited_rate(run: ReportRun) -> Iterator[Caveat]:
     """The plan sets a rate: throughput cannot show what the cluster can do."""
-    for point, phase in run.planned_phases:
-        rate = phase["action"].get("rate_iops")
+    for name, action, rows in _planned_loads(run):
+        rate, options = action.get("rate_iops"), dict(action.get("options") or ())
         asked = [f"rate_iops is {rate:,}, for reads and writes each"] if rate else []
-        options = dict(phase["action"].get("options") or ())
-        asked += [f"{name} is {options[name]}" for name in _SLOWED if name in options]
-        rows = _rows(run, point, phase["name"])
-        if asked and rows:
+        asked += [f"{option} is {options[option]}" for option in _SLOWED if option in options]
+        if asked:
             yield Caveat(
                 "caution",
-                f"The plan limits the load {phase['name']} of {point}: its throughput says what"
-                " was asked for, not what the cluster can do.",
+                f"The plan limits the load {name}: its throughput says what was asked for, not what"
+                " the cluster can do.",
                 f"{listed(asked)}.",
                 rows,
             )
@@ -125,18 +135,24 @@ def limited_rate(run: ReportRun) -> Iterator[Caveat]:
 
 def syncs_apart(run: ReportRun) -> Iterator[Caveat]:
     """fio counts the time of a sync apart from that of the write before it."""
-    for point, phase in run.planned_phases:
-        options = dict(phase["action"].get("options") or ())
-        asked = [f"{name} is {options[name]}" for name in _SYNCS if options.get(name, "0") != "0"]
-        rows = _rows(run, point, phase["name"])
-        if asked and rows:
+    for name, action, rows in _planned_loads(run):
+        options = dict(action.get("options") or ())
+        asked = [f"{it} is {options[it]}" for it in _SYNCS if options.get(it, "0") != "0"]
+        if asked:
             yield Caveat(
                 "caution",
-                f"The load {phase['name']} of {point} syncs: latencies are of its writes, without"
-                " the syncs that follow them.",
+                f"The load {name} syncs: latencies are of its writes, without the syncs that follow"
+                " them.",
                 f"{listed(asked)} in the plan.",
                 rows,
             )
+
+
+def _planned_loads(run: ReportRun) -> Iterator[tuple[str, Mapping[str, Any], tuple[Key, ...]]]:
+    """What each phase is to do that has rows."""
+    for point, phase in run.planned_phases:
+        if rows := _rows(run, point, phase["name"]):
+            yield f"{phase['name']} of {point}", phase["action"], rows
 
 
 def not_prefilled(run: ReportRun) -> Iterator[Caveat]:
@@ -221,14 +237,6 @@ def background_too_short(run: ReportRun) -> Iterator[Caveat]:
 # -- the reservation -------------------------------------------------------------------------------
 
 
-def attained_by_clients(observed: Observation, phase: str) -> list[Attained]:
-    """What the clients' class got on each OSD while a load ran."""
-    record = observed.record.phases[phase]
-    return [
-        one for one in attained_by_class(observed.samples, *record.worked) if one.work == CLIENT
-    ]
-
-
 def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
     """Clients never had more demand than their reservation."""
     untested: dict[tuple[str, str], tuple[float, float]] = {}
@@ -238,23 +246,23 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
             if not isinstance(record.result, LoadResult):
                 continue
             key = (observed.record.point, phase)
-            with_reservation = [p for p in attained_by_clients(observed, phase) if p.reservation]
-            if any(
-                p.demand_seconds or p.attained_most >= (p.reservation or 0.0)
-                for p in with_reservation
-            ):
+            reserved = [  # on each OSD: what clients attained at most, their reservation, demand
+                (it.attained_most, it.reservation, it.demand_seconds)
+                for it in attained_by_class(observed.samples, *record.worked)
+                if it.work == CLIENT and it.reservation
+            ]
+            if any(demand or most >= reservation for most, reservation, demand in reserved):
                 tested.add(key)
-            elif with_reservation:
-                attained = max(p.attained_most for p in with_reservation)
-                untested[key] = (attained, max(p.reservation or 0.0 for p in with_reservation))
+            elif reserved:
+                untested[key] = max(it[0] for it in reserved), max(it[1] for it in reserved)
     untested = {key: value for key, value in untested.items() if key not in tested}
     if untested:
-        (point, phase), (attained, reserved) = next(iter(untested.items()))
+        (point, phase), (attained, reservation) = next(iter(untested.items()))
         yield Caveat(
             "serious",
             f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
             " had unmet demand on any OSD.",
-            f"{phase} of {point}: at most {attained:,.0f} of {reserved:,.0f} reserved normalised"
+            f"{phase} of {point}: at most {attained:,.0f} of {reservation:,.0f} reserved normalised"
             " operations/s on one OSD, and nothing piled up.",
             tuple(row.key for row in run.rows if (row.key.point, row.key.phase) in untested),
         )
@@ -275,7 +283,7 @@ def reservations_unknown(run: ReportRun) -> Iterator[Caveat]:
             f"No OSD reported reservations in {count(len(unknown), 'point')}: whether reservations"
             " were kept there is not known.",
             f"Scheduler of {point}: {queue}.",
-            tuple(row.key for row in run.rows if row.key.point in unknown),
+            rows_of(run, *unknown),
         )
 
 

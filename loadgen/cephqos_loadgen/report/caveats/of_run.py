@@ -22,7 +22,6 @@ from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, wo
 from cephqos_loadgen.results.repeat import Gap
 
 _MUCH: Final = 0.25  # of the CPUs' or disks' time for others
-_RECORDING: Final = 0.03
 # What others may take of a host while a load runs, and the share of it that is too much.
 _STEAL: Final = "Another virtual machine took CPU time (steal): more than 1% of all CPU time"
 _THROTTLED: Final = (
@@ -183,19 +182,6 @@ def lost_seconds(observed: Observation) -> Iterator[Caveat]:
                 f"Seconds of the clients are missing in {part.phase} of {observed.where}.",
                 f"{covered:.0f} of {part.seconds:.0f} s are recorded.",
             )
-
-
-def costly_recording(run: ReportRun) -> Iterator[Caveat]:
-    above = [o.record for o in run.finished if o.record.cost.core_share > _RECORDING]
-    if above:
-        most = max(above, key=lambda record: record.cost.core_share)
-        yield Caveat(
-            "note",
-            f"Recording took more than {_RECORDING:.0%} of a core in {len(above)} of"
-            f" {len(run.finished)} repeats.",
-            f"Most: {most.cost.core_share:.1%}, {most.point}.",
-            rows_of(run, *(record.point for record in above)),
-        )
 
 
 @each_repeat

@@ -1,11 +1,10 @@
 """What clients kept against how long the work beside them took: one mark per point."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, deviation, t_quantile
+from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, reach_of_mean
 from cephqos_loadgen.report.charts import svg
 from cephqos_loadgen.report.charts.of_points import labels_of
 from cephqos_loadgen.report.document import Chart
@@ -35,12 +34,10 @@ class _Reach:
 
     @classmethod
     def of(cls, figure: Figure, metric: FigureKind) -> "_Reach":
-        value, count = figure.value * metric.scale, len(figure.samples)
-        spread = deviation(figure.samples)
-        if spread is None:
+        value, reach = figure.value * metric.scale, reach_of_mean(figure.samples)
+        if reach is None:
             return cls(value)
-        covered = 1 - (1 - CONFIDENCE) / 2
-        reach = t_quantile(covered, count - 1) * spread * metric.scale / math.sqrt(count)
+        reach *= metric.scale
         return cls(value, max(0.0, value - reach), value + reach)
 
     def cells(self) -> Iterator[Cell]:

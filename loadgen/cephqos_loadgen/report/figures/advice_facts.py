@@ -88,15 +88,10 @@ def _osd(
         return {cls: value for cls, value in known.items() if value is not None}
 
     limits = shares(QosSeries.LIMIT_RATIO)
-    own, saturated = [], []
-    for a, b, by_osd in pieces:
-        elsewhere = (it for of in by_osd.values() for it in of)
-        piece = _piece(samples, name, (a, b), by_osd.get(name, ()), _wanting(elsewhere))
-        if piece is None:
-            continue
-        own.append(piece)
-        if _always_queued(samples, name, limits, a, b):
-            saturated.append(piece.delivered)
+    own = list(_pieces(samples, name, pieces))
+    saturated = [
+        piece.delivered for a, b, piece in own if _always_queued(samples, name, limits, a, b)
+    ]
     can_do = (min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None
     capacity = level(QosSeries.CAPACITY_OPS)
     return AdvisedOsd(
@@ -108,12 +103,23 @@ def _osd(
         origin=info.labels.get("capacity_origin", ""),
         capacity=capacity,
         present=bounds_of(shares(QosSeries.RESERVATION_RATIO), limits),
-        most=max((it.delivered for it in own), default=0.0),
+        most=max((piece.delivered for *_, piece in own), default=0.0),
         can_do=can_do,
         suggested=_suggested(capacity, can_do),
         not_all_counted=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
-        pieces=own,
+        pieces=[piece for *_, piece in own],
     )
+
+
+def _pieces(
+    samples: Samples, osd: str, pieces: Sequence[tuple[float, float, Of]]
+) -> Iterator[tuple[float, float, AdvicePiece]]:
+    """Start, end, and what the OSD did, of the pieces that have samples of it."""
+    for a, b, by_osd in pieces:
+        elsewhere = (it for of in by_osd.values() for it in of)
+        piece = _piece(samples, osd, (a, b), by_osd.get(osd, ()), _wanting(elsewhere))
+        if piece is not None:
+            yield a, b, piece
 
 
 def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> float | None:
