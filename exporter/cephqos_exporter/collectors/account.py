@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, AccountSeries
 from cephqos_exporter.collectors.base import Clues, CollectorInputs, SamplingCollector
-from cephqos_exporter.collectors.counters import Loggers, figure
+from cephqos_exporter.collectors.counters import Loggers, average, figure
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, single
@@ -185,13 +185,12 @@ def _averages(
     for key, (seconds, number) in wanted.items():
         older = _BEFORE_17.get(key, key)
         counter = older if older in counters and key not in counters else key
-        value = figure(counters, counter, odd, "sum")
-        count = figure(counters, counter, odd, "avgcount") if number else 0.0
-        if value is None or count is None:
+        found = average(counters, counter, odd)
+        if found is None:
             return None
-        sums[seconds] = value
+        sums[seconds] = found[0]
         if number:
-            sums[number] = count
+            sums[number] = found[1]
     return sums
 
 

@@ -27,6 +27,9 @@ _COMMANDS: Final[Mapping[str, Mapping[str | None, Sequence[Command]]]] = {
 }
 
 
+_NUMBERS: Final = (int, float)  # the types themselves: a third of what isinstance takes
+
+
 class CounterCommands:
     """Knows which of the two commands each daemon has; asks for both until it does."""
 
@@ -69,9 +72,22 @@ def figure(
     value = counters.get(key)
     if part:
         value = value.get(part) if type(value) is dict else None
-    if type(value) is int or type(value) is float:  # a third of what isinstance takes
+    if type(value) in _NUMBERS:
         return value
     odd.add("counter", f"{key} {part}".rstrip())
+    return None
+
+
+def average(
+    counters: Mapping[str, Any], key: str, odd: NotUnderstood
+) -> tuple[float, float] | None:
+    """The sum and the count of an average; None, and said so, without it."""
+    value = counters.get(key)
+    if type(value) is dict:
+        found: tuple[Any, Any] = value.get("sum"), value.get("avgcount")
+        if type(found[0]) in _NUMBERS and type(found[1]) in _NUMBERS:
+            return found
+    odd.add("counter", key)
     return None
 
 
@@ -129,7 +145,10 @@ class Loggers:
             return None
         try:
             if self._labelled:
-                counters = next(entry["counters"] for entry in counters if not entry["labels"])
+                first = counters[0]  # the others have labels
+                if first["labels"]:
+                    first = next(entry for entry in counters if not entry["labels"])
+                counters = first["counters"]
         except (*MISREAD, StopIteration):
             counters = None
         if type(counters) is dict:

@@ -164,10 +164,11 @@ def test_client_writes_are_worth_what_the_scheduler_charges(release: str, size: 
 
 def test_the_full_configuration_is_read_once() -> None:
     osd, collector = RecordedOsd("tentacle"), MclockCollector(interval=0)
-    osd.scrape(collector)
-    osd.scrape(collector)
+    for _ in range(3):
+        osd.scrape(collector)
+        osd.time += 5
     assert "config show" in osd.asked[0]
-    assert sorted(osd.asked[1]) == [
+    assert sorted(osd.asked[2]) == [
         "config diff",
         "counter dump",
         "dump_op_pq_state",
@@ -176,6 +177,26 @@ def test_the_full_configuration_is_read_once() -> None:
         "get_mapped_pools",
         "perf histogram dump",
     ]
+
+
+def test_while_requests_wait_their_queues_are_read_every_two_seconds() -> None:
+    """The lag is that of the time at which they were read."""
+    osd, collector = RecordedOsd("reef-4-shards"), MclockCollector()
+    asked, lags = [], []
+    osd.time = 1_000_233_642.0902  # when the first falls due
+    for _ in range(4):
+        families = osd.scrape(collector)
+        asked.append("dump_op_pq_state" in osd.asked[-1])
+        lags.append(value(families, LAG, class_="client", shard="0"))
+        osd.time += 1
+    assert asked == [True, False] * 2
+    assert lags == [pytest.approx(lag, abs=1e-3) for lag in (0, 0, 2, 2)]
+    for body in osd.replies["dump_op_pq_state"].values():
+        body["mClockClients"]["clients"] = ""
+    for _ in range(3):
+        osd.scrape(collector)
+        assert "dump_op_pq_state" in osd.asked[-1], "nothing waits"
+        osd.time += 1
 
 
 def test_a_missing_reply_is_named() -> None:

@@ -53,6 +53,9 @@ _DIFF: Final = "config diff"
 _SHOW: Final = "config show"
 _VERSION: Final = "version"
 
+# Between two dumps of the queues while requests wait in them: such a dump costs an OSD 0.6 ms.
+_BUSY_SECONDS: Final = 2.0
+
 _UNKNOWN: Final = EffectiveConfig({})  # where the reply was not understood
 
 POLICY: Final = text(
@@ -77,6 +80,9 @@ class _MclockOsd:
 
     labels: Labels
     histograms: ReadInterval
+    dumps: ReadInterval = field(default_factory=lambda: ReadInterval(0.0))
+    queues: QueueDump | None = None  # as of the last dump
+    queues_at: float = 0.0
     config: ConfigTracker = field(default_factory=ConfigTracker)
     attained: AttainedWork = field(default_factory=AttainedWork)
     waited: WaitedSum = field(default_factory=WaitedSum)
@@ -126,7 +132,9 @@ class MclockCollector(
         return cls(inputs.settings, policy=policy, clues=inputs.clues)
 
     def needed(self, daemon: Daemon, state: _MclockOsd | None) -> Sequence[Command]:
-        wanted = [Command(_QUEUES), Command(_DIFF, SLOWLY)]
+        wanted = [Command(_DIFF, SLOWLY)]
+        if state is None or state.dumps.due:
+            wanted.append(Command(_QUEUES))
         if state is None or state.histograms.due:
             wanted += [Command(HISTOGRAMS), Command(RESERVATIONS, SLOWLY)]
         if state is None or state.config.needs_full:
@@ -141,7 +149,7 @@ class MclockCollector(
 
     def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
         odd = view.not_understood
-        queues = read_queue_dump(view.reply(_QUEUES), odd)
+        queues = _queues(view, state)
         told = odd.all_of(_DIFF, lambda: [_effective_config(view, state.config)])
         config = told[0] if told else _UNKNOWN
         loggers = self.counters.loggers(view)
@@ -154,11 +162,11 @@ class MclockCollector(
         found = [*in_force.families]
         if queues.scheduler == MCLOCK:
             if qos is not None:
-                found += late_heads(queues, in_force.classes, view.time, labels)
+                found += late_heads(queues, in_force.classes, state.queues_at, labels)
             found.append(queue_lengths(queues, loggers, labels, odd))
         clue = self._clues.of(view.daemon)
         clue.work = state.attained.done
-        clue.limited = limited_share(queues, in_force.classes, view.time)
+        clue.limited = limited_share(queues, in_force.classes, state.queues_at)
         found += client_demand(loggers, state.waited, labels, odd)
         found += replica_writes(loggers, labels, odd)
         found += odd.all_of(QUEUE, lambda: lower_bound(self._pools.on_osd(view), labels))
@@ -250,6 +258,19 @@ class MclockCollector(
             osd.device = Lookup(partial(_is_rotational, view.host, look))
         told = osd.device.answer()
         return None if told is None else "hdd" if told else "ssd"
+
+
+def _queues(view: DaemonView, osd: _MclockOsd) -> QueueDump:
+    """The queues: of this scrape, or of one just before it while requests wait."""
+    came = _QUEUES in view.replies
+    queues = osd.queues
+    if queues is None or came or osd.dumps.due:
+        queues = osd.queues = read_queue_dump(view.reply(_QUEUES), view.not_understood)
+        osd.queues_at = view.time
+        waiting = any(any(shard.lengths.values()) for shard in queues.shards)
+        osd.dumps.seconds = _BUSY_SECONDS if waiting else 0.0
+    osd.dumps.scraped(view.time, read=came)
+    return queues
 
 
 def _is_rotational(host: Host, look: Callable[[], list[OsdDevice]]) -> bool | None:
