@@ -111,7 +111,10 @@ class OpsCollector(
         in_progress = figure(counters, "op_wip", odd)
         found: list[Family] = []
         if in_progress is not None:
-            text = "Client operations in progress on the OSD as primary."
+            text = (
+                "Client writes that the OSD as primary has begun and not completed. What waits in "
+                "its queue is not among them."
+            )
             found.append(single("cephqos_ops_in_progress", "gauge", text, view.labels, in_progress))
         if _is_not_tracking(view):
             # Its counts of slow and blocked operations stay at 0, whatever happens.

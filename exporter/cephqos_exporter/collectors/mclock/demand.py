@@ -59,7 +59,10 @@ def client_demand(
     base = labels.base
     if latency is not None and processing is not None:
         yield single(*CLIENT_WAIT, base, waited.at(latency - processing))
-    text = "Client operations that the OSD has accepted as primary and not completed."
+    text = (
+        "Client writes that the OSD as primary has begun and not completed. What waits in its "
+        "queue is not among them."
+    )
     in_progress = figure(counters, "op_wip", odd)
     if in_progress is not None:
         yield single("cephqos_qos_client_ops_in_progress", "gauge", text, base, in_progress)
