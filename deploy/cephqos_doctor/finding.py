@@ -57,14 +57,14 @@ class Diagnosis:
             lines.append(f"{printable(first.subject)}{more}: {printable(first.problem)} [{name}]")
             lines += [f"    {printable(line)}" for line in first.mend.splitlines()]
             if others:
-                names = ", ".join(printable(found.subject) for found in others)
+                names = ", ".join(printable(other.subject) for other in others)
                 lines.append(f"    # the same for {names}")
         for why in dict.fromkeys(why for _, why in self.skipped):
             names = ", ".join(name for name, its in self.skipped if its == why)
             lines.append(f"not checked: {names} ({printable(why)})")
         checks = _count(len(self.checks) - len(self.skipped), "check")
-        found = _count(len(self.findings), "finding")
-        lines.append(f"{printable(self.looked_at)}: {checks}, {found}")
+        findings = _count(len(self.findings), "finding")
+        lines.append(f"{printable(self.looked_at)}: {checks}, {findings}")
         return "\n".join(lines)
 
 

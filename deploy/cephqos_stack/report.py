@@ -91,9 +91,9 @@ async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:
         archive = open_archive(folder)
         # What has fewer samples than a run's is judged by the rules as they are.
         scale = TIME_SCALE if scrape_interval(archive) <= 1 else 1.0
-        found = await evaluated(archive, WANTED, say, time_scale=scale)
+        recorded = await evaluated(archive, WANTED, say, time_scale=scale)
     causes = []
-    for series, samples in found.series.items():
+    for series, samples in recorded.series.items():
         labels = parse(series)[1]
         osd, work, cause, by = (labels.get(n, "") for n in ("ceph_daemon", "class", "cause", "by"))
         times = np.asarray(sorted(at / 1000 for at, value in samples.items() if value), np.float64)

@@ -7,7 +7,6 @@ Alertmanager come from the lab's release tree. All of it ends with the block.
 import contextlib
 import json
 import shlex
-import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.processes import in_background, own_module
 from cephqos_loadgen.programs import free_ports, until_answers
+from cephqos_stack.query import query
 
 _START_TIMEOUT = 90.0
 _FIRST = -10  # niceness
@@ -178,14 +178,6 @@ class Stack:
         log = self.lab.paths.logs / f"{self.spec.name}-{name}.out"
         started = await self._open.enter_async_context(in_background(argv, log))
         await until_answers(url, started, log, name, _START_TIMEOUT)
-
-
-async def query(prometheus_url: str, expr: str) -> list[dict[str, Any]]:
-    """An instant query; the result vector."""
-    text = urllib.parse.urlencode({"query": expr})
-    reply = json.loads(await fetch(f"{prometheus_url}/api/v1/query?{text}"))
-    vector: list[dict[str, Any]] = reply["data"]["result"]
-    return vector
 
 
 def _go_first(servers: Iterable[psutil.Process]) -> None:

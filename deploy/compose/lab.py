@@ -21,7 +21,7 @@ from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo.provoke import Provoker, listen
 from cephqos_stack.demo.remote import ask, listening
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch
-from cephqos_stack.stack import query
+from cephqos_stack.query import query
 
 # docs/install/security.md says why these capabilities and no others.
 MAPS = "allow service mon r, allow service osd r"

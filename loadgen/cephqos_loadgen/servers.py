@@ -154,8 +154,8 @@ def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=str(ca_cert))
     except (OSError, ssl.SSLError) as error:
-        found = "no certificate is in it" if isinstance(error, ssl.SSLError) else why(error)
-        raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {found}") from error
+        wrong = "no certificate is in it" if isinstance(error, ssl.SSLError) else why(error)
+        raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {wrong}") from error
 
 
 def _from_netrc(host: str, user: str) -> str:

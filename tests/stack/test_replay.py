@@ -21,8 +21,9 @@ from cephqos_dashboards.queries import run as board
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.record.columns import labelled, parse, render
+from cephqos_stack.query import query
 from cephqos_stack.replay.gather import load
-from cephqos_stack.replay.programs import prometheus, query
+from cephqos_stack.replay.programs import prometheus
 
 AT = 1_800_000_000
 LATER = 10.0  # the second run is said to have started so much earlier than its first phase

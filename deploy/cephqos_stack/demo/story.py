@@ -151,7 +151,7 @@ async def _delivered(stack: Stack, watch: AlertWatch) -> int:
     """What an OSD delivers at its end. On a busy machine it may take a while until one is there."""
     try:
         async with asyncio.timeout(SATURATED_WITHIN):
-            while not (found := await stack.query(DELIVERED)):
+            while not (average := await stack.query(DELIVERED)):
                 await _watch_for(watch, 1.0)
     except TimeoutError:
         raise LabError(
@@ -159,7 +159,7 @@ async def _delivered(stack: Stack, watch: AlertWatch) -> int:
             " so the capacity could not be measured. Other work keeps this machine busy: try again"
             " when it has ended"
         ) from None
-    return round(float(found[0]["value"][1]))
+    return round(float(average[0]["value"][1]))
 
 
 def _is_the_storys(alert: NotifiedAlert) -> bool:

@@ -22,7 +22,7 @@ from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.columns import labelled, parse, render
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_stack.replay.layers import layers, leading_to, recording_rules, rule_file
-from cephqos_stack.replay.programs import NEEDED, prometheus, query, run_promtool
+from cephqos_stack.replay.programs import NEEDED, prometheus, query_past, run_promtool
 from cephqos_stack.replay.run_series import run_series
 
 _BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
@@ -213,7 +213,7 @@ async def _read_back(url: str, names: Collection[str], begin: int, end: int) -> 
     run = RecordedRun({}, {})
     for name in names:
         expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
-        for each in await query(url, expr, end):
+        for each in await query_past(url, expr, end):
             labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
             values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
             run.series[render(name, labels)] = values

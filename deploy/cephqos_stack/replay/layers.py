@@ -33,16 +33,16 @@ def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
     reads it in turn, is evaluated without it."""
     rules = list(rules)
     needs = _needs(rules)
-    found: list[list[Rule]] = []
+    in_order: list[list[Rule]] = []
     done: set[int] = set()
     while needs:
         ready = [place for place, needed in needs.items() if needed <= done]
         if not ready:  # all that is left is in a circle, or behind one
             ready = [next(place for place in needs if place in _leading_to(place, needs))]
-        found.append([rules[place] for place in ready])
+        in_order.append([rules[place] for place in ready])
         done.update(ready)
         needs = {place: needed for place, needed in needs.items() if place not in done}
-    return found
+    return in_order
 
 
 def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:

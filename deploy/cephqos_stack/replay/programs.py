@@ -1,17 +1,15 @@
 """promtool and Prometheus for replayed runs."""
 
 import contextlib
-import json
-import urllib.parse
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, in_background, run
 from cephqos_loadgen.programs import find_program, free_ports, until_answers
+from cephqos_stack.query import query
 
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
 # through every gap: blocks made from text have no staleness markers.
@@ -57,12 +55,9 @@ async def prometheus(data: Path, work: Path, lookback: str = LOOKBACK) -> AsyncI
         yield url
 
 
-async def query(url: str, expr: str, at_seconds: float) -> list[dict[str, Any]]:
-    """An instant query; the result vector or matrix."""
-    text = urllib.parse.urlencode({"query": expr, "time": f"{at_seconds:.3f}"})
+async def query_past(url: str, expr: str, at_seconds: float) -> list[dict[str, Any]]:
+    """What a Prometheus on replayed runs had at that time."""
     try:
-        reply = json.loads(await fetch(f"{url}/api/v1/query?{text}", within=_QUERY_SECONDS))
+        return await query(url, expr, at_seconds, _QUERY_SECONDS)
     except (OSError, ValueError) as error:
         raise ReplayFailed(f"Prometheus did not answer {expr[:80]}: {error}") from None
-    vector: list[dict[str, Any]] = reply["data"]["result"]
-    return vector

@@ -18,7 +18,7 @@ _CLIENT_LOOK_SECONDS = 1.0
 
 @asynccontextmanager
 async def recorded(
-    context: Context, phase: str, *, clients: bool, found: dict[str, HostUse]
+    context: Context, phase: str, *, clients: bool, uses: dict[str, HostUse]
 ) -> AsyncIterator[None]:
     """Of a whole phase, with all that its clients used from their start to their end."""
     pids, disks = await context.cluster.pids(), await _osd_disks(context)
@@ -40,7 +40,7 @@ async def recorded(
     cpu, bytes_asked = host_users.users_between(
         users, after, disks, host_users.other_disks(use.disks, disks)
     )
-    found[phase] = replace(
+    uses[phase] = replace(
         use, processes={**use.processes, **own}, disk_users=bytes_asked, cpu_users=cpu
     )
 
@@ -119,11 +119,11 @@ def _running_clients(context: Context, phase: str) -> dict[str, int]:
     }
 
 
-async def _look_at_clients(context: Context, phase: str, found: dict[str, host.HostState]) -> None:
+async def _look_at_clients(context: Context, phase: str, seen: dict[str, host.HostState]) -> None:
     """The threads of client processes as of the last second of each: at the end they are gone.
 
     Those of its jobs go before the process itself, which closes its volumes then."""
     while True:
         await asyncio.sleep(_CLIENT_LOOK_SECONDS)
         for name, pid in _running_clients(context, phase).items():
-            found[name] = host.with_ended(found.get(name), host.read_host({name: pid}))
+            seen[name] = host.with_ended(seen.get(name), host.read_host({name: pid}))

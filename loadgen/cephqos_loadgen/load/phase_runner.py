@@ -52,7 +52,7 @@ async def _run_phase(context: Context, hands: Hands, phase: Phase, recorded: Rec
     record = _begin(context, phase)
     try:
         clients, hosts = phase.action.has_clients, recorded.hosts
-        async with host_figures.recorded(context, phase.name, clients=clients, found=hosts):
+        async with host_figures.recorded(context, phase.name, clients=clients, uses=hosts):
             record = await _within_limit(context, hands, phase, since, record)
             record = replace(record, end_unix_seconds=time.time())
         record = replace(record, changes=_changes(record, recorded.records.get(phase.against)))

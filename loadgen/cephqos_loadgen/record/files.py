@@ -1,5 +1,7 @@
 """Files of an archive while it grows: compressed, and readable up to where a crash cut them off."""
 
+import contextlib
+import gzip
 import io
 import os
 import time
@@ -15,16 +17,14 @@ from cephqos_loadgen.record.regular import MOST_UNPACKED_BYTES, open_regular, re
 # What a crash of the machine may cost, and what compresses well together.
 _FLUSH_SECONDS = 5.0
 _LEVEL = 1
-# Of a compressed file that is read: the end of each of its members leaves a copy of what is behind.
-_PIECE = 16 << 10
+_PIECE = 64 << 10
 
 
 class GzipWriter:
     """A gzip file that is flushed to the disk every few seconds."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self._zip = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
+        self._file = gzip.GzipFile(path, "wb", compresslevel=_LEVEL)
         self._flushed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -34,19 +34,13 @@ class GzipWriter:
         self.close()
 
     def write(self, data: bytes) -> None:
-        self._file.write(self._zip.compress(data))
+        self._file.write(data)
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
-            self._file.write(self._zip.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
             self._flushed = time.monotonic()
 
     def close(self) -> None:
-        if self._file.closed:
-            return
-        try:
-            self._file.write(self._zip.flush())
-        finally:
-            self._file.close()
+        self._file.close()
 
 
 class JsonLines:
@@ -70,20 +64,15 @@ class JsonLines:
 def read_gzip(path: Path) -> bytes:
     """All of a gzip file, up to where it was cut off."""
     unpacked = bytearray()
-    with open_regular(path) as file:
-        inflate = zlib.decompressobj(31)
-        while data := file.read(_PIECE):
-            while data:
-                try:
-                    unpacked += inflate.decompress(data, MOST_UNPACKED_BYTES + 1 - len(unpacked))
-                except zlib.error:
-                    return bytes(unpacked)
-                if len(unpacked) > MOST_UNPACKED_BYTES:
-                    limit = f"{MOST_UNPACKED_BYTES >> 20} MiB"
-                    raise ValueError(f"{path} unpacks to more than {limit}")
-                data = inflate.unused_data  # a copy: of a piece, and not of all that is left
-                if inflate.eof:
-                    inflate = zlib.decompressobj(31)
+    with (
+        open_regular(path) as packed,
+        gzip.GzipFile(fileobj=packed) as file,
+        contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile),
+    ):
+        while piece := file.read1(_PIECE):
+            unpacked += piece
+            if len(unpacked) > MOST_UNPACKED_BYTES:
+                raise ValueError(f"{path} unpacks to more than {MOST_UNPACKED_BYTES >> 20} MiB")
     return bytes(unpacked)
 
 

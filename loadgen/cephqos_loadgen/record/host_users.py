@@ -185,18 +185,18 @@ def _grown(before: HostUserState, after: HostUserState) -> tuple[dict[int, Used]
     The kernel adds what a process of ours used to its parent when it ends. If that parent is not
     ours, it is an heir: its own use and the inherited use cannot be separated.
     """
-    found = {pid: user.used for pid, user in after.processes.items()}
+    grown = {pid: user.used for pid, user in after.processes.items()}
     heirs: set[int] = set()
     for pid, was in before.processes.items():
         now = after.processes.get(pid)
         line = (p for p in _line(before.processes, pid) if _lives_on(p, before, after))
         heir = pid if now and now.start == was.start else next(line, None)
         if heir is not None:
-            ticks, read, written = found[heir]
-            found[heir] = (ticks - was.ticks, read - was.read, written - was.written)
+            ticks, read, written = grown[heir]
+            grown[heir] = (ticks - was.ticks, read - was.read, written - was.written)
         if pid in before.own and heir not in before.own:
             heirs |= {_INIT} if heir is None else {_INIT, heir}
-    return {pid: _not_negative(used) for pid, used in found.items()}, frozenset(heirs)
+    return {pid: _not_negative(used) for pid, used in grown.items()}, frozenset(heirs)
 
 
 def _not_negative(used: Used) -> Used:

@@ -267,9 +267,9 @@ def labelled(series: str, source: str) -> str:
 def too_much_missing(recording: MetricsRecording) -> str:
     """Why the metrics of a repeat cannot be used, or nothing."""
     seconds = recording.seconds or 0.0
-    found = [(source, gaps, _MISSING_SHARE) for source, gaps in recording.gaps.items()]
-    found += [(daemon, gaps, _DAEMON_SHARE) for daemon, gaps in recording.daemon_gaps.items()]
-    for source, gaps, share in found:
+    sources = [(source, gaps, _MISSING_SHARE) for source, gaps in recording.gaps.items()]
+    sources += [(daemon, gaps, _DAEMON_SHARE) for daemon, gaps in recording.daemon_gaps.items()]
+    for source, gaps, share in sources:
         missing = sum(gap.seconds for gap in gaps)
         if missing > max(_MISSING_SECONDS, share * seconds):
             why = reasons_of(gaps) or recording.last_error or "no answer"

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from cephqos_loadgen.cluster.connection import Access
@@ -51,6 +51,7 @@ class OwnExporter:
     def __init__(self, command: Sequence[str], url: str, output: Path, note: Note) -> None:
         self._command, self.url, self._output, self._note = command, url, output, note
         self._child: Child | None = None
+        self._open = AsyncExitStack()  # holds it
         self._starts = 0
 
     @property
@@ -69,22 +70,17 @@ class OwnExporter:
             if watching:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
-            await self._end()
+            await self._open.aclose()
 
     async def _start(self) -> None:
         self._starts += 1
         name = "exporter" if self._starts == 1 else f"exporter.{self._starts}"
-        self._child = Child(Launch(name, self._command, {}), self._output)
-        await self._child.__aenter__()
-        child = self._child
+        child = Child(Launch(name, self._command, {}), self._output)
+        self._child = await self._open.enter_async_context(child)
         if not await answers(self.url, lambda: child.running, _START_SECONDS):
             with contextlib.suppress(ChildFailed):
                 await child.wait(_LAST_WORDS_SECONDS)
             raise ChildFailed(f"the exporter did not start: {child.said}")
-
-    async def _end(self) -> None:
-        if self._child:
-            await self._child.__aexit__(None, None, None)
 
     async def _keep_running(self) -> None:
         while self._starts <= _RESTARTS:
@@ -92,7 +88,7 @@ class OwnExporter:
             if self._child and not self._child.running:
                 self._note("exporter_ended", said=self._child.said)
                 with contextlib.suppress(ChildFailed, OSError):
-                    await self._end()
+                    await self._open.aclose()
                     await self._start()
                     self._note("exporter_restarted", starts=self._starts)
 

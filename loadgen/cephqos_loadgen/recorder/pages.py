@@ -97,13 +97,9 @@ class RecordedHost:
             for boot, since, wall in stamps[path]:
                 last[boot] = max(last.get(boot, (0, 0)), (since, wall))
         self._offsets = {boot: wall - since for boot, (since, wall) in last.items()}
-        starts = {
-            path: self._offsets[found[0][0]] + found[0][1]
-            for path, found in stamps.items()
-            if found
-        }
+        starts = {path: self._offsets[its[0][0]] + its[0][1] for path, its in stamps.items() if its}
         self._segments = sorted(starts, key=lambda path: starts[path])
-        every = [stamp for found in stamps.values() for stamp in found]
+        every = [stamp for its in stamps.values() for stamp in its]
         steps = [abs(wall - since - self._offsets[boot]) for boot, since, wall in every]
         self.clock_set_seconds = max(steps, default=0) / 1000
         self.times = sorted({(self._offsets[boot] + since) / 1000 for boot, since, _ in every})

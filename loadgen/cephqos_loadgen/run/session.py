@@ -61,6 +61,7 @@ class Session:
         self.watch_cluster = ClusterConnection(access)
         self._plan = plan
         self._lock: ClusterLock | None = None
+        self._open = contextlib.AsyncExitStack()  # the connections, and the lock
         self._take_over = take_over
         self._given = given  # not a lab that the run has started for itself
         self._check = check  # raises if this cluster is not to be touched
@@ -77,17 +78,16 @@ class Session:
         """Reach the cluster, take the lock, look, and quieten it. Only the last changes anything:
         a UsageError before that refuses the run."""
         write_client_conf(self.access, {})
-        await self.cluster.__aenter__()
+        await self._open.enter_async_context(self.cluster)
         self._check(self.cluster.fsid)
-        await self.watch_cluster.__aenter__()
+        await self._open.enter_async_context(self.watch_cluster)
         lock = ClusterLock(
             self.cluster,
             self.archive.run,
             take_over=self._take_over,
             work=self.access.place.work,
         )
-        await lock.__aenter__()
-        self._lock = lock
+        self._lock = await self._open.enter_async_context(lock)
         if lock.taken_over:
             self.archive.event("took_over", what=lock.taken_over)
             held, *undone = lock.taken_over
@@ -148,13 +148,7 @@ class Session:
             self.failures.append(str(problem))
         finally:
             self._write_undo(self.journal.entries)
-            await self._close()
-
-    async def _close(self) -> None:
-        if self._lock is not None:
-            await self._lock.__aexit__(None, None, None)
-        await self.watch_cluster.__aexit__(None, None, None)
-        await self.cluster.__aexit__(None, None, None)
+            await self._open.aclose()
 
     @property
     def lost(self) -> bool:

@@ -66,8 +66,8 @@ def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
         if "iops" not in figures:
             return None
         label = dict(point.axes)[wanted.axis]
-        found = figures["iops"]
-        rates[label] = max(rates.get(label, found), found, key=lambda it: it.mean)
+        iops = figures["iops"]
+        rates[label] = max(rates.get(label, iops), iops, key=lambda it: it.mean)
     best = max(it.mean for it in rates.values())
     if not best:
         return None  # every value keeps all of nothing

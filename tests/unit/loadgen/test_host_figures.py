@@ -44,7 +44,7 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
 async def recorded(context: Any, file: Path) -> HostUse:
     """A phase in which this process writes 4 MiB."""
     found: dict[str, HostUse] = {}
-    async with host_figures.recorded(context, "client", clients=False, found=found):
+    async with host_figures.recorded(context, "client", clients=False, uses=found):
         with file.open("wb") as out:
             out.write(b"x" * 4 * MIB)
             out.flush()
@@ -105,7 +105,7 @@ async def test_an_osd_that_was_restarted_has_the_cpu_that_it_used_since(
     start()
     context.cluster.pids = pids
     found: dict[str, HostUse] = {}
-    phase = host_figures.recorded(context, "client", clients=False, found=found)
+    phase = host_figures.recorded(context, "client", clients=False, uses=found)
     step = host_figures.of_step(context, "client", 4, 0.0)
     try:
         async with phase if whole else step:
@@ -154,7 +154,7 @@ async def test_a_client_has_the_cpu_of_what_it_forked_and_of_threads_that_have_e
             launch = SimpleNamespace(name="client.client.0")
             child = SimpleNamespace(launch=launch, running=True, pid=process.pid)
             context.recorder.children.append(child)
-            async with host_figures.recorded(context, "client", clients=True, found=found):
+            async with host_figures.recorded(context, "client", clients=True, uses=found):
                 assert process.stdout is not None
                 for _ in range(2 if program is THREAD else 1):
                     await asyncio.to_thread(process.stdout.readline)

@@ -30,6 +30,8 @@ class Cluster:
     async def __aenter__(self) -> "Cluster":
         return self
 
+    async def __aexit__(self, *_: object) -> None: ...
+
     async def wait_for_pgs(self, **_: object) -> None:
         """They are clean."""
 
@@ -55,6 +57,8 @@ class Lock:
 
     async def __aenter__(self) -> "Lock":
         return self
+
+    async def __aexit__(self, *_: object) -> None: ...
 
 
 @pytest.fixture(autouse=True)

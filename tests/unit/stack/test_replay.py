@@ -358,7 +358,7 @@ async def test_rules_are_evaluated_layer_by_layer_over_blocks_of_the_whole_recor
     monkeypatch.setattr(f"{gather}.find_program", str)
     monkeypatch.setattr(f"{gather}.run_promtool", promtool)
     monkeypatch.setattr(f"{gather}.prometheus", prometheus)
-    monkeypatch.setattr(f"{gather}.query", query)
+    monkeypatch.setattr(f"{gather}.query_past", query)
     found = await evaluated(open_archive(ARCHIVE), [PerClass.CAUSE], print, time_scale=0.1)
     assert done[0] == "openmetrics"
     assert done[1:-1] == ["served", "rules"] * (len(done) // 2 - 1)

@@ -8,13 +8,12 @@ It answers one JSON object per line on a Unix socket: `{"op": …}` gives `{"ok"
 `{"error": …}`. It starts daemons but knows nothing of Ceph.
 """
 
+import asyncio
 import contextlib
 import json
 import os
-import selectors
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,37 +124,21 @@ class ProcessOne:
         (dev / "shm").mkdir()
         _run("mount", "-t", "tmpfs", "tmpfs", str(dev / "shm"))
 
-    def serve(self) -> None:
+    async def serve(self) -> None:
         """Answer requests and reap children until SIGTERM comes or the lifeline closes."""
-        wake, waker = socket.socketpair()
-        wake.setblocking(False)
-        waker.setblocking(False)
-        signal.set_wakeup_fd(waker.fileno())
-        ending = False
+        ending = asyncio.Event()
 
-        def end(*_: object) -> None:
-            nonlocal ending
-            ending = True
+        def look_at_lifeline() -> None:
+            if not os.read(self.lifeline, 1):
+                ending.set()
 
-        signal.signal(signal.SIGTERM, end)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, ending.set)
+        loop.add_signal_handler(signal.SIGCHLD, self.reap)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            listener.bind(str(self.paths.control))
-            listener.listen(16)
-            selector = selectors.DefaultSelector()
-            for source in (self.lifeline, wake, listener):
-                selector.register(source, selectors.EVENT_READ)
-            while not ending:
-                for key, _ in selector.select():
-                    if key.fileobj is wake:
-                        with contextlib.suppress(BlockingIOError):
-                            wake.recv(4096)
-                        self.reap()
-                    elif key.fileobj is listener:
-                        self.answer(listener.accept()[0])
-                    elif not os.read(self.lifeline, 1):
-                        ending = True
+        loop.add_reader(self.lifeline, look_at_lifeline)
+        async with await asyncio.start_unix_server(self.answer, self.paths.control):
+            await ending.wait()
 
     def reap(self) -> None:
         """Collect children that ended; orphans of the namespace become children of process 1."""
@@ -171,12 +154,10 @@ class ProcessOne:
                     del self.daemons[name]
                     self.exits[name] = os.waitstatus_to_exitcode(status)
 
-    def answer(self, connection: socket.socket) -> None:
-        """One request, one reply. A client that stalls cannot stall the lab."""
-        with connection, contextlib.suppress(OSError):
-            connection.settimeout(2.0)
-            with connection.makefile("rb") as lines:
-                request = json.loads(lines.readline() or "null")
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request, one reply."""
+        with contextlib.closing(writer), contextlib.suppress(OSError):
+            request = json.loads(await reader.readline() or "null")
             reply: dict[str, Any]
             try:
                 operation = self.operations[request.pop("op")]
@@ -185,7 +166,8 @@ class ProcessOne:
                 reply = {"error": str(error)}
             except (OSError, KeyError, TypeError, AttributeError) as error:
                 reply = {"error": f"{type(error).__name__}: {error}"}
-            connection.sendall(json.dumps(reply).encode() + b"\n")
+            writer.write(json.dumps(reply).encode() + b"\n")
+            await writer.drain()
 
     def finish(self) -> None:
         """End all of the namespace, then remove what the lab left on the host."""
@@ -220,7 +202,7 @@ def main() -> int:
     process_one = ProcessOne(LabPaths(Path(base), name), Path(tree), lifeline)
     try:
         process_one.prepare()
-        process_one.serve()
+        asyncio.run(process_one.serve())
     except (LabError, OSError) as error:
         say(f"the lab's process 1: {error}", file=sys.stderr)
         return 1
