@@ -16,7 +16,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
@@ -28,9 +28,10 @@ from cephqos_exporter.daemon_errors import ExporterError
 # to another user.
 SAFE_START: Final = "import sys\nsys.path[:] = [p for p in sys.path if p]\n"
 
-# Runs in another Python than ours: standard library and rados only, any Python from 3.6 on.
-CHILD_SOURCE: Final = r"""
-import json, os, queue, sys, threading
+# How a child begins. It runs in another Python than ours: standard library and rados only, any
+# Python from 3.6 on. It is connected when the first answer comes.
+CHILD_START: Final = r"""
+import json, os, queue, sys, threading, time
 
 requests = queue.Queue()
 
@@ -38,6 +39,10 @@ requests = queue.Queue()
 def read():
     for line in sys.stdin:
         requests.put(json.loads(line))
+    end()
+
+
+def end():
     os._exit(0)
 
 
@@ -67,6 +72,9 @@ except Exception as error:
     answer(b"", error=str(error))
     os._exit(1)
 answer(b"")
+"""
+
+CHILD_SOURCE: Final = r"""
 while True:
     request = requests.get()
     command, data = json.dumps(request["command"]), request["input"].encode()
@@ -147,11 +155,23 @@ class ClusterAccess:
 
 
 class MonClient:
-    """One cluster, one child, one command at a time."""
+    """One cluster, one child, one command at a time.
 
-    def __init__(self, connection: ClusterAccess, *, max_bytes: int = MAX_REPLY_BYTES) -> None:
+    `source`: what another kind of child does when it is connected, with `settings` in `where`.
+    """
+
+    def __init__(
+        self,
+        connection: ClusterAccess,
+        *,
+        max_bytes: int = MAX_REPLY_BYTES,
+        source: str = CHILD_SOURCE,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self._connection = connection
         self._max_bytes = max_bytes
+        self._source = source
+        self._settings = settings or {}
         self._child: asyncio.subprocess.Process | None = None
         self._ended = EndedChildren()
         self._lock = asyncio.Lock()
@@ -188,23 +208,27 @@ class MonClient:
             "command": {"prefix": prefix, "format": "json", **arguments},
             "input": data,
         }
-        deadline = asyncio.get_running_loop().time() + within
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._lock.acquire()
-        except TimeoutError:
-            raise ClusterSilent(f"{prefix}: busy with another command for {within:g} s") from None
-        try:
-            header, out = await self._exchange(prefix, request, deadline)
-        finally:
-            self._lock.release()
+        header, out = await self.ask(prefix, request, within)
         if header["code"] != 0:
             raise CommandFailed(prefix, header["code"], header["err"])
         # Some commands say what they did as JSON, some as text, some on the error channel.
         return parse_reply(out or header["err"].encode())
 
+    async def ask(self, what: str, request: Any, within: float) -> tuple[dict[str, Any], bytes]:
+        """The child's answer to a request: its header, and what follows it."""
+        deadline = asyncio.get_running_loop().time() + within
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise ClusterSilent(f"{what}: busy with another command for {within:g} s") from None
+        try:
+            return await self._exchange(what, request, deadline)
+        finally:
+            self._lock.release()
+
     async def _exchange(
-        self, prefix: str, request: dict[str, Any], deadline: float
+        self, prefix: str, request: Any, deadline: float
     ) -> tuple[dict[str, Any], bytes]:
         try:
             async with asyncio.timeout_at(deadline):
@@ -246,8 +270,10 @@ class MonClient:
             "name": where.name,
             "keyring": where.keyring,
             "timeout": max(1, math.floor(left - _CONNECT_MARGIN_SECONDS)),
+            **self._settings,
         }
-        argv: Sequence[str] = [*where.python, "-c", SAFE_START + CHILD_SOURCE, json.dumps(address)]
+        program = SAFE_START + CHILD_START + self._source
+        argv: Sequence[str] = [*where.python, "-c", program, json.dumps(address)]
         try:
             self._child = await asyncio.create_subprocess_exec(
                 *argv,
@@ -275,8 +301,11 @@ class MonClient:
         if child is not None:
             await self._ended.end(child)
 
-    async def close(self) -> None:
-        """End the child, whatever it is doing."""
+    async def close(self, within: float = 0.0) -> None:
+        """End the child, whatever it is doing. `within`: seconds to end by itself before."""
+        if self._child is not None and self._child.stdin is not None and within:
+            self._child.stdin.close()
+            await asyncio.wait({asyncio.create_task(self._child.wait())}, timeout=within)
         await self._drop()
         await self._ended.over()
 

@@ -5,18 +5,17 @@ time, on `objects` objects per pool in a namespace of their own. Without scrapes
 """
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_exporter.ceph.monclient import ClusterAccess, EndedChildren
+from cephqos_exporter.ceph.monclient import ClusterAccess, ClusterUnreachable
 from cephqos_exporter.families import Family
 from cephqos_exporter.not_understood import NotUnderstood
-from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
+from cephqos_exporter.probe.child import ProbeChild
 from cephqos_exporter.probe.latencies import Measured
 from cephqos_exporter.resting import WhileScraped
 from cephqos_exporter.scrape.metrics import families_of
@@ -54,10 +53,9 @@ class ProbeSource:
 
     def __init__(self, connection: ClusterAccess, spec: ProbeSpec) -> None:
         self.not_understood = NotUnderstood()  # nothing: it reads no replies of Ceph
-        self._connection = connection
         self._spec = spec
+        self._child = ProbeChild(connection, namespace=spec.namespace, size=spec.size)
         self._measured = Measured()
-        self._ended = EndedChildren()
         self._fsid = ""
         self._up = False
         self._probing = WhileScraped("probe", self._run)
@@ -77,43 +75,27 @@ class ProbeSource:
     async def _run(self) -> None:
         operations = plan(self._spec, socket.gethostname())
         while True:
-            with contextlib.suppress(ProbeSilent):
+            try:
                 await self._connected(operations)
+            except ClusterUnreachable as exc:
+                log.warning("probe: %s", exc)
             await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _connected(self, operations: Iterator[tuple[str, str, str]]) -> None:
-        spec = self._spec
+        pause = 1 / self._spec.rate
         try:
-            child = await ProbeChild.start(
-                self._connection,
-                self._ended,
-                namespace=spec.namespace,
-                size=spec.size,
-                within=spec.timeout,
-            )
-        except ProbeSilent as exc:
-            log.warning("probe: %s", exc)
-            raise
-        self._fsid, self._up = child.fsid, True
-        end: Callable[[], Awaitable[None]] = child.close
-        try:
+            self._fsid, self._up = await self._child.fsid(self._spec.timeout), True
             while True:
-                await asyncio.gather(
-                    self._operation(child, *next(operations)), asyncio.sleep(1 / spec.rate)
-                )
-        except ProbeSilent:
-            end = child.kill
-            raise
+                await asyncio.gather(self._operation(*next(operations)), asyncio.sleep(pause))
         finally:
             self._up = False
-            await end()
+            await self._child.close()
 
-    async def _operation(self, child: ProbeChild, pool: str, op: str, name: str) -> None:
+    async def _operation(self, pool: str, op: str, name: str) -> None:
         timeout = self._spec.timeout
         try:
-            answer = await child.ask(pool, op, name, timeout)
-        except ProbeSilent as exc:
-            log.warning("probe: %s of %s/%s: %s", op, pool, name, exc)
+            answer = await self._child.ask(pool, op, name, timeout)
+        except ClusterUnreachable:
             self._measured.failed(pool, op, "timeout", timeout)
             raise
         if answer.error is None:

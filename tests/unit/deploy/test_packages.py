@@ -247,7 +247,7 @@ def test_the_user_of_a_unit_is_made_before_a_unit_needs_it() -> None:
     subprocess.run(["bash", "-n", "-c", text], check=True, timeout=30)
 
 
-@pytest.mark.parametrize("source", [monclient.CHILD_SOURCE, child.CHILD_SOURCE])
+@pytest.mark.parametrize("source", [monclient.CHILD_SOURCE, child.SOURCE])
 def test_what_runs_in_the_python_of_cephs_module_is_understood_by_old_ones(source: str) -> None:
     """Enterprise Linux 9 has Ceph's module for Python 3.9, and 8 for 3.6."""
-    ast.parse(monclient.SAFE_START + source, feature_version=(3, 6))
+    ast.parse(monclient.SAFE_START + monclient.CHILD_START + source, feature_version=(3, 6))

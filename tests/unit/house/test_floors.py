@@ -148,7 +148,6 @@ def test_one_module_starts_processes() -> None:
         "loadgen/cephqos_loadgen/lab/cli.py",  # `lab exec` becomes the command
         # Beside OSDs: children that may not be killable, of which there is never a second one.
         "exporter/cephqos_exporter/ceph/monclient.py",
-        "exporter/cephqos_exporter/probe/child.py",
         "exporter/cephqos_exporter/cluster/cluster_options.py",  # before anything runs
     }
 
