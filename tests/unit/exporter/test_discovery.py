@@ -232,10 +232,10 @@ def test_a_directory_that_cannot_be_read_costs_what_is_in_it(
 def test_without_descriptors_the_search_says_so_instead_of_finding_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def scan(path: str) -> object:
+    def refuse(*_: object) -> int:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(os, "scandir", scan)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(OSError, match="Too many open files"):
         found(tmp_path, "/*.asok")
 
