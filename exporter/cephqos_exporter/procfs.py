@@ -77,6 +77,18 @@ def process_ids(proc: Path) -> list[int]:
         return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
+def process_name(proc: Path, pid: int) -> bytes | None:
+    """The first 15 bytes of a process's name; None if it is gone or hidden.
+
+    The kernel keeps no more. The rest would be in the arguments, and to read those of a process
+    that hangs takes as long as it does.
+    """
+    try:
+        return parse_stat(read_once(f"{proc}/{pid}/stat", 1024)).name
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+
+
 def read_once(path: str, size: int = 4096) -> bytes:
     """The first `size` bytes by bare system calls: half the cost of a file object."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

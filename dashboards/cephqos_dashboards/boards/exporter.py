@@ -163,7 +163,7 @@ _CLUSTER = (
     lines(
         exporter.CLUSTER_AGE,
         title="Age of what is shown of the cluster",
-        reads="Totals, and the oldest stamp of the schedule.",
+        reads="Totals, states by pool, the oldest stamp of the schedule.",
         empty="No exporter has the role cluster.",
         width=10,
         unit=Unit.SECONDS,

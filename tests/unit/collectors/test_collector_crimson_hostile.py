@@ -1,5 +1,6 @@
 """Crimson replies that are odd: each figure costs itself and nothing else."""
 
+
 import pytest
 
 from cephqos_exporter.collectors.crimson import CrimsonCollector

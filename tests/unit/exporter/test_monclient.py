@@ -27,7 +27,6 @@ from cephqos_exporter.ceph.monclient import (
     CommandFailed,
     MonClient,
     ReplyTooLarge,
-    parse_reply,
 )
 from cephqos_exporter.daemon_errors import CommandRefused
 
@@ -274,17 +273,3 @@ async def test_what_commands_cost_is_counted(bindings: Path) -> None:
     await reader.ask(STATUS)
     assert 0 < reader.seconds["status"] < 5
     await reader.close()
-
-
-@pytest.mark.parametrize(
-    ("out", "means"),
-    [
-        (b'{"pool_name":"a\xff"}', {"pool_name": "a\N{REPLACEMENT CHARACTER}"}),
-        (b'{"name":"\xc3\x28","of":[1]}', {"name": "\N{REPLACEMENT CHARACTER}(", "of": [1]}),
-        (b"half \xff of it", "half \N{REPLACEMENT CHARACTER} of it"),
-        (b"600.000000", 600.0),
-        (b"", ""),
-    ],
-)
-def test_one_name_that_is_no_text_does_not_hide_a_cluster(out: bytes, means: object) -> None:
-    assert parse_reply(out) == means
