@@ -60,3 +60,7 @@ def histogram(
 ) -> dict[str, Any]:
     buckets: list[dict[str, Any]] = [{"le": le, "count": n} for le, n in counts.items()]
     return {"sum": total, "count": count, "buckets": [*buckets, {"le": "+Inf", "count": count}]}
+
+
+def buckets(found: dict[str, float], name: str) -> list[float]:
+    return [value for key, value in found.items() if key.startswith(f"{name}_bucket")]

@@ -82,8 +82,8 @@ def test_reactors_are_used_bytesby_shard_in_base_units() -> None:
         ("memory_total_memory", "memory_total_memory", "gauge", 1),
         ("segment_cleaner_closed_ool_total_bytes", None, "gauge", 1),
         ("segment_cleaner_reclaimed_bytes", "segment_cleaner_reclaimed_bytes_total", "counter", 1),
-        ("seastore_op_lat", "seastore_op_seconds", "summary", 1000),
-        ("seastore_conflict_replay_distribution", None, "summary", 1),
+        ("seastore_op_lat", "seastore_op_seconds", "histogram", 1000),
+        ("seastore_conflict_replay_distribution", None, "histogram", 1),
         ("seastore_cbj_submit_record_latency_total", None, "counter", 1),
         ("io_queue_integrated_queue_length", None, "unknown", 1),
         ("cache_dirty_extents", None, "unknown", 1),
@@ -133,7 +133,7 @@ def test_the_scheduling_group_of_the_end_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("options", [{}, {"include": ["*"]}])
+@pytest.mark.parametrize("options", [{}, {"include": ["*"]}, {"shard_histograms": True}])
 def test_what_is_used_bytesof_a_real_reply_is_valid_openmetrics_and_nothing_is_left_unread(
     build: str, options: dict[str, Any]
 ) -> None:
@@ -152,7 +152,7 @@ def test_what_is_used_bytesof_a_real_reply_is_valid_openmetrics_and_nothing_is_l
 def test_crimsons_scheduler_is_used_bytesby_the_classes_of_cephqos() -> None:
     found = collected(recorded(BLOCKS))
     name = "cephqos_crimson_osd_mclock_throttled_ops_total"
-    labels = 'op_class="{}",shard="1",class="{}"'
+    labels = 'op_class="{}",class="{}",shard="1"'
     for theirs, ours in (
         ("client", "client"),
         ("background_recovery", "background_recovery"),
@@ -165,32 +165,24 @@ def test_crimsons_scheduler_is_used_bytesby_the_classes_of_cephqos() -> None:
     assert found[longest] == 2.4
 
 
-def test_a_histogram_is_its_sum_and_count() -> None:
-    """Its buckets mean different things in different builds, and no reply says which."""
-    value = histogram({1: 10, 5: 12, 10: 12}, 13, total=1000)
-    name = "osd_mclock_throttle_wait_latency"
-    key = 'cephqos_crimson_osd_mclock_throttle_wait_seconds_%s{op_class="client",class="client"}'
-    assert collected(one(name, value, op_class="client")) == {key % "sum": 1.0, key % "count": 13}
-    long = histogram({1: 2, 60_000: 3}, 3, total=50_000)
-    assert collected(one(name, long, op_class="client"))[key % "sum"] == 50
-    stalls = collected(one("reactor_stalls", histogram({640: 0, 1280: 3}, 11, total=43_520)))
-    assert stalls["cephqos_crimson_reactor_stall_seconds_sum{}"] == 0.04352
+def test_waits_in_crimsons_scheduler_are_a_histogram_of_all_shards() -> None:
+    def waits(shard: str, first: int) -> dict[str, Any]:
+        counts = {1: first, 5: first + 2, 10: first + 2}
+        value = histogram(counts, first + 3, total=1000)
+        return entry("osd_mclock_throttle_wait_latency", value, op_class="client", shard=shard)
 
-
-def test_operations_of_seastore_are_in_the_unit_that_the_bounds_of_any_of_them_tell() -> None:
-    """One build has bounds, in microseconds, for transactions only."""
-    key = 'cephqos_crimson_seastore_op_seconds_sum{latency="%s"}'
-    commits = histogram({250: 90, 100_000: 6}, 101, total=50_000)
-    reply = {
-        "metrics": [
-            entry("seastore_op_lat", commits, latency="DO_TRANSACTION"),
-            entry("seastore_op_lat", histogram({}, 4, total=800), latency="READ"),
-        ]
-    }
+    reply = {"metrics": [waits("0", 10), waits("1", 20)]}
+    key = 'cephqos_crimson_osd_mclock_throttle_wait_seconds_%s{op_class="client",class="client"%s}'
     found = collected(reply)
-    assert (found[key % "DO_TRANSACTION"], found[key % "READ"]) == (0.05, 0.0008)
-    milli = collected(one("seastore_op_lat", histogram({1: 90, 100: 5}, 100, 250), latency="READ"))
-    assert milli[key % "READ"] == 0.25
+    assert found == {
+        key % ("bucket", ',le="0.001"'): 30,
+        key % ("bucket", ',le="0.005"'): 34,
+        key % ("bucket", ',le="0.01"'): 34,
+        key % ("bucket", ',le="+Inf"'): 36,
+        key % ("sum", ""): 2.0,
+        key % ("count", ""): 36,
+    }
+    assert len(collected(reply, shard_histograms=True)) == 2 * len(found)
 
 
 def test_what_clients_waited_is_the_series_that_classic_osds_have_too() -> None:
@@ -204,7 +196,7 @@ def test_what_clients_waited_is_the_series_that_classic_osds_have_too() -> None:
     }
     found = collected(reply)
     assert found["cephqos_qos_client_wait_seconds_total{}"] == 2.0
-    recovery = 'op_class="background_recovery",shard="0",class="background_recovery"'
+    recovery = 'op_class="background_recovery",class="background_recovery",shard="0"'
     assert found[f"cephqos_crimson_osd_mclock_wait_seconds_total{{{recovery}}}"] == 9
     older = collected(recorded(SEGMENTS))
     assert not [key for key in older if "qos_client_wait" in key]
@@ -235,9 +227,9 @@ def test_stages_of_a_transaction_come_with_their_tails_on_request() -> None:
     name = "cephqos_crimson_seastore_do_transaction_stage_seconds"
     assert not [key for key in collected(recorded(BLOCKS)) if name in key]
     found = collected(recorded(BLOCKS), include=["seastore_do_*"])
-    place = 'shard_store_index="0",shard="0"'
-    assert found[f'{name}_count{{stage="submit_journal",tail="all",{place}}}'] == 530
-    assert f'{name}_count{{stage="build",tail="very_slow",{place}}}' in found
+    shards = 3
+    assert found[f'{name}_count{{stage="submit_journal",tail="all"}}'] == shards * 530
+    assert found[f'{name}_bucket{{stage="build",tail="very_slow",le="0.1"}}'] == shards * 9
 
 
 # What a later build says
@@ -283,17 +275,16 @@ def test_a_pattern_adds_what_it_matches_to_the_usual(pattern: str) -> None:
     assert all(key.startswith(prefix) for key in more.keys() - usual.keys())
 
 
-def test_what_no_word_tells_is_unknown_under_seastars_name_and_a_sum_and_count_if_it_looks_so() -> (
-    None
-):
+def test_what_no_word_tells_is_unknown_under_seastars_name_and_a_histogram_if_it_looks_so() -> None:
     reply = recorded(SEGMENTS)
     reply["metrics"].append(entry("new_wait", histogram({1: 2, 2: 3}, 4), shard="0"))
     families = CrimsonCollector(include=["*"]).collect(view(reply))
     types = {family.name.removeprefix("cephqos_crimson_"): family.type for family in families}
     assert types["cache_trans_invalidated_by_extent"] == "unknown"
-    assert types["new_wait"] == "summary"
+    assert types["new_wait"] == "histogram"
     found = collected(reply, include=["new*"])
-    assert found['cephqos_crimson_new_wait_count{shard="0"}'] == 4
+    assert found['cephqos_crimson_new_wait_bucket{le="2.0"}'] == 3
+    assert found["cephqos_crimson_new_wait_count{}"] == 4
 
 
 def test_how_full_segments_are_is_no_histogram_of_samples() -> None:

@@ -1,5 +1,6 @@
 """Crimson replies that are odd: each figure costs itself and nothing else."""
 
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,15 @@ def test_a_class_that_the_reply_has_itself_is_kept() -> None:
         entry("seastore_op_lat", {}),
         entry("seastore_op_lat", {"sum": "x", "count": 1}),
         entry("seastore_op_lat", {"sum": 1.0}),
+        entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": 3}),
+        entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [3]}),
+        entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [{"le": 1}]}),
+        entry("seastore_op_lat", histogram({2: 1, 1: 1}, 2)),
         entry("reactor_polls", -1),
         entry("reactor_polls", 2**64 - 5),  # a negative number, written without its sign
         entry("seastore_op_lat", histogram({1: 5}, 5, total=-1)),
+        entry("seastore_op_lat", histogram({1: -5, 2: 1}, 2)),
+        entry("seastore_op_lat", histogram({-1: 5, 2: 1}, 6)),
         entry("seastore_op_lat", {"sum": 1, "count": 1.5, "buckets": []}),
         entry("osd_mclock_total_wait_ms", "x", op_class="client"),
     ],
@@ -65,6 +72,49 @@ def test_one_odd_metric_costs_itself_and_nothing_else(odd: object) -> None:
     both = {"metrics": [odd, *good["metrics"]]}
     assert collected(both) == expected
     assert unread(both) == 1
+
+
+def test_a_series_that_comes_twice_is_shown_once() -> None:
+    reply = {"metrics": [entry("reactor_polls", n, shard="0") for n in (3, 4)]}
+    assert collected(reply) == {'cephqos_crimson_reactor_polls_total{shard="0"}': 3}
+    assert unread(reply) == 1
+
+
+def test_labels_in_another_order_and_labels_that_are_left_out_make_no_series_twice() -> None:
+    polls = [entry("reactor_polls", 3, a="1", b="2"), entry("reactor_polls", 4, b="2", a="1")]
+    assert len(collected({"metrics": polls})) == 1
+    latency = [
+        entry("seastore_op_lat", histogram({1: 5}, 6), latency="READ", shard="0"),
+        entry("seastore_op_lat", histogram({2: 5}, 6), latency="READ", shard="0", **{"9": "x"}),
+    ]
+    assert len(collected({"metrics": latency})) == 4
+    assert unread({"metrics": latency}) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("a.b", "a-b"),
+        ("reactor_polls", "reactor_polls_total"),
+        ("seastore_op_lat", "seastore_op_seconds_count"),
+        ("reactor_polls", "metrics_unread"),
+    ],
+)
+def test_no_metric_takes_the_name_of_another(first: str, second: str) -> None:
+    value = histogram({1: 1}, 1) if first == "seastore_op_lat" else 3
+    alone = collected(one(first, value, shard="0"), include=["*"])
+    reply = {"metrics": [entry(first, value, shard="0"), entry(second, 4, shard="1")]}
+    assert collected(reply, include=["*"]) == alone
+    assert unread(reply, include=["*"]) == 1
+
+
+def test_shards_with_other_bounds_are_not_added_to_the_first() -> None:
+    def op(shard: str, bound: float) -> dict[str, Any]:
+        return entry("seastore_op_lat", histogram({bound: 5}, 6), latency="READ", shard=shard)
+
+    reply = {"metrics": [op("0", 1), op("1", 2)]}
+    assert collected(reply)['cephqos_crimson_seastore_op_seconds_count{latency="READ"}'] == 6
+    assert unread(reply) == 1
 
 
 @pytest.mark.parametrize("reply", [None, [], {}, 3, {"metrics": 3}, {"metrics": {"a": 1}}])

@@ -72,7 +72,7 @@ TABLE: Final[Mapping[str, Shown]] = {
     ),
     "reactor_stalls": Shown(
         f"{PREFIX}reactor_stall_seconds",
-        "summary",
+        "histogram",
         "How long reactors did not get back to their event loop.",
         MICRO,
     ),
@@ -121,7 +121,7 @@ def shown(source: str) -> Shown:
         return TABLE[source]
     kind = _type(source)
     name, divisor = _UNSAFE.sub("_", source), 1.0
-    if kind == "summary" and _LATENCY.search(name):
+    if kind == "histogram" and _LATENCY.search(name):
         name, divisor = _LATENCY.sub("_seconds", name), MILLI
     elif kind != "unknown":
         for pattern, of_unit in _UNITS:
@@ -137,7 +137,7 @@ def _type(source: str) -> FamilyType:
     if "_integrated_" in source:
         return "unknown"  # of a length over time, in a unit that depends on the build
     if _HISTOGRAM.search(source):
-        return "summary"
+        return "histogram"
     if _GAUGE.search(source):
         return "gauge"
     return "counter" if _COUNTER.search(source) else "unknown"

@@ -4,10 +4,9 @@ One entry that cannot be read costs itself and nothing else.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from cephqos_exporter.collectors.crimson.names import MICRO, MILLI
 from cephqos_exporter.daemon_errors import Malformed
 
 METRICS: Final = "dump_metrics"
@@ -16,10 +15,6 @@ _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
 # Ours, or with a meaning for Prometheus.
 _TAKEN: Final = frozenset({"ceph_daemon", "cluster", "le", "quantile"})
-# SeaStore's bounds go up to 100 ms; above this they can only be microseconds.
-_MOST_MILLISECONDS: Final = 10_000.0
-
-Labels = tuple[tuple[str, str], ...]
 
 
 class Odd(Exception):
@@ -28,8 +23,8 @@ class Odd(Exception):
 
 class Entry(NamedTuple):
     name: str
-    labels: Labels
-    value: Any  # a number; a histogram's mapping; null for a float that was not finite
+    labels: tuple[tuple[str, str], ...]
+    value: Any  # a number; a histogram's mapping
 
 
 def read_entries(reply: Any, wanted: Callable[[str], bool]) -> Iterator[Entry | None]:
@@ -61,19 +56,20 @@ def _entry(name: str, body: Any) -> Entry | None:
     return Entry(name, tuple(labels), body["value"])
 
 
-def fit_labels(labels: Labels) -> dict[str, str]:
-    """Labels that Prometheus takes.
+def fit_labels(labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> dict[str, str]:
+    """Labels that Prometheus takes; ours come last and win.
 
     Left out: a label without a name or that begins with a digit, one whose name has another
     meaning, one without a value (which is the same as none), the second of two that look alike.
     """
     fit: dict[str, str] = {}
+    ours = dict(zip(extra[::2], extra[1::2], strict=True))
     for key, text in labels:
         name = _UNSAFE.sub("_", key)
         usable = _LABEL.fullmatch(name) and not name.startswith("__") and name not in _TAKEN
-        if usable and text:
+        if usable and text and name not in ours:
             fit.setdefault(name, text)
-    return fit
+    return fit | ours
 
 
 def number(value: Any) -> float:
@@ -85,29 +81,8 @@ def number(value: Any) -> float:
         raise Odd(value) from exc
 
 
-def sum_and_count(histogram: Any) -> tuple[float, float]:
-    """Of the samples of a histogram; Odd if it is none."""
-    if not isinstance(histogram, dict) or not {"sum", "count"} <= histogram.keys():
-        raise Odd(histogram)
-    # A sum that is not finite is written as null; there are no samples then.
-    total = 0.0 if histogram["sum"] is None else number(histogram["sum"])
-    count = number(histogram["count"])
-    if total < 0 or count < 0 or not count.is_integer():
-        raise Odd(histogram)
-    return total, count
-
-
-def unit_of_latencies(entries: list[Entry]) -> float:
-    """What SeaStore's sums are divided by: builds differ, and the bounds of any series tell it.
-
-    One build has bounds for transactions only, and sums in microseconds for all operations.
-    """
-    bounds = [
-        bucket.get("le")
-        for entry in entries
-        if entry.name.startswith("seastore_") and isinstance(entry.value, dict)
-        for bucket in entry.value.get("buckets") or ()
-        if isinstance(bucket, dict)
-    ]
-    most = max((bound for bound in bounds if isinstance(bound, int | float)), default=0)
-    return MICRO if most > _MOST_MILLISECONDS else MILLI
+def fields(value: Mapping[str, Any], *names: str) -> list[Any]:
+    try:
+        return [value[name] for name in names]
+    except KeyError as exc:
+        raise Odd(value) from exc
