@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from tests.recorded import RECORDINGS
-from tests.tied import tied
+
+from cephqos_exporter.ceph.cluster import tied
 
 COMMAND = str(Path(sys.executable).with_name("cephqos-exporter"))
 REPLAY = Path(__file__).parent / "replay" / "daemons.py"

@@ -81,7 +81,9 @@ def try_out(settings: Settings) -> None:
     """
     if not settings[core_options.SYSTEMD_SOCKET]:
         _check_addresses(settings)
-    if {"cluster", "probe"} & set(settings[core_options.ROLE]):
+    if "cluster" in settings[core_options.ROLE]:
+        cluster_options.try_commands(settings)
+    if "probe" in settings[core_options.ROLE]:
         cluster_options.try_python(settings)
 
 

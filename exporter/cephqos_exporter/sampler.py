@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from cephqos_exporter.config import Settings, flag
+from cephqos_exporter.config import Settings, flag, integer, seconds
 from cephqos_exporter.daemon import Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.procfs import (
     CLOCK_TICKS,
@@ -52,8 +52,20 @@ ALL_GROUPS: Final = flag(
     False,
     "Name every thread group. By default, groups that do not decide an OSD's pace are one: other.",
 )
-# Context switches cost more to read than anything else about a thread.
-_SWITCHES_SECONDS: Final = 30.0
+SWITCHES_INTERVAL: Final = seconds(
+    "collector.threads.switches-interval",
+    30.0,
+    "Seconds between reads of context switches, which cost more to read than anything else "
+    "about a thread.",
+)
+DESCRIPTORS: Final = integer(
+    "collector.threads.descriptors",
+    -1,
+    "Files of /proc to keep open at most, which makes reading them cheaper; -1: as many as the "
+    "limit of open files allows.",
+    least=-1,
+    most=10_000_000,
+)
 
 _NS_PER_TICK = 1_000_000_000 // CLOCK_TICKS
 _DIGITS = re.compile(r"\d+")
@@ -321,7 +333,7 @@ class ThreadSamples:
         self,
         *,
         groups: frozenset[str] | None = OSD_GROUPS,
-        switches_interval: float = _SWITCHES_SECONDS,
+        switches_interval: float = 30.0,
         descriptors: Descriptors | None = None,
     ) -> None:
         self.descriptors = descriptors or Descriptors()
@@ -332,7 +344,12 @@ class ThreadSamples:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        return cls(groups=None if settings[ALL_GROUPS] else OSD_GROUPS)
+        limit = settings[DESCRIPTORS]
+        return cls(
+            groups=None if settings[ALL_GROUPS] else OSD_GROUPS,
+            switches_interval=settings[SWITCHES_INTERVAL],
+            descriptors=Descriptors(limit if limit >= 0 else None),
+        )
 
     def of(self, view: DaemonView) -> ProcessSample:
         """The daemon's threads as of this scrape; ReplyMissing where there is no such process."""
@@ -350,13 +367,7 @@ class ThreadSamples:
         try:
             if sample is None:
                 groups = self._groups if daemon.kind == "osd" else None
-                sample = self._samples[key] = ProcessSample(
-                    proc=view.host.proc,
-                    pid=daemon.pid,
-                    descriptors=self.descriptors,
-                    groups=groups,
-                    switches_interval=self._interval,
-                )
+                sample = self._samples[key] = self.open(view.host.proc, daemon.pid, groups)
                 if daemon.start not in (None, sample.start):
                     raise ReplyMissing("pid", "gone")
             sample.update(view.time)
@@ -366,6 +377,16 @@ class ThreadSamples:
                 self._gone.add(daemon)
             raise
         return sample
+
+    def open(self, proc: Path, pid: int, groups: frozenset[str] | None = None) -> ProcessSample:
+        """A sample of any process, which the caller updates and closes."""
+        return ProcessSample(
+            proc=proc,
+            pid=pid,
+            descriptors=self.descriptors,
+            groups=groups,
+            switches_interval=self._interval,
+        )
 
     def forget(self, daemon: Daemon) -> None:
         """Drop the daemon's sample, unless it is already that of its successor."""

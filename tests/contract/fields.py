@@ -11,7 +11,7 @@ from typing import Any, Final
 from tests.contract.releases import CLUSTER_MOMENTS, Release, Replies
 
 from cephqos_base import series
-from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader
+from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.collectors import COLLECTORS
@@ -141,7 +141,7 @@ class _Reader(ClusterReader):
 
     def __init__(self, replies: Replies) -> None:
         self.replies = replies
-        self.seconds: dict[str, float] = {}
+        self.costs: dict[str, Cost] = {}
 
     @property
     def starts(self) -> int:
@@ -152,7 +152,7 @@ class _Reader(ClusterReader):
             return _CLUSTER_OPTIONS[query.arguments["key"]]
         if query.prefix == "pg dump":
             (content,) = query.arguments["dumpcontents"]
-            return self.replies[content]
+            return self.replies["pools" if content == "pools" else "brief"]
         if query.prefix == "pg ls-by-primary":
             return self.replies[f"primary_{query.arguments['osd']}"]
         return self.replies[_FILES.get(query.prefix, query.prefix)]

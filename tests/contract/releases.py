@@ -123,7 +123,7 @@ class Release:
         return replies
 
     def cluster_replies(self, moment: str) -> Replies:
-        """By the names of the files: status, osd_dump, pools, scrubbing, primary_N."""
+        """By the names of the files: status, osd_dump, pools, brief, scrubbing, primary_N."""
         folder = RECORDINGS / "cluster" / self.cluster
         files = [*sorted((folder / moment).glob("*.json")), *(folder / "idle").glob("primary*")]
         replies = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}

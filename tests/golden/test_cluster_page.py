@@ -59,6 +59,7 @@ class Replay:
             "--role=cluster",
             f"--cluster.conf={self._place}/ceph.conf",
             f"--cluster.python={python}",
+            "--cluster.ceph=false",
             "--cluster.interval=0.1",
             "--cluster.schedule-interval=0.2",
         ]

@@ -17,7 +17,8 @@ from typing import Final
 
 import psutil
 import pytest
-from tests.tied import tied
+
+from cephqos_exporter.ceph.cluster import tied
 
 from .fresh_root import CLEAN, FreshRoot, to_the_end
 

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
-from tests.tied import tied
 from tests.waiting import until
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.lab.lab import RunningLab
 
 from .live_exporter import LivePage

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.tied import tied
+from cephqos_exporter.ceph.cluster import tied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

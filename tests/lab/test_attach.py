@@ -92,7 +92,7 @@ async def test_with_the_whole_key_everything_is_there_and_hostile_names_are_labe
     async with exporting(foreign, **flags) as exporter:
         page = await exporter.until(
             lambda page: (
-                HOSTILE in {one["pool"] for one in page.labels("cephqos_cluster_pool_info")}
+                HOSTILE in {one["pool"] for one in page.labels("cephqos_recovery_pool_pgs")}
             ),
             "the pool with the hostile name is shown",
         )
@@ -119,7 +119,7 @@ async def test_without_a_part_of_the_key_breaks_what_is_documented(
         page = await exporter.until(
             lambda page: is_down(page, reason), f"it fails without {cap}: {reason}"
         )
-        for gone in ("cephqos_cluster_osd_up", "cephqos_recovery_pool_degraded_objects"):
+        for gone in ("cephqos_cluster_osd_up", "cephqos_recovery_pool_pgs"):
             assert not page.values(gone)
     if only_while_scrubbing:
         scrubs.cancel()

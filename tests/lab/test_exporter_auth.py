@@ -90,13 +90,14 @@ async def test_the_role_cluster_works_with_the_documented_key(guarded: RunningLa
         "cluster_timeout": "30",  # a child that is too slow would be started again
     }
     async with exporting(guarded, **flags) as exporter:
-        await exporter.until(
+        first = await exporter.until(
             lambda page: (
                 page.values("cephqos_cluster_up") == [1]
                 and page.values("cephqos_daemon_up") == [1, 1]
             ),
             "the cluster and its OSDs answer",
         )
+        assert first.sum("cephqos_cluster_child_starts_total") == 1
         # Some placement groups may still be without a primary when it is first asked.
         await exporter.until(
             lambda page: (
@@ -106,8 +107,8 @@ async def test_the_role_cluster_works_with_the_documented_key(guarded: RunningLa
         )
         # OSDs report to the manager every 5 seconds.
         page = await exporter.until(
-            lambda page: page.sum("cephqos_cluster_pool_info", pool=POOL) == 1,
-            "the pool is known",
+            lambda page: page.sum("cephqos_recovery_pool_object_copies", pool=POOL) == 2,
+            "the object has two copies",
         )
         assert page.sum("cephqos_scrub_pool_schedule_pgs", pool=POOL, level="deep") == 8
 
@@ -118,6 +119,7 @@ async def test_it_allows_every_command_of_the_role(guarded: RunningLab) -> None:
         cluster.STATUS,
         cluster.OSD_DUMP,
         cluster.POOL_TOTALS,
+        cluster.PGS_IN_BRIEF,
         cluster.SCRUBBING_PGS,
         cluster.pgs_of_primary(0),
         cluster.option("osd", "osd_scrub_min_interval"),
@@ -128,6 +130,15 @@ async def test_it_allows_every_command_of_the_role(guarded: RunningLab) -> None:
             assert await reader.ask(query) is not None
     finally:
         await reader.close()
+
+
+async def test_the_ceph_command_works_with_it_too(guarded: RunningLab) -> None:
+    argv = tuple(guarded.enter_argv(["ceph"]))
+    where = connection(guarded, "client.cephqos")
+    command = cluster.CephCommand(where, argv, max_bytes=1 << 20)
+    for query in (cluster.STATUS, cluster.pgs_of_primary(0), cluster.POOL_TOTALS):
+        reply = await command.command(query.prefix, within=60, **query.arguments)
+        assert isinstance(reply, dict | list)
 
 
 REFUSED: tuple[tuple[str, str, dict[str, Any]], ...] = (

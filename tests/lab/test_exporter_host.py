@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
-from tests.tied import tied
 from tests.waiting import until
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_exporter.sampler import OSD_GROUPS, group_of
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -91,6 +91,18 @@ async def fio(lab: RunningLab) -> AsyncIterator[None]:
         )
 
 
+def ps(pid: int) -> dict[str, int]:
+    """CPU seconds by thread id, cut to whole ones, as ps tells them."""
+    done = subprocess.run(
+        ["ps", "-L", "-o", "lwp=,cputimes=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = (line.split() for line in done.stdout.splitlines())
+    return {tid: int(seconds) for tid, seconds in rows}
+
+
 def group_times(pid: int) -> dict[str, float]:
     """CPU seconds by thread group, summed from psutil's figures for each thread."""
     total: dict[str, float] = defaultdict(float)
@@ -135,10 +147,10 @@ async def whole(scrape: Callable[[], HostPage], osds: int = 3) -> HostPage:
     return await until(looked_at, "all OSDs on the page, each with all that is known of it")
 
 
-async def test_thread_cpu_agrees_with_psutil_under_load(shared_lab: RunningLab) -> None:
+async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: RunningLab) -> None:
     pids = await shared_lab.pids()
     pid = pids["osd.0"]
-    with exporter(shared_lab.paths.sockets) as scrape:
+    with exporter(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
         started = time.monotonic()
         first = await whole(scrape)
         idle = of_group(first, BUSY["group"])
@@ -148,15 +160,25 @@ async def test_thread_cpu_agrees_with_psutil_under_load(shared_lab: RunningLab) 
                 return group_times(pid)[BUSY["group"]] > idle + USED
 
             await until(loaded, "the load on the op threads of osd.0")
-            before = group_times(pid)
+            ps_before, before = ps(pid), group_times(pid)
             page = await whole(scrape)
             elapsed = time.monotonic() - started
-            after = group_times(pid)
+            ps_after, after = ps(pid), group_times(pid)
+
+    rows = page.rows("cephqos_threads_thread_cpu_seconds_total", ceph_daemon="osd.0")
+    threads = {labels["tid"]: value for labels, value in rows}
+    assert threads.keys() >= ps_before.keys() & ps_after.keys()
+    # For the main thread ps shows the CPU time of the whole process (procps 4.0.2); the groups
+    # below cover that thread, to the tick.
+    for tid in threads.keys() & ps_before.keys() & ps_after.keys() - {str(pid)}:
+        # ps shows whole seconds.
+        assert ps_before[tid] - TICK <= threads[tid] <= ps_after[tid] + 1
 
     for group in before:
         own = of_group(page, group)
         number = page.one("cephqos_threads", ceph_daemon="osd.0", group=group)
         assert before[group] - TICK * number <= own <= after[group] + TICK * number
+    assert sum(v for _, v in page.rows("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
 
     # The load is on the op threads, and no thread has more than one CPU.
     name = "cephqos_threads_busiest_cpu_seconds_total"

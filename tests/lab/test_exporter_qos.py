@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import math
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -139,11 +140,13 @@ async def sampled(exporter: LiveExporter, work: asyncio.Task[Any]) -> list[LiveP
     return pages
 
 
-def charge(mclock: MclockCollector, size: int) -> float:
-    """What the scheduler charges for a write, by the settings that the collector has read."""
-    osd = next(iter(mclock.states.values()))
-    assert osd.qos is not None
-    return osd.qos.cost.normalised(size)
+def charge(page: LivePage, size: int) -> float:
+    """What the scheduler charges for a write, from the cost settings that the page shows."""
+    if page.values("cephqos_qos_cost_per_io_bytes"):
+        return max(1.0, size / page.values("cephqos_qos_cost_per_io_bytes")[0])
+    per_io = page.values("cephqos_qos_cost_per_io_units")[0]
+    per_byte = page.values("cephqos_qos_cost_per_byte_units")[0]
+    return max(1.0, math.floor(per_io + per_byte * size + 0.5))
 
 
 MIXES: list[list[Job]] = [
@@ -155,8 +158,9 @@ MIXES: list[list[Job]] = [
 
 
 async def test_attained_work_is_what_fio_did_at_every_size(lab: RunningLab) -> None:
-    mclock = MclockCollector(interval=0)
-    async with watched(lab, mclock, HistogramsCollector(interval=0)) as exporter:
+    async with watched(
+        lab, MclockCollector(interval=0), HistogramsCollector(interval=0)
+    ) as exporter:
         for jobs in MIXES:
             before = await exporter.scrape()
             work = asyncio.create_task(fio(lab, "randwrite", jobs))
@@ -166,7 +170,7 @@ async def test_attained_work_is_what_fio_did_at_every_size(lab: RunningLab) -> N
             assert result.ops == sum(count for count, _ in jobs)
             done = after.sum(OPS, op="write") - before.sum(OPS, op="write")
             assert done == pytest.approx(result.ops, rel=0.05, abs=OTHERS)
-            exact = sum(count * charge(mclock, size) for count, size in jobs)
+            exact = sum(count * charge(after, size) for count, size in jobs)
             client = after.sum(DONE, class_="client") - before.sum(DONE, class_="client")
             print(f"{jobs}: client work {client:.1f}, exact {exact:.1f}: {client / exact - 1:+.3%}")
             assert client == pytest.approx(exact, rel=0.05, abs=OTHERS), f"{jobs}"
@@ -244,9 +248,7 @@ async def wait_for(exporter: LiveExporter, what: str, wanted: float, **labels: s
     return await until(shown, f"{what} {wanted}")
 
 
-async def check_capacity_change(
-    lab: RunningLab, exporter: LiveExporter, mclock: MclockCollector
-) -> None:
+async def check_capacity_change(lab: RunningLab, exporter: LiveExporter) -> None:
     """Halve the capacity while nothing runs: reservations follow at once, no counter moves."""
     await fio(lab, "randwrite", [(100, MIB), (300, 4 * KIB)])
     before = await exporter.scrape()
@@ -272,7 +274,7 @@ async def check_capacity_change(
         await fio(lab, "randwrite", [(100, MIB)])
         page = await exporter.scrape()
         gained = page.sum(DONE, class_="client") - after.sum(DONE, class_="client")
-        assert gained == pytest.approx(100 * charge(mclock, MIB), rel=0.05, abs=OTHERS)
+        assert gained == pytest.approx(100 * charge(page, MIB), rel=0.05, abs=OTHERS)
     finally:
         await ceph(lab, "config", "rm", "osd", option)
     await wait_for(exporter, CAPACITY, was)
@@ -282,9 +284,8 @@ async def check_capacity_change(
 async def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps(
     lab: RunningLab,
 ) -> None:
-    mclock = MclockCollector(interval=0)
-    async with watched(lab, mclock) as exporter:
-        await check_capacity_change(lab, exporter, mclock)
+    async with watched(lab, MclockCollector(interval=0)) as exporter:
+        await check_capacity_change(lab, exporter)
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])
@@ -336,14 +337,13 @@ async def test_an_early_mclock_shows_what_it_reserves(labs: LabPool) -> None:
     lab = labs.start(spec)
     try:
         await make_pool(lab)
-        mclock = MclockCollector(interval=0)
-        async with watched(lab, mclock) as exporter:
+        async with watched(lab, MclockCollector(interval=0)) as exporter:
             page = await exporter.scrape()
             about = page.labels("cephqos_qos_scheduler_info")[0]
             assert about["in_force"] == about["configured"] == "mclock_scheduler"
             assert about["model"] == "early"
             assert not page.values(LAG)
             assert not page.values("cephqos_qos_queue_length")
-            await check_capacity_change(lab, exporter, mclock)
+            await check_capacity_change(lab, exporter)
     finally:
         labs.end(lab)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 from tests.recorded import RELEASES
-from tests.tied import tied
 from tests.waiting import wait_until
 
 from cephqos_base.errors import UsageError
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.isolation.ports import reserve_ports

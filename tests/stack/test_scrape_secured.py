@@ -18,10 +18,10 @@ import pytest
 import yaml
 from tests.exporter_process import ExporterProcess, exporter, replaying
 from tests.release_tools import tool
-from tests.tied import tied
 from tests.unit.conftest import certificates  # noqa: F401 - a fixture
 from tests.waiting import wait_until
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.programs import free_ports
 
 PASSWORD = "correct-horse-battery"

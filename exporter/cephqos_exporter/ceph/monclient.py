@@ -176,6 +176,7 @@ class MonClient:
         self._ended = EndedChildren()
         self._lock = asyncio.Lock()
         self.starts = 0  # children made so far
+        self.reply_bytes = 0  # of the last reply
 
     async def __aenter__(self) -> Self:
         return self
@@ -257,6 +258,7 @@ class MonClient:
         length = header["length"]
         if length > self._max_bytes:
             raise ReplyTooLarge(f"a reply of {length} bytes; the cap is {self._max_bytes}")
+        self.reply_bytes = length
         return header, await child.stdout.readexactly(length)
 
     async def _start(self, deadline: float) -> asyncio.subprocess.Process:
@@ -288,10 +290,7 @@ class MonClient:
         self.starts += 1
         hello, _ = await self._read(self._child)
         if hello.get("missing"):
-            raise BindingsMissing(
-                f"{' '.join(where.python)} has no rados module: install python3-rados, or name a"
-                " Python that has it with --cluster.python"
-            )
+            raise BindingsMissing(f"{' '.join(where.python)} has no rados module")
         if "error" in hello:
             raise OSError(f"cannot connect with {where.conf} as {where.name}: {hello['error']}")
         return self._child

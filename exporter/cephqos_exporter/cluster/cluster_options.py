@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_base.errors import Described, NoSuchFile
+from cephqos_base.errors import ConfigError, Described, NoSuchFile
 from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
 from cephqos_exporter.cluster.cluster_source import MOST_POOLS_SHOWN, ClusterSource
@@ -35,6 +35,12 @@ PYTHON = text(
     "Command line of a Python with Ceph's rados module, such as `docker exec -i NAME python3`.",
     allowed="a command line",
 )
+CEPH = text(
+    "cluster.ceph",
+    "ceph",
+    "Command line of the ceph command. Used where no Python has the rados module.",
+    allowed="a command line",
+)
 INTERVAL = seconds(
     "cluster.interval",
     5.0,
@@ -59,7 +65,7 @@ TIMEOUT = seconds(
 MOST_PGS = integer(
     "cluster.schedule-pgs",
     100_000,
-    "Keep scrub times for clusters of at most this many placement groups.",
+    "Keep scrub times and states by pool for clusters of at most this many placement groups.",
     least=0,
     most=10_000_000,
 )
@@ -67,12 +73,13 @@ MOST_PGS = integer(
 MOST_POOLS: Final = integer(
     "cluster.pools",
     MOST_POOLS_SHOWN,
-    "Report at most this many pools, those with most placement groups. Each takes 42 series.",
+    "Report at most this many pools, those with most placement groups. Each takes 53 series.",
     least=1,
     most=100_000,
 )
 
 PYTHON_HINT: Final = "a Python with Ceph's rados module (package python3-rados)"
+CEPH_HINT: Final = "the ceph command (package ceph-common)"
 _TRY_SECONDS: Final = 20
 
 OPTIONS: Final[tuple[Option[Any], ...]] = (
@@ -80,6 +87,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     NAME,
     KEYRING,
     PYTHON,
+    CEPH,
     INTERVAL,
     SCHEDULE_INTERVAL,
     TIMEOUT,
@@ -90,7 +98,8 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
 
 def check(settings: Settings) -> None:
     """Raise the ConfigError of a setting that cannot work, before anything is started."""
-    _python(settings)
+    for option in (PYTHON, CEPH):
+        _argv(settings, option)
     for option in (CONF, KEYRING):
         if settings[option]:
             _check_file(settings, option)
@@ -112,9 +121,21 @@ def _check_file(settings: Settings, option: Option[str]) -> None:
         raise NoSuchFile(path, key=option.name)
 
 
+def try_commands(settings: Settings) -> None:
+    """Raise a ConfigError where neither the rados module nor the ceph command can be run."""
+    try:
+        try_python(settings)
+    except ConfigError as exc:
+        why = _why_not([*_argv(settings, CEPH), "--version"])
+        if why:
+            found = Described(f"{settings[CEPH]!r} ({why}), and no Python with rados either")
+            hint = f"{CEPH_HINT}; or in {PYTHON.name} {PYTHON_HINT}"
+            raise settings.error(CEPH, hint, found=found) from exc
+
+
 def try_python(settings: Settings) -> None:
     """Raise a ConfigError where no Python has the rados module."""
-    why = _why_not([*_python(settings), "-c", f"{SAFE_START}import rados"])
+    why = _why_not([*_argv(settings, PYTHON), "-c", f"{SAFE_START}import rados"])
     if why:
         raise settings.error(PYTHON, PYTHON_HINT, found=Described(f"{settings[PYTHON]!r} ({why})"))
 
@@ -143,13 +164,13 @@ def _why_not(argv: Sequence[str]) -> str:
     return said[-1][-80:]
 
 
-def _python(settings: Settings) -> tuple[str, ...]:
+def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:
     try:
-        argv = tuple(shlex.split(settings[PYTHON]))
+        argv = tuple(shlex.split(settings[option]))
     except ValueError:
         argv = ()
     if not argv:
-        raise settings.error(PYTHON, PYTHON.allowed)
+        raise settings.error(option, option.allowed)
     return argv
 
 
@@ -157,7 +178,7 @@ def connection_of(settings: Settings) -> ClusterAccess:
     """How to reach the cluster."""
     return ClusterAccess(
         conf=settings[CONF],
-        python=_python(settings),
+        python=_argv(settings, PYTHON),
         name=settings[NAME],
         keyring=settings[KEYRING],
     )
@@ -166,10 +187,11 @@ def connection_of(settings: Settings) -> ClusterAccess:
 def build_source(settings: Settings) -> ClusterSource:
     """A source that connects when it is first asked."""
     connection = connection_of(settings)
+    ceph = _argv(settings, CEPH)
 
     def make() -> Poller:
         return Poller(
-            ClusterReader(connection, timeout=settings[TIMEOUT]),
+            ClusterReader(connection, ceph=ceph, timeout=settings[TIMEOUT]),
             interval=settings[INTERVAL],
             schedule_interval=settings[SCHEDULE_INTERVAL],
             most_pgs=settings[MOST_PGS],

@@ -109,16 +109,36 @@ class ClusterSource:
         if state and state.status.fsid not in self._labels.base:
             base = render_labels({"cluster": state.status.fsid})
             self._labels = Labels(base, most=_LABEL_BYTES)
+        seconds = gauge("cephqos_cluster_poll_duration_seconds", "Time that the last poll took.")
         if state or failure:  # else none has ended yet, and neither is known
             reason = failure.reason if failure else ""
             up.add(self._labels.of("reason", reason), state is not None)
+            seconds.add(self._labels.base, poller.poll_seconds)
+        starts = counter(
+            "cephqos_cluster_child_starts_total",
+            "Child processes started to talk to the cluster; each one after the first replaces "
+            "one that was killed or ended.",
+        )
+        starts.add(self._labels.base, poller.reader.starts)
+        return [up, seconds, starts, *self._cost_families(poller)]
+
+    def _cost_families(self, poller: Poller) -> Iterable[Family]:
+        count = counter(
+            "cephqos_cluster_commands_total", "Commands sent to the cluster, by command."
+        )
         seconds = counter(
             "cephqos_cluster_command_seconds_total",
             "Time until the replies to commands had arrived, by command.",
         )
-        for command, spent in sorted(poller.reader.seconds.items()):
-            seconds.add(self._labels.of("command", command), spent)
-        return [up, seconds]
+        size = counter(
+            "cephqos_cluster_command_bytes_total", "Bytes of the replies to commands, by command."
+        )
+        for command, cost in sorted(poller.reader.costs.items()):
+            text = self._labels.of("command", command)
+            count.add(text, cost.commands)
+            seconds.add(text, cost.seconds)
+            size.add(text, cost.bytes)
+        return count, seconds, size
 
     def _families(self, state: ClusterState) -> Iterable[Family]:
         labels, pools = self._labels, self._pools(state.osd_map)
@@ -133,6 +153,8 @@ class ClusterSource:
         yield pool_family(pools, labels)
         yield from cluster_families(state.status, labels, self.not_understood)
         yield from state.recovery.families(pools, labels)
+        if state.states_by_pool is not None:
+            yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)
         if state.scrub.knows_running:
             yield from running_families(state.scrub, pools, labels)
         yield from done_families(state.scrub, pools, labels)
@@ -158,11 +180,14 @@ class ClusterSource:
     def _age_family(self, state: ClusterState) -> Family:
         family = gauge(
             "cephqos_cluster_data_age_seconds",
-            "Age of the cluster's figures: the totals, the oldest scrub time of the schedule. OSDs "
-            "report to the manager every 5 s; that delay is not included.",
+            "Age of the cluster's figures: the totals, the states by pool, the oldest "
+            "scrub time of the schedule. OSDs report to the manager every 5 s; that "
+            "delay is not included.",
         )
         now = self._clock()
         family.add(self._labels.of("part", "totals"), now - state.read_at)
+        if state.states_by_pool is not None:
+            family.add(self._labels.of("part", "states"), now - state.states_read_at)
         if state.schedule is not None and state.schedule_as_of is not None:
             family.add(self._labels.of("part", "schedule"), now - state.schedule_as_of)
         return family

@@ -17,11 +17,11 @@ from typing import Any, Final
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster import replies
-from cephqos_exporter.cluster.recovery import RecoveryTotals
+from cephqos_exporter.cluster.recovery import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub import ScrubProgress
-from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_exporter.not_understood import NotUnderstood, listed
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ class ClusterState:
     read_at: float
     scrub: ScrubProgress
     recovery: RecoveryTotals
+    states_by_pool: Mapping[int, Mapping[str, int]] | None = None
+    states_read_at: float = 0.0
     schedule: Schedule | None = None
     schedule_as_of: float | None = None
 
@@ -78,6 +80,7 @@ class Failure:
 class _Due:
     osd_map: _Slow = field(default_factory=_Slow)
     same_map: _Slow = field(default_factory=_Slow)
+    states: _Slow = field(default_factory=_Slow)
     schedule: _Slow = field(default_factory=_Slow)
     options: _Slow = field(default_factory=_Slow)
 
@@ -183,6 +186,7 @@ class Poller:
         await self._rotate(osd_map)
         self._scrub.tick(self._clock(), osd_map.pools)
         state = ClusterState(status, osd_map, self._options, now, self._scrub, self._recovery)
+        await self._read_states(state)
         self._make_schedule(state)
         return state
 
@@ -253,6 +257,26 @@ class Poller:
     async def _read_primary(self, osd: int) -> None:
         reply = await self._ask_manager(cluster.pgs_of_primary(osd))
         self._scrub.observe(replies.parse_pgs(reply, self.not_understood) or ())
+
+    async def _read_states(self, state: ClusterState) -> None:
+        """States by pool: none needs asking while the whole cluster has none."""
+        if not is_recovering(state.status):
+            state.states_by_pool, state.states_read_at = {}, state.read_at
+            self._due.states.due = 0.0
+            return
+        if self._too_many(state.osd_map):
+            return
+        if not self._due.states.is_due(self._clock()) and self._kept is not None:
+            state.states_by_pool = self._kept.states_by_pool
+            state.states_read_at = self._kept.states_read_at
+            return
+        started = self._clock()
+        brief = await self._ask_manager(cluster.PGS_IN_BRIEF)
+        state.states_by_pool = replies.count_states_by_pool(
+            listed(brief["pg_stats"]), self.not_understood
+        )
+        state.states_read_at = started
+        self._due.states.spent(started, self._clock() - started, self._interval)
 
     def _make_schedule(self, state: ClusterState) -> None:
         state.schedule_as_of = self._rotation.as_of

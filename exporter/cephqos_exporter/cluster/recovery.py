@@ -10,17 +10,54 @@ from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 
-_UNCLEAN: Final = "unclean"  # all that are not clean, as Ceph counts them
-# States that belong to recovery, or that keep data from being whole, reachable or trimmed.
+# States that belong to recovery, or that keep data from being whole or reachable.
+STATES: Final = (
+    "recovering",
+    "recovery_wait",
+    "recovery_toofull",
+    "recovery_unfound",
+    "forced_recovery",
+    "backfilling",
+    "backfill_wait",
+    "backfill_toofull",
+    "backfill_unfound",
+    "forced_backfill",
+    "degraded",
+    "undersized",
+    "remapped",
+    "peering",
+    "activating",
+    "peered",
+    "inconsistent",
+    "repair",
+    "failed_repair",
+    "incomplete",
+    "down",
+    "stale",
+    "unknown",
+)
+# Shown for the cluster only: these come and go while nothing is wrong, and are no reason to look at
+# every pool. unclean: all that are not clean, as Ceph counts them.
+_UNCLEAN: Final = "unclean"
 CLUSTER_STATES: Final = (
-    *("recovering", "recovery_wait", "recovery_toofull", "recovery_unfound", "forced_recovery"),
-    *("backfilling", "backfill_wait", "backfill_toofull", "backfill_unfound", "forced_backfill"),
-    *("degraded", "undersized", "remapped", "peering", "activating", "peered"),
-    *("inconsistent", "repair", "failed_repair", "incomplete", "down", "stale", "unknown"),
-    *("creating", "laggy", "wait", "snaptrim", "snaptrim_wait", "snaptrim_error"),
+    *STATES,
+    "creating",
+    "laggy",
+    "wait",
+    "snaptrim",
+    "snaptrim_wait",
+    "snaptrim_error",
     _UNCLEAN,
 )
 _KNOWN: Final = frozenset({*CLUSTER_STATES, "active", "clean", "scrubbing", "deep", "premerge"})
+# Shown for every pool; the others from the first time that the pool has any.
+POOL_STATES: Final = ("recovering", "recovery_wait", "backfilling", "backfill_wait")
+
+# What makes mClock's bandwidth model take recovery of a placement group as background_recovery;
+# without it, it is best effort.
+_AT_RISK: Final = frozenset({"degraded", "undersized", "forced_recovery", "forced_backfill"})
+_ACTIVE: Final = (("recovering", "recovery"), ("backfilling", "backfill"))
+
 _SUMS: Final = (
     (
         "num_objects_recovered",
@@ -32,6 +69,11 @@ _SUMS: Final = (
         "num_bytes_recovered",
         "cephqos_recovery_pool_bytes_total",
         "Bytes recovered since the exporter began to look.",
+    ),
+    (
+        "num_keys_recovered",
+        "cephqos_recovery_pool_keys_total",
+        "Omap keys recovered since the exporter began to look.",
     ),
 )
 _LEFT: Final = (
@@ -49,6 +91,11 @@ _LEFT: Final = (
         "num_objects_unfound",
         "cephqos_recovery_pool_unfound_objects",
         "Objects of which no OSD that is up has the newest version.",
+    ),
+    (
+        "num_object_copies",
+        "cephqos_recovery_pool_object_copies",
+        "Copies of objects that should exist, misplaced and degraded ones included.",
     ),
 )
 
@@ -90,6 +137,7 @@ class RecoveryTotals:
         self.sums: Mapping[int, Mapping[str, int]] = {}
         self.rates: Rates[tuple[int, str]] = Rates()
         self._counters: dict[tuple[int, str], _Counter] = {}
+        self._seen_states: dict[int, set[str]] = {}
 
     def update(self, sums: Mapping[int, Mapping[str, Any]], now: float, odd: NotUnderstood) -> None:
         """Take in the sums over each pool's placement groups; one that is missing is left out."""
@@ -104,6 +152,7 @@ class RecoveryTotals:
         gone = {key for key in self._counters if key[0] not in sums}
         for pair in gone:
             del self._counters[pair]
+            self._seen_states.pop(pair[0], None)
         self.rates.keep(set(self._counters))
 
     def families(self, pools: Mapping[int, Pool], labels: Labels) -> Iterable[Family]:
@@ -157,9 +206,33 @@ class RecoveryTotals:
         degraded, misplaced = sums.get("num_objects_degraded"), sums.get("num_objects_misplaced")
         return None if degraded is None or misplaced is None else degraded + misplaced
 
+    def pool_state_family(
+        self, counts: Mapping[int, Mapping[str, int]], pools: Mapping[int, Pool], labels: Labels
+    ) -> Family:
+        """Placement groups by state and pool."""
+        family = gauge(
+            "cephqos_recovery_pool_pgs",
+            "Placement groups of the pool in a state of recovery; one in several states counts in "
+            "each.",
+        )
+        for pool in pools.values():
+            of_pool = counts.get(pool.id, {})
+            seen = self._seen_states.setdefault(pool.id, set(POOL_STATES))
+            seen.update(state for state in STATES if of_pool.get(state))
+            for state in STATES:
+                if state in seen:
+                    text = labels.of("pool", pool.name, "state", state)
+                    family.add(text, of_pool.get(state, 0))
+        return family
+
+
+def is_recovering(status: ClusterStatus) -> bool:
+    """Whether any placement group is in a state that is shown."""
+    return not count_states(status.pgs_by_state).keys().isdisjoint(STATES)
+
 
 def cluster_families(status: ClusterStatus, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
-    """Placement groups of the cluster by state."""
+    """Placement groups of the cluster by state, and why those recover that do."""
     counts = count_states(status.pgs_by_state)
     for state in counts.keys() - _KNOWN:
         odd.add("state", state)
@@ -176,7 +249,28 @@ def cluster_families(status: ClusterStatus, labels: Labels, odd: NotUnderstood) 
     total = gauge("cephqos_cluster_pgs", "Placement groups of the cluster.")
     total.add(labels.base, status.pgs)
     shallow_and_deep = _scrubbing(status, counts.get("scrubbing", 0), labels)
-    return by_state, shallow_and_deep, total
+    return by_state, _active(status, labels), shallow_and_deep, total
+
+
+def _active(status: ClusterStatus, labels: Labels) -> Family:
+    active = gauge(
+        "cephqos_recovery_cluster_active_pgs",
+        "Placement groups that recover now, by method and reason. at_risk (degraded, "
+        "undersized or forced) is background_recovery in mClock's bandwidth model, "
+        "misplaced is background_best_effort.",
+    )
+    working: dict[tuple[str, str], int] = {}
+    for names, count in status.pgs_by_state.items():
+        states = frozenset(names.split("+"))
+        reason = "misplaced" if states.isdisjoint(_AT_RISK) else "at_risk"
+        for state, kind in _ACTIVE:
+            if state in states:
+                working[kind, reason] = working.get((kind, reason), 0) + count
+    for kind in ("recovery", "backfill"):
+        for reason in ("at_risk", "misplaced"):
+            text = labels.of("kind", kind, "reason", reason)
+            active.add(text, working.get((kind, reason), 0))
+    return active
 
 
 def _scrubbing(status: ClusterStatus, both: float, labels: Labels) -> Family:

@@ -1,6 +1,6 @@
 """The replies of a cluster's monitors and manager, as far as they are needed, as plain data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
@@ -64,8 +64,11 @@ class PgStat:
     states: frozenset[str]
     scrubbed: float  # when the last scrub of any level ended; 0: never
     deep_scrubbed: float
+    changed: float  # when its state last changed
     objects: int
+    bytes: int
     objects_scrubbed: int | None  # of the scrub under way, else of the last one
+    duration: float | None  # of the last scrub
 
     @property
     def scrubbing(self) -> bool:
@@ -75,6 +78,11 @@ class PgStat:
     def level(self) -> Level:
         """Of the scrub under way."""
         return "deep" if "deep" in self.states else "shallow"
+
+    @property
+    def last_level(self) -> Level:
+        """Of the last scrub that ended: a deep one sets both stamps."""
+        return "deep" if self.deep_scrubbed >= self.scrubbed else "shallow"
 
 
 def text(value: Any) -> str:
@@ -162,6 +170,7 @@ def parse_pgs(reply: Mapping[str, Any], odd: NotUnderstood) -> list[PgStat] | No
 
 def _parse_pg(row: Mapping[str, Any]) -> PgStat:
     pgid = row["pgid"]
+    sums = row["stat_sum"]
     return PgStat(
         pgid=pgid,
         pool=int(pgid.partition(".")[0]),
@@ -169,12 +178,31 @@ def _parse_pg(row: Mapping[str, Any]) -> PgStat:
         states=frozenset(row["state"].split("+")),
         scrubbed=parse_stamp(row["last_scrub_stamp"]),
         deep_scrubbed=parse_stamp(row["last_deep_scrub_stamp"]),
-        # A sum that Ceph has lost count of is below zero, and counters grow by this.
-        objects=max(0, whole(row["stat_sum"]["num_objects"])),
+        changed=parse_stamp(row["last_change"]),
+        # Sums that Ceph has lost count of are below zero, and counters grow by these.
+        objects=max(0, whole(sums["num_objects"])),
+        bytes=max(0, whole(sums["num_bytes"])),
         objects_scrubbed=(
             max(0, whole(row["objects_scrubbed"])) if "objects_scrubbed" in row else None
         ),
+        duration=_parse_duration(row),
     )
+
+
+def _parse_duration(row: Mapping[str, Any]) -> float | None:
+    """Seconds of the last scrub.
+
+    `last_scrub_duration` is in whole seconds, rounded up. `scrub_duration` is exact, in seconds
+    with a fraction on 18.2 and in whole milliseconds on 20.2.
+    """
+    whole = row.get("last_scrub_duration")
+    if not whole:
+        return None
+    exact = float(row.get("scrub_duration", 0))
+    if not exact:
+        return float(whole)
+    milliseconds = exact.is_integer() or exact > whole + 0.001
+    return exact / 1000 if milliseconds else exact
 
 
 def parse_stamp(text: str) -> float:
@@ -192,3 +220,21 @@ def count_states(pgs_by_state: Mapping[str, int]) -> dict[str, int]:
         for name in names.split("+"):
             counts[name] = counts.get(name, 0) + count
     return counts
+
+
+def count_states_by_pool(
+    rows: Sequence[Mapping[str, Any]], odd: NotUnderstood
+) -> dict[int, dict[str, int]] | None:
+    """The same by pool, from placement groups in brief; None if none of them is understood."""
+    by_pool: dict[int, dict[str, int]] = {}
+    groups = odd.each("a placement group", rows, _parse_brief)
+    if rows and not groups:
+        return None
+    for group, state in groups:
+        pool = by_pool.setdefault(group, {})
+        pool[state] = pool.get(state, 0) + 1
+    return {pool: count_states(states) for pool, states in by_pool.items()}
+
+
+def _parse_brief(row: Mapping[str, Any]) -> tuple[int, str]:
+    return int(row["pgid"].partition(".")[0]), text(row["state"])

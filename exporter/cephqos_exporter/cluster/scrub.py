@@ -23,7 +23,12 @@ class Done:
     """What scrubs of one level have done in one pool since the exporter began to look."""
 
     objects: int = 0
+    bytes: float = 0.0
     pgs: int = 0
+    seconds: float = 0.0
+    timed: int = 0  # scrubs in `seconds`
+    last_ended: float = 0.0
+    last_duration: float | None = None
 
 
 @dataclass(slots=True)
@@ -37,6 +42,7 @@ class PgRecord:
     objects: int
     round: int
     credited: int = 0  # objects of the scrub under way that are counted already
+    began: float = 0.0  # when the scrub under way was first reported; 0: none is
     # objects_scrubbed as the scrub before left it: it stays until the new one has its reservations.
     left_over: int | None = None
 
@@ -65,6 +71,7 @@ class ScrubProgress:
                 self._meet(pg)
             else:
                 self._compare(pg, record)
+            self._remember_last(pg)
 
     def list_running(self, pgs: Sequence[PgStat]) -> set[int]:
         """Take in the whole list of those being scrubbed; the primaries of those that left it."""
@@ -101,6 +108,7 @@ class ScrubProgress:
             pg.pool, pg.primary, pg.scrubbed, pg.deep_scrubbed, pg.objects, self.round
         )
         if pg.scrubbing:
+            # The last change alone does not say when it began: it may have been another change.
             record.credited = pg.objects_scrubbed or 0
         else:
             record.left_over = pg.objects_scrubbed
@@ -112,7 +120,7 @@ class ScrubProgress:
         if pg.scrubbing:
             self._advance(pg, record)
         else:
-            record.credited, record.left_over = 0, pg.objects_scrubbed
+            record.credited, record.began, record.left_over = 0, 0.0, pg.objects_scrubbed
         record.pool, record.primary, record.objects = pg.pool, pg.primary, pg.objects
         record.scrubbed, record.deep_scrubbed = pg.scrubbed, pg.deep_scrubbed
         record.round = self.round
@@ -123,11 +131,21 @@ class ScrubProgress:
         # All its objects, where it does not say or another scrub is under way already. A group
         # whose primary has changed since says 0: it does not pass on what it has done.
         whole = pg.objects if pg.scrubbing else pg.objects_scrubbed or pg.objects
-        self._of(pg.pool, level).objects += max(0, whole - record.credited)
-        self._of(pg.pool, level).pgs += 1
-        record.credited, record.left_over = 0, whole
+        self._credit(pg, level, max(0, whole - record.credited))
+        done = self._of(pg.pool, level)
+        done.pgs += 1
+        duration = pg.duration
+        if duration is None and record.began:
+            duration = max(0.0, pg.scrubbed - record.began)
+            done.last_duration, done.last_ended = duration, pg.scrubbed
+        if duration is not None:
+            done.seconds += duration
+            done.timed += 1
+        record.credited, record.began = 0, 0.0
+        record.left_over = whole
 
     def _advance(self, pg: PgStat, record: PgRecord) -> None:
+        record.began = record.began or pg.changed
         if pg.objects_scrubbed is None:
             return
         if record.left_over is not None:
@@ -136,11 +154,24 @@ class ScrubProgress:
             record.left_over = None
         if pg.objects_scrubbed < record.credited:  # given up and started again
             record.credited = 0
-        self._of(pg.pool, pg.level).objects += pg.objects_scrubbed - record.credited
+        self._credit(pg, pg.level, pg.objects_scrubbed - record.credited)
         record.credited = pg.objects_scrubbed
+
+    def _credit(self, pg: PgStat, level: Level, objects: int) -> None:
+        done = self._of(pg.pool, level)
+        done.objects += objects
+        if pg.objects:
+            done.bytes += objects * pg.bytes / pg.objects
 
     def _of(self, pool: int, level: Level) -> Done:
         return self.done.setdefault((pool, level), Done())
+
+    def _remember_last(self, pg: PgStat) -> None:
+        if pg.duration is None or pg.scrubbing:
+            return
+        done = self._of(pg.pool, pg.last_level)
+        if pg.scrubbed >= done.last_ended:
+            done.last_ended, done.last_duration = pg.scrubbed, pg.duration
 
     def objects_done(self, pg: PgStat) -> int:
         """Objects that the scrub under way has done, as far as that is reported."""
@@ -217,24 +248,57 @@ def _count_running(progress: ScrubProgress) -> dict[Key, _Running]:
     return counts
 
 
+Labelled = Sequence[tuple[Key, LabelText]]
+
+
 def done_families(
     progress: ScrubProgress, pools: Mapping[int, Pool], labels: Labels
 ) -> Iterable[Family]:
     """What scrubs have done since the exporter began to look, per pool and level."""
+    labelled = tuple(_labelled(pools, labels))
+    return [*_amounts(progress, labelled), *_pace(progress, labelled)]
+
+
+def _amounts(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
     objects = counter(
         "cephqos_scrub_pool_objects_total",
         "Objects scrubbed. On 16.2 those of a placement group are added when its scrub ends.",
     )
+    size = counter(
+        "cephqos_scrub_pool_bytes_total",
+        "Data in the objects scrubbed, estimated from the mean object size of each "
+        "placement group. A deep scrub reads every copy of it.",
+    )
     pgs = counter("cephqos_scrub_pool_pgs_total", "Scrubs of placement groups that ended.")
-    rate = gauge("cephqos_scrub_pool_objects_per_second", "Objects scrubbed, over the last minute.")
-    for key, text in _labelled(pools, labels):
+    for key, text in labelled:
         done = progress.done.get(key, _NOTHING)
         objects.add(text, done.objects)
+        size.add(text, done.bytes)
         pgs.add(text, done.pgs)
+    return [objects, size, pgs]
+
+
+def _pace(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
+    rate = gauge("cephqos_scrub_pool_objects_per_second", "Objects scrubbed, over the last minute.")
+    took = Family(
+        "cephqos_scrub_pool_duration_seconds",
+        "summary",
+        "Duration of the scrubs that ended. On 16.2 only of scrubs that were seen to "
+        "run, from their last change of state.",
+    )
+    last = gauge(
+        "cephqos_scrub_pool_last_duration_seconds", "Duration of the scrub that ended last."
+    )
+    for key, text in labelled:
+        done = progress.done.get(key, _NOTHING)
+        took.add(text, done.seconds, "_sum")
+        took.add(text, done.timed, "_count")
         per_second = progress.rates.of(key)
         if per_second is not None:
             rate.add(text, per_second)
-    return objects, pgs, rate
+        if done.last_duration is not None:
+            last.add(text, done.last_duration)
+    return [rate, took, last]
 
 
 def _labelled(pools: Mapping[int, Pool], labels: Labels) -> Iterable[tuple[Key, LabelText]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import seconds
+from cephqos_exporter.config import Settings, flag, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -28,8 +28,11 @@ OPS: Final[Mapping[str, tuple[str, str]]] = {
     "rw": ("op_rw_latency_in_bytes_histogram", "op_rw_latency"),
 }
 
-# Above this a request is stuck, not slow; one bucket holds them all.
-LONGEST_SECONDS: Final = 120.0
+# Above this many seconds a request is stuck, not slow; one bucket holds them all.
+DEFAULT_LONGEST_SECONDS: Final = 120.0
+
+# Lower ends of the request-size classes.
+DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
 _NANOSECONDS: Final = 1e9
 _FIRST_NANOSECONDS: Final = 100_000  # the first bound, on 16.2 to 21.x
@@ -56,6 +59,7 @@ class _HistogramPlan:
 
     ops: tuple[str, ...]
     axis: _Axis
+    columns: Sequence[tuple[int, int]]  # of each size class
     form: Form
 
 
@@ -71,9 +75,36 @@ class HistogramsCollector(
     name="histograms",
     help="Latency histograms of client operations.",
 ):
-    """Latency histograms of client ops. Between two replies, scrapes get those of the last one."""
+    """Latency histograms of client ops.
 
+    `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
+    """
+
+    longest = seconds(
+        "collector.histograms.longest",
+        DEFAULT_LONGEST_SECONDS,
+        "Highest bucket bound, in seconds.",
+        least=0.001,
+        most=1000,
+    )
+    # Between two replies, scrapes get the families of the last one.
     interval = INTERVAL
+    # Seven times the series.
+    by_size = flag(
+        "collector.histograms.by-size",
+        False,
+        f"Also report latency by request size, in {len(DEFAULT_SIZE_CLASSES)} classes.",
+    )
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        size_classes: Sequence[int] = DEFAULT_SIZE_CLASSES,
+        **given: Any,
+    ) -> None:
+        super().__init__(settings, **given)
+        self._size_classes = size_classes if self.by_size else ()
 
     def needed(self, daemon: Daemon, state: _HistogramsOsd | None) -> Sequence[Command]:
         if state is not None and not state.interval.due:
@@ -99,10 +130,14 @@ class HistogramsCollector(
         if state.plan is None or state.plan.ops != tuple(sums):
             state.plan = self._make_plan(view.labels, histograms, tuple(sums), odd)
         plan = state.plan
+        read = {op: _rows(histograms[OPS[op][0]], plan.axis) for op in plan.ops}
         values: list[float] = []
         for op in plan.ops:
-            rows = _rows(histograms[OPS[op][0]], plan.axis)
-            values += [*_counts(plan.axis, map(sum, rows)), sums[op]]
+            values += _counts(plan.axis, map(sum, read[op]))
+            values.append(sums[op])
+        for rows in read.values():
+            for first, end in plan.columns:
+                values += _counts(plan.axis, (sum(row[first:end]) for row in rows))
         return plan.form.fill(values)
 
     def _make_plan(
@@ -120,7 +155,7 @@ class HistogramsCollector(
             # Ceph's name of the axis is wrong. Only the first bound tells what its values are.
             odd.add("unit", f"{axes[0].get('name')}, quant_size {axes[0].get('quant_size')}")
             raise ReplyMissing(COMMAND, "the latency axis has another unit")
-        axis = _latency_axis(axes[0])
+        axis = _latency_axis(axes[0], self.longest)
         if len(axis.rows) < 2:
             odd.add("unit", f"{axes[0].get('name')} without bounds")
             raise ReplyMissing(COMMAND, "the latency axis has no bounds")
@@ -129,10 +164,18 @@ class HistogramsCollector(
             "histogram",
             "Latency of client operations, queueing included, from the OSD's op histograms.",
         )
+        split = Family(
+            "cephqos_osd_op_size_latency_seconds",
+            "histogram",
+            "Latency of client operations of at least size_min_bytes and less than the next class.",
+        )
         for op in ops:
             own = extend_labels(labels, {"op": op})
             whole.samples += [*_places(axis, own), ("_sum", own, 0)]
-        return _HistogramPlan(ops, axis, Form.of([whole]))
+            for least in self._size_classes:
+                split.samples += _places(axis, extend_labels(own, {"size_min_bytes": str(least)}))
+        columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
+        return _HistogramPlan(ops, axis, columns, Form.of([whole, split] if columns else [whole]))
 
 
 def histograms_of(view: DaemonView) -> Mapping[str, Any]:
@@ -165,7 +208,7 @@ def _rows(histogram: Mapping[str, Any], axis: _Axis) -> Sequence[Sequence[int]]:
     return values
 
 
-def _latency_axis(axis: Mapping[str, Any]) -> _Axis:
+def _latency_axis(axis: Mapping[str, Any], longest: float) -> _Axis:
     bounds: list[str] = []
     rows: list[int] = []
     ranges = axis["ranges"]
@@ -174,11 +217,19 @@ def _latency_axis(axis: Mapping[str, Any]) -> _Axis:
             continue
         # Rows are bounded by whole nanoseconds, both ends included.
         seconds = (row["max"] + 1) / _NANOSECONDS
-        if seconds > LONGEST_SECONDS:
+        if seconds > longest:
             break
         bounds.append(repr(seconds))
         rows.append(i + 1)
     return _Axis([*bounds, "+Inf"], [*rows, len(ranges)])
+
+
+def _size_columns(axis: Mapping[str, Any], classes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The columns of each size class: rows of the size axis from its lower end to the next's."""
+    lows = [row.get("min", -1) for row in axis["ranges"]]
+    # What lies below 0 (it cannot) would belong to the lowest class.
+    starts = [0] + [sum(low < least for low in lows) for least in classes[1:]]
+    return zip(starts, [*starts[1:], len(lows)], strict=True)
 
 
 def _places(axis: _Axis, labels: LabelText) -> list[Sample]:

@@ -24,9 +24,17 @@ INTERFACES: Final = ("front", "back")
 _WINDOWS: Final = (("1min", "1m"), ("5min", "5m"), ("15min", "15m"))
 _MILLISECONDS: Final = 1e3
 
+_ANSWERING: Final = (
+    "cephqos_network_peers",
+    "Heartbeat peers that answered lately, by network. Absent until a ping was answered.",
+)
 _SLOW: Final = (
     "cephqos_network_slow_peers",
     "Peers whose mean ping time over one minute reaches cephqos_network_slow_bound_seconds.",
+)
+_STALE: Final = (
+    "cephqos_network_stale_peers",
+    "Peers whose ping times are old. They are left out of all other figures of the network.",
 )
 _BOUND: Final = (
     "cephqos_network_slow_bound_seconds",
@@ -96,20 +104,23 @@ class NetworkCollector(
         return state.families
 
     def _read(self, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Sequence[Family]:
-        fresh = {
-            interface: [e for e in entries if e["interface"] == interface and not e["stale"]]
-            for interface in INTERFACES
+        pings = {name: [e for e in entries if e["interface"] == name] for name in INTERFACES}
+        fresh = {name: [e for e in pings[name] if not e["stale"]] for name in INTERFACES}
+        slow_from = self.slow * _MILLISECONDS
+        stale = {name: len(pings[name]) - len(fresh[name]) for name in INTERFACES}
+        slow = {
+            name: sum(entry["average"]["1min"] >= slow_from for entry in fresh[name])
+            for name in INTERFACES
         }
-        slow = gauge(*_SLOW)
-        seen = {entry["interface"] for entry in entries}
-        for interface in (one for one in INTERFACES if one in seen):
-            averages = [entry["average"]["1min"] for entry in fresh[interface]]
-            count = sum(average >= self.slow * _MILLISECONDS for average in averages)
-            slow.add(labels.of("interface", interface), count)
+        peers = {
+            _ANSWERING: {name: len(fresh[name]) for name in INTERFACES},
+            _SLOW: slow,
+            _STALE: stale,
+        }
         return [
             *_times(fresh, labels),
             _worst_peers(fresh, labels),
-            slow,
+            *(_counts(*told, counts, pings, labels) for told, counts in peers.items()),
             single(*_BOUND, labels.base, self.slow),
         ]
 
@@ -164,4 +175,18 @@ def _worst_peers(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Label
             worst = max(entries, key=lambda entry: float(entry["average"]["1min"]))
             pairs = {"interface": name, "peer": f"osd.{worst['to osd']}"}
             family.add(extend_labels(labels.base, pairs), 1)  # not kept: any peer may come
+    return family
+
+
+def _counts(
+    name: str,
+    text: str,
+    counts: Mapping[str, int],
+    pings: Mapping[str, Sequence[Mapping[str, Any]]],
+    labels: Labels,
+) -> Family:
+    family = gauge(name, text)
+    for interface, count in counts.items():
+        if pings[interface]:
+            family.add(labels.of("interface", interface), count)
     return family

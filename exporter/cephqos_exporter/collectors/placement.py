@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
@@ -12,10 +13,11 @@ from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter import procfs
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
-from cephqos_exporter.config import Option, Settings, flag
+from cephqos_exporter.config import Option, Settings, flag, seconds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels, LabelText, extend_labels, render_labels
+from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.sampler import Thread, ThreadSamples
 from cephqos_exporter.sysfs import Topology, read_topology
 
@@ -49,6 +51,9 @@ class _PlacementOsd:
     used: Counter[int] = field(default_factory=Counter)  # CPU -> threads that last ran there
     nodes: Mapping[int, int] = field(default_factory=dict)  # node -> threads
     reactors: Mapping[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
+    memory: Mapping[int, int] = field(default_factory=dict)
+    memory_read: float | None = None
+    lookup: Lookup[bytes] | None = None  # of the memory, under way
     info: LabelText = field(default_factory=lambda: LabelText(""))
     _lists: frozenset[str] = frozenset()
 
@@ -74,6 +79,15 @@ class _PlacementOsd:
             allowed_nodes = {topology.node[cpu] for cpu in self.allowed if cpu in topology.node}
             extra = {"cpus": format_cpu_list(self.allowed), "nodes": format_cpu_list(allowed_nodes)}
             self.info = extend_labels(self.labels.base, extra)
+
+    def memory_due(self, now: float, interval: float) -> bool:
+        return self.memory_read is None or not 0 <= now - self.memory_read < interval
+
+    def memory_family(self) -> Family:
+        family = gauge("cephqos_placement_memory_bytes", "Memory of the process by NUMA node.")
+        for node, size in sorted(self.memory.items()):
+            family.add(self.labels.of("node", str(node)), size)
+        return family
 
     def families(self, per_cpu: bool) -> list[Family]:
         info = gauge("cephqos_placement_info", "CPUs and NUMA nodes that an OSD may use.")
@@ -148,6 +162,14 @@ class PlacementCollector(
         False,
         "Report a series for every CPU that a thread last ran on.",
     )
+    # At most one OSD per scrape.
+    memory_interval = seconds(
+        "collector.placement.memory-interval",
+        0.0,
+        "Seconds between reads of the memory per NUMA node, which take 14 ms per GB of a process; "
+        "0: never.",
+        most=86400,
+    )
     excluded_cpus: ClassVar[Option[tuple[int, ...]]] = Option(
         name="collector.placement.excluded-cpus",
         default=(),
@@ -173,6 +195,7 @@ class PlacementCollector(
         self._scan = _Scan(scan_interval)
         self._topology: Topology | None = None
         self._topology_read = 0.0
+        self._memory_taken = False
         # Where and when to look at all threads. Not the view: it would keep a daemon's replies.
         self._place: tuple[Path, float] | None = None
 
@@ -192,10 +215,15 @@ class PlacementCollector(
         state.seen = True
         state.look(sample.threads.values(), topology)
         families = state.families(self.per_cpu)
+        if self.memory_interval and state.memory_due(view.time, self.memory_interval):
+            self._take_memory(state, view)
+        if state.memory:
+            families.append(state.memory_family())
         self._place = view.host.proc, view.time
         return families
 
     def finish(self) -> Iterable[Family]:
+        self._memory_taken = False
         osds = [osd for osd in self.states.values() if osd.seen]
         for osd in osds:
             osd.seen = False
@@ -216,6 +244,22 @@ class PlacementCollector(
         if self._topology is None or not 0 <= age < _TOPOLOGY_SECONDS:
             self._topology, self._topology_read = read_topology(view.host.sys), view.time
         return self._topology
+
+    def _take_memory(self, osd: _PlacementOsd, view: DaemonView) -> None:
+        if osd.lookup is None:
+            if self._memory_taken:
+                return
+            self._memory_taken = True
+            path = f"{view.host.proc}/{view.daemon.pid}/numa_maps"
+            osd.lookup = Lookup(partial(procfs.read_all, path))
+        try:
+            osd.memory = node_memory(osd.lookup.answer())
+        except TimeoutError:  # it hangs: no other waits for it
+            osd.memory, osd.memory_read = {}, None
+            return
+        except OSError:  # needs the same user or CAP_SYS_PTRACE: where not, the series is absent
+            osd.memory = {}
+        osd.lookup, osd.memory_read = None, view.time
 
 
 def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, int]]:
@@ -276,3 +320,20 @@ def _home(osd: _PlacementOsd) -> frozenset[int]:
     if osd.reactors:
         return frozenset(cpu for _, allowed in osd.reactors.values() for cpu in allowed)
     return osd.allowed
+
+
+def node_memory(numa_maps: bytes) -> dict[int, int]:
+    """Bytes by NUMA node; mappings of huge pages count in pages of their own size."""
+    total: Counter[int] = Counter()
+    for line in numa_maps.splitlines():
+        size = procfs.PAGE_SIZE
+        pages: list[tuple[int, int]] = []
+        for word in line.split()[2:]:
+            key, _, value = word.partition(b"=")
+            if key[:1] == b"N" and key[1:].isdigit():
+                pages.append((int(key[1:]), int(value)))
+            elif key == b"kernelpagesize_kB":
+                size = int(value) * 1024
+        for node, count in pages:
+            total[node] += count * size
+    return dict(total)

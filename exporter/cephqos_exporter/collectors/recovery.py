@@ -1,4 +1,4 @@
-"""Recovery and backfill of one OSD: objects pushed, slots held and awaited.
+"""Recovery and backfill of one OSD: work done, slots held and awaited, time spent waiting.
 
 Recovery often waits not for the scheduler but for slots, which Ceph calls reservations. An OSD
 has few of them (`osd_max_backfills`). In the scheduler alone such a class seems to have no demand.
@@ -19,10 +19,42 @@ from cephqos_exporter.qos.reservations import SIDES, reservation_kind
 
 RESERVATIONS: Final = "dump_recovery_reservations"
 
-_PUSHES: Final = (
-    "cephqos_recovery_pushes_total",
-    "counter",
-    "Objects pushed to other OSDs; replicated pools only.",
+_COUNTERS: Final = (
+    (
+        "recovery_ops",
+        "cephqos_recovery_ops_total",
+        "Recovery operations that this OSD started as the primary.",
+    ),
+    (
+        "recovery_bytes",
+        "cephqos_recovery_bytes_total",
+        "Bytes recovered by this OSD as the primary; replicated pools only.",
+    ),
+    (
+        "push",
+        "cephqos_recovery_pushes_total",
+        "Objects pushed to other OSDs; replicated pools only.",
+    ),
+    (
+        "push_out_bytes",
+        "cephqos_recovery_push_bytes_total",
+        "Bytes pushed to other OSDs; replicated pools only. What an OSD receives is not counted.",
+    ),
+    (
+        "pull",
+        "cephqos_recovery_pulls_total",
+        "Objects that this OSD asked others to push to it; replicated pools only.",
+    ),
+)
+
+# Times of the peering state machine, each added when a placement group leaves the state.
+_STATES: Final = (
+    ("waitlocalrecoveryreserved_latency", "recovery_wait_local"),
+    ("waitremoterecoveryreserved_latency", "recovery_wait_remote"),
+    ("recovering_latency", "recovering"),
+    ("waitlocalbackfillreserved_latency", "backfill_wait_local"),
+    ("waitremotebackfillreserved_latency", "backfill_wait_remote"),
+    ("backfilling_latency", "backfilling"),
 )
 
 # Shown from the start; the rarer kinds show from the first time they are seen.
@@ -38,9 +70,9 @@ class _RecoveryOsd:
 class RecoveryCollector(
     DaemonCollector[_RecoveryOsd],
     name="recovery",
-    help="Recovery by each OSD: objects pushed, slots held and awaited.",
+    help="Recovery by each OSD: work done, slots held and awaited.",
 ):
-    """Recovery as one OSD does it; perf has its other counters under Ceph's own names."""
+    """Recovery as one OSD does it, from its counters and its slots."""
 
     def needed(self, daemon: Daemon, state: _RecoveryOsd | None) -> Sequence[Command]:
         return [Command(RESERVATIONS, SLOWLY), *self.counters.commands(daemon)]
@@ -50,16 +82,24 @@ class RecoveryCollector(
 
     def families(self, view: DaemonView, state: _RecoveryOsd) -> Iterable[Family]:
         odd = view.not_understood
-        osd = self.counters.loggers(view).required("osd")
-        pushes = figure(osd, "push", odd)
+        loggers = self.counters.loggers(view)
+        osd = loggers.required("osd")
         families: list[Family] = []
-        if pushes is not None:
-            families.append(single(*_PUSHES, state.labels.base, pushes))
+        for key, name, text in _COUNTERS:
+            value = figure(osd, key, odd)
+            if value is not None:
+                families.append(single(name, "counter", text, state.labels.base, value))
+        states = loggers.get("recoverystate_perf")
+        if states is None:
+            odd.add("counter", "recoverystate_perf")
+        else:
+            families.append(_states(state.labels, states, odd))
         try:
             reply = view.reply(RESERVATIONS)
         except ReplyMissing as exc:
             raise ReplyMissing(exc.command, exc.reason, families) from exc
-        return [*families, *_slots(reply, state, odd)]
+        families += _slots(reply, state, odd)
+        return families
 
 
 def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> Iterable[Family]:
@@ -86,6 +126,24 @@ def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> I
                 text = osd.labels.of("side", side, "state", state, "kind", kind)
                 held.add(text, counts.get((state, kind), 0))
     return held, most
+
+
+def _states(labels: Labels, counters: Mapping[str, Any], odd: NotUnderstood) -> Family:
+    family = Family(
+        "cephqos_recovery_state_seconds",
+        "summary",
+        "Time that placement groups spent in a state of recovery, added when they leave"
+        " it. local: waiting for a slot of this OSD; remote: waiting for those "
+        "of other OSDs.",
+    )
+    for key, state in _STATES:
+        seconds = figure(counters, key, odd, "sum")
+        times = figure(counters, key, odd, "avgcount")
+        if seconds is not None and times is not None:
+            text = labels.of("state", state)
+            family.add(text, seconds, "_sum")
+            family.add(text, times, "_count")
+    return family
 
 
 def _count(reserver: Mapping[str, Any]) -> dict[tuple[str, str], int]:

@@ -42,6 +42,10 @@ class BandwidthModel:
     def capacity(self) -> float:
         return self.iops
 
+    @property
+    def capacity_bytes(self) -> float | None:
+        return self.bandwidth
+
     def normalised(self, size: float) -> float:
         return max(size / self.cost_per_io, 1.0)
 
@@ -62,12 +66,17 @@ class EarlyModel:
     def capacity(self) -> float:
         return self.iops
 
+    @property
+    def capacity_bytes(self) -> float | None:
+        return None
+
     def normalised(self, size: float) -> float:
         return max(1.0, _round_half_up(self.per_io + self.per_byte * size))
 
 
-# Both give: `capacity`, what the OSD believes it can do in normalised ops/s; `normalised`, the cost
-# of an operation that is charged for so many bytes.
+# Both give: `capacity`, what the OSD believes it can do in normalised ops/s; `capacity_bytes`, the
+# same in bytes/s where the model has such a notion; `normalised`, the cost of an operation that is
+# charged for so many bytes.
 CostModel = BandwidthModel | EarlyModel
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import psutil
 from tests.bench.exporter.verdicts import Verdicts
 
-from cephqos_exporter.procfs import Descriptors
-from cephqos_exporter.sampler import OSD_GROUPS, ProcessSample
+from cephqos_exporter.sampler import ThreadSamples
 
 _THREADS = 60
 # A third of them run between two reads, as an OSD's do between two scrapes.
@@ -31,13 +30,7 @@ input()
 def bench_threads(verdicts: Verdicts, reads: int) -> None:
     print(f"CPU of reading a process of {_THREADS} threads, a third of which run between two reads")
     with _process() as pid:
-        sample = ProcessSample(
-            proc=Path("/proc"),
-            pid=pid,
-            descriptors=Descriptors(),
-            groups=OSD_GROUPS,
-            switches_interval=30.0,
-        )
+        sample = ThreadSamples().open(Path("/proc"), pid)
         sample.update(0.0)
         process = psutil.Process(pid)
         own, peer = 0.0, 0.0

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from tests.tied import tied
+
+from cephqos_exporter.ceph.cluster import tied
 
 PROMETHEUS_HEADERS = {
     "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",

@@ -46,7 +46,7 @@ class Rados:
 
 def _file(asked: dict[str, object]) -> str:
     if asked["prefix"] == "pg dump":
-        return str(asked["dumpcontents"][0])  # type: ignore[index]
+        return {"pools": "pools", "pgs_brief": "brief"}[asked["dumpcontents"][0]]  # type: ignore[index]
     return FILES[str(asked["prefix"])]
 
 

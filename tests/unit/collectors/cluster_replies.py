@@ -36,13 +36,16 @@ _PG: Final = PgStat(
     states=frozenset({"active", "clean"}),
     scrubbed=NOW - 5000,
     deep_scrubbed=NOW - 9000,
+    changed=NOW - 5000,
     objects=500,
+    bytes=500 * 4096,
     objects_scrubbed=500,
+    duration=7.5,
 )
 
 
 def pg(pgid: str = "2.0", **changes: Any) -> PgStat:
-    """A clean placement group of pool 2 with 500 objects."""
+    """A clean placement group of pool 2 with 500 objects of 4 KiB."""
     return replace(_PG, pgid=pgid, **changes)
 
 

@@ -88,13 +88,14 @@ async def test_a_cluster_that_says_nonsense_is_well_once_it_does_not(
         ("primary_0", ("pg_stats", 0, "acting_primary")),
         ("primary_0", ("pg_stats", 0, "stat_sum", "num_objects")),
         ("scrubbing", ("pg_stats", 0, "last_scrub_stamp")),
+        ("brief", ("pg_stats", 0, "pgid")),
     ],
 )
 @pytest.mark.parametrize("wrong", [None, True, 7.5, ["x"], {}])
 async def test_one_odd_entry_of_a_list_costs_itself_only_and_is_counted(
     command: str, path: tuple[str | int, ...], wrong: object
 ) -> None:
-    reader = RecordedReader(moment="scrub")
+    reader = RecordedReader(moment="recovery" if command == "brief" else "scrub")
     reader.change = changing(command, path, wrong)
     polling = poller(reader)
     assert await polling.poll()
@@ -102,6 +103,7 @@ async def test_one_odd_entry_of_a_list_costs_itself_only_and_is_counted(
         "counter" if command == "pools" and len(path) > 3 else "reply"
     }
     assert polling.state is not None and polling.state.osd_map.pools and polling.state.osd_map.osds
+    assert polling.state.states_by_pool is not None
 
 
 @pytest.mark.parametrize("path", [("fsid",), ("pgmap", "pgs_by_state", 0, "state_name")])

@@ -30,19 +30,23 @@ BARE = f"--cluster.python={sys.executable} -IS"
 
 
 def test_a_conf_and_the_rados_module_are_enough(conf: str, python: str) -> None:
-    assert main([*CHECK, conf, python]) == 0
+    assert main([*CHECK, conf, python, "--cluster.ceph=no-such-command"]) == 0
+
+
+def test_a_conf_and_the_ceph_command_are_enough(conf: str) -> None:
+    assert main([*CHECK, conf, BARE, f"--cluster.ceph={sys.executable}"]) == 0
 
 
 @pytest.mark.parametrize(
-    ("python", "why"),
-    [(f"{sys.executable} -IS", "No module named 'rados'"), ("no-such", "no such command")],
+    ("ceph", "why"), [("no-such-command", "no such command"), ("false", "status 1")]
 )
-def test_without_the_module_the_check_says_what_to_install(
-    conf: str, python: str, why: str, capsys: pytest.CaptureFixture[str]
+def test_without_module_and_command_the_check_says_what_to_install(
+    conf: str, ceph: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*CHECK, conf, f"--cluster.python={python}"]) == 2
+    assert main([*CHECK, conf, BARE, f"--cluster.ceph={ceph}"]) == 2
     error = capsys.readouterr().err
-    assert why in error and "python3-rados" in error
+    assert f"--cluster.ceph: found '{ceph}' ({why}" in error
+    assert "python3-rados" in error and "ceph-common" in error
     assert error.count("\n") == 1
 
 
@@ -51,7 +55,7 @@ def test_the_probe_needs_the_module(
 ) -> None:
     probe = ["--role=probe", "--probe.pools=p", "--config.check", conf]
     assert main([*probe, python]) == 0
-    assert main([*probe, BARE]) == 2
+    assert main([*probe, BARE, f"--cluster.ceph={sys.executable}"]) == 2
     assert "No module named 'rados'" in capsys.readouterr().err
 
 
@@ -69,6 +73,7 @@ def test_a_file_that_is_missing_is_named_with_its_option(
         ("--cluster.name=cephqos", "cluster.name"),
         ("--cluster.python=", "cluster.python"),
         ("--cluster.python='unbalanced", "cluster.python"),
+        ("--cluster.ceph=", "cluster.ceph"),
         ("--cluster.interval=0", "cluster.interval"),
         ("--cluster.timeout=soon", "cluster.timeout"),
         ("--cluster.schedule-pgs=-1", "cluster.schedule-pgs"),

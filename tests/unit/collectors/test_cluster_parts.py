@@ -12,7 +12,7 @@ from ..osd_views import samples
 from .test_cluster_poller import Clock, RecordedReader, poller, read, source
 
 
-@pytest.mark.parametrize("part", ["pools", "primary_1", "scrubbing"])
+@pytest.mark.parametrize("part", ["pools", "primary_1", "scrubbing", "brief"])
 async def test_what_a_manager_says_before_it_knows_the_cluster_is_not_taken(part: str) -> None:
     reader = RecordedReader(moment="recovery")
     clock = Clock()

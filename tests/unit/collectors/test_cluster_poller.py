@@ -8,7 +8,7 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter import resting
-from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader
+from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.cluster.poller import Poller
@@ -40,7 +40,7 @@ class RecordedReader(ClusterReader):
         self.error: Exception | None = None
         self.hang: asyncio.Event | None = None
         self.change: Callable[[str, Any], Any] = lambda prefix, reply: reply
-        self.seconds: dict[str, float] = {}
+        self.costs: dict[str, Cost] = {}
         self.closed = 0
 
     @property
@@ -61,7 +61,7 @@ class RecordedReader(ClusterReader):
 
     def _name(self, query: ClusterQuery) -> str:
         if query.prefix == "pg dump":
-            return str(query.arguments["dumpcontents"][0])
+            return {"pools": "pools", "pgs_brief": "brief"}[query.arguments["dumpcontents"][0]]
         if query.prefix == "pg ls-by-primary":
             return f"primary_{query.arguments['osd']}"
         return _FILES.get(query.prefix, query.prefix)
@@ -100,7 +100,7 @@ async def test_one_poll_of_a_small_cluster_knows_all_of_it(release: str) -> None
     assert polling.state is not None
     assert polling.state.schedule is not None
     assert polling.state.schedule.counted == 9
-    assert polling.state.recovery.sums[2].keys() >= {"num_objects_degraded"}
+    assert polling.state.recovery.sums[2]["num_object_copies"] > 4000
 
 
 async def test_a_quiet_cluster_is_asked_two_small_things_per_poll() -> None:
@@ -112,6 +112,8 @@ async def test_a_quiet_cluster_is_asked_two_small_things_per_poll() -> None:
     clock.now += 5
     await polling.poll()
     assert reader.asked == ["status", "pools"]
+    assert polling.state is not None
+    assert polling.state.states_by_pool == {}
 
 
 def _without_states(name: str, reply: Any) -> Any:
@@ -186,14 +188,27 @@ async def test_osds_whose_scrubs_have_ended_are_looked_at_out_of_turn() -> None:
     }
 
 
+async def test_states_by_pool_are_read_while_there_are_any() -> None:
+    reader, clock = RecordedReader("reef", "recovery"), Clock()
+    polling = poller(reader, clock)
+    await polling.poll()
+    assert polling.state is not None and polling.state.states_by_pool is not None
+    assert polling.state.states_by_pool[2]["recovering"] >= 1
+    await polling.poll()  # too soon: what is dear is not read twice in one interval
+    assert reader.asked.count("brief") == 1
+    clock.now += 6
+    await polling.poll()
+    assert reader.asked.count("brief") == 2
+
+
 async def test_above_the_stated_size_what_grows_with_placement_groups_is_absent() -> None:
     reader = RecordedReader("reef", "recovery")
     found = source(reader, most_pgs=5)
     shown = await read(found)
     await found.close()
-    assert not [name for name in reader.asked if name.startswith("primary")]
+    assert not [name for name in reader.asked if name == "brief" or name.startswith("primary")]
     assert [name for name in shown if name.startswith("cephqos_recovery_pool_degraded_objects")]
-    for absent in ("scrub_pool_schedule", "scrub_pool_backlog"):
+    for absent in ("recovery_pool_pgs", "scrub_pool_schedule", "scrub_pool_backlog"):
         assert not [name for name in shown if name.startswith(f"cephqos_{absent}")]
 
 
@@ -279,7 +294,7 @@ async def test_a_clock_that_is_set_back_makes_nothing_stale() -> None:
     reader.change = later
     clock.now -= 86_400
     assert await polling.poll()
-    assert {"osd_dump", "config get"} <= set(reader.asked)
+    assert {"osd_dump", "config get", "brief"} <= set(reader.asked)
 
 
 async def test_one_wrong_map_of_osds_is_not_remembered() -> None:
@@ -338,8 +353,10 @@ async def test_a_cluster_that_hangs_from_the_start_holds_up_one_scrape_for_a_sec
     assert max(times[1:]) < 0.8
     shown = samples(caught.value.families)
     assert str(caught.value) == "starting"
-    # Whether the cluster answers is not known yet.
-    assert not [name for name in shown if name.startswith("cephqos_cluster_up")]
+    # Whether the cluster answers is not known yet, and how long it takes to is not 0.
+    assert not [
+        name for name in shown if name.startswith(("cephqos_cluster_up", "cephqos_cluster_poll"))
+    ]
 
 
 async def test_it_is_read_from_the_start_on_so_that_the_first_scrape_waits_for_nothing() -> None:
@@ -394,7 +411,7 @@ async def test_what_is_shown_says_how_old_it_is() -> None:
     shown = await read(found)
     await found.close()
     ages = {n: v for n, v in shown.items() if n.startswith("cephqos_cluster_data_age_seconds")}
-    assert len(ages) == 2
+    assert len(ages) == 3
     assert set(ages.values()) == {42.0}
 
 

@@ -13,8 +13,9 @@ from cephqos_exporter.cluster.recovery import (
     CLUSTER_STATES,
     RecoveryTotals,
     cluster_families,
+    is_recovering,
 )
-from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals
+from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals, parse_status
 from cephqos_exporter.labels import Labels, LabelText
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -29,9 +30,11 @@ def sums(recovered: int = 0, degraded: int = 0, misplaced: int = 0) -> Mapping[s
     return {
         "num_objects_recovered": recovered,
         "num_bytes_recovered": recovered * 65536,
+        "num_keys_recovered": 0,
         "num_objects_degraded": degraded,
         "num_objects_misplaced": misplaced,
         "num_objects_unfound": 0,
+        "num_object_copies": 8642,
     }
 
 
@@ -50,6 +53,7 @@ def test_totals_are_the_clusters_own(release: str) -> None:
         ("num_objects_degraded", "degraded_objects"),
         ("num_objects_misplaced", "misplaced_objects"),
         ("num_objects_unfound", "unfound_objects"),
+        ("num_object_copies", "object_copies"),
     ):
         assert found[f"cephqos_recovery_pool_{name}{POOL}"] == reply[2][key]
 
@@ -120,9 +124,11 @@ def test_a_sum_that_falls_with_a_placement_group_does_not_make_work() -> None:
 def test_a_pool_that_is_gone_leaves_nothing_behind() -> None:
     totals = RecoveryTotals()
     totals.update({2: sums(5)}, NOW, NotUnderstood())
+    totals.pool_state_family({2: {"degraded": 1}}, {2: P1}, LABELS)
     totals.update({}, NOW + 1, NotUnderstood())
     assert not samples(totals.families({2: P1}, LABELS))
     assert not totals._counters
+    assert not totals._seen_states
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=30))
@@ -194,16 +200,16 @@ def test_a_state_of_a_later_release_is_counted_and_makes_no_series() -> None:
 
 def test_a_sum_that_one_pool_lacks_is_there_for_the_others() -> None:
     totals, odd = RecoveryTotals(), NotUnderstood()
-    lacking = {key: n for key, n in sums(1).items() if key != "num_bytes_recovered"}
+    lacking = {key: n for key, n in sums(1).items() if key != "num_keys_recovered"}
     totals.update({2: sums(1), 3: lacking}, NOW, odd)
-    assert "num_bytes_recovered" in totals.sums[2]
-    assert odd.found == {"counter": (1, "num_bytes_recovered")}
+    assert "num_keys_recovered" in totals.sums[2]
+    assert odd.found == {"counter": (1, "num_keys_recovered")}
 
 
 @pytest.mark.parametrize(
     ("key", "lost"),
     [
-        ("num_objects_unfound", {"cephqos_recovery_pool_unfound_objects"}),
+        ("num_keys_recovered", {"cephqos_recovery_pool_keys_total"}),
         (
             "num_objects_misplaced",
             {"cephqos_recovery_pool_misplaced_objects", "cephqos_recovery_pool_eta_seconds"},
@@ -223,6 +229,26 @@ def test_a_sum_that_is_missing_costs_its_own_figures(key: str, lost: set[str]) -
     assert odd.found == {"counter": (2, key)}
 
 
+def test_what_recovers_because_data_is_at_risk_is_told_from_what_is_merely_misplaced() -> None:
+    found = samples(
+        cluster_families(
+            status(
+                active_and_undersized_and_degraded_and_remapped_and_backfilling=2,
+                active_and_remapped_and_backfilling=4,
+                active_and_remapped_and_forced_backfill_and_backfilling=1,
+                active_and_recovering_and_degraded=3,
+            ),
+            LABELS,
+            NotUnderstood(),
+        )
+    )
+    name = "cephqos_recovery_cluster_active_pgs"
+    assert found[f'{name}{{kind="backfill",reason="at_risk"}}'] == 3
+    assert found[f'{name}{{kind="backfill",reason="misplaced"}}'] == 4
+    assert found[f'{name}{{kind="recovery",reason="at_risk"}}'] == 3
+    assert found[f'{name}{{kind="recovery",reason="misplaced"}}'] == 0
+
+
 def test_scrubs_of_the_cluster_are_told_by_level() -> None:
     found = samples(
         cluster_families(
@@ -233,6 +259,20 @@ def test_scrubs_of_the_cluster_are_told_by_level() -> None:
     )
     assert found['cephqos_scrub_cluster_pgs{level="shallow"}'] == 2
     assert found['cephqos_scrub_cluster_pgs{level="deep"}'] == 3
+
+
+def test_a_state_of_a_pool_shows_from_its_first_time_on_and_then_falls_to_zero() -> None:
+    totals = RecoveryTotals()
+    for counts, shown in (({}, None), ({2: {"degraded": 4}}, 4), ({}, 0)):
+        found = samples([totals.pool_state_family(counts, {2: P1}, LABELS)])
+        assert found.get('cephqos_recovery_pool_pgs{pool="p1",state="degraded"}') == shown
+        assert found['cephqos_recovery_pool_pgs{pool="p1",state="backfilling"}'] == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_cluster_recovers_or_does_not(release: str) -> None:
+    assert is_recovering(parse_status(recorded(release, "recovery", "status")))
+    assert not is_recovering(status(active_and_clean=8, active_and_clean_and_scrubbing=1))
 
 
 def test_rates_look_back_one_window_and_no_further() -> None:

@@ -6,6 +6,7 @@ from tests.recorded import RELEASES
 from cephqos_exporter.cluster.osdmap import osd_map_families
 from cephqos_exporter.cluster.replies import (
     count_states,
+    count_states_by_pool,
     parse_osd_dump,
     parse_pgs,
     parse_pool_totals,
@@ -82,13 +83,48 @@ def test_pool_totals_and_placement_groups_tell_the_same(release: str) -> None:
     assert len(pgs) == 9
     in_pool = [p for p in pgs if p.pool == 2]
     assert sum(p.objects for p in in_pool) == totals[2]["num_objects"] > 4000
+    assert sum(p.bytes for p in in_pool) == totals[2]["num_bytes"]
 
 
-def test_16_2_reports_no_progress() -> None:
+def test_16_2_reports_neither_progress_nor_duration() -> None:
     for osd in range(3):
         for one in understood(parse_pgs, recorded("pacific", "idle", f"primary_{osd}")):
             assert one.objects_scrubbed is None
+            assert one.duration is None
             assert one.scrubbed > 1.7e9
+
+
+@pytest.mark.parametrize(("release", "longest"), [("reef", 10), ("tentacle", 30)])
+def test_a_duration_is_seconds_although_20_x_writes_milliseconds(
+    release: str, longest: float
+) -> None:
+    pgs = [
+        p
+        for osd in range(3)
+        for p in understood(parse_pgs, recorded(release, "idle", f"primary_{osd}"))
+    ]
+    # A placement group whose primary has changed since does not know any more.
+    durations = [p.duration for p in pgs if p.pool == 2 and p.duration is not None]
+    assert len(durations) >= 6
+    assert all(1 < duration < longest for duration in durations)
+
+
+@pytest.mark.parametrize(
+    ("whole", "exact", "seconds"),
+    [(8, 7.22168684, 7.22168684), (14, 13512, 13.512), (3, 3.0004, 3.0004), (1, 2, 0.002)],
+)
+def test_the_two_figures_of_a_duration_tell_its_unit(
+    whole: int, exact: float, seconds: float
+) -> None:
+    reply = recorded("reef", "scrub", "scrubbing")
+    reply["pg_stats"][0].update(last_scrub_duration=whole, scrub_duration=exact)
+    assert understood(parse_pgs, reply)[0].duration == pytest.approx(seconds)
+
+
+def test_a_placement_group_that_was_never_scrubbed_has_no_duration() -> None:
+    reply = recorded("reef", "scrub", "scrubbing")
+    reply["pg_stats"][0].update(last_scrub_duration=0, scrub_duration=0)
+    assert understood(parse_pgs, reply)[0].duration is None
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])
@@ -124,3 +160,13 @@ def test_a_time_in_another_form_is_not_taken_for_never() -> None:
     for text in ("yesterday", ""):
         with pytest.raises(ValueError, match="could not convert"):
             parse_stamp(text)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_states_by_pool_add_up_to_those_of_the_cluster(release: str) -> None:
+    brief = recorded(release, "recovery", "brief")["pg_stats"]
+    by_pool = understood(count_states_by_pool, brief)
+    names = {name for states in by_pool.values() for name in states}
+    whole = count_states({row["pgid"] + "+" + row["state"]: 1 for row in brief})
+    for name in names:
+        assert sum(states.get(name, 0) for states in by_pool.values()) == whole[name]

@@ -52,6 +52,7 @@ def test_a_scrub_is_counted_as_it_goes_and_once() -> None:
         counts.append(deep(progress))
     assert counts == [0, 120, 120, 480, 500, 500]
     assert progress.done[2, "deep"].pgs == 1
+    assert progress.done[2, "deep"].bytes == 500 * 4096
 
 
 def test_a_pool_that_is_gone_leaves_nothing_behind() -> None:
@@ -68,7 +69,7 @@ def test_a_placement_group_that_a_new_manager_has_not_heard_of_was_not_scrubbed(
     """It says that it never was; when its OSD reports, that would look like a scrub that ended."""
     progress = ScrubProgress()
     progress.observe([pg()])
-    nothing: dict[str, Any] = {"objects": 0, "objects_scrubbed": 0}
+    nothing: dict[str, Any] = {"objects": 0, "bytes": 0, "objects_scrubbed": 0, "duration": None}
     unknown = pg(states=frozenset({"unknown"}), scrubbed=0.0, deep_scrubbed=0.0, **nothing)
     progress.observe([unknown, replace(unknown, pgid="2.1")])
     progress.observe([pg(), pg("2.1")])
@@ -131,24 +132,31 @@ def test_a_primary_that_has_changed_since_forgets_what_was_done_and_it_counts_al
 ):
     progress = ScrubProgress()
     progress.observe([pg()])
-    progress.observe([finished(objects_scrubbed=0, primary=1)])
+    progress.observe([finished(objects_scrubbed=0, duration=None, primary=1)])
     assert deep(progress) == 500
 
 
-def test_on_16_2_a_scrub_counts_when_it_ends() -> None:
+def test_on_16_2_a_scrub_counts_when_it_ends_and_its_time_is_that_of_its_state() -> None:
     progress = ScrubProgress()
-    progress.observe([pg(objects_scrubbed=None)])
-    progress.list_running([scrubbing(done=None)])
+    progress.observe([pg(objects_scrubbed=None, duration=None)])
+    running = scrubbing(done=None, changed=NOW - 30, duration=None)
+    progress.list_running([running])
     assert deep(progress) == 0
     progress.list_running([])
-    progress.observe([finished(objects_scrubbed=None)])
+    progress.observe([finished(objects_scrubbed=None, duration=None)])
     assert deep(progress) == 500
-    assert (
-        samples(done_families(progress, {2: P1}, LABELS))[
-            'cephqos_scrub_pool_pgs_total{pool="p1",level="deep"}'
-        ]
-        == 1
-    )
+    done = progress.done[2, "deep"]
+    assert (done.seconds, done.timed, done.last_duration) == (30.0, 1, 30.0)
+
+
+def test_on_16_2_a_scrub_that_nobody_saw_run_has_no_time() -> None:
+    progress = ScrubProgress()
+    progress.observe([pg(objects_scrubbed=None, duration=None)])
+    progress.observe([finished(objects_scrubbed=None, duration=None)])
+    done = progress.done[2, "deep"]
+    assert (done.pgs, done.timed, done.last_duration) == (1, 0, None)
+    names = samples(done_families(progress, {2: P1}, LABELS))
+    assert not [name for name in names if "last_duration" in name]
 
 
 def test_on_16_2_progress_is_absent_whether_or_not_scrubs_run() -> None:
@@ -160,6 +168,22 @@ def test_on_16_2_progress_is_absent_whether_or_not_scrubs_run() -> None:
         deep_pgs = 'cephqos_scrub_pool_running_pgs{pool="p1",level="deep"}'
         assert found[deep_pgs] == len(rows)
         assert not [name for name in found if "objects_" in name or "eta" in name]
+
+
+def test_the_last_duration_is_that_of_the_scrub_that_ended_last() -> None:
+    progress = ScrubProgress()
+    progress.observe(
+        [
+            finished("2.1", at=NOW - 50, duration=3.0),
+            finished("2.2", at=NOW - 10, duration=4.0),
+            finished("2.3", at=NOW - 90, duration=5.0),
+            pg("2.4", scrubbed=NOW, deep_scrubbed=NOW - 500, duration=0.25),
+        ]
+    )
+    found = samples(done_families(progress, {2: P1}, LABELS))
+    last = "cephqos_scrub_pool_last_duration_seconds"
+    assert found[f'{last}{{pool="p1",level="deep"}}'] == 4.0
+    assert found[f'{last}{{pool="p1",level="shallow"}}'] == 0.25
 
 
 def test_those_that_leave_the_list_name_the_osds_to_look_at() -> None:

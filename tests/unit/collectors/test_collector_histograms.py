@@ -85,7 +85,40 @@ def test_each_row_falls_under_the_bound_that_holds_it() -> None:
     assert found[float("inf")] == 1111
 
 
-def test_there_is_one_family_of_seventy_odd_series() -> None:
+def test_the_longest_bound_can_be_chosen_and_loses_no_op() -> None:
+    osd = RecordedOsd("reef")
+    rows = cleared(osd)[WRITES]
+    rows[10][3], rows[25][3] = 5, 7
+    (family,) = osd.scrape(HistogramsCollector(longest=1.0))
+    found = buckets(family, op="write")
+    assert max(bound for bound in found if bound != float("inf")) == 0.8192
+    assert found[0.8192] == 5
+    assert found[float("inf")] == 12
+
+
+def test_size_classes_split_every_op_by_the_lower_end_of_its_class() -> None:
+    osd = RecordedOsd("reef")
+    rows = cleared(osd)[WRITES]
+    # Columns: 1 is 0-511, 4 is 2-4 KiB, 5 is 4-8 KiB, 6 is 8-16 KiB, 13 is 1-2 MiB.
+    rows[3][1], rows[3][4], rows[3][5], rows[3][6], rows[3][13] = 1, 2, 3, 4, 5
+    collector = HistogramsCollector(by_size=True, size_classes=[0, 4096, 1048576])
+    whole, split = osd.scrape(collector)
+    name = "cephqos_osd_op_size_latency_seconds_count"
+    counts = values([split], name, {"op": "write"})
+    assert list(counts.values()) == [3, 7, 5]
+    assert value([split], name, op="write", size_min_bytes="4096") == 7
+    assert value([whole], f"{NAME}_count", op="write") == 15
+    assert not values([split], "cephqos_osd_op_size_latency_seconds_sum")
+
+
+def test_ops_of_all_sizes_together_are_the_whole() -> None:
+    whole, split = RecordedOsd("tentacle").scrape(HistogramsCollector(by_size=True))
+    for op in ("read", "write", "rw"):
+        parts = values([split], "cephqos_osd_op_size_latency_seconds_count", {"op": op})
+        assert sum(parts.values()) == value([whole], f"{NAME}_count", op=op)
+
+
+def test_by_default_there_is_one_family_of_seventy_odd_series() -> None:
     (family,) = RecordedOsd("tentacle").scrape(HistogramsCollector())
     assert family.type == "histogram"
     assert len(family.samples) <= 75
@@ -125,9 +158,12 @@ def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
     assert not osd.not_understood
 
 
+@pytest.mark.parametrize("by_size", [False, True])
 @pytest.mark.parametrize("missing", ["op_rw_latency_in_bytes_histogram", "op_rw_latency"])
-def test_what_is_missing_of_one_kind_of_operation_costs_that_kind(missing: str) -> None:
-    osd, collector = RecordedOsd("reef"), HistogramsCollector(interval=0)
+def test_what_is_missing_of_one_kind_of_operation_costs_that_kind(
+    missing: str, by_size: bool
+) -> None:
+    osd, collector = RecordedOsd("reef"), HistogramsCollector(interval=0, by_size=by_size)
     before = osd.scrape(collector)
     found = osd.replies["perf histogram dump"]["osd"]
     holder = found if missing in found else osd.counters("osd")

@@ -45,6 +45,9 @@ def test_a_recorded_osd_says_what_runs_and_what_it_reserves(release: str) -> Non
     assert value(families, "cephqos_qos_cost_per_io_bytes") == pytest.approx(499_322, abs=1)
     assert value(families, RESERVED, class_="client") == 157.5
     assert value(families, RESERVED, class_="background_best_effort") == best_effort * 315
+    assert value(families, "cephqos_qos_reservation_bytes_per_second", class_="client") == (
+        75 * MIB
+    )
     # 90 % for best effort; the others have no limit, so no series.
     assert list(values(families, LIMITED).values()) == [283.5]
     assert value(families, "cephqos_qos_shards") == 1
@@ -77,13 +80,17 @@ def test_where_the_device_cannot_be_seen_either_nothing_is_reserved() -> None:
     assert not values(families, CAPACITY)
 
 
-def test_an_osd_of_eight_shards_reserves_as_a_whole() -> None:
+def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:
     osd = RecordedOsd("reef")
     (body,) = osd.replies["dump_op_pq_state"].values()
     osd.replies["dump_op_pq_state"] = {f"OSD:ShardedOpWQ:{i}": body for i in range(8)}
     families = osd.scrape(MclockCollector(interval=0))
     assert info(families)["media"] == "ssd"
     assert value(families, RESERVED, class_="client") == 10_750
+    per_shard = "cephqos_qos_reservation_per_shard_normalised_ops_per_second"
+    assert value(families, per_shard, class_="client") == 10_750 / 8
+    per_shard = "cephqos_qos_reservation_per_shard_bytes_per_second"
+    assert value(families, per_shard, class_="client") == 600 * MIB / 8
     assert len(values(families, LAG)) == 16
 
 
@@ -97,9 +104,10 @@ def test_a_16_2_osd_under_mclock_reserves_but_shows_no_queues() -> None:
     )
     assert value(families, RESERVED, class_="client") == 16_470
     assert list(values(families, LIMITED).values()) == [32_940]
-    assert value(families, RESERVED, class_="background_recovery") == 8235
+    per_shard = "cephqos_qos_reservation_per_shard_normalised_ops_per_second"
+    assert value(families, per_shard, class_="background_recovery") == 1647
     names = by_name(f for f in families if f.samples)
-    for absent in (LAG, "cephqos_qos_queue_length"):
+    for absent in (LAG, "cephqos_qos_queue_length", "cephqos_qos_reservation_bytes_per_second"):
         assert absent not in names
 
 

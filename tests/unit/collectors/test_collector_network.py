@@ -38,7 +38,9 @@ def osd_with(*entries: dict[str, Any]) -> RecordedOsd:
 def test_a_real_osd_sees_its_peers_on_both_networks(release: str) -> None:
     families = RecordedOsd(release).scrape(NetworkCollector())
     for interface in ("front", "back"):
+        assert value(families, f"{PREFIX}peers", interface=interface) == 2
         assert value(families, f"{PREFIX}slow_peers", interface=interface) == 0
+        assert value(families, f"{PREFIX}stale_peers", interface=interface) == 0
         for window in ("1m", "5m", "15m"):
             labels = {"interface": interface, "window": window}
             worst = value(families, f"{PREFIX}ping_worst_seconds", **labels)
@@ -69,12 +71,13 @@ def test_the_worst_peer_and_the_median_are_told_apart_by_network() -> None:
     assert value(families, f"{PREFIX}worst_peer_info", interface="front", peer="osd.2") == 1
 
 
-def test_a_stale_entry_is_left_out() -> None:
+def test_a_stale_entry_is_left_out_and_counted() -> None:
     families = osd_with(
         ping(0, "back", 1.0, 2.0, 3.0), ping(1, "back", 900.0, 900.0, 900.0, stale=True)
     ).scrape(NetworkCollector())
     assert value(families, f"{PREFIX}ping_worst_seconds", window="1m") == 0.001
-    assert value(families, f"{PREFIX}slow_peers", interface="back") == 0
+    assert value(families, f"{PREFIX}peers", interface="back") == 1
+    assert value(families, f"{PREFIX}stale_peers", interface="back") == 1
 
 
 def test_the_bound_from_which_a_peer_is_slow_can_be_set() -> None:
@@ -90,14 +93,14 @@ def test_the_reply_is_read_at_intervals_and_shown_in_between() -> None:
     for _ in range(7):
         families = osd.scrape(collector)
         asked.append(bool(osd.asked[-1]))
-        assert f"{PREFIX}slow_peers" in by_name(families)
+        assert f"{PREFIX}peers" in by_name(families)
         osd.time += 5
     assert asked == [True, False, False, True, False, False, True]
 
 
 def test_what_cannot_be_read_any_more_is_not_shown() -> None:
     osd, collector = osd_with(ping(0, "back", 1.0, 2.0, 3.0)), NetworkCollector(interval=0)
-    assert values(osd.scrape(collector), f"{PREFIX}slow_peers")
+    assert values(osd.scrape(collector), f"{PREFIX}peers")
     del osd.replies["dump_osd_network"]
     osd.time += 15
     with pytest.raises(Exception, match="unknown_command"):
@@ -108,6 +111,7 @@ def test_a_network_of_a_later_release_is_counted_and_part_of_no_other() -> None:
     osd = osd_with(ping(1, "front", 1, 1, 1), ping(1, "side", 900, 900, 900))
     families = osd.scrape(NetworkCollector())
     assert osd.not_understood == {"reply"}
+    assert value(families, f"{PREFIX}peers", interface="front") == 1
     assert value(families, f"{PREFIX}slow_peers", interface="front") == 0
 
 

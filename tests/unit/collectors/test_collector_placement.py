@@ -1,5 +1,6 @@
 """The placement collector and its guess at the strategy, on machines of one and two sockets."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tests.replay.host_tree import FakeThread, HostTree, example_host
 
 from cephqos_base.units import parse_cpu_list
 from cephqos_exporter.collectors.disks import DisksCollector
-from cephqos_exporter.collectors.placement import PlacementCollector
+from cephqos_exporter.collectors.placement import PlacementCollector, node_memory
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.daemon import Daemon, DaemonView, Host
@@ -36,6 +37,7 @@ def collector(*, excluded_cpus: Sequence[int] = (), **options: float) -> Placeme
     return PlacementCollector(
         samples=ThreadSamples(descriptors=Descriptors(0), switches_interval=0),
         scan_interval=options.pop("scan_interval", 0),
+        memory_interval=options.pop("memory_interval", 0),
         per_cpu=bool(options.pop("per_cpu", 0)),
         excluded_cpus=excluded_cpus,
     )
@@ -144,6 +146,62 @@ def test_the_host_is_not_searched_without_reactors(
     monkeypatch.setattr(psutil, "pids", forbid)
     tree.classic_osd(4000, 0)
     assert 'cephqos_placement_cpus_used{"osd.0"}' in scrape(collector(), tree, [0])
+
+
+def test_memory_is_read_of_one_osd_per_scrape_and_only_on_request(tree: HostTree) -> None:
+    maps = "7f0 default anon=30 dirty=30 N0=10 N1=20 kernelpagesize_kB=4\n"
+    maps += "7f1 bind:0 file=/x\\040N0=1 huge anon=3 N1=3 kernelpagesize_kB=2048\n7f2 default\n"
+    for osd in (0, 1):
+        tree.classic_osd(4000 + 100 * osd, osd)
+        (tree.host.proc / str(4000 + 100 * osd) / "numa_maps").write_text(maps)
+    without = scrape(collector(), tree, [0, 1])
+    assert not [key for key in without if "memory" in key]
+    placement = collector(memory_interval=60)
+    memory = 'cephqos_placement_memory_bytes{"osd.%d",node="%d"}'
+    first = scrape(placement, tree, [0, 1])
+    assert first[memory % (0, 0)] == 10 * 4096
+    assert first[memory % (0, 1)] == 20 * 4096 + 3 * 2048 * 1024
+    assert memory % (1, 0) not in first
+    second = scrape(placement, tree, [0, 1], 1015)
+    assert memory % (0, 0) in second
+    assert second[memory % (1, 1)] == first[memory % (0, 1)]
+
+
+def test_memory_that_may_not_be_read_is_absent(tree: HostTree) -> None:
+    tree.classic_osd(4000, 0)
+    found = scrape(collector(memory_interval=60), tree, [0])
+    assert found['cephqos_placement_cpus_used{"osd.0"}'] == 2
+    assert not [key for key in found if "memory" in key]
+
+
+@pytest.mark.timeout(30)
+def test_the_memory_of_a_process_that_hangs_holds_up_nobody(tree: HostTree) -> None:
+    """Who reads numa_maps waits while the process holds its memory lock."""
+    for osd in (0, 1):
+        tree.classic_osd(4000 + 100 * osd, osd)
+    hangs, well = (tree.host.proc / pid / "numa_maps" for pid in ("4000", "4100"))
+    os.mkfifo(hangs)
+    well.write_text("7f1 default N1=3 kernelpagesize_kB=4\n")
+    placement = collector(memory_interval=60)
+    memory = 'cephqos_placement_memory_bytes{"osd.%d",node="%d"}'
+    for time in (1000, 1015, 1030):
+        found = scrape(placement, tree, [0, 1], time)
+        assert found['cephqos_placement_cpus_used{"osd.0"}'] == 2
+        assert memory % (0, 1) not in found
+    assert found[memory % (1, 1)] == 3 * 4096
+    with hangs.open("w") as file:
+        file.write("7f1 default N1=5 kernelpagesize_kB=4\n")
+    while memory % (0, 1) not in found:
+        found = scrape(placement, tree, [0, 1], 1045)
+    assert found[memory % (0, 1)] == 5 * 4096
+
+
+def test_memory_of_this_process_by_node_adds_up_to_its_resident_memory() -> None:
+    path = Path("/proc/self/numa_maps")
+    if not path.exists():
+        pytest.skip("this kernel has no numa_maps")
+    total = sum(node_memory(path.read_bytes()).values())
+    assert total == pytest.approx(psutil.Process().memory_info().rss, rel=0.25)
 
 
 def test_an_osd_that_went_is_not_counted_any_more(tree: HostTree) -> None:

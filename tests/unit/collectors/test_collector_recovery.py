@@ -54,11 +54,21 @@ def test_a_rare_kind_shows_from_its_first_time_on_and_then_falls_to_zero() -> No
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_pushes_are_the_daemons_own(release: str) -> None:
+def test_counters_and_times_are_the_daemons_own(release: str) -> None:
     osd = RecordedOsd(release)
-    osd.counters("osd").update(push=4320)
+    osd.counters("osd").update(recovery_ops=4321, recovery_bytes=283115544, push=4320)
+    osd.counters("recoverystate_perf")["waitlocalbackfillreserved_latency"] = {
+        "avgcount": 5,
+        "sum": 109.3,
+        "avgtime": 21.86,
+    }
     families = osd.scrape(RecoveryCollector())
+    assert value(families, "cephqos_recovery_ops_total") == 4321
+    assert value(families, "cephqos_recovery_bytes_total") == 283115544
     assert value(families, "cephqos_recovery_pushes_total") == 4320
+    waited = {"state": "backfill_wait_local"}
+    assert value(families, "cephqos_recovery_state_seconds_sum", **waited) == 109.3
+    assert value(families, "cephqos_recovery_state_seconds_count", **waited) == 5
     assert sum(len(family.samples) for family in families) <= 35
 
 
@@ -68,13 +78,22 @@ def test_what_an_osd_receives_is_not_shown_as_zero() -> None:
     assert not [family.name for family in families if "subop" in family.name]
 
 
-def test_a_counter_that_is_renamed_costs_its_own_figure() -> None:
+@pytest.mark.parametrize(
+    ("logger", "counter", "family"),
+    [
+        ("osd", "recovery_bytes", "cephqos_recovery_bytes_total"),
+        ("recoverystate_perf", "recovering_latency", "cephqos_recovery_state_seconds_sum"),
+    ],
+)
+def test_a_counter_that_is_renamed_costs_its_own_figure(
+    logger: str, counter: str, family: str
+) -> None:
     osd = RecordedOsd("reef")
-    counters = osd.counters("osd")
-    counters["push_2"] = counters.pop("push")
-    families = osd.scrape(RecoveryCollector())
-    assert not values(families, "cephqos_recovery_pushes_total")
-    assert values(families, NAME)
+    counters = osd.counters(logger)
+    counters[f"{counter}_2"] = counters.pop(counter)
+    found, before = (one.scrape(RecoveryCollector()) for one in (osd, RecordedOsd("reef")))
+    assert len(values(before, family)) - len(values(found, family)) == 1
+    assert len(values(found, NAME)) == len(values(before, NAME))
     assert osd.not_understood == {"counter"}
 
 
@@ -94,7 +113,7 @@ def test_without_reservations_the_counters_are_there() -> None:
     osd.errors["dump_recovery_reservations"] = "timeout"
     with pytest.raises(ReplyMissing) as failure:
         osd.scrape(RecoveryCollector())
-    assert values(failure.value.families, "cephqos_recovery_pushes_total")
+    assert values(failure.value.families, "cephqos_recovery_bytes_total")
 
 
 def test_a_daemon_that_is_no_osd_is_asked_nothing() -> None:

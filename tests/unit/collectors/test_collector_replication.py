@@ -39,6 +39,8 @@ def test_reads_that_waited_for_the_device_are_counted(release: str) -> None:
     families = osd.scrape(MclockCollector())
     assert value(families, "cephqos_qos_store_read_waits_total") == 40
     assert value(families, "cephqos_qos_store_read_wait_seconds_total") == 0.5
+    slow = values(families, "cephqos_qos_store_slow_total")
+    assert len(slow) == (0 if release == "pacific" else 3)
 
 
 @pytest.mark.parametrize("release", RELEASES)

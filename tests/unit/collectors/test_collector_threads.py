@@ -1,6 +1,7 @@
 """The threads collector, on written host trees."""
 
 import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.daemon import ReplyMissing
 from cephqos_exporter.daemon_errors import Malformed
 from cephqos_exporter.procfs import Descriptors, read_once
-from cephqos_exporter.sampler import OSD_GROUPS, ProcessSample, ThreadSamples, group_of
+from cephqos_exporter.sampler import OSD_GROUPS, ThreadSamples, group_of
 
 from .host_views import PID, cpu, samples, view
 
@@ -202,6 +203,17 @@ def test_groups_and_pools_that_come_later_have_their_own_numbers(tree: HostTree)
     assert cpu(found, "cfin") == (0.04, 0.08)
 
 
+def test_a_series_per_thread_on_request_only(tree: HostTree) -> None:
+    tree.classic_osd(PID, 3)
+    key = "cephqos_threads_thread_cpu_seconds_total"
+    without = samples(ThreadsCollector().collect(view(tree.host)))
+    assert not [name for name in without if name.startswith(key)]
+    found = samples(ThreadsCollector(per_thread=True).collect(view(tree.host)))
+    assert len([name for name in found if name.startswith(key)]) == 57
+    worker = f'{key}{{group="msgr-worker",thread="msgr-worker-1",tid="{PID + 3}"}}'
+    assert found[worker] == pytest.approx(1.56)
+
+
 def test_memory_pools_show_from_their_first_byte_on(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
 
@@ -289,13 +301,8 @@ def test_threads_are_counted_although_descriptors_ran_out_while_they_were_listed
 ) -> None:
     """Twice, as the first time all that is known of the daemon is dropped. They were none then."""
     tree.classic_osd(PID, 3)
-    sample = ProcessSample(
-        proc=tree.host.proc,
-        pid=PID,
-        descriptors=Descriptors(0),
-        groups=None,
-        switches_interval=30.0,
-    )
+    threads = ThreadSamples(descriptors=Descriptors(0))
+    sample = threads.open(tree.host.proc, PID)
     calls = iter(range(1000))
 
     def fail(path: str, size: int = 4096) -> bytes:
@@ -349,3 +356,49 @@ def test_an_osd_that_got_its_predecessors_number_is_not_taken_for_gone(tree: Hos
     with pytest.raises(ReplyMissing, match="gone"):
         threads.of(replace(before, time=1016.0))  # of a scrape that was under way
     assert threads.of(after).start == 99
+
+
+class TestProcessesByName:
+    def test_fio_processes_are_one_sum_that_survives_their_end(self, tree: HostTree) -> None:
+        clock = iter(range(1000, 2000, 10))
+        collector = ThreadsCollector(
+            processes=("fio",),
+            host=tree.host,
+            clock=lambda: float(next(clock)),
+            # A file that stays open outlives its removal; a process's /proc does not.
+            samples=ThreadSamples(descriptors=Descriptors(0)),
+        )
+        tree.process(1, [FakeThread(name="init", user=5)])
+        assert samples(collector.finish()) == {}
+        tree.process(700, [FakeThread(name="fio", user=100)], resident_pages=10)
+        tree.process(800, [FakeThread(name="fio", user=50), FakeThread(name="io_context_pool")])
+        tree.process(900, [FakeThread(name="bash", user=9999)])
+        found = samples(collector.finish())
+        user = 'cephqos_threads_cpu_seconds_total{process="fio",group="fio",mode="user"}'
+        assert found[user] == 1.5
+        assert found['cephqos_threads{process="fio",group="fio"}'] == 2
+        assert found['cephqos_daemon_resident_bytes{process="fio"}'] == 20_010 * 4096
+        for file in sorted((tree.host.proc / "700").rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() else file.unlink()
+        (tree.host.proc / "700").rmdir()
+        found = samples(collector.finish())
+        assert found[user] == 1.5
+        assert found['cephqos_threads{process="fio",group="fio"}'] == 1
+
+    @pytest.mark.timeout(10)
+    def test_the_arguments_of_processes_are_not_read(self, tree: HostTree) -> None:
+        """Those of one that hangs held up all scrapes, if its name is of 15 bytes or more."""
+        collector = ThreadsCollector(processes=("a-client-of-long-name",), host=tree.host)
+        tree.process(700, [FakeThread(name="a-client-of-lon", user=100)])
+        tree.process(800, [FakeThread(name="another-process")])
+        for pid in (700, 800):
+            arguments = tree.host.proc / str(pid) / "cmdline"
+            arguments.unlink(missing_ok=True)
+            os.mkfifo(arguments)
+        found = samples(collector.finish())
+        group = 'process="a-client-of-long-name",group="a-client-of-lon"'
+        assert found[f'cephqos_threads_cpu_seconds_total{{{group},mode="user"}}'] == 1
+
+    def test_nothing_is_looked_for_unless_asked(self, tree: HostTree) -> None:
+        tree.process(700, [FakeThread(name="fio", user=100)])
+        assert list(ThreadsCollector(host=tree.host).finish()) == []

@@ -163,6 +163,7 @@ def test_every_profile_of_the_early_model_is_read_per_shard(
 ) -> None:
     table = EARLY_PROFILES[name]
     qos = read(early_config(table, media, shards), media, shards)
+    assert qos.cost.capacity_bytes is None
     for cls, (reservation, _, limit) in table.items():
         settings = qos.classes[cls]
         # The release rounds to whole operations per shard, so half of one per shard is lost.

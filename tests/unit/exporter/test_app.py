@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from tests.exporter_process import COMMAND, exporter, replaying
-from tests.tied import tied
 from tests.waiting import lives, wait_until
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.programs import free_ports
 
 
@@ -239,7 +239,7 @@ def test_children_import_nothing_from_the_working_directory(tmp_path: Path) -> N
     conf.write_text("[global]\n")
     common = [COMMAND, "--cluster.python", sys.executable, "--cluster.conf", str(conf)]
     for role in ("cluster", "probe"):
-        flags = [f"--role={role}", "--probe.pools=p"]
+        flags = [f"--role={role}", "--probe.pools=p", "--cluster.ceph=/bin/false"]
         argv = [*common, *flags, "--config.check"]
         subprocess.run(argv, cwd=here, capture_output=True, timeout=60, check=False)
         argv = [*common, *flags, "--web.listen-address=127.0.0.1:0"]

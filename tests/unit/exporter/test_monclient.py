@@ -1,6 +1,7 @@
 """The child that talks to the cluster, with a stand-in for the rados module: it must never stay."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -16,8 +17,10 @@ from tests.waiting import lives, wait_until
 
 from cephqos_exporter.ceph.cluster import (
     STATUS,
+    CephCommand,
     ClusterQuery,
     ClusterReader,
+    pgs_of_primary,
 )
 from cephqos_exporter.ceph.monclient import (
     BindingsMissing,
@@ -27,6 +30,7 @@ from cephqos_exporter.ceph.monclient import (
     CommandFailed,
     MonClient,
     ReplyTooLarge,
+    parse_reply,
 )
 from cephqos_exporter.daemon_errors import CommandRefused
 
@@ -204,22 +208,94 @@ async def test_a_child_that_hangs_ends_when_its_parent_is_killed(bindings: Path)
 # -- without the bindings ------------------------------------------------------------------------
 
 
+@pytest.fixture
+def ceph(tmp_path: Path) -> Path:
+    """A stand-in for the ceph command."""
+    script = tmp_path / "ceph"
+    script.write_text(
+        dedent(f"""\
+        #!{sys.executable}
+        import json, os, sys, time
+        with open("{tmp_path}/ceph-pids", "a") as file:
+            file.write(f"{{os.getpid()}}\\n")
+        if "hang" in sys.argv:
+            time.sleep(600)
+        if "fail" in sys.argv:
+            sys.exit("Error EINVAL: no such thing")
+        if "lost" in sys.argv:
+            sys.exit("[errno 110] RADOS timed out (error connecting to the cluster)")
+        print(json.dumps(sys.argv[1:]))
+        """)
+    )
+    script.chmod(0o755)
+    return script
+
+
 def no_bindings() -> ClusterAccess:
     # -S and -I: no site-packages, so no rados module even where there is one.
     return ClusterAccess(conf="c", python=(sys.executable, "-IS"), name="client.t", keyring="k")
 
 
-async def test_a_python_without_bindings_is_said_in_so_many_words() -> None:
-    reader = ClusterReader(no_bindings(), timeout=10)
-    with pytest.raises(ClusterUnreachable, match="python3-rados") as caught:
-        await reader.ask(STATUS)
-    assert caught.value.reason == "no_bindings"
+async def test_without_bindings_the_ceph_command_is_used_from_then_on(ceph: Path) -> None:
+    reader = ClusterReader(no_bindings(), ceph=(str(ceph),), timeout=10)
+    argv = await reader.ask(pgs_of_primary(7))
+    assert argv[-2:] == ["ls-by-primary", "7"]
+    assert argv[:6] == ["--conf", "c", "--name", "client.t", "--keyring", "k"]
+    assert argv[6:10] == ["--connect-timeout", "9", "--format", "json"]
+    assert (await reader.ask(ClusterQuery("pg dump", {"dumpcontents": ["pools"]})))[-3:] == [
+        *("pg", "dump", "pools")
+    ]
+    assert reader.starts == 3, "one try of the bindings, two commands"
+    await reader.close()
+
+
+async def test_neither_bindings_nor_command_is_said_in_so_many_words(tmp_path: Path) -> None:
+    reader = ClusterReader(no_bindings(), ceph=(str(tmp_path / "none"),), timeout=10)
+    for _ in range(2):
+        with pytest.raises(ClusterUnreachable) as caught:
+            await reader.ask(STATUS)
+        assert caught.value.reason == "no_command"
+        assert "rados" in str(caught.value) and "none" in str(caught.value)
 
 
 async def test_a_python_that_is_not_there_is_as_good_as_no_bindings(tmp_path: Path) -> None:
     async with MonClient(ClusterAccess(conf="c", python=(str(tmp_path / "none"),))) as client:
         with pytest.raises(BindingsMissing, match="none"):
             await client.command("status")
+
+
+async def test_a_ceph_command_that_hangs_is_killed_at_the_deadline(
+    ceph: Path, tmp_path: Path
+) -> None:
+    command = CephCommand(no_bindings(), (str(ceph),), max_bytes=1000)
+    with pytest.raises(ClusterSilent):
+        await command.command("hang", within=0.5)
+    await gone(int((tmp_path / "ceph-pids").read_text()))
+
+
+async def test_a_ceph_command_ends_when_its_parent_is_killed(ceph: Path, tmp_path: Path) -> None:
+    source = f"""
+        import asyncio
+        from cephqos_exporter.ceph.cluster import CephCommand
+        from cephqos_exporter.ceph.monclient import ClusterAccess
+        command = CephCommand(ClusterAccess(conf="c"), ({str(ceph)!r},), max_bytes=1000)
+        asyncio.run(command.command("hang", within=600))
+    """
+    with subprocess.Popen([sys.executable, "-c", dedent(source)]) as parent:
+        there = tmp_path / "ceph-pids"
+        wait_until(lambda: there.exists() and there.read_text(), "no command has started")
+        os.kill(parent.pid, signal.SIGKILL)
+    await gone(int(there.read_text()))
+
+
+async def test_a_ceph_command_tells_refusal_loss_and_excess_apart(ceph: Path) -> None:
+    command = CephCommand(no_bindings(), (str(ceph),), max_bytes=1000)
+    with pytest.raises(CommandFailed, match="no such thing"):
+        await command.command("fail")
+    with pytest.raises(ClusterUnreachable, match="timed out"):
+        await command.command("lost")
+    with pytest.raises(ReplyTooLarge):
+        await command.command("status", much=["x" * 2000])
 
 
 async def test_nothing_outside_the_read_only_list_is_ever_asked(bindings: Path) -> None:
@@ -230,8 +306,9 @@ async def test_nothing_outside_the_read_only_list_is_ever_asked(bindings: Path) 
     assert reader.starts == 0
 
 
+@pytest.mark.parametrize("transport", ["rados", "ceph"])
 async def test_a_child_that_cannot_be_killed_costs_the_deadline_and_has_no_other_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
 ) -> None:
     """A sudo that waits for a directory service: each poll waited for its end."""
     stuck = tmp_path / "stuck"
@@ -243,7 +320,9 @@ async def test_a_child_that_cannot_be_killed_costs_the_deadline_and_has_no_other
 
     monkeypatch.setattr("cephqos_exporter.ceph.monclient.os.killpg", refuse)
     access = ClusterAccess("ceph.conf", python=(str(stuck),))
-    client = MonClient(access)
+    client: MonClient | CephCommand = MonClient(access)
+    if transport == "ceph":
+        client = CephCommand(access, [str(stuck)], max_bytes=1000)
     began = time.monotonic()
     for _ in range(3):
         with pytest.raises(ClusterSilent):
@@ -270,6 +349,24 @@ async def test_a_child_of_another_user_ends_with_its_input(
 
 async def test_what_commands_cost_is_counted(bindings: Path) -> None:
     reader = ClusterReader(connection(bindings), timeout=5)
+    reply = await reader.ask(STATUS)
     await reader.ask(STATUS)
-    assert 0 < reader.seconds["status"] < 5
+    cost = reader.costs["status"]
+    assert cost.commands == 2
+    assert cost.bytes == 2 * len(json.dumps(reply))
+    assert 0 < cost.seconds < 5
     await reader.close()
+
+
+@pytest.mark.parametrize(
+    ("out", "means"),
+    [
+        (b'{"pool_name":"a\xff"}', {"pool_name": "a\N{REPLACEMENT CHARACTER}"}),
+        (b'{"name":"\xc3\x28","of":[1]}', {"name": "\N{REPLACEMENT CHARACTER}(", "of": [1]}),
+        (b"half \xff of it", "half \N{REPLACEMENT CHARACTER} of it"),
+        (b"600.000000", 600.0),
+        (b"", ""),
+    ],
+)
+def test_one_name_that_is_no_text_does_not_hide_a_cluster(out: bytes, means: object) -> None:
+    assert parse_reply(out) == means

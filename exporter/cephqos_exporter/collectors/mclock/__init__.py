@@ -22,13 +22,13 @@ from cephqos_exporter.collectors.mclock.attained import AttainedWork
 from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
 from cephqos_exporter.collectors.mclock.queues import late_heads, limited_share, queue_lengths
 from cephqos_exporter.collectors.mclock.replication import (
-    QUEUE,
     ErasureCodedPools,
     lower_bound,
     replica_writes,
 )
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.collectors.recovery import RESERVATIONS
+from cephqos_exporter.collectors.scrub import QUEUE
 from cephqos_exporter.config import Settings, text
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.families import Family
@@ -220,7 +220,7 @@ class MclockCollector(
         found = [settings.scheduler_info(config, qos, in_force, scheduler, labels, mclock=mclock)]
         if qos is not None:
             found += settings.capacity_and_costs(qos, labels, mclock=mclock)
-            found += settings.bounds(in_force, labels)
+            found += settings.bounds(in_force, qos, labels)
             found += settings.targets(held, qos.cost.capacity, labels)
         return _InForce((config, qos, scheduler), in_force, found)
 

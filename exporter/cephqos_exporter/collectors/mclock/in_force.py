@@ -8,11 +8,28 @@ from cephqos_exporter.daemon import Daemon
 from cephqos_exporter.families import Family, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, extend_labels
 from cephqos_exporter.qos.config import EffectiveConfig
-from cephqos_exporter.qos.cost_models import BandwidthModel, ClassSettings, QosState
+from cephqos_exporter.qos.cost_models import BandwidthModel, ClassSettings, EarlyModel, QosState
 from cephqos_exporter.qos.policy import Policy, Target
 
 _UNIT: Final = "in normalised ops/s (1 is the cost of a small operation)"
 
+# Of each bound: as a share, in normalised ops, in bytes; of a shard in normalised ops, in bytes.
+_BOUNDS: Final = {
+    "reservation": (
+        "cephqos_qos_reservation_ratio",
+        "cephqos_qos_reservation_normalised_ops_per_second",
+        "cephqos_qos_reservation_bytes_per_second",
+        "cephqos_qos_reservation_per_shard_normalised_ops_per_second",
+        "cephqos_qos_reservation_per_shard_bytes_per_second",
+    ),
+    "limit": (
+        "cephqos_qos_limit_ratio",
+        "cephqos_qos_limit_normalised_ops_per_second",
+        "cephqos_qos_limit_bytes_per_second",
+        "cephqos_qos_limit_per_shard_normalised_ops_per_second",
+        "cephqos_qos_limit_per_shard_bytes_per_second",
+    ),
+}
 _TARGETS: Final = {
     "reservation": "cephqos_qos_target_reservation_normalised_ops_per_second",
     "limit": "cephqos_qos_target_limit_normalised_ops_per_second",
@@ -96,35 +113,42 @@ def capacity_and_costs(qos: QosState, labels: Labels, *, mclock: bool) -> Iterab
     if isinstance(qos.cost, BandwidthModel):
         text = "Bytes that cost one normalised op. A smaller item costs the same."
         yield single("cephqos_qos_cost_per_io_bytes", "gauge", text, base, qos.cost.cost_per_io)
+    elif isinstance(qos.cost, EarlyModel):
+        text = (
+            "Cost of an operation without data, in the scheduler's cost units (early model, 16.2)."
+        )
+        yield single("cephqos_qos_cost_per_io_units", "gauge", text, base, qos.cost.per_io)
+        text = (
+            "Cost of each byte of an operation, in the scheduler's cost units (early model, 16.2)."
+        )
+        yield single("cephqos_qos_cost_per_byte_units", "gauge", text, base, qos.cost.per_byte)
     if not mclock:
         return
     text = f"Capacity that the OSD assumes it has, {_UNIT}. Absent under WPQ."
     yield single(
         "cephqos_qos_capacity_normalised_ops_per_second", "gauge", text, base, qos.cost.capacity
     )
+    if qos.cost.capacity_bytes is not None:
+        text = (
+            "Capacity that the OSD assumes it has for large operations, in bytes/s. "
+            "Absent on 16.2 and under WPQ."
+        )
+        yield single(
+            "cephqos_qos_capacity_bytes_per_second", "gauge", text, base, qos.cost.capacity_bytes
+        )
 
 
-def bounds(in_force: Mapping[str, ClassSettings], labels: Labels) -> Iterable[Family]:
-    """Reservation, limit and weight of each class; what has no bound has no series."""
-    rates = {
-        "reservation": {c: (p.reservation_ratio, p.reservation) for c, p in in_force.items()},
-        "limit": {c: (p.limit_ratio, p.limit) for c, p in in_force.items()},
-    }
-    for bound, values in rates.items():
-        of_class = f"The {bound} of a class on the whole OSD"
-        ratio = gauge(
-            f"cephqos_qos_{bound}_ratio",
-            f"{of_class}, as a share of its capacity. Absent where there is none.",
-        )
-        ops = gauge(
-            f"cephqos_qos_{bound}_normalised_ops_per_second",
-            f"{of_class}, {_UNIT}. Absent where there is none.",
-        )
-        for cls, (share, rate) in values.items():
-            if share is not None and rate is not None:
-                ratio.add(labels.of("class", cls), share)
-                ops.add(labels.of("class", cls), rate)
-        yield from (ratio, ops)
+def bounds(
+    in_force: Mapping[str, ClassSettings], qos: QosState, labels: Labels
+) -> Iterable[Family]:
+    """Reservation and limit of each class; what has no bound has no series."""
+    per_op = qos.cost.cost_per_io if isinstance(qos.cost, BandwidthModel) else None
+    kinds = (
+        ("reservation", {c: (p.reservation_ratio, p.reservation) for c, p in in_force.items()}),
+        ("limit", {c: (p.limit_ratio, p.limit) for c, p in in_force.items()}),
+    )
+    for bound, values in kinds:
+        yield from _bound(bound, values, labels, qos.shards, per_op)
     weight = gauge(
         "cephqos_qos_weight",
         "Weight of a class when the scheduler shares what reservations leave over.",
@@ -133,6 +157,37 @@ def bounds(in_force: Mapping[str, ClassSettings], labels: Labels) -> Iterable[Fa
         if settings.weight:
             weight.add(labels.of("class", cls), settings.weight)
     yield weight
+
+
+def _bound(
+    bound: str,
+    values: Mapping[str, tuple[float | None, float | None]],
+    labels: Labels,
+    shards: int,
+    bytes_per_op: float | None,
+) -> Iterable[Family]:
+    texts = (
+        f"The {bound} of a class on the whole OSD, as a share of its capacity",
+        f"The {bound} of a class on the whole OSD, {_UNIT}",
+        f"The {bound} of a class on the whole OSD, in bytes/s",
+        f"The {bound} of a class in each shard, {_UNIT}",
+        f"The {bound} of a class in each shard, in bytes/s",
+    )
+    ratio, ops, in_bytes, shard_ops, shard_bytes = (
+        gauge(name, f"{text}. Absent where there is none.")
+        for name, text in zip(_BOUNDS[bound], texts, strict=True)
+    )
+    for cls, (share, rate) in values.items():
+        if share is None or rate is None:
+            continue
+        own = labels.of("class", cls)
+        ratio.add(own, share)
+        ops.add(own, rate)
+        shard_ops.add(own, rate / shards)
+        if bytes_per_op is not None:
+            in_bytes.add(own, rate * bytes_per_op)
+            shard_bytes.add(own, rate * bytes_per_op / shards)
+    return ratio, ops, in_bytes, shard_ops, shard_bytes
 
 
 def targets(held: Mapping[str, Target], capacity: float | None, labels: Labels) -> Iterable[Family]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cephqos_exporter.collectors.counters import Loggers, timed
+from cephqos_exporter.collectors.scrub import QUEUE, QUEUE_TTL_SECONDS
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
@@ -11,10 +12,8 @@ from cephqos_exporter.not_understood import NotUnderstood
 
 _POOLS: Final = "get_mapped_pools"
 _HISTORY: Final = "dump_pgstate_history"
-QUEUE: Final = "dump_scrubs"  # one entry per placement group, each with its name
 
 _POOLS_TTL_SECONDS: Final = 60.0
-_QUEUE_TTL_SECONDS: Final = 15.0
 
 # Pools whose type one OSD may tell, beside those that are known. None holds so many.
 _POOLS_OF_AN_OSD: Final = 10_000
@@ -72,7 +71,7 @@ class ErasureCodedPools:
         self._told: dict[Daemon, int] = {}  # of how many pools each OSD has reported the type
 
     def commands(self, daemon: Daemon) -> Sequence[Command]:
-        wanted = [Command(_POOLS, ttl=_POOLS_TTL_SECONDS), Command(QUEUE, ttl=_QUEUE_TTL_SECONDS)]
+        wanted = [Command(_POOLS, ttl=_POOLS_TTL_SECONDS), Command(QUEUE, ttl=QUEUE_TTL_SECONDS)]
         if self._looks.get(daemon) == _PATIENCE:
             wanted.append(Command(_HISTORY))
         return wanted

@@ -1,10 +1,10 @@
 """Work under way in BlueStore, behind the scheduler, where no class is known any more."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import Loggers, timed
-from cephqos_exporter.families import Family
+from cephqos_exporter.collectors.counters import Loggers, figure, timed
+from cephqos_exporter.families import Family, counter
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -54,3 +54,27 @@ def store_families(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iter
         # Renamed in 17.x.
         which = "commit_lat" if key == "txc_commit_lat" and "commit_lat" in bluestore else key
         yield from timed(bluestore, which, families, labels.base, odd)
+    yield from _slow(bluestore, labels, odd)
+
+
+# Operations of BlueStore that took longer than its own bound, and their counters.
+_SLOW: Final = (
+    ("commit", "slow_committed_kv_count"),
+    ("write", "slow_aio_wait_count"),
+    ("read", "slow_read_wait_aio_count"),
+)
+
+
+def _slow(bluestore: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+    family = counter(
+        "cephqos_qos_store_slow_total",
+        "Operations of BlueStore that took longer than its bound (bluestore_log_op_age, 5 s): "
+        "commit, in the key-value store; write and read, on the device. Absent before 18.2.",
+    )
+    if not any(key in bluestore for _, key in _SLOW):
+        return
+    for op, key in _SLOW:
+        value = figure(bluestore, key, odd)
+        if value is not None:
+            family.add(labels.of("op", op), value)
+    yield family
