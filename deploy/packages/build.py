@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parent))
+import manual
 import wheels
 
 from cephqos_base.errors import CephqosError
@@ -50,6 +51,10 @@ def stage(directory: Path, architecture: str) -> None:
         _copy(package, directory / "libraries" / "lib")
     shutil.copytree(ROOT / "alerts" / "rules", directory / "rules")
     shutil.copytree(ROOT / "docs" / "operate" / "runbooks", directory / "runbooks")
+    for file in manual.write(directory):
+        if file.suffix == ".1":
+            # No time in it: the same sources give the same bytes.
+            (directory / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes(), mtime=0))
     _as_installed(directory)
 
 

@@ -33,11 +33,11 @@ class Address:
     authorization: str = field(default="", repr=False)
 
     @classmethod
-    def parse(cls, text: str, option: str, port: int = 9090) -> Self:
+    def parse(cls, text: str, option: str, port: int = 9090, *, whole: bool = False) -> Self:
         """`http://user:password@host:9090/prefix`; a missing `http://` is added. A password that is
         not there is taken from the user's netrc.
 
-        `port` is for the example of the message.
+        `port` is for the example of the message. `whole`: path and query stay as they are.
         """
         full = text if "://" in text else f"http://{text}"
         wrong = f"{option} {without_password(text)!r}: expected a URL such as http://host:{port}"
@@ -53,7 +53,8 @@ class Address:
             raise UsageError(wrong)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         netloc = f"{host}:{given_port}" if given_port else host
-        url = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
+        path, query = (parts.path, parts.query) if whole else (parts.path.rstrip("/"), "")
+        url = urlunsplit((parts.scheme, netloc, path, query, ""))
         if not user:
             return cls(url)
         if password is None:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,15 @@ from tests.recorded import ARCHIVE
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.queries import run as board
 from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.archive.series import RecordedRun
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.record.columns import labelled, parse, render
+from cephqos_loadgen.servers import Address
 from cephqos_stack.query import query
+from cephqos_stack.replay import gather
 from cephqos_stack.replay.gather import load
-from cephqos_stack.replay.programs import prometheus
+from cephqos_stack.replay.programs import ReplayFailed, prometheus
+from cephqos_stack.replay.remote_write import send
 
 AT = 1_800_000_000
 LATER = 10.0  # the second run is said to have started so much earlier than its first phase
@@ -77,7 +82,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedReplay]
     left = [
         path.name for path in (folder / "data").iterdir() if not re.fullmatch(r"\w{26}", path.name)
     ]
-    assert left == []
+    assert left == ["cephqos-replayed.json"]
     yield ServedReplay((open_archive(ARCHIVE), open_archive(second)), folder / "data")
 
 
@@ -166,6 +171,55 @@ async def test_nothing_is_shown_ten_seconds_after_the_end(
     )
     async with prometheus(replayed.data, tmp_path) as url:
         assert await query(url, "cephqos_daemon_up", end + 10) == []
+
+
+async def test_remote_write_brings_every_value_and_marks_the_end(tmp_path: Path) -> None:
+    """Into a Prometheus with the default lookback: only marks keep it from drawing on."""
+    needs_prometheus()
+    at_seconds = int(time.time()) - 1800  # a database refuses what lies in the future
+    archives = [open_archive(ARCHIVE), open_archive(second_archive(tmp_path))]
+    (tmp_path / "data").mkdir()
+    receiver = "--web.enable-remote-write-receiver"
+    async with prometheus(tmp_path / "data", tmp_path, receiver, lookback="5m") as url:
+        argv = [sys.executable, "-m", "cephqos_base", "replay", *(str(a.folder) for a in archives)]
+        argv += ["--into", f"{url}/api/v1/write", "--at", str(at_seconds)]
+        process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+        said, _ = await asyncio.wait_for(process.communicate(), 280)
+        assert process.returncode == 0 and f"sent to {url}/api/v1/write".encode() in said
+        compared = 0
+        for archive in archives:
+            shift = at_seconds - archive.manifest.start_unix_seconds
+            own = {"run": archive.manifest.run, "archive": archive.folder.name}
+            expected = load(archive, shift).series
+            times = sorted({at for samples in expected.values() for at in samples})
+            for moment in times[2::5]:
+                at = (moment + round(shift * 1000)) / 1000
+                found = {}
+                for each in await query(url, f'{{run="{own["run"]}",__name__!~".+:.+"}}', at):
+                    name = each["metric"].pop("__name__")
+                    found[as_stored(name, each["metric"])] = float(each["value"][1])
+                for series, samples in expected.items():
+                    if moment in samples:
+                        name, labels = parse(series)
+                        assert found[as_stored(name, labelled(labels, own))] == samples[moment]
+                        compared += 1
+            end = archive.manifest.end_unix_seconds + shift
+            assert await query(url, f'{{run="{own["run"]}"}}', end + 10) == []
+        assert compared > 5_000
+        rules = await query(url, "max_over_time(cluster:cephqos_osds:count[70s])", at_seconds + 68)
+        assert {each["metric"]["run"] for each in rules} == {a.manifest.run for a in archives}
+
+
+async def test_a_prometheus_that_takes_no_remote_write_is_one_line(tmp_path: Path) -> None:
+    needs_prometheus()
+    (tmp_path / "data").mkdir()
+    about = gather.ReplayedBlocks("r", AT, AT, 1, 0)
+    one = gather.Gathered(RecordedRun({}, {"m{}": {AT * 1000: 1.0}}), {"run": "r"}, 0, about)
+    async with prometheus(tmp_path / "data", tmp_path) as url:
+        with pytest.raises(ReplayFailed, match=r"--web\.enable-remote-write-receiver") as caught:
+            async for _ in send(Address(f"{url}/api/v1/write"), one):
+                pass
+    assert "\n" not in str(caught.value)
 
 
 async def test_serve_answers_until_interrupted_and_leaves_nothing(tmp_path: Path) -> None:

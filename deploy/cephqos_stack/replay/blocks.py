@@ -1,15 +1,22 @@
-"""Which archives can be replayed together, and when."""
+"""Which archives are replayed, when, and as blocks of a Prometheus TSDB."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, problems
+from cephqos_loadgen.archive.reader import WRONG_SHAPES, Archive, ArchiveDamaged, problems
+from cephqos_loadgen.progress import Say
+from cephqos_loadgen.record.files import write_json
 from cephqos_loadgen.record.layout import METRICS_FILE
+from cephqos_loadgen.record.regular import read_json
+from cephqos_stack.replay.gather import ReplayedBlocks, gather, to_blocks
 
+_BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
 # The largest file of metrics that is read: it becomes some fifty times as large in memory.
 MOST_BYTES: Final = 512 << 20
 
+REPLAYED: Final = "cephqos-replayed.json"
 # Clocks of two hosts differ.
 _SLACK_SECONDS: Final = 60.0
 
@@ -54,3 +61,56 @@ def in_the_future(archives: Sequence[Archive], moves: Sequence[float], now: floa
                 f"{archive.manifest.run[:80]!r} ends {end - now:.0f} s in the future: a Prometheus"
                 " that scrapes refuses the present until then. --at now avoids that."
             )
+
+
+def check_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[float]) -> None:
+    """UsageError where a run lies in the folder at times that it would overlap: two copies of the
+    same counters, a few seconds apart, are no counters."""
+    there = _replayed(target)
+    for archive, move in zip(archives, moves, strict=True):
+        manifest = archive.manifest
+        begin, end = manifest.start_unix_seconds + move, manifest.end_unix_seconds + move
+        for one in there.get(manifest.run, []):
+            if one["shift"] != round(move, 3) and begin < one["end"] and one["begin"] < end:
+                apart = abs(begin - one["begin"])
+                raise UsageError(
+                    f"{target} has the run {manifest.run[:80]!r} already, {apart:.0f} s apart from"
+                    " where it would be now: use another folder, or another --at"
+                )
+
+
+def note_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[float]) -> None:
+    """Write down which runs lie in the folder, and when. A Prometheus leaves the file alone."""
+    there = _replayed(target)
+    for archive, move in zip(archives, moves, strict=True):
+        manifest = archive.manifest
+        one = {"begin": manifest.start_unix_seconds + move, "shift": round(move, 3)}
+        one["end"] = manifest.end_unix_seconds + move
+        if one not in there.setdefault(manifest.run, []):
+            there[manifest.run].append(one)
+    write_json(target / REPLAYED, there)
+
+
+def _replayed(target: Path) -> dict[str, list[dict[str, float]]]:
+    """What was written down so; nothing where it cannot be read."""
+    try:
+        found = read_json(target / REPLAYED)
+        for runs in found.values():
+            for one in runs:
+                one["begin"] + one["end"] + one["shift"]
+    except (OSError, *WRONG_SHAPES):
+        return {}
+    return dict(found)
+
+
+async def write_blocks(
+    archive: Archive, shift_seconds: float, target: Path, work: Path, say: Say
+) -> ReplayedBlocks:
+    """A run's series and what the rules record of them, as blocks in `target`."""
+    gathered = await gather(archive, shift_seconds, work, say)
+    say("writing labelled blocks")
+    new = work / "new"
+    await to_blocks(gathered.recording, gathered.own, gathered.shift_ms, new, work)
+    for block in new.glob(_BLOCK):
+        block.rename(target / block.name)
+    return gathered.about

@@ -12,14 +12,17 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
 from cephqos_base.units import duration, parse_time
+from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import LAST_TIME_MS
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.servers import Address
 from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_stack.replay import blocks
-from cephqos_stack.replay.gather import ReplayedBlocks, scrape_interval, scratch, write_blocks
+from cephqos_stack.replay.gather import ReplayedBlocks, gather, scrape_interval, scratch
 from cephqos_stack.replay.programs import LOOKBACK, LOOKBACK_SCRAPES, NEEDED, ReplayFailed
+from cephqos_stack.replay.remote_write import send
 from cephqos_stack.replay.serve import board_url, serving, until_interrupted
 
 
@@ -28,9 +31,9 @@ def add_options(parser: Parser) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--into",
-        metavar="DIR",
-        type=Path,
-        help="write blocks into this data directory of a Prometheus",
+        metavar="DIR|URL",
+        help="write blocks into this data directory of a Prometheus, or send the runs there by"
+        " remote write (token in CEPHQOS_REMOTE_WRITE_TOKEN)",
     )
     where.add_argument(
         "--serve",
@@ -57,23 +60,43 @@ def parse_at(text: str | None, now: float) -> float | None:
     return seconds
 
 
-def check_folder(target: Path) -> None:
+def check_target(into: str) -> Path:
+    """The folder of --into; UsageError where blocks cannot be written there."""
+    target = Path(into)
     if target.exists() and not target.is_dir():
-        raise UsageError(f"--into {target}: expected a folder")
+        raise UsageError(f"--into {into}: expected a folder")
+    return target
+
+
+def remote_address(into: str) -> Address | None:
+    """The address for remote write that --into is; UsageError for one of another kind."""
+    if "://" not in into:
+        return None
+    if not into.startswith(("http://", "https://")):
+        raise UsageError(
+            f"--into {without_password(into)[:80]}: expected a folder, or an address such as"
+            " http://prometheus:9090/api/v1/write"
+        )
+    return Address.parse(into, "--into", whole=True)
 
 
 async def _replay(arguments: argparse.Namespace) -> int:
-    target: Path | None = arguments.into
-    if target:
-        check_folder(target)
+    into = arguments.into
+    remote = remote_address(into) if into else None
+    target = check_target(into) if into and not remote else None
     at = parse_at(arguments.at, time.time())
     archives = [open_archive(path) for path in arguments.archive]
     blocks.check_archives(archives)
     for name in NEEDED:
         find_program(name)
     moves = blocks.shifts(archives, at, arguments.at == "now")
+    if target:
+        blocks.check_replayed(target, archives, moves)
     try:
-        await (_into(archives, moves, target) if target else _serve(archives, moves))
+        if remote:
+            await _send(archives, moves, remote)
+        else:
+            await (_into(archives, moves, target) if target else _serve(archives, moves))
     except OSError as error:
         raise ReplayFailed(f"cannot write {error.filename or ''}: {error.strerror}") from None
     return 0
@@ -86,7 +109,7 @@ async def _write(
     progress = Progress()
     for archive, move in zip(archives, moves, strict=True):
         with progress.step(f"replaying {archive.folder.name}") as tell, scratch(work) as own:
-            written.append(await write_blocks(archive, move, target, own, tell))
+            written.append(await blocks.write_blocks(archive, move, target, own, tell))
     return written
 
 
@@ -96,6 +119,7 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         new = work / "blocks"
         new.mkdir()
         runs = await _write(archives, moves, new, work)
+        blocks.note_replayed(target, archives, moves)
         for block in new.iterdir():
             block.rename(target / block.name)
     say(*map(describe, runs), f"blocks are in {target}")
@@ -104,6 +128,20 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         f"Start Prometheus with --query.lookback-delta={lookback(archives)}, and with a"
         " --storage.tsdb.retention.time that reaches back to these times."
     )
+
+
+async def _send(archives: Sequence[Archive], moves: Sequence[float], to: Address) -> None:
+    """The runs one after the other: those of the earliest times first."""
+    token = os.environ.get("CEPHQOS_REMOTE_WRITE_TOKEN", "")
+    progress = Progress()
+    pairs = zip(archives, moves, strict=True)
+    for archive, move in sorted(pairs, key=lambda it: it[0].manifest.start_unix_seconds + it[1]):
+        with progress.step(f"replaying {archive.folder.name}") as tell, scratch(None) as work:
+            gathered = await gather(archive, move, work, tell)
+            async for done in send(to, gathered, token):
+                tell(f"sent {done:,} samples")
+        say(describe(gathered.about))
+    say(f"sent to {to.url}")
 
 
 def lookback(archives: Sequence[Archive]) -> str:

@@ -25,7 +25,6 @@ from cephqos_stack.replay.layers import layers, leading_to, recording_rules, rul
 from cephqos_stack.replay.programs import NEEDED, prometheus, query_past, run_promtool
 from cephqos_stack.replay.run_series import run_series
 
-_BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.
 _BYTES_PER_SAMPLE = 8
@@ -47,11 +46,19 @@ class ReplayedBlocks:
     recorded_series: int
 
 
-async def write_blocks(
-    archive: Archive, shift_seconds: float, target: Path, work: Path, say: Say
-) -> ReplayedBlocks:
-    """A run's series and what the rules record of them, as blocks in `target`."""
-    run = archive.manifest.run
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A run's series at their own times, and the labels and the shift that they are to get."""
+
+    recording: RecordedRun
+    own: dict[str, str]
+    shift_ms: int
+    about: ReplayedBlocks
+
+
+async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -> Gathered:
+    """All series of a run; rules are evaluated in `work`."""
+    manifest = archive.manifest
     say("reading")
     recording = load(archive, shift_seconds)
     try:
@@ -62,19 +69,15 @@ async def write_blocks(
     _check_room(work, archive, samples)
     recorded = await _recorded(recording, work, say, interval=scrape_interval(archive))
     whole = RecordedRun(recording.types, recording.series | recorded.series)
-    say("writing labelled blocks")
-    new = work / "new"
-    labels = {"run": run, "archive": archive.folder.resolve().name}
-    await to_blocks(whole, labels, round(shift_seconds * 1000), new, work)
-    for block in new.glob(_BLOCK):
-        block.rename(target / block.name)
-    return ReplayedBlocks(
-        run,
+    own = {"run": manifest.run, "archive": archive.folder.resolve().name}
+    about = ReplayedBlocks(
+        manifest.run,
         begin_ms / 1000 + shift_seconds,
         end_ms / 1000 + shift_seconds,
         samples + sum(map(len, recorded.series.values())),
         len(recorded.series),
     )
+    return Gathered(whole, own, round(shift_seconds * 1000), about)
 
 
 def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
@@ -101,11 +104,11 @@ def scrape_interval(archive: Archive) -> float:
 
 def _of_job(recording: RecordedRun, job: str) -> dict[str, Samples]:
     """With the label that Prometheus adds to all series of a scrape job."""
-    series_of_job = {}
+    found = {}
     for series, samples in recording.series.items():
         name, labels = parse(series)
-        series_of_job[render(name, labelled(labels, {"job": job}))] = samples
-    return series_of_job
+        found[render(name, labelled(labels, {"job": job}))] = samples
+    return found
 
 
 def _check_room(work: Path, archive: Archive, samples: int) -> None:

@@ -35,7 +35,9 @@ async def run_promtool(arguments: Sequence[str]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def prometheus(data: Path, work: Path, lookback: str = LOOKBACK) -> AsyncIterator[str]:
+async def prometheus(
+    data: Path, work: Path, *more: str, lookback: str = LOOKBACK
+) -> AsyncIterator[str]:
     """A Prometheus that scrapes nothing, on the blocks of a folder; its URL."""
     config, log = work / "prometheus.yml", work / "prometheus.out"
     config.write_text("global: {}\n", encoding="utf-8")
@@ -48,6 +50,7 @@ async def prometheus(data: Path, work: Path, lookback: str = LOOKBACK) -> AsyncI
         f"--web.listen-address=127.0.0.1:{port}",
         f"--query.lookback-delta={lookback}",
         "--log.level=warn",
+        *more,
     ]
     url = f"http://127.0.0.1:{port}"
     async with in_background(argv, log) as process:

@@ -52,7 +52,7 @@ def test_a_number_that_is_offered_as_a_choice_is_taken() -> None:
         ("doctor", "cephqos doctor: expected one of: host, cluster, prometheus, dump (see"),
         ("dashboards", "cephqos dashboards: expected one of: build, check, install (see"),
         ("rules build", "cephqos rules build: expected --out DIR (directory to write the rules"),
-        ("replay x", "cephqos replay: expected one of: --into DIR, --serve (see"),
+        ("replay x", "cephqos replay: expected one of: --into DIR|URL, --serve (see"),
         ("topp", "; did you mean top? (see"),
         ("doctor hosst", "; did you mean host? (see"),
         ("top --exportr x", "; did you mean --exporter? (see"),

@@ -1,4 +1,4 @@
-"""What goes into the packages: libraries, units, configuration."""
+"""What goes into the packages: manual, completion, units, configuration."""
 
 import ast
 import re
@@ -22,6 +22,56 @@ UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 COLLECTOR = DEPLOY / "collector" / "cephqos-collector.service"
 # What systemd-analyze calls the exposure of a service: 10 is a service without any restriction.
 MOST_EXPOSED = 2.5
+manual = program("packages/manual.py")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the manual and the completion."""
+    folder = tmp_path_factory.mktemp("manual")
+    assert len(manual.write(folder)) == 3
+    return folder
+
+
+def test_the_manual_has_every_option_of_the_exporter(made: Path) -> None:
+    page = (made / "cephqos-exporter.1").read_text().replace("\\-", "-")
+    for option in every_option():
+        assert f".B --{option.name}" in page
+
+
+def test_the_manual_leaves_out_what_is_not_packaged(made: Path) -> None:
+    page = (made / "cephqos.1").read_text()
+    assert "cephqos doctor host" in page
+    assert "cephqos lab" not in page
+
+
+def test_a_text_cannot_become_a_request_of_troff() -> None:
+    page = manual.ManualPage(("x",), "a\\b", (("--a-b", ".so /etc/passwd"), ("'c", "d")))
+    manual._SEE["x"] = "y(1)"
+    lines = manual.troff(page).splitlines()
+    assert "\\&.so /etc/passwd" in lines
+    assert ".B \\-\\-a\\-b" in lines
+    assert any("a\\eb" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["cephqos", ""], {"rules", "dashboards", "doctor", "--version"}),
+        (["cephqos", "doctor", ""], {"host", "cluster", "prometheus"}),
+        (["cephqos", "doctor", "prometheus", "--gra"], {"--grafana", "--grafana-header"}),
+        (["cephqos-exporter", "--discovery.s"], {"--discovery.sockets"}),
+        (["/usr/bin/cephqos", "rules", "build", "--sl"], {"--slo"}),
+    ],
+)
+def test_completion_offers_the_next_words(made: Path, typed: list[str], offered: set[str]) -> None:
+    code = f"source {made / 'cephqos.bash'}; "
+    code += 'COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _cephqos; echo ${COMPREPLY[*]}'
+    done = subprocess.run(
+        ["bash", "-c", code, "bash", *typed], capture_output=True, text=True, check=True
+    )
+    assert offered <= set(done.stdout.split())
+    assert all(word.startswith(typed[-1]) for word in done.stdout.split())
 
 
 @pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)

@@ -27,10 +27,12 @@ from cephqos_loadgen.archive.series import RecordedRun, merge
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns, labelled, parse, render
 from cephqos_loadgen.report.arrays.samples import read_samples
-from cephqos_stack.replay import cli
+from cephqos_stack.replay import blocks, cli
 from cephqos_stack.replay.blocks import (
     check_archives,
+    check_replayed,
     in_the_future,
+    note_replayed,
     shifts,
 )
 from cephqos_stack.replay.gather import ReplayedBlocks, evaluated, load
@@ -260,6 +262,23 @@ def test_a_run_that_is_moved_into_the_future_is_said_to_end_there() -> None:
     assert "ends 3600 s in the future" in line and "--at now" in line
 
 
+def test_a_run_lies_in_a_folder_once_or_well_apart(tmp_path: Path) -> None:
+    """Twice "--at now", a few seconds apart, would mix two copies of every counter."""
+    archives = [open_archive(ARCHIVE)]
+    length = archives[0].manifest.end_unix_seconds - archives[0].manifest.start_unix_seconds
+    check_replayed(tmp_path, archives, [0.0])
+    note_replayed(tmp_path, archives, [0.0])
+    check_replayed(tmp_path, archives, [0.0])
+    check_replayed(tmp_path, archives, [length + 1])
+    with pytest.raises(UsageError, match="already, 5 s apart"):
+        check_replayed(tmp_path, archives, [5.0])
+    note_replayed(tmp_path, archives, [length + 1])
+    with pytest.raises(UsageError, match="already, 2 s apart"):
+        check_replayed(tmp_path, archives, [length + 3])
+    (tmp_path / "cephqos-replayed.json").write_text('{"a": [{"begin": 1}]}')
+    check_replayed(tmp_path, archives, [5.0])
+
+
 def test_a_time_is_now_or_a_number_or_a_date() -> None:
     assert cli.parse_at(None, 5.0) is None
     assert cli.parse_at("now", 5.0) == 5.0
@@ -271,17 +290,28 @@ def test_a_time_is_now_or_a_number_or_a_date() -> None:
             cli.parse_at(wrong, 5.0)
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_and_an_address_of_another_kind_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="expected a folder"):
-        cli.check_folder(tmp_path / "file")
+        cli.check_target(str(tmp_path / "file"))
+    with pytest.raises(UsageError, match="expected a folder, or an address") as caught:
+        cli.remote_address("ftp://me:secret@host/a")
+    assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
+    assert cli.remote_address("data") is None
+    address = cli.remote_address("http://me:secret@host:9090/api/v1/write/?db=a")
+    assert address is not None and "secret" not in repr(address)
+    assert address.url == "http://host:9090/api/v1/write/?db=a"
+    assert address.headers == {"Authorization": "Basic bWU6c2VjcmV0"}
+    with pytest.raises(UsageError, match="--into") as caught:
+        cli.remote_address("http://me:secret@host:port/api/v1/write")
+    assert "secret" not in str(caught.value)
 
 
 async def test_a_damaged_archive_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     copy = Path(shutil.copytree(ARCHIVE, tmp_path / "copy"))
     metrics = next(copy.glob("repeats/*/metrics.columns"))
     metrics.write_bytes(metrics.read_bytes()[:-100])
-    arguments = argparse.Namespace(archive=[copy], into=tmp_path / "db", at=None)
+    arguments = argparse.Namespace(archive=[copy], into=str(tmp_path / "db"), at=None)
     with pytest.raises(ArchiveDamaged, match=r"is damaged, nothing was replayed: .*metrics"):
         await cli._replay(arguments)
     assert not (tmp_path / "db").exists()
@@ -312,9 +342,9 @@ async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "page.om")
 
-    monkeypatch.setattr(cli, "write_blocks", full)
+    monkeypatch.setattr(blocks, "write_blocks", full)
     monkeypatch.setattr(cli, "find_program", lambda name: [name])
-    arguments = argparse.Namespace(archive=[ARCHIVE], into=tmp_path, at=None)
+    arguments = argparse.Namespace(archive=[ARCHIVE], into=str(tmp_path), at=None)
     with pytest.raises(CephqosError, match=r"^cannot write page.om: No space left on device$"):
         await cli._replay(arguments)
     assert list(tmp_path.iterdir()) == []
