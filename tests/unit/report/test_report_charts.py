@@ -12,6 +12,7 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.arrays.samples import Series
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.charts.over_time import level, rate
+from cephqos_loadgen.report.charts.plot_surface import Grid, surface
 from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stretches
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
@@ -260,6 +261,36 @@ def test_attainment_is_of_what_was_reserved_in_each_repeat(tmp_path: Path) -> No
 
 def test_equal_counts_that_follow_each_other_are_one_stretch() -> None:
     assert stretches([1, 2, 3, 7, 8], [1, 1, 2, 2, 0]) == ((0, 2, 1), (2, 3, 2), (6, 7, 2))
+
+
+# -- surfaces --------------------------------------------------------------------------------------
+
+
+def test_steps_of_a_curve_make_a_surface_over_an_axis_and_depth(tmp_path: Path) -> None:
+    axes = {v: {"volumes": v} for v in ("1", "2", "10")}
+    points = {v: [SyntheticRepeat(100.0 * int(v), depths=(1, 8, 64))] for v in axes}
+    run = analyse(open_archive(Builder(points=points, axes=axes).write(tmp_path / "archive")))
+    drawing = chart(run, "surface-01").svg
+    assert drawing.count('class="face"') == 4
+    assert "volumes 10, depth 64: 3,000 IOPS" in drawing
+
+
+def test_two_runs_have_surfaces_beside_each_other_on_one_scale(tmp_path: Path) -> None:
+    axes = {f"{v}x{d}": {"volumes": v, "queue": d} for v in "12" for d in "48"}
+    runs = []
+    for name, factor in (("pacific", 1.0), ("reef", 4.0)):
+        points = {point: [SyntheticRepeat(100.0 * factor)] for point in axes}
+        builder = Builder(run=name, points=points, axes=axes)
+        runs.append(analyse(open_archive(builder.write(tmp_path / name))))
+    charts = [c for c in build(runs, ReportSettings()).charts if c.name.startswith("surface")]
+    assert [c.title.rpartition(" ")[2] for c in charts] == ["pacific", "reef"]
+    assert all(' class="soft end">400<' in c.svg for c in charts)
+
+
+def test_a_missing_value_leaves_a_hole() -> None:
+    values = {(x, y): 1.0 for x in "123" for y in "123" if (x, y) != ("1", "1")}
+    grid = Grid("t", "IOPS", "x", "y", "123", "123", values, 1.0)
+    assert surface(grid).count('class="face"') == 3
 
 
 # -- tables that took the place of charts ----------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cephqos_loadgen.report.charts.of_points import curves_chart, dots_chart, percentiles_chart
 from cephqos_loadgen.report.charts.over_time import timelines
+from cephqos_loadgen.report.charts.surface import surfaces
 from cephqos_loadgen.report.charts.trade import trades
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures import metrics
@@ -30,4 +31,5 @@ def charts(subject: Subject) -> Iterator[Chart]:
         rows = [row for row in background_rows(subject) if metric.key in row.figures]
         if rows:
             yield dots_chart(subject, rows, metric, name, metric.title)
+    yield from surfaces(subject)
     yield from timelines(subject)

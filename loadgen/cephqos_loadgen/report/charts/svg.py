@@ -39,6 +39,12 @@ def rect(
     )
 
 
+def polygon(places: Sequence[tuple[float, float]], kind: str, opacity: float | None = None) -> str:
+    shade = "" if opacity is None else f' fill-opacity="{opacity:.2f}"'
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return f'<polygon points="{points}" class="{kind}"{shade}/>'
+
+
 def moving(content: str) -> str:
     """What the page's script moves and stretches along the axis of time."""
     return f'<g class="moves">{content}</g>' if content else ""

@@ -15,7 +15,7 @@ from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text, 
 from cephqos_loadgen.report.words import shown
 
 _PRINTED: Final = (metrics.IOPS, metrics.BANDWIDTH, metrics.MEAN, metrics.P99)
-_DEPTH: Final = "depth"
+DEPTH: Final = "depth"
 _DARKEST: Final = 0.6  # text on it can still be read
 _RUN: Final = "run"
 
@@ -33,28 +33,33 @@ def axis_tables(subject: Subject) -> Iterator[Table]:
     """Names across (schedulers, profiles) where the matrix has other axes too. Numbers across
     (volumes) where there is a second dimension of numbers: another axis, or the depth."""
     named = subject.named_axis
-    numbers = [axis for axis in subject.varying if _is_numeric(subject, axis)]
+    numbers = numeric_axes(subject)
     if named and len(subject.varying) > 1 and len(subject.runs) == 1:
         layout = _AxisAcross(named, [axis for axis in subject.varying if axis != named])
         yield from _of_loads(subject.main_loads, layout, _PRINTED)
     if numbers and (subject.steps or len(numbers) > 1):
         others = [axis for axis in subject.varying if axis != numbers[0]]
-        others += [_DEPTH] if subject.steps else []
+        others += [DEPTH] if subject.steps else []
         others += [_RUN] if len(subject.runs) > 1 else []
         rows = subject.steps or subject.main_loads
         yield from _of_loads(rows, _AxisAcross(numbers[0], others, shaded=True), [metrics.IOPS])
 
 
-def _is_numeric(subject: Subject, axis: str) -> bool:
-    """Whether its values are numbers or sizes such as 128K."""
-    return all(_number(row.axes[axis]) is not None for row in subject.rows if axis in row.axes)
+def numeric_axes(subject: Subject) -> list[str]:
+    """Those whose values are all numbers, or sizes such as 128K."""
+    return [
+        axis
+        for axis in subject.varying
+        if all(as_number(row.axes[axis]) >= 0 for row in subject.rows if axis in row.axes)
+    ]
 
 
-def _number(value: str) -> float | None:
+def as_number(value: str) -> float:
+    """A number or a size; -1 where it is neither."""
     try:
         return float(parse_size(value))
     except UsageError:
-        return float(value) if value.replace(".", "", 1).isdigit() else None
+        return float(value) if value.replace(".", "", 1).isdigit() else -1.0
 
 
 def _of_loads(
@@ -71,7 +76,7 @@ def _table(layout: _AxisAcross, phase: str, rows: Sequence[ReportRow], metric: F
     values = list(dict.fromkeys(row.axes[layout.across] for row in rows))
     lines: dict[tuple[str, ...], dict[str, ReportRow]] = {}
     for row in rows:
-        rest = tuple(_place(row, axis) for axis in layout.others)
+        rest = tuple(place(row, axis) for axis in layout.others)
         lines.setdefault(rest, {})[row.axes[layout.across]] = row
     cells = []
     most = max((row.value(metric.key) or 0.0) * metric.scale for row in rows) or 1.0
@@ -91,9 +96,9 @@ def _table(layout: _AxisAcross, phase: str, rows: Sequence[ReportRow], metric: F
     )
 
 
-def _place(row: ReportRow, axis: str) -> str:
+def place(row: ReportRow, axis: str) -> str:
     key = row.key
-    return row.axes.get(axis, {_DEPTH: f"{key.depth}", _RUN: key.run}.get(axis, "–"))
+    return row.axes.get(axis, {DEPTH: f"{key.depth}", _RUN: key.run}.get(axis, "–"))
 
 
 def _mean_and_deviation(row: ReportRow | None, metric: FigureKind, marks: Marks) -> Cell:
