@@ -8,6 +8,7 @@ of a primary are its tenants' by their shares of the waiting in samples of its o
 
 import argparse
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -51,9 +52,9 @@ class PrimaryWait:
 
 def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[PrimaryWait]:
     """All waits with evidence, the largest first."""
-    there: dict[tuple[str, str], dict[str, float]] = {}
+    there = defaultdict[tuple[str, str], dict[str, float]](dict)
     for labels, rate in replicas:
-        states = there.setdefault((labels.get("cluster", ""), labels["ceph_daemon"]), {})
+        states = there[labels.get("cluster", ""), labels["ceph_daemon"]]
         states[labels["state"]] = states.get(labels["state"], 0.0) + rate
     primary_waits = []
     for labels, rate in account:
@@ -65,7 +66,8 @@ def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[Pri
         whole = sum(states.values())
         if not whole:
             primary_waits.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
-        for state, seconds in states.items() if whole else ():
+            continue
+        for state, seconds in states.items():
             primary_waits.append(PrimaryWait(cluster, osd, by, state, "", rate * seconds / whole))
     known = [wait for wait in primary_waits if wait.seconds >= _LEAST]
     return sorted(known, key=lambda wait: -wait.seconds)
@@ -88,9 +90,9 @@ class Root:
 
 def roots(primary_waits: Iterable[PrimaryWait]) -> Sequence[Root]:
     """The waits by where they end, the worst first."""
-    ends: dict[tuple[str, str, str, str], list[PrimaryWait]] = {}
+    ends = defaultdict[tuple[str, str, str, str], list[PrimaryWait]](list)
     for wait in primary_waits:
-        ends.setdefault((wait.cluster, wait.osd, wait.state, wait.by), []).append(wait)
+        ends[wait.cluster, wait.osd, wait.state, wait.by].append(wait)
     made = [Root(*end[1:], sum(w.seconds for w in own), own) for end, own in ends.items()]
     return sorted(made, key=lambda root: -root.seconds)
 
@@ -128,20 +130,17 @@ class Edge:
 
 def edges(worst: Iterable[Root], tenants: Tenants) -> Sequence[Edge]:
     """The graph behind these roots: tenant, primary, replica, root. The largest edges first."""
-    sums: dict[tuple[str, str, str, bool], float] = {}
-    primaries: dict[tuple[str, str], float] = {}
-
-    def add(*edge: Any, seconds: float) -> None:
-        sums[edge] = sums.get(edge, 0.0) + seconds
-
+    primaries = defaultdict[tuple[str, str], float](float)
+    replicas = defaultdict[tuple[str, str, str], float](float)
+    ends = defaultdict[tuple[str, str, str], float](float)
     for root in worst:
         for it in root.waits:
-            at = it.cluster, it.waiter
-            primaries[at] = primaries.get(at, 0.0) + it.seconds
+            primaries[it.cluster, it.waiter] += it.seconds
             if it.osd != it.waiter:
-                add(it.cluster, it.waiter, it.osd, False, seconds=it.seconds)
-            add(it.cluster, it.osd, root.name, True, seconds=it.seconds)
-    graph = [Edge(*edge[:3], seconds, edge[3]) for edge, seconds in sums.items()]
+                replicas[it.cluster, it.waiter, it.osd] += it.seconds
+            ends[it.cluster, it.osd, root.name] += it.seconds
+    graph = [Edge(*edge, seconds) for edge, seconds in replicas.items()]
+    graph += [Edge(*edge, seconds, root=True) for edge, seconds in ends.items()]
     for (cluster, osd), seconds in primaries.items():
         for who, share in tenants.get((cluster, osd), {}).items():
             part, low, high = (seconds * it for it in (share.share, share.low, share.high))
@@ -158,10 +157,10 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
     lines = [f"Clients wait {whole:.2f} seconds per second.", ""]
     for root in worst[:rows]:
         osds = {w.waiter: w.seconds for w in root.waits}
-        whose: dict[str, float] = {}
+        whose = defaultdict[str, float](float)
         for wait in root.waits:
             for who, share in tenants.get((wait.cluster, wait.waiter), {}).items():
-                whose[who] = whose.get(who, 0.0) + wait.seconds * share.share
+                whose[who] += wait.seconds * share.share
         percent = 100 * root.seconds / whole
         row = f"{root.seconds:8.2f}  {percent:3.0f} %  {root.name:36} {_largest(osds)}"
         lines.append(printable(f"{row:80}  for {_largest(whose)}" if whose else row))

@@ -110,8 +110,11 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
             return replace(facts, failure=str(exc), bindings_missing=missing)
-    powers, unasked = (tuple(k for k, may in allowed.items() if may is it) for it in (True, None))
-    return replace(facts, powers=powers, unasked=unasked)
+    return replace(
+        facts,
+        powers=tuple(what for what, may in allowed.items() if may),
+        unasked=tuple(what for what, may in allowed.items() if may is None),
+    )
 
 
 async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts, Any]:

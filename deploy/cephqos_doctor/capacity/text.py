@@ -74,16 +74,23 @@ def effects(one: JudgedCapacity) -> dict[str, dict[str, float | None]]:
     capacity, suggested = one.record.capacity, one.suggested
     if capacity is None or suggested is None:
         return {}
-    shares = {"reservation": one.record.reservations, "limit": one.record.limits}
-    return {
-        cls: {
-            f"{name}_{when}": share * ops if (share := of_class.get(cls)) else None
-            for name, of_class in shares.items()
-            for when, ops in (("now", capacity), ("then", suggested))
-        }
-        for cls in SCHEDULED
-        if any(cls in of_class for of_class in shares.values())
-    }
+    reservations, limits = one.record.reservations, one.record.limits
+    classes = {}
+    for cls in SCHEDULED:
+        if cls in reservations or cls in limits:
+            reservation, limit = reservations.get(cls), limits.get(cls)
+            classes[cls] = {
+                "reservation_now": _share_of(capacity, reservation),
+                "reservation_then": _share_of(suggested, reservation),
+                "limit_now": _share_of(capacity, limit),
+                "limit_then": _share_of(suggested, limit),
+            }
+    return classes
+
+
+def _share_of(ops: float, share: float | None) -> float | None:
+    """None: without a reservation or a limit."""
+    return share * ops if share else None
 
 
 def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -> str:

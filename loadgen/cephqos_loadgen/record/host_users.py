@@ -188,9 +188,7 @@ def _grown(before: HostUserState, after: HostUserState) -> tuple[dict[int, Used]
     grown = {pid: user.used for pid, user in after.processes.items()}
     heirs: set[int] = set()
     for pid, was in before.processes.items():
-        now = after.processes.get(pid)
-        line = (p for p in _line(before.processes, pid) if _lives_on(p, before, after))
-        heir = pid if now and now.start == was.start else next(line, None)
+        heir = next((p for p in _line(before.processes, pid) if _lives_on(p, before, after)), None)
         if heir is not None:
             ticks, read, written = grown[heir]
             grown[heir] = (ticks - was.ticks, read - was.read, written - was.written)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -60,19 +60,17 @@ class OneRepeat:
         point: Point,
         recorder: RepeatRecorder,
         live: Live,
-        *,
         sources: Mapping[str, Address],
         exporter: OwnExporter,
-        make_room: Callable[[], None],
     ) -> None:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
         self._sources, self._exporter = sources, exporter
-        self._make_room = make_room
         self._hands = Hands(session.cluster, session.journal, session.settings)
         self._clock = ClockWatch(recorder.event)
         self._boots = BootWatch(session.cluster)
         self._changed: Sequence[str] = ()  # settings, by others
         self._watched: Sequence[str] = ()  # what was seen of the cluster
+        self._recovered: tuple[int | None, int | None] = None, None  # objects, bytes
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
         """`header` says which repeat it is; the record is the same with what came of it."""
@@ -87,9 +85,8 @@ class OneRepeat:
         mark = len(session.journal.entries)
         cost = CostMeter(session, self._exporter)
         recorded = Recorded()
-        moved: dict[str, int] = {}
         try:
-            await self._within(context, metrics, recorded, moved)
+            await self._within(context, metrics, recorded)
             await session.check_held()
             self._changed = await session.changed_by_others()
             lacks = too_much_missing(metrics.summary())
@@ -104,8 +101,8 @@ class OneRepeat:
                 cost=cost.spent(),
                 metrics=metrics.summary(),
                 findings=self._findings(recorded, metrics.summary()),
-                recovered_objects=moved.get("objects"),
-                recovered_bytes=moved.get("bytes"),
+                recovered_objects=self._recovered[0],
+                recovered_bytes=self._recovered[1],
             )
             self._live.new_repeat()
             try:
@@ -147,17 +144,11 @@ class OneRepeat:
             self._recorder.close(record)
         except OSError as error:
             record = replace(record, status="failed", error=f"recording failed: {error}")
-            self._make_room()
+            self._session.archive.give_reserve_back()
             self._recorder.close(record)
         return record
 
-    async def _within(
-        self,
-        context: Context,
-        metrics: MetricsRecorder,
-        recorded: Recorded,
-        moved: dict[str, int],
-    ) -> None:
+    async def _within(self, context: Context, metrics: MetricsRecorder, recorded: Recorded) -> None:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
         await context.pools.empty([pool for pool in self._point.pools if pool.emptied])
@@ -180,7 +171,7 @@ class OneRepeat:
             write_json(
                 self._recorder.folder / HOST_FILE, to_json({**recorded.hosts, **context.steps})
             )
-            moved["objects"], moved["bytes"] = context.watcher.follower.recovered
+            self._recovered = context.watcher.follower.recovered
             self._watched = list(context.watcher.findings())
 
     async def _save_log(self, since: float) -> None:

@@ -198,7 +198,7 @@ class Runner:
                 await session.begin()
                 self.live.where.cluster = self.notify.cluster = session.cluster.fsid
                 await session.measure_capacity()
-                await self._points(archive, session, runs)
+                await self._points(session, runs)
             finally:
                 self._touched |= session.journal.used
                 await self._give_back(session)
@@ -259,19 +259,21 @@ class Runner:
         done = {(record.point, record.repeat) for record in self._finished}
         return [(point, n) for point, n in self.plan.runs if (point.name, n) not in done]
 
-    async def _points(
-        self, archive: ArchiveWriter, session: Session, runs: Sequence[tuple[Point, int]]
-    ) -> None:
+    async def _write_environment(self, session: Session) -> None:
+        """Of the cluster at hand; where a run has clusters of several kinds, of each kind too."""
         facts = await environment.collect(session.cluster)
         if self.options.resume:
             check_environment(self.options.resume, facts, given=self.options.given)
-        archive.json(layout.ENVIRONMENT_FILE, facts)
+        session.archive.json(layout.ENVIRONMENT_FILE, facts)
         if facts_of(facts) not in map(facts_of, self._environments):
             self._environments.append(facts)
         if len(self._environments) > 1:
-            archive.json(layout.ENVIRONMENTS_FILE, self._environments)
+            session.archive.json(layout.ENVIRONMENTS_FILE, self._environments)
+
+    async def _points(self, session: Session, runs: Sequence[tuple[Point, int]]) -> None:
+        await self._write_environment(session)
         sockets = self.options.sockets or session.access.sockets
-        preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
+        preparing = session.archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)
         try:
             async with exporters(
@@ -280,24 +282,24 @@ class Runner:
                 sockets=sockets,
                 given=self.options.exporters,
                 output=preparing.output,
-                note=archive.event,
-            ) as sources:
+                note=session.archive.event,
+            ) as (sources, exporter):
                 if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
                 for point, numbers in blocks(runs):
-                    await self._point(archive, session, point, numbers, preparing, sources)
+                    await self._point(session, point, numbers, preparing, sources, exporter)
         finally:
             with contextlib.suppress(OSError):
                 preparing.close_preparation()
 
     async def _point(
         self,
-        archive: ArchiveWriter,
         session: Session,
         point: Point,
         numbers: Sequence[int],
         preparing: RepeatRecorder,
-        recorded: tuple[Mapping[str, Address], OwnExporter],
+        sources: Mapping[str, Address],
+        exporter: OwnExporter,
     ) -> None:
         """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
@@ -315,20 +317,21 @@ class Runner:
                 self.progress.note(f"pool {name}: used again, run {kept.found[name]} kept it")
         for warning in in_force.warnings:
             self.progress.note(f"warning: {warning}")
-        archive.event("point_ready", point=point.name, reused=reused, **to_json(in_force))
+        ready = to_json(in_force)
+        session.archive.event("point_ready", point=point.name, reused=reused, **ready)
         for number in numbers:
-            await self._repeat(archive, session, point, number, in_force, recorded)
+            await self._repeat(session, point, number, in_force, sources, exporter)
         await session.roll_back(mark)
         session.check_given_back()
 
     async def _repeat(
         self,
-        archive: ArchiveWriter,
         session: Session,
         point: Point,
         number: int,
         in_force: InForce,
-        recorded: tuple[Mapping[str, Address], OwnExporter],
+        sources: Mapping[str, Address],
+        exporter: OwnExporter,
     ) -> None:
         index = self.plan.runs.index((point, number)) + 1
         folder = layout.repeat_folder(index, point.name, number)
@@ -338,17 +341,9 @@ class Runner:
         title = f"run {index} of {len(self.plan.runs)}: {point.name}, repeat {number}"
         self.notify("repeat_started", point=point.name, repeat=number)
         async with self._followed(title):
-            recorder = archive.repeat(folder)
+            recorder = session.archive.repeat(folder)
             recorder.listeners.append(self.notify)
-            repeat = OneRepeat(
-                session,
-                point,
-                recorder,
-                self.live,
-                sources=recorded[0],
-                exporter=recorded[1],
-                make_room=archive.give_reserve_back,
-            )
+            repeat = OneRepeat(session, point, recorder, self.live, sources, exporter)
             record = await repeat.run(new_record(folder, point, number, in_force))
         self._take(title, point, record)
         session.check_given_back()

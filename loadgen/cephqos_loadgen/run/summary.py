@@ -16,16 +16,13 @@ Figures = Mapping[str, Mapping[str, Mapping[str, Spread]]]
 def summarise(plan: Plan, records: Sequence[RepeatRecord]) -> Summary:
     """Per point and phase: mean and standard deviation over the finished repeats."""
     finished = [record for record in records if record.status == "finished"]
-    points = {}
+    points: dict[str, dict[str, dict[str, Spread]]] = {}
     for point in plan.points:
         repeats = [record for record in finished if record.point == point.name]
-        if repeats:
-            points[point.name] = {
-                phase.name: _over_repeats(
-                    [it.headline() for it in _alike([r.phases[phase.name] for r in repeats])]
-                )
-                for phase in point.phases
-            }
+        for phase in point.phases if repeats else ():
+            records_of_phase = _alike([repeat.phases[phase.name] for repeat in repeats])
+            rows = [record.headline() for record in records_of_phase]
+            points.setdefault(point.name, {})[phase.name] = _over_repeats(rows)
     return Summary(points, find(plan.find, plan, points) if plan.find else None)
 
 
@@ -33,12 +30,13 @@ def _alike(phases: Sequence[PhaseRecord]) -> list[PhaseRecord]:
     """Of a sweep that ended sooner in some repeats than in others, the steps that all of them have:
     a mean over different depths would be of none."""
     lengths = [len(it.result.steps) for it in phases if _is_sweep(it.result)]
-    return [
-        replace(it, result=replace(it.result, steps=it.result.steps[: min(lengths)]))
-        if _is_sweep(it.result)
-        else it
-        for it in phases
-    ]
+    alike = []
+    for phase in phases:
+        if _is_sweep(phase.result):
+            steps = phase.result.steps[: min(lengths)]
+            phase = replace(phase, result=replace(phase.result, steps=steps))
+        alike.append(phase)
+    return alike
 
 
 def _is_sweep(result: PhaseResult | None) -> TypeGuard[FioResult]:

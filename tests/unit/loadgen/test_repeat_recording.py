@@ -44,6 +44,7 @@ def fake_session(check_held: Any = nothing, changed: Sequence[str] = ()) -> Any:
     cluster = SimpleNamespace(pid=None, once=no_log, restarted=set(), fsid="f", view=None)
     place = SimpleNamespace(environment={})
     return SimpleNamespace(
+        archive=SimpleNamespace(give_reserve_back=lambda: None),
         cluster=cluster,
         watch_cluster=cluster,
         journal=SimpleNamespace(entries=[]),
@@ -65,7 +66,6 @@ async def repeated(
         Live(RunPlace()),
         sources={},
         exporter=OwnExporter([], "", folder, lambda *_: None),
-        make_room=lambda: None,
     )
     return await repeat.run(new_record("repeat", POINT, 1, InForce({}, {}, {}, {}, ())))
 

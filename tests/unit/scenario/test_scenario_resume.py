@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,17 +190,9 @@ async def test_clusters_of_different_kinds_are_all_written_down(
     options = RunOptions(out=tmp_path / "out", exporters=(Address("http://127.0.0.1:9/metrics"),))
     run = Runner(parse(TEXT, "s.yaml"), options, Silent())
     archive = ArchiveWriter(tmp_path / "out", "run")
-    place = SimpleNamespace(environment={})
-    access: Any = SimpleNamespace(sockets=None, argv=list, place=place)
-    session: Any = SimpleNamespace(cluster=None, access=access)
-
-    @asynccontextmanager
-    async def none(*_: object, **__: object) -> AsyncIterator[object]:
-        yield {}, None
-
-    monkeypatch.setattr(runner, "exporters", none)
+    session: Any = SimpleNamespace(cluster=None, archive=archive)
     while seen:
-        await run._points(archive, session, [])
+        await run._write_environment(session)
     archive.events.close()
     found = environments_of(archive.folder)
     assert [facts_of(each)["Device class"] for each in found] == ["ssd", "hdd"]
