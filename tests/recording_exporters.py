@@ -54,7 +54,7 @@ async def recording_exporter(
 
     service = Service(
         page=page, daemons=list, telemetry_path="/metrics", roles=("osd",), timeout=10.0,
-        timeout_offset=0.5, max_timeout=60.0, max_requests=40, recorder=recorder,
+        timeout_offset=0.5, max_requests=40, recorder=recorder,
     )  # fmt: skip
     server = Server(service, web_config=None, drain_seconds=5)
     (sock,) = listen_on(["127.0.0.1:0"])

@@ -127,7 +127,6 @@ class App:
             roles=settings[core_options.ROLE],
             timeout=settings[core_options.TIMEOUT],
             timeout_offset=settings[core_options.TIMEOUT_OFFSET],
-            max_timeout=settings[core_options.MAX_TIMEOUT],
             max_requests=settings[core_options.MAX_REQUESTS],
             recorder=self._recorder,
         )

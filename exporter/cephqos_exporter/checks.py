@@ -33,7 +33,6 @@ _ROOTS: Final[Mapping[Option[str], tuple[str, Callable[[Path], bool]]]] = {
         lambda root: any((root / name).is_dir() for name in ("block", "class", "devices")),
     ),
     core_options.DEV: ("a directory, such as /dev", Path.is_dir),
-    core_options.RUN: ("a directory, such as /run", Path.is_dir),
 }
 
 

@@ -85,13 +85,6 @@ TIMEOUT_OFFSET = seconds(
     most=60,
 )
 
-MAX_TIMEOUT = seconds(
-    "scrape.max-timeout",
-    60.0,
-    "Longest deadline in seconds that X-Prometheus-Scrape-Timeout-Seconds may ask for.",
-    least=0.05,
-    most=600,
-)
 MAX_SERIES = integer(
     "scrape.max-series",
     20_000,
@@ -103,7 +96,6 @@ MAX_SERIES = integer(
 PROC = text("path.procfs", "/proc", "Where the host's procfs is mounted.", allowed="a path")
 SYS = text("path.sysfs", "/sys", "Where the host's sysfs is mounted.", allowed="a path")
 DEV = text("path.dev", "/dev", "Where the host's device files are.", allowed="a path")
-RUN = text("path.run", "/run", "Where the host's run directory is.", allowed="a path")
 
 CORE: Final[tuple[Option[Any], ...]] = (
     LISTEN_ADDRESS,
@@ -119,10 +111,8 @@ CORE: Final[tuple[Option[Any], ...]] = (
     DAEMONS,
     TIMEOUT,
     TIMEOUT_OFFSET,
-    MAX_TIMEOUT,
     MAX_SERIES,
     PROC,
     SYS,
     DEV,
-    RUN,
 )

@@ -56,7 +56,6 @@ class Host:
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")
     dev: Path = Path("/dev")
-    run: Path = Path("/run")
 
 
 class ReplyMissing(Exception):

@@ -63,9 +63,9 @@ class HostTree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.host = Host(proc=root / "proc", sys=root / "sys", dev=root / "dev", run=root / "run")
+        self.host = Host(proc=root / "proc", sys=root / "sys", dev=root / "dev")
         self._diskstats: dict[str, str] = {}
-        for path in (self.host.proc, self.host.sys, self.host.dev, self.host.run):
+        for path in (self.host.proc, self.host.sys, self.host.dev):
             path.mkdir(parents=True, exist_ok=True)
 
     # CPUs

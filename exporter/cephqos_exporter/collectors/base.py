@@ -57,7 +57,6 @@ class CollectorInputs:
             proc=Path(settings[core_options.PROC]),
             sys=Path(settings[core_options.SYS]),
             dev=Path(settings[core_options.DEV]),
-            run=Path(settings[core_options.RUN]),
         )
 
     @cached_property

@@ -6,6 +6,7 @@ from typing import Final
 # A client may ask for less in a header. A busy OSD needs some milliseconds, a host of 60 a third
 # of a second.
 LEAST_SECONDS: Final = 0.2
+_MOST_SECONDS: Final = 60.0  # anyone may send a header: a round must not last for hours
 
 
 def wants_openmetrics(accept: str) -> bool:
@@ -43,13 +44,13 @@ def _number(text: str, otherwise: float) -> float:
     return value if math.isfinite(value) else otherwise
 
 
-def scrape_seconds(header: str | None, *, offset: float, otherwise: float, most: float) -> float:
-    """What Prometheus sends, `most` at most, less the offset; or else the setting.
+def scrape_seconds(header: str | None, *, offset: float, otherwise: float) -> float:
+    """What Prometheus sends, a minute at most, less the offset; or else the setting.
 
     An offset as long as the timeout would leave nothing, so half the timeout is the least; and
     what no daemon could be expected to keep is made longer.
     """
-    sent = min(_number(header or "", 0.0), most)
+    sent = min(_number(header or "", 0.0), _MOST_SECONDS)
     if sent <= 0:
         return otherwise
     return max(sent - offset, sent / 2, LEAST_SECONDS)

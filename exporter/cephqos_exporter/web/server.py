@@ -50,7 +50,6 @@ class Service:
     roles: Sequence[str]
     timeout: float
     timeout_offset: float
-    max_timeout: float
     max_requests: int
     recorder: Recorder | None = None
 
@@ -139,7 +138,6 @@ class Server:
             request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"),
             offset=service.timeout_offset,
             otherwise=service.timeout,
-            most=service.max_timeout,
         )
         self._scrapes[network] += 1
         try:

@@ -148,7 +148,6 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
         (["--path.sysfs=/usr"], "--path.sysfs: found '/usr'; allowed: a directory with a sysfs"),
         ([f"--path.procfs=/{'p' * 300}"], "allowed: a directory with a procfs"),  # OSError
         (["--path.dev=/etc/passwd"], "--path.dev: found '/etc/passwd'; allowed: a directory"),
-        (["--path.run=/nowhere"], "--path.run: found '/nowhere'; allowed: a directory"),
         (
             ["--collector.placement.excluded-cpus=first"],
             "--collector.placement.excluded-cpus: found 'first'; allowed: CPUs such as 0-1,56-57",

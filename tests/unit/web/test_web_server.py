@@ -70,7 +70,6 @@ class Scrapes:
             "roles": ("osd",),
             "timeout": 10.0,
             "timeout_offset": 0.5,
-            "max_timeout": 60.0,
             "max_requests": 40,
         }
         return Service(**(values | changes))  # type: ignore[arg-type]
