@@ -12,13 +12,16 @@ from cephqos_alerts.rules.rule import (
     FirstCommand,
     RuleGroup,
 )
+from cephqos_alerts.rules.template import ITSELF, query, when
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries, RunSeries
 
 # The reason can change while a daemon does not answer, so it is no label of the alert.
-_REASONS: Final = (
-    f'{{{{ with printf "{DaemonSeries.UP}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
-    'instance=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.instance | query }}'
-    "{{ with . | first }}{{ with .Labels.reason }}: {{ . }}{{ end }}{{ end }}{{ end }}"
+_REASONS: Final = when(
+    query(
+        f'{DaemonSeries.UP}{{cluster="%s",ceph_daemon="%s",instance="%s"}}',
+        *("$labels.cluster", "$labels.ceph_daemon", "$labels.instance"),
+    ),
+    when(". | first", when(".Labels.reason", f": {ITSELF}")),
 )
 
 # Reasons for which an OSD is not asked: its clients do not wait.

@@ -12,6 +12,7 @@ from cephqos_alerts.recording.limited import (
     of_host,
 )
 from cephqos_alerts.rules.rule import NOW, Alert, FirstCommand
+from cephqos_alerts.rules.template import only_if, show, when
 from cephqos_alerts.rules.text import counted
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerHost, PerOsd
@@ -23,10 +24,11 @@ def _limit(by: str, what: str, series: str, size: str) -> str:
 
     As rendered: osd.3 is limited by its container's CPU limit of 2 CPUs.
     """
-    found = f"{{{{ with . | first }}}} of {size}{{{{ end }}}}"
-    size_of_it = if_found(f"{series}SELECTOR", ("cluster", "ceph_daemon"), found)
-    limited = f"{{{{ $labels.ceph_daemon }}}} is limited by its container's {what} limit"
-    return f'{{{{ if eq .by "{by}" }}}}{limited}{size_of_it}. {{{{ end }}}}'
+    size_of_it = if_found(
+        f"{series}SELECTOR", ("cluster", "ceph_daemon"), when(". | first", f" of {size}")
+    )
+    limited = f"{show('$labels.ceph_daemon')} is limited by its container's {what} limit"
+    return only_if(f'eq .by "{by}"', f"{limited}{size_of_it}. ")
 
 
 # The first sentence of an alert on an OSD.
@@ -55,8 +57,12 @@ _MOST: Final = f"topk(1, {PerHost.CPUS_TAKEN}SELECTOR)"
 _TAKEN: Final = if_found(
     _MOST,
     ("instance",),
-    f'{{{{ with . | first }}}}{{{{ if eq .Labels.by "{OTHER_VMS}" }}}}Other virtual machines'
-    '{{ else }}Other programs{{ end }} take {{ .Value | printf "%.1f" }}{{ end }}',
+    when(
+        ". | first",
+        only_if(f'eq .Labels.by "{OTHER_VMS}"', "Other virtual machines", "Other programs")
+        + " take "
+        + show('.Value | printf "%.1f"'),
+    ),
     "Others take most",
 )
 _BY: Final = if_found(_MOST, ("instance",), " by {{ (. | first).Labels.by }}")

@@ -36,6 +36,7 @@ from cephqos_alerts.rules.rule import (
     Urgency,
     previously,
 )
+from cephqos_alerts.rules.template import only_if
 from cephqos_alerts.rules.text import ON_SO_MANY, counted, worst_first, worst_is, worst_of
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
@@ -101,7 +102,7 @@ _GETS: Final = if_found(
 _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
-_LOST: Final = f'{{{{ if eq $labels.class "client" }}}}{CLIENTS_WAIT}{{{{ end }}}}'
+_LOST: Final = only_if('eq $labels.class "client"', CLIENTS_WAIT)
 _SHORT_DESCRIPTION: Final = f"""
 {LIMITED_BY}{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not
 get its reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}{_LOST}
@@ -245,27 +246,25 @@ def _wide(*selectors: str, at_least: str = "@many@") -> str:
 # What these OSDs do, of their capacity: below 100 % they do not sustain it. And what they do for
 # others than replica writes: the most that clients can have.
 _FULL_OF_REPLICAS: Final = (
-    f'and on ({OSD}) {PerClass.MAIN_CAUSE}{{cluster=\\"%[1]s\\",class=\\"client\\"'
-    f',cause=\\"{causes.REPLICA_WRITES}\\"}}'
+    f'and on ({OSD}) {PerClass.MAIN_CAUSE}{{cluster="%[1]s",class="client"'
+    f',cause="{causes.REPLICA_WRITES}"}}'
 )
 _CAPACITY: Final = f"sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICAS})"
 _DELIVERED: Final = f"sum({PerOsd.DELIVERED_OPS} {_FULL_OF_REPLICAS}) / {_CAPACITY}"
 _LEFT: Final = (
     f"sum(({PerOsd.DELIVERED_OPS} - on ({OSD})"
-    f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=\\"{IMMEDIATE}\\"}})) {_FULL_OF_REPLICAS})'
+    f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})) {_FULL_OF_REPLICAS})'
     f" / {_CAPACITY}"
 )
 _SHARE: Final = "{{ . | first | value | humanizePercentage }}"
-_CAN_BE_KEPT: Final = (
-    f'{{{{ if eq $labels.cause "{causes.REPLICA_WRITES}" }}}}'
+_LEAVE: Final = (
+    f" Replica writes leave {_SHARE} of it: no larger reservation can be kept under this load."
+)
+_CAN_BE_KEPT: Final = only_if(
+    f'eq $labels.cause "{causes.REPLICA_WRITES}"',
     " Replica writes have no class and go first."
     + if_found(_DELIVERED, ("cluster",), f" These OSDs deliver {_SHARE} of their capacity.")
-    + if_found(
-        _LEFT,
-        ("cluster",),
-        f" Replica writes leave {_SHARE} of it: no larger reservation can be kept under this load.",
-    )
-    + "{{ end }}"
+    + if_found(_LEFT, ("cluster",), _LEAVE),
 )
 _WORST: Final = worst_of(
     f"{PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, FirstCommand, RecordedSeries, Rule, Subject, Urgency
+from cephqos_alerts.rules.template import show, when
 from cephqos_alerts.rules.text import ON_OSDS, ON_SO_MANY, worst_first, worst_is, worst_of
 from cephqos_base.recorded import PerOsd
 
@@ -61,8 +62,7 @@ def _alert(finding: OsdFinding) -> Alert:
     worst = _worst(finding)
     first = finding.first.line.replace(
         _OSD,
-        f"{{{{ with {worst} }}}}{{{{ (. | first).Labels.ceph_daemon }}}}"
-        "{{ else }}osd.N{{ end }}",
+        when(worst, show("(. | first).Labels.ceph_daemon"), "osd.N"),
     )
     return Alert(
         name=finding.name,
@@ -83,5 +83,5 @@ def _alert(finding: OsdFinding) -> Alert:
 
 
 def _worst(finding: OsdFinding) -> str:
-    fixed = "".join(f'{label}=\\"{value}\\",' for label, value in _own(finding).items())
+    fixed = "".join(f'{label}="{value}",' for label, value in _own(finding).items())
     return worst_of(f"{PerOsd.FINDING}{{{fixed}SELECTOR}}", ("cluster", *finding.by))

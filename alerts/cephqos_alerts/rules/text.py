@@ -11,34 +11,34 @@ from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, Place
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
+from cephqos_alerts.rules.template import ITSELF, only_if, query, show, when
 from cephqos_base.recorded import PerCluster, PerOsd
 from cephqos_base.units import duration
 
 
 def host_of(osd: str = "$labels.ceph_daemon", otherwise: str = "") -> str:
     """The host of the OSD: what Prometheus scrapes it at, without the port."""
-    return (
-        f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
-        f" $labels.cluster {osd} | query }}}}{{{{ with (. | first).Labels.instance }}}}"
-        ' on host {{ . | reReplaceAll ":[0-9]+$" "" }}{{ end }}'
-        f"{f'{{{{ else }}}}{otherwise}' if otherwise else ''}{{{{ end }}}}"
+    host = " on host " + show('. | reReplaceAll ":[0-9]+$" ""')
+    return when(
+        query(f'{PerOsd.INSTANCE}{{cluster="%s",ceph_daemon="%s"}}', "$labels.cluster", osd),
+        when("(. | first).Labels.instance", host),
+        otherwise,
     )
 
 
-COUNT: Final = '{{ $value | printf "%.0f" }}'  # never as 1.2e+06
+COUNT: Final = show('$value | printf "%.0f"')  # never as 1.2e+06
+_S: Final = only_if("ne $value 1.0", "s")
 
 
 def counted(noun: str) -> str:
     """The value as a number of things: 1 OSD, 2 OSDs."""
-    return f"{COUNT} {noun}{{{{ if ne $value 1.0 }}}}s{{{{ end }}}}"
+    return f"{COUNT} {noun}{_S}"
 
 
+_OSDS: Final = query(f'{PerCluster.OSDS}{{cluster="%s"}}', "$labels.cluster")
 # As rendered: on 214 of 3000 OSDs. Without the number of all: on 214 OSDs.
-ON_SO_MANY: Final = (
-    f'on {COUNT} {{{{ with printf "{PerCluster.OSDS}{{cluster=\\"%s\\"}}"'
-    " $labels.cluster | query }}of {{ . | first | value }} OSDs"
-    "{{ else }}OSD{{ if ne $value 1.0 }}s{{ end }}{{ end }}"
-)
+_OF_ALL: Final = f"of {show('. | first | value')} OSDs"
+ON_SO_MANY: Final = f"on {COUNT} {when(_OSDS, _OF_ALL, f'OSD{_S}')}"
 ON_OSDS: Final = f"on {counted('OSD')}"
 _NAMED: Final = 5  # OSDs that a text names
 
@@ -46,35 +46,33 @@ _NAMED: Final = 5  # OSDs that a text names
 def worst_of(expr: str, labels: Sequence[str]) -> str:
     """A query of a template: the OSDs with the largest values. `SELECTOR` in the expression stands
     for those labels of the alert."""
-    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
-    values = "".join(f" $labels.{label}" for label in labels)
+    selector = ",".join(f'{label}="%s"' for label in labels)
     chosen = expr.replace("SELECTOR", selector)
-    return f'printf "sort_desc(topk({_NAMED}, {chosen}))"{values} | query'
+    values = (f"$labels.{label}" for label in labels)
+    return query(f"sort_desc(topk({_NAMED}, {chosen}))", *values)
 
 
 def worst_is(worst: str) -> str:
-    return f"{{{{ with {worst} }}}}, worst {{{{ (. | first).Labels.ceph_daemon }}}}{{{{ end }}}}"
+    return when(worst, f", worst {show('(. | first).Labels.ceph_daemon')}")
 
 
 def worst_first(worst: str, figure: str) -> str:
     """As rendered: osd.7 on host ceph3 (1.2s), osd.9 on host ceph4 (0.8s)."""
-    shown = f" ({{{{ {figure.replace('VALUE', '.Value')} }}}})" if figure else ""
-    return (
-        f"{{{{ range $i, $osd := {worst} }}}}{{{{ if $i }}}}, {{{{ end }}}}"
-        f"{{{{ with $osd }}}}{{{{ .Labels.ceph_daemon }}}}{host_of('.Labels.ceph_daemon')}"
-        f"{shown}{{{{ end }}}}{{{{ else }}}}not known{{{{ end }}}}"
-    )
+    shown = f" ({show(figure.replace('VALUE', '.Value'))})" if figure else ""
+    one = f"{show('.Labels.ceph_daemon')}{host_of('.Labels.ceph_daemon')}{shown}"
+    listed = only_if("$i", ", ") + when("$osd", one)
+    return f"{show(f'range $i, $osd := {worst}')}{listed}{show('else')}not known{show('end')}"
 
 
 # Of the collector, where lines of logs are the source: Loki's ruler has no series to ask.
-_HOST_OF_LOG: Final = "{{ with $labels.host }} on host {{ . }}{{ end }}"
-_CLUSTER: Final = "{{ with $labels.cluster }}, cluster {{ . }}{{ end }}"
+_HOST_OF_LOG: Final = when("$labels.host", f" on host {ITSELF}")
+_CLUSTER: Final = when("$labels.cluster", f", cluster {ITSELF}")
 _WHERE: Final[Mapping[Place, str]] = {
-    "osd": f"{{{{ $labels.ceph_daemon }}}}HOST{_CLUSTER}",
-    "pool": f"pool {{{{ $labels.pool }}}}{_CLUSTER}",
+    "osd": f"{show('$labels.ceph_daemon')}HOST{_CLUSTER}",
+    "pool": f"pool {show('$labels.pool')}{_CLUSTER}",
     "osds": "cluster {{ $labels.cluster }}",
     "cluster": "cluster {{ $labels.cluster }}",
-    "exporter": f"the exporter at {{{{ $labels.instance }}}}{_CLUSTER}",
+    "exporter": f"the exporter at {show('$labels.instance')}{_CLUSTER}",
     "prometheus": "this Prometheus",
 }
 _CEPH: Final = " (cephadm: in `cephadm shell`; Rook: in the toolbox)"
@@ -124,15 +122,14 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     fixed.pop("cause", None)
     names = sorted(named - set(fixed))
     selector = ",".join(
-        [f'{key}=\\"{value}\\"' for key, value in fixed.items() if value]
-        + [f'{name}=\\"%s\\"' for name in names]
+        [f'{key}="{value}"' for key, value in fixed.items() if value]
+        + [f'{name}="%s"' for name in names]
         # That of a single OSD may have the same name.
-        + ['ceph_daemon=\\"\\"'] * (alert.where == "osds")
+        + ['ceph_daemon=""'] * (alert.where == "osds")
     )
-    arguments = "".join(f" $labels.{name}" for name in names)
     expr = f"min(ALERTS_FOR_STATE{{{selector}}}){f' - {held:.0f}' if held else ''}"
-    return (
-        f'{{{{ with printf "{expr}"{arguments} | query }}}}'
-        '{{ (. | first | value | toTime).Format "15:04 UTC, 2 January" }}'
-        f"{{{{ else }}}}{bound}{{{{ end }}}}"
+    return when(
+        query(expr, *(f"$labels.{name}" for name in names)),
+        show('(. | first | value | toTime).Format "15:04 UTC, 2 January"'),
+        bound,
     )

@@ -21,6 +21,7 @@ from cephqos_alerts.rules.rule import (
     Urgency,
 )
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.template import ITSELF, only_if, query, show, when
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
 from cephqos_base.series import ClientSeries, OpSeries, ProbeSeries
@@ -135,11 +136,13 @@ def _errors(slo: Slo, seconds: float) -> str:
 
 
 # Not a label: an alert whose cause changes is still the same alert.
-_CAUSE: Final = (
-    f'{{{{ with printf "{PerClusterClass.MAIN_CAUSE}{{class=\\"client\\",cluster=\\"%s\\"}}"'
-    " $labels.cluster | query }}{{ with (. | first).Labels }}"
-    '{{ if ne .cause "unknown" }} Likely cause: {{ .cause }}{{ with .by }} by {{ . }}{{ end }},'
-    " on most OSDs whose clients wait.{{ end }}{{ end }}{{ end }}"
+_LIKELY: Final = (
+    f" Likely cause: {show('.cause')}{when('.by', f' by {ITSELF}')},"
+    " on most OSDs whose clients wait."
+)
+_CAUSE: Final = when(
+    query(f'{PerClusterClass.MAIN_CAUSE}{{class="client",cluster="%s"}}', "$labels.cluster"),
+    when("(. | first).Labels", only_if('ne .cause "unknown"', _LIKELY)),
 )
 
 
