@@ -20,6 +20,7 @@ from cephqos_exporter.sampler import ThreadGroup, ThreadSamples
 _NS: Final = 1e-9
 _WORKERS: Final = "tp_osd_tp"
 _COMMITTER: Final = "bstore_kv_sync"
+_NO_THREADS: Final = ThreadGroup()
 _CLIENT_THROTTLES: Final = ("throttle-osd_client_messages", "throttle-osd_client_bytes")
 
 # Of each average of the logger osd: where its sum and its count go.
@@ -166,8 +167,8 @@ class AccountCollector(
             return None
         if not sample.waits_known:
             return None
-        workers = sample.groups.get(_WORKERS, ThreadGroup())
-        committer = sample.groups.get(_COMMITTER, ThreadGroup())
+        workers = sample.groups.get(_WORKERS, _NO_THREADS)
+        committer = sample.groups.get(_COMMITTER, _NO_THREADS)
         return {
             "worker_run": (workers.user + workers.system) / CLOCK_TICKS,
             "worker_wait": workers.wait_ns * _NS,

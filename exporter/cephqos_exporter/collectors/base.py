@@ -37,7 +37,10 @@ class Clues:
         self._of: dict[Daemon, Clue] = {}
 
     def of(self, daemon: Daemon) -> Clue:
-        return self._of.setdefault(daemon, Clue())
+        clue = self._of.get(daemon)
+        if clue is None:
+            clue = self._of[daemon] = Clue()
+        return clue
 
     def forget(self, daemon: Daemon) -> None:
         self._of.pop(daemon, None)

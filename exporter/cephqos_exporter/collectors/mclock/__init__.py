@@ -267,7 +267,7 @@ def _queues(view: DaemonView, osd: _MclockOsd) -> QueueDump:
     if queues is None or came or osd.dumps.due:
         queues = osd.queues = read_queue_dump(view.reply(_QUEUES), view.not_understood)
         osd.queues_at = view.time
-        waiting = any(any(shard.lengths.values()) for shard in queues.shards)
+        waiting = sum([sum(shard.lengths.values()) for shard in queues.shards])
         osd.dumps.seconds = _BUSY_SECONDS if waiting else 0.0
     osd.dumps.scraped(view.time, read=came)
     return queues

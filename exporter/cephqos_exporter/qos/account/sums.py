@@ -1,6 +1,5 @@
 """What is known of an OSD, and the places among which its seconds are divided."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -72,15 +71,14 @@ class Sums(NamedTuple):
     def gained_since(self, before: "Sums") -> "Sums":
         """What was added; a sum that went back was reset, and holds what was added since."""
         pairs = zip(self, before, strict=True)
-        return Sums._make(new - old if new >= old else new for new, old in pairs)
+        return Sums._make([new - old if new >= old else new for new, old in pairs])
 
     def then(self, gain: "Sums", kept: float) -> "Sums":
         """This much of the sums, and what was gained since."""
-        return Sums._make(old * kept + new for old, new in zip(self, gain, strict=True))
+        return Sums._make([old * kept + new for old, new in zip(self, gain, strict=True)])
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What else is known of an OSD; `store` and `threads` say whether their sums were read."""
 
     store: bool
