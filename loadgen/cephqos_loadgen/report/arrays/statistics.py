@@ -84,12 +84,7 @@ def change(
     fixed = exact_reference
     if len(values) < 2 or (len(reference) < 2 and not fixed):
         return ChangeInterval(new - old, ratio, None, None)
-    random = np.random.default_rng(_SEED)
-    drawn_new = _drawn_means(random, values)
-    drawn_old = np.full(_RESAMPLES, fmean(reference)) if fixed else _drawn_means(random, reference)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = drawn_new / drawn_old - 1
-    error = float(np.std(ratios[np.isfinite(ratios)]))
+    error = _error_of_ratio(values, reference, fixed)
     covered = 1 - (1 - CONFIDENCE) / 2 / comparisons
     reach = t_quantile(covered, freedom(values, () if fixed else reference)) * error
     if reach < _SAME and abs(ratio) < _SAME:
@@ -97,6 +92,16 @@ def change(
     # A figure that is never negative cannot fall by more than 100 %.
     least = -1.0 if min(*values, *reference) >= 0 else -math.inf
     return ChangeInterval(new - old, ratio, max(least, ratio - reach), ratio + reach)
+
+
+def _error_of_ratio(values: Sequence[float], reference: Sequence[float], fixed: bool) -> float:
+    """The standard error of the ratio of the means, by drawing both again and again."""
+    random = np.random.default_rng(_SEED)
+    drawn_new = _drawn_means(random, values)
+    drawn_old = np.full(_RESAMPLES, fmean(reference)) if fixed else _drawn_means(random, reference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = drawn_new / drawn_old - 1
+    return float(np.std(ratios[np.isfinite(ratios)]))
 
 
 def _drawn_means(random: np.random.Generator, values: Sequence[float]) -> Floats:

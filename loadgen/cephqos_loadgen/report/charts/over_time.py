@@ -1,6 +1,6 @@
 """What happened in one repeat, second by second: clients, background work, classes, causes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from cephqos_base.series import (
     ScrubSeries,
 )
 from cephqos_loadgen.report.arrays.bins import Ints, merged_arrays
-from cephqos_loadgen.report.arrays.intervals import Intervals, Mask
+from cephqos_loadgen.report.arrays.intervals import Intervals
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.arrays.statistics import Floats
 from cephqos_loadgen.report.charts import plot_time
@@ -154,50 +154,41 @@ def _classes(samples: Samples, moments: Floats, window: float) -> Iterator[Track
 
 
 def rate(counters: Sequence[Series], moments: Floats, window: float) -> Floats:
-    """Growth per second of all these counters over the window before each moment; not known where
-    one of them has a gap."""
-    total = np.full(len(moments), np.nan)
-    gaps = np.zeros(len(moments), np.bool_)
-    for series in counters:
-        if len(series.times) < 2:
-            continue
-        grown = series.grown()
-        inside, fresh, _ = _known(series, moments)
-        gaps |= inside & ~fresh
-        begin = np.maximum(moments - window, series.times[0])
-        span = np.minimum(moments, series.times[-1]) - begin
-        now = np.interp(moments, series.times, grown) - np.interp(begin, series.times, grown)
-        inside &= span > 0
-        own = np.where(inside, now / np.maximum(span, 1e-9), np.nan)
-        total = _plus(total, own)
-    return np.where(gaps, np.nan, total)
+    """Growth per second of all these counters together over the window before each moment."""
+
+    def growth(series: Series) -> Floats:
+        grown, times = series.grown(), series.times
+        begin = np.maximum(moments - window, times[0])
+        span = np.minimum(moments, times[-1]) - begin
+        growth = np.interp(moments, times, grown) - np.interp(begin, times, grown)
+        return np.where(span > 0, growth / np.maximum(span, 1e-9), np.nan)
+
+    return _together([it for it in counters if len(it.times) > 1], moments, growth)
 
 
 def level(gauges: Sequence[Series], moments: Floats) -> Floats:
-    """All these gauges together, each as of its last sample; not known where one of them has a
-    gap: without its part the sum would seem to fall."""
+    """All these gauges together, each as of its last sample."""
+
+    def value(series: Series) -> Floats:
+        return series.values[np.searchsorted(series.times, moments, side="right") - 1]
+
+    return _together([it for it in gauges if len(it.times)], moments, value)
+
+
+def _together(
+    several: Sequence[Series], moments: Floats, value: Callable[[Series], Floats]
+) -> Floats:
+    """The sum of what is known of each; not known at all where one of them has a gap: without its
+    part the sum would seem to fall."""
     total = np.full(len(moments), np.nan)
     gaps = np.zeros(len(moments), np.bool_)
-    for series in gauges:
-        if not len(series.times):
-            continue
-        inside, fresh, last = _known(series, moments)
-        gaps |= inside & ~fresh
-        total = _plus(total, np.where(inside & fresh, series.values[last], np.nan))
+    for series in several:
+        last = np.searchsorted(series.times, moments, side="right") - 1
+        there = (last >= 0) & (moments <= series.times[-1] + _FRESH)
+        gaps |= there & (moments - series.times[last] > _FRESH)
+        own = np.where(there, value(series), np.nan)
+        total = np.where(np.isnan(total), own, total + np.nan_to_num(own))
     return np.where(gaps, np.nan, total)
-
-
-def _known(series: Series, moments: Floats) -> tuple[Mask, Mask, Ints]:
-    """Whether a series is there at each moment, whether it has a sample that is not old, and which
-    is its last."""
-    last = np.searchsorted(series.times, moments, side="right") - 1
-    inside = (last >= 0) & (moments <= series.times[-1] + _FRESH)
-    return inside, moments - series.times[last] <= _FRESH, last
-
-
-def _plus(total: Floats, own: Floats) -> Floats:
-    """A sum that knows what any part knows."""
-    return np.where(np.isnan(total), own, total + np.nan_to_num(own))
 
 
 def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Track]:
@@ -227,20 +218,27 @@ def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Trac
 def _spread(table: Intervals, start: float, step: float, count: int) -> tuple[Floats, Floats]:
     """I/Os of each step of time, and seconds of it in which a load ran. Intervals are not in step
     with these: each counts in the steps that it lies in, for its part in each."""
-    edges = np.arange(count + 1) * step
+    edges = np.arange(count + 1, dtype=np.float64) * step
     done, took = np.zeros(count), np.zeros(count)
     order = np.lexsort((table.middles, table.job))
     for own in np.split(order, np.searchsorted(table.job[order], np.arange(1, len(table.jobs)))):
         ends = table.middles[own] + table.seconds[own] / 2 - start
         begins = np.maximum(ends - table.seconds[own], np.concatenate([[-np.inf], ends[:-1]]))
         begins = np.minimum(begins, ends)
-        at = np.stack([begins, ends], axis=1).ravel()
-        for amounts, total in ((table.ios[own], done), (ends - begins, took)):
-            sums = np.concatenate([[0.0], np.cumsum(amounts)])
-            along = np.stack([sums[:-1], sums[1:]], axis=1).ravel()
-            part = np.diff(np.interp(edges, at, along)) if len(at) else np.zeros(count)
-            total[:] = total + part if total is done else np.maximum(total, part)
+        done += _in_steps(edges, begins, ends, table.ios[own])
+        took = np.maximum(took, _in_steps(edges, begins, ends, ends - begins))
     return done, took
+
+
+def _in_steps(edges: Floats, begins: Floats, ends: Floats, amounts: Floats | Ints) -> Floats:
+    """How much of these amounts falls between each two edges; each is spread evenly from where it
+    begins to where it ends."""
+    if not len(amounts):
+        return np.zeros(len(edges) - 1)
+    sums = np.concatenate([[0.0], np.cumsum(amounts)])
+    at = np.stack([begins, ends], axis=1).ravel()
+    so_far = np.stack([sums[:-1], sums[1:]], axis=1).ravel()
+    return np.diff(np.interp(edges, at, so_far))
 
 
 def strips(observed: Observation) -> list[Strip]:
