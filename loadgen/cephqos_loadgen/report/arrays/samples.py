@@ -34,6 +34,11 @@ class Series:
         there = index >= 0 and self.times[index] >= since
         return float(self.values[index]) if there else None
 
+    def between(self, start: float, end: float) -> Floats:
+        """The values at these two times and between them."""
+        values: Floats = self.values[(self.times >= start) & (self.times <= end)]
+        return values
+
     def grown(self) -> Floats:
         """Growth of a counter from its first sample to each. If it falls, it restarted at 0."""
         steps = np.diff(self.values)

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,22 +28,42 @@ _HALF: Final = 0.5
 _SATURATED: Final = 0.9
 
 
+class _Stretch(NamedTuple):
+    """A piece of the time, and what the classes got in it."""
+
+    start: float
+    end: float
+    by_osd: Mapping[str, Sequence[Attained]]
+    demand: frozenset[str]  # the classes that had it on any OSD
+
+
 def advice_facts(
     samples: Samples, start: float, end: float, window: float = WINDOW
 ) -> Iterator[Facts]:
     """Each cluster that the samples are of, in a stretch of time."""
     clusters: dict[str, list[AdvisedOsd]] = {}
-    of_classes = _of_classes(samples, start, end, window)
+    stretches = list(_stretches(samples, start, end, window))
     for info in _last_infos(samples, start, end):
-        osd = _osd(samples, info, of_classes, (start, end))
+        osd = _osd(samples, info, stretches)
         clusters.setdefault(info.labels.get("cluster", ""), []).append(osd)
     for cluster, osds in sorted(clusters.items()):
-        yield Facts(
-            cluster=cluster,
-            seconds=end - start,
-            osds=osds,
-            backlog=_backlog(samples, cluster, osds, (start, end)),
-        )
+        backlog = _backlog(samples, cluster, osds, start, end)
+        yield Facts(cluster=cluster, seconds=end - start, osds=osds, backlog=backlog)
+
+
+def _stretches(samples: Samples, start: float, end: float, window: float) -> Iterator[_Stretch]:
+    """The whole time in pieces of a minute, or in fewer longer or shorter ones."""
+    count = min(_MOST_PIECES, max(LEAST_PIECES, math.floor((end - start) / _PIECE)))
+    for since, until in pairwise(np.linspace(start, end, count + 1).tolist()):
+        by_osd: dict[str, list[Attained]] = {}
+        for it in attained_by_class(samples, since, until, min(window, until - since)):
+            by_osd.setdefault(it.osd, []).append(it)
+        everything = chain.from_iterable(by_osd.values())
+        yield _Stretch(since, until, by_osd, _with_demand(everything))
+
+
+def _with_demand(classes: Iterable[Attained]) -> frozenset[str]:
+    return frozenset(it.work for it in classes if it.part(it.demand_seconds) >= _HALF)
 
 
 def _last_infos(samples: Samples, start: float, end: float) -> Iterable[Series]:
@@ -52,32 +73,9 @@ def _last_infos(samples: Samples, start: float, end: float) -> Iterable[Series]:
     return {(it.labels.get("cluster"), it.labels.get("ceph_daemon")): it for it in seen}.values()
 
 
-Of = Mapping[str, Sequence[Attained]]
-
-
-def _of_classes(
-    samples: Samples, start: float, end: float, window: float
-) -> Sequence[tuple[float, float, Of]]:
-    """The pieces of the time, and what each OSD's classes got in each."""
-    count = min(_MOST_PIECES, max(LEAST_PIECES, math.floor((end - start) / _PIECE)))
-    step = (end - start) / count
-    pieces = []
-    for number in range(count):
-        a = start + number * step
-        by_osd: dict[str, list[Attained]] = {}
-        for it in attained_by_class(samples, a, a + step, min(window, step)):
-            by_osd.setdefault(it.osd, []).append(it)
-        pieces.append((a, a + step, by_osd))
-    return pieces
-
-
-def _osd(
-    samples: Samples,
-    info: Series,
-    pieces: Sequence[tuple[float, float, Of]],
-    within: tuple[float, float],
-) -> AdvisedOsd:
-    name, (start, end) = info.labels.get("ceph_daemon", ""), within
+def _osd(samples: Samples, info: Series, stretches: Sequence[_Stretch]) -> AdvisedOsd:
+    name = info.labels.get("ceph_daemon", "")
+    start, end = stretches[0].start, stretches[-1].end
 
     def level(family: str, **labels: str) -> float | None:
         gauges = samples.of(family, ceph_daemon=name, **labels)
@@ -88,9 +86,9 @@ def _osd(
         return {cls: value for cls, value in known.items() if value is not None}
 
     limits = shares(QosSeries.LIMIT_RATIO)
-    own = list(_pieces(samples, name, pieces))
+    pieces = [(it, piece) for it in stretches if (piece := _piece(samples, name, it))]
     saturated = [
-        piece.delivered for a, b, piece in own if _always_queued(samples, name, limits, a, b)
+        piece.delivered for it, piece in pieces if _always_queued(samples, name, limits, it)
     ]
     can_do = (min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None
     capacity = level(QosSeries.CAPACITY_OPS)
@@ -103,23 +101,45 @@ def _osd(
         origin=info.labels.get("capacity_origin", ""),
         capacity=capacity,
         present=bounds_of(shares(QosSeries.RESERVATION_RATIO), limits),
-        most=max((piece.delivered for *_, piece in own), default=0.0),
+        most=max((piece.delivered for _, piece in pieces), default=0.0),
         can_do=can_do,
         suggested=_suggested(capacity, can_do),
         not_all_counted=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
-        pieces=[piece for *_, piece in own],
+        pieces=[piece for _, piece in pieces],
     )
 
 
-def _pieces(
-    samples: Samples, osd: str, pieces: Sequence[tuple[float, float, Of]]
-) -> Iterator[tuple[float, float, AdvicePiece]]:
-    """Start, end, and what the OSD did, of the pieces that have samples of it."""
-    for a, b, by_osd in pieces:
-        elsewhere = (it for of in by_osd.values() for it in of)
-        piece = _piece(samples, osd, (a, b), by_osd.get(osd, ()), _wanting(elsewhere))
-        if piece is not None:
-            yield a, b, piece
+def _piece(samples: Samples, osd: str, stretch: _Stretch) -> AdvicePiece | None:
+    """What the OSD did; None without samples of half of the time."""
+    start, end, classes = stretch.start, stretch.end, stretch.by_osd.get(osd, ())
+    delivered = samples.of(QosSeries.DELIVERED_OPS, ceph_daemon=osd)
+    covered = max((it.covered(start, end) for it in delivered), default=0.0)
+    if covered < _HALF * (end - start) or not classes:
+        return None
+    return AdvicePiece(
+        attained={it.work: it.attained for it in classes},
+        demand=_with_demand(classes),
+        elsewhere=stretch.demand,
+        delivered=delivered[0].growth(start, end) / covered,
+        violated=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in classes),
+    )
+
+
+def _always_queued(
+    samples: Samples, osd: str, limits: Mapping[str, float], stretch: _Stretch
+) -> bool:
+    """Whether each shard had work in its queue that no limit holds back."""
+    waiting: dict[str, list[Series]] = {}
+    for it in samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd):
+        if it.labels.get("class") in SCHEDULED and it.labels["class"] not in limits:
+            waiting.setdefault(it.labels.get("shard", ""), []).append(it)
+    for queues in waiting.values():
+        lengths = [queue.between(stretch.start, stretch.end) for queue in queues]
+        if len({len(it) for it in lengths}) != 1 or not len(lengths[0]):
+            return False
+        if float(np.mean(np.sum(lengths, axis=0) >= 1)) < _SATURATED:
+            return False
+    return bool(waiting)
 
 
 def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> float | None:
@@ -131,71 +151,24 @@ def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> fl
     return ops if wrong and ops else None
 
 
-def _wanting(of: Iterable[Attained]) -> frozenset[str]:
-    """The classes with demand."""
-    return frozenset(it.work for it in of if it.part(it.demand_seconds) >= _HALF)
-
-
-def _piece(
-    samples: Samples,
-    osd: str,
-    within: tuple[float, float],
-    of: Sequence[Attained],
-    elsewhere: frozenset[str],
-) -> AdvicePiece | None:
-    """None without samples of half of it."""
-    delivered = samples.of(QosSeries.DELIVERED_OPS, ceph_daemon=osd)
-    covered = max((it.covered(*within) for it in delivered), default=0.0)
-    if covered < _HALF * (within[1] - within[0]) or not of:
-        return None
-    return AdvicePiece(
-        attained={it.work: it.attained for it in of},
-        demand=_wanting(of),
-        elsewhere=elsewhere,
-        delivered=delivered[0].growth(*within) / covered,
-        violated=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in of),
-    )
-
-
-def _always_queued(
-    samples: Samples, osd: str, limits: Mapping[str, float], start: float, end: float
-) -> bool:
-    """Whether each shard had work in its queue that no limit holds back."""
-    waiting: dict[str, list[Series]] = {}
-    for it in samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd):
-        if it.labels.get("class") in SCHEDULED and it.labels["class"] not in limits:
-            waiting.setdefault(it.labels.get("shard", ""), []).append(it)
-    for series in waiting.values():
-        kept = [it.values[(it.times >= start) & (it.times <= end)] for it in series]
-        if len({len(it) for it in kept}) != 1 or not len(kept[0]):
-            return False
-        if float(np.mean(np.sum(kept, axis=0) >= 1)) < _SATURATED:
-            return False
-    return bool(waiting)
-
-
 def _backlog(
-    samples: Samples, cluster: str, osds: Sequence[AdvisedOsd], within: tuple[float, float]
+    samples: Samples, cluster: str, osds: Sequence[AdvisedOsd], start: float, end: float
 ) -> RecoveryBacklog:
     """At the beginning: there it is what was to be done. What recovery did until the end."""
-    start, end = within
 
     def copies(family: str) -> float | None:
         """The most in the time, as it grows when an OSD goes out."""
         gauges = samples.of(family, cluster=cluster)
-        within = [it.values[(it.times >= start) & (it.times <= end)] for it in gauges]
-        return sum(float(values.max()) for values in within if len(values)) if gauges else None
+        values = [it.between(start, end) for it in gauges]
+        return sum(float(its.max()) for its in values if len(its)) if gauges else None
 
-    work = {
-        osd.osd: samples.growth(
-            QosSeries.OPS, start, end, ceph_daemon=osd.osd, **{"class": RECOVERY}
-        )
-        or 0.0
-        for osd in osds
-    }
+    def grown(family: str, **labels: str) -> float:
+        return samples.growth(family, start, end, **labels) or 0.0
+
+    of_recovery = {"class": RECOVERY}
     return RecoveryBacklog(
         degraded=copies(RecoverySeries.POOL_DEGRADED_OBJECTS),
         misplaced=copies(RecoverySeries.POOL_MISPLACED_OBJECTS),
-        recovered=samples.growth(RecoverySeries.POOL_OBJECTS, start, end, cluster=cluster) or 0.0,
-        work=work,
+        recovered=grown(RecoverySeries.POOL_OBJECTS, cluster=cluster),
+        work={it.osd: grown(QosSeries.OPS, ceph_daemon=it.osd, **of_recovery) for it in osds},
     )

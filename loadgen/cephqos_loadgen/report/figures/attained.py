@@ -84,7 +84,7 @@ def attained_by_class(
     for series in samples.of(QosSeries.OPS):
         osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
         if work in SCHEDULED:
-            attained = _attained(samples, series, (osd, work), (start, end), window)
+            attained = _attained(samples, series, osd, work, start, end, window)
             if attained:
                 yield attained
 
@@ -105,11 +105,12 @@ def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, flo
 def _attained(
     samples: Samples,
     series: Series,
-    of: tuple[str, str],
-    within: tuple[float, float],
+    osd: str,
+    work: str,
+    start: float,
+    end: float,
     window: float,
 ) -> Attained | None:
-    (osd, work), (start, end) = of, within
     times, rates = windows.window_rates(series, start, end, window)
     if not len(times):
         return None
@@ -118,11 +119,8 @@ def _attained(
     wanted = hold.has_demand
     reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
-    lags = [
-        s.values[(s.times >= start) & (s.times <= end)]
-        for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
-    ]
-    worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
+    gauges = samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
+    lags = [lag for gauge in gauges if len(lag := gauge.between(start, end))]
     # An OSD may not answer at the end of the stretch: only the time with samples counts.
     seconds = series.covered(start, end)
     return Attained(
@@ -135,7 +133,7 @@ def _attained(
         seconds=seconds,
         demand_seconds=float(wanted.sum()) * step,
         violated_seconds=float(hold.violated.sum()) * step if reservation else None,
-        lag_most_seconds=worst,
+        lag_most_seconds=max((float(lag.max()) for lag in lags), default=None),
         demand_ends=times[wanted],
         step=step,
         windows=len(times),
