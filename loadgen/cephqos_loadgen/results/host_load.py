@@ -9,15 +9,16 @@ devices is in the second only; a backup on a disk of its own is in neither.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from cephqos_loadgen.results.host import CpuUse, DiskUse, HostUse
+from cephqos_loadgen.results.host import CpuUse, HostUse
 
 _SECTOR_BYTES: Final = 512
 # Devices whose bytes go to a cluster: they are asked for, but not of a disk.
 _NETWORK: Final = ("nbd", "rbd")
 
-Direction = Literal["read", "written"]
+# Both directions, as processes ask for bytes and as disks count sectors.
+_DIRECTIONS: Final = (("read", "sectors_read"), ("written", "sectors_written"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ def disks_by_others(use: HostUse) -> DisksByOthers | None:
     if users is None or not users.osd_disks or use.seconds <= 0:
         return None
     whole = by_others = 0
-    for direction in _DIRECTIONS:
-        moved = _moved(use, users.osd_disks, direction)
-        network = _moved(use, (n for n in use.disks if n.startswith(_NETWORK)), direction)
-        elsewhere = _moved(use, users.other_disks, direction) + network
+    for direction, sectors in _DIRECTIONS:
+        moved = _moved(use, users.osd_disks, sectors)
+        network = _moved(use, (n for n in use.disks if n.startswith(_NETWORK)), sectors)
+        elsewhere = _moved(use, users.other_disks, sectors) + network
         own, others = (getattr(asked, direction) for asked in (users.own, users.others))
         unexplained = moved - max(0, own - network)
         whole += moved
@@ -91,13 +92,7 @@ def words_of(use: HostUse, disks: DisksByOthers) -> str:
     )
 
 
-_DIRECTIONS: Final[tuple[Direction, ...]] = ("read", "written")
-
-
-def _moved(use: HostUse, names: Iterable[str], direction: Direction) -> int:
-    return sum(_bytes(use.disks[name], direction) for name in names if name in use.disks)
-
-
-def _bytes(disk: DiskUse, direction: Direction) -> int:
-    sectors = disk.sectors_read if direction == "read" else disk.sectors_written
-    return sectors * _SECTOR_BYTES
+def _moved(use: HostUse, names: Iterable[str], sectors: str) -> int:
+    """Bytes of these disks together."""
+    known = (use.disks[name] for name in names if name in use.disks)
+    return _SECTOR_BYTES * sum(int(getattr(disk, sectors)) for disk in known)

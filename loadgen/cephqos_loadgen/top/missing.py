@@ -98,12 +98,11 @@ def _parts(samples: TopSamples) -> Iterator[Missing]:
 
 def _without_mclock(samples: TopSamples) -> Iterator[Missing]:
     """WPQ reserves nothing, unless a policy file says what should be kept."""
-    by_scheduler: dict[tuple[str, str], list[str]] = {}
-    for key in samples.of("scheduler"):
-        _, osd, in_force, _, _, origin = key
-        if in_force != _MCLOCK and origin == "none":
-            by_scheduler.setdefault((in_force or "an unknown scheduler", origin), []).append(osd)
-    for (scheduler, _), osds in sorted(by_scheduler.items()):
+    by_scheduler: dict[str, list[str]] = {}
+    for _, osd, in_force, _, _, reservations in samples.of("scheduler"):
+        if in_force != _MCLOCK and reservations == "none":
+            by_scheduler.setdefault(in_force or "an unknown scheduler", []).append(osd)
+    for scheduler, osds in sorted(by_scheduler.items()):
         yield Missing(
             f"reservations of {_some(osds)}",
             f"they run {scheduler}, which has no reservations (a policy file can set targets)",

@@ -1,6 +1,7 @@
 """What speaks against percentiles: too few completions, and latencies beyond fio's last bin."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from cephqos_loadgen.plan.words import count
@@ -11,56 +12,61 @@ from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.figures import LAST_BIN_NS
 
-Wrong = Callable[[Bins, float], bool]
+_LAST_SECONDS: Final = LAST_BIN_NS * 1e-9
 
 
 def too_few_completions(run: ReportRun) -> Iterator[Caveat]:
     """Of 500 completions the slowest is beyond p99.8: their p99.9 is not known."""
-    few = _rows(run, lambda bins, percent: not bins.knows(percent))
+    few = _affected(run, lambda bins, percent: not bins.knows(percent))
     if few:
-        row, bins = min(few, key=lambda pair: pair[1].total)
-        names = _names(few, lambda bins, percent: not bins.knows(percent))
+        least = min(few, key=lambda it: it.bins.total)
         yield Caveat(
             "caution",
-            f"Too few completions for {names} in {count(len(few), 'row')}: fewer than one is"
+            f"Too few completions for {_names(few)} in {count(len(few), 'row')}: fewer than one is"
             " beyond it, so what is shown is the slowest one.",
-            f"Least: {count(bins.total, 'completion')}, {row.key.phase} of {row.key.point}.",
-            tuple(row.key for row, _ in few),
+            f"Least: {count(least.bins.total, 'completion')}, {least.row.key.phase} of"
+            f" {least.row.key.point}.",
+            tuple(it.row.key for it in few),
         )
 
 
 def beyond_the_last_bin(run: ReportRun) -> Iterator[Caveat]:
     """fio counts whatever took longer in its last bin."""
-    beyond = _rows(run, _in_last_bin)
+    beyond = _affected(run, lambda bins, p: (bins.percentile_seconds(p) or 0.0) >= _LAST_SECONDS)
     if beyond:
+        first = beyond[0].row.key
         yield Caveat(
             "serious",
-            f"{_names(beyond, _in_last_bin)} of {count(len(beyond), 'row')} is in fio's last bin,"
+            f"{_names(beyond)} of {count(len(beyond), 'row')} is in fio's last bin,"
             f" {_LAST_SECONDS:.1f} s, which holds all that took longer: the real one is at least"
             " that.",
-            f"{beyond[0][0].key.phase} of {beyond[0][0].key.point}. Means are exact.",
-            tuple(row.key for row, _ in beyond),
+            f"{first.phase} of {first.point}. Means are exact.",
+            tuple(it.row.key for it in beyond),
         )
 
 
-_LAST_SECONDS: Final = LAST_BIN_NS * 1e-9
+@dataclass(frozen=True, slots=True)
+class _Affected:
+    """A row with percentiles that are not what they seem."""
+
+    row: ReportRow
+    bins: Bins
+    percents: Sequence[float]
 
 
-def _in_last_bin(bins: Bins, percent: float) -> bool:
-    return (bins.percentile_seconds(percent) or 0.0) >= _LAST_SECONDS
+def _affected(run: ReportRun, wrong: Callable[[Bins, float], bool]) -> list[_Affected]:
+    """Rows with completions and percentiles of which this is true."""
+    affected = []
+    for row in run.rows:
+        if row.bins and row.bins.total:
+            percents = [percent for percent in metrics.PERCENTS if wrong(row.bins, percent)]
+            affected += [_Affected(row, row.bins, percents)] if percents else []
+    return affected
 
 
-def _rows(run: ReportRun, wrong: Wrong) -> list[tuple[ReportRow, Bins]]:
-    """Rows with a percentile of which this is true."""
-    return [
-        (row, row.bins)
-        for row in run.rows
-        if row.bins and row.bins.total and any(wrong(row.bins, p) for p in metrics.PERCENTS)
-    ]
-
-
-def _names(rows: list[tuple[ReportRow, Bins]], wrong: Wrong) -> str:
-    return listed([f"p{p:g}" for p in metrics.PERCENTS if any(wrong(b, p) for _, b in rows)], 8)
+def _names(affected: Sequence[_Affected]) -> str:
+    percents = {percent for it in affected for percent in it.percents}
+    return listed([f"p{percent:g}" for percent in sorted(percents)], 8)
 
 
 PERCENTILE_CHECKS: Final = (too_few_completions, beyond_the_last_bin)

@@ -9,6 +9,7 @@ from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.tables.of_changes import change_between
 
 # What every comparison shows. Other figures appear when a rule names them.
 SHOWN: Final = (
@@ -97,9 +98,9 @@ def _differences(
     row: ReportRow, base: ReportRow, wanted: Sequence[FigureKind]
 ) -> Iterator[Difference]:
     for metric in wanted:
-        new, old = row.figures.get(metric.key), base.figures.get(metric.key)
-        if new and old:
-            yield Difference(row, metric, new.value, old.value, new.against(old))
+        if moved := change_between(row, base, metric):
+            new, old = row.figures[metric.key], base.figures[metric.key]
+            yield Difference(row, metric, new.value, old.value, moved)
 
 
 def _lost_by(

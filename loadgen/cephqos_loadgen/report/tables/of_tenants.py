@@ -1,37 +1,30 @@
 """Which tenants an OSD worked for while a load ran, and which of them waited."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from cephqos_base.series import ClusterSeries, TenantsSeries
 from cephqos_base.tenant_shares import OsdSums, TenantKey, TenantShare
 from cephqos_loadgen.report.arrays.samples import Samples
+from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_reservations import LoadStep, load_steps
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text
+from cephqos_loadgen.report.tables.table import Cell, Table, text, text_columns
 
 _NOTE = (
     "By samples of operations, with the 95 % interval. The tenant with most of an OSD's work, and"
     " those that mostly waited. cephqos who --archive shows all of them."
 )
-_COLUMNS = tuple(
-    TableColumn(name, numeric=False) for name in ("Point", "Load", "OSD", "Most work", "Waiting")
-)
+_COLUMNS = tuple(text_columns("Point", "Load", "OSD", "Most work", "Waiting"))
 
 
 def tenants_table(subject: Subject) -> Table:
     """A row for each load and OSD with samples; repeats add up."""
     lines: list[tuple[Cell, ...]] = []
     for run in subject.runs:
-        pools: dict[str, str] = {}
-        sums: dict[tuple[str, str, str], OsdSums] = {}
-        for observed in run.finished:
-            for it in observed.samples.of(ClusterSeries.POOL_INFO):
-                pools[it.labels.get("pool_id", "")] = it.labels.get("pool", "")
-            for load in load_steps(observed):
-                for osd, its_sums in _by_osd(observed.samples, load).items():
-                    sums.setdefault((load.point, load.phase, osd), OsdSums()).add([its_sums])
-        for (point, phase, osd), its in sums.items():
-            shares = its.shares("", osd)
+        pools = _pool_names(run)
+        for (point, phase, osd), sums in _sums(run).items():
+            shares = sums.shares("", osd)
             if shares.largest is None:
                 continue
             most = _said(shares.largest.key, shares.largest.working, pools)
@@ -41,21 +34,40 @@ def tenants_table(subject: Subject) -> Table:
     return Table("tenants", "Tenants by OSD", _COLUMNS, tuple(lines), _NOTE)
 
 
+def _pool_names(run: ReportRun) -> Mapping[str, str]:
+    """By the pool's id."""
+    return {
+        series.labels.get("pool_id", ""): series.labels.get("pool", "")
+        for observed in run.finished
+        for series in observed.samples.of(ClusterSeries.POOL_INFO)
+    }
+
+
 def _said(key: TenantKey, share: TenantShare, pools: Mapping[str, str]) -> str:
     name = f"{key.kind} {pools.get(key.pool_id) or f'pool {key.pool_id}'}/{key.tenant}"
     return f"{name} {share.share:.0%} ({share.low:.0%} to {share.high:.0%})"
 
 
-def _by_osd(samples: Samples, load: LoadStep) -> dict[str, OsdSums]:
+def _sums(run: ReportRun) -> Mapping[tuple[str, str, str], OsdSums]:
+    """By point, load and OSD."""
+    sums: dict[tuple[str, str, str], OsdSums] = defaultdict(OsdSums)
+    for observed in run.finished:
+        for load in load_steps(observed):
+            for osd, of_repeat in _by_osd(observed.samples, load).items():
+                sums[load.point, load.phase, osd].add([of_repeat])
+    return sums
+
+
+def _by_osd(samples: Samples, load: LoadStep) -> Mapping[str, OsdSums]:
     """Of an OSD that several exporters show, the largest figure."""
-    sums: dict[str, OsdSums] = {}
+    sums: dict[str, OsdSums] = defaultdict(OsdSums)
     for it in samples.of(TenantsSeries.SECONDS):
-        seconds = sums.setdefault(it.labels.get("ceph_daemon", ""), OsdSums()).seconds
+        seconds = sums[it.labels.get("ceph_daemon", "")].seconds
         names = (it.labels.get(name, "") for name in ("kind", "pool_id", "tenant"))
         key = TenantKey(*names), it.labels.get("state", "")
         seconds[key] = max(seconds.get(key, 0.0), it.growth(load.start, load.end))
     for it in samples.of(TenantsSeries.SAMPLED):
-        counts = sums.setdefault(it.labels.get("ceph_daemon", ""), OsdSums()).samples
+        counts = sums[it.labels.get("ceph_daemon", "")].samples
         state = it.labels.get("state", "")
         counts[state] = max(counts.get(state, 0.0), it.growth(load.start, load.end))
     return sums
