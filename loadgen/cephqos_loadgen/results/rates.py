@@ -4,6 +4,8 @@ Jobs start and end at different moments. Total I/Os by the longest run time says
 of each job's own rate too much.
 """
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,29 +38,21 @@ def over_common_time(jobs: Sequence[Sequence[DoneSoFar]]) -> CommonRates | None:
     seconds = round(end - begin, 6)  # of times since the epoch the digits after that are noise
     if seconds <= 0:
         return None
-    ios: dict[str, float] = {}
-    moved: dict[str, float] = {}
+    ios: dict[str, float] = defaultdict(float)
+    moved: dict[str, float] = defaultdict(float)
     for points in jobs:
         for direction in points[-1].ios:
             done = [(point.time, point.ios.get(direction, 0)) for point in points]
             sizes = [(point.time, point.bytes.get(direction, 0)) for point in points]
-            ios[direction] = ios.get(direction, 0.0) + _at(done, end) - _at(done, begin)
-            moved[direction] = moved.get(direction, 0.0) + _at(sizes, end) - _at(sizes, begin)
-    return CommonRates(
-        seconds,
-        {direction: count / seconds for direction, count in ios.items()},
-        {direction: count / seconds for direction, count in moved.items()},
-    )
+            ios[direction] += (_at(done, end) - _at(done, begin)) / seconds
+            moved[direction] += (_at(sizes, end) - _at(sizes, begin)) / seconds
+    return CommonRates(seconds, dict(ios), dict(moved))
 
 
 def _at(points: Sequence[tuple[float, int]], time: float) -> float:
-    """The count at a moment within the points."""
-    before, count = points[0]
-    if time <= before:
-        return float(count)
-    for after, later in points[1:]:
-        if time <= after:
-            share = (time - before) / (after - before) if after > before else 1.0
-            return count + (later - count) * share
-        before, count = after, later
-    return float(count)
+    """The count at a moment; before the first point and after the last it is theirs."""
+    after = bisect_left(points, time, key=lambda point: point[0])
+    if after in (0, len(points)):
+        return float(points[min(after, len(points) - 1)][1])
+    (before, count), (later, more) = points[after - 1], points[after]
+    return count + (more - count) * (time - before) / (later - before)

@@ -114,9 +114,9 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
 def _decode(
     payload: bytes, wanted: "np.ndarray[tuple[int], np.dtype[np.uint32]]", parts: dict[int, _Parts]
 ) -> None:
-    """The samples of one frame, of series that are wanted: times in milliseconds, the numbers of
-    its series, a value for each that did not change, and the others byte by byte: first the last
-    byte of all their values, each value as what changed since the one before it (XOR)."""
+    """Adds the samples of one frame, of the series that are wanted. It has the times and the
+    numbers of its series. A series whose value does not change has it once. Of the others it has
+    the same byte of all values side by side, each value as the XOR with the one before it."""
     count, constants, changing = HEAD.unpack_from(payload)
     at = HEAD.size
     times = np.frombuffer(payload, "<i8", count, at) / 1000

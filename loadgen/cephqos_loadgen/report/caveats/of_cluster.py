@@ -12,6 +12,7 @@ from cephqos_loadgen.report.arrays.windows import window_rates
 from cephqos_loadgen.report.caveats.caveat import Caveat, all_rows, each_repeat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.attained import WINDOW, hold_of
+from cephqos_loadgen.report.figures.cost import of_osds
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
@@ -67,9 +68,8 @@ def restarts(observed: Observation) -> Iterator[Caveat]:
         up = [int(look.get("osds_up", 0)) for look in observed.looks]
         began = {
             series.labels["ceph_daemon"]
-            for series in observed.samples.of(DaemonSeries.CPU_SECONDS)
-            if series.labels.get("ceph_daemon", "").startswith("osd.")
-            and bool(np.any(np.diff(series.values) < 0))
+            for series in of_osds(observed.samples, DaemonSeries.CPU_SECONDS)
+            if bool(np.any(np.diff(series.values) < 0))
         }
     fewest, most = min(up, default=0), max(up, default=0)
     if noted or began or fewest < most:

@@ -10,23 +10,27 @@ from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import Step
 
 FAMILIES: Final = frozenset(
-    {
-        *(
-            DaemonSeries.CPU_SECONDS,
-            DaemonSeries.RESIDENT_BYTES,
-            DaemonSeries.UP,
-            ThreadsSeries.CPU_SECONDS,
-        ),
-        *(
-            DisksSeries.OPS,
-            DisksSeries.BYTES,
-            DisksSeries.TIME_SECONDS,
-            DisksSeries.WEIGHTED_SECONDS,
-            DisksSeries.INFO,
-        ),
-    }
+    (
+        DaemonSeries.CPU_SECONDS,
+        DaemonSeries.RESIDENT_BYTES,
+        DaemonSeries.UP,
+        DisksSeries.BYTES,
+        DisksSeries.INFO,
+        DisksSeries.OPS,
+        DisksSeries.TIME_SECONDS,
+        DisksSeries.WEIGHTED_SECONDS,
+        ThreadsSeries.CPU_SECONDS,
+    )
 )
-_OSD: Final = "osd."
+
+
+def of_osds(samples: Samples, family: str) -> list[Series]:
+    """The series of a family that are of OSDs, not of monitors or managers."""
+    return [
+        series
+        for series in samples.of(family)
+        if series.labels.get("ceph_daemon", "").startswith("osd.")
+    ]
 
 
 def cost_of(
@@ -36,32 +40,19 @@ def cost_of(
     start, end = step.counted
     ios = step.total.ios
     cost: dict[str, float] = {}
-    spent = _osd_cpu(samples, start, end)
-    if spent is not None and end > start:
-        cost[metrics.OSD_CORES.key] = spent / (end - start)
+    cpu = [series.growth(start, end) for series in of_osds(samples, DaemonSeries.CPU_SECONDS)]
+    if cpu and end > start:
+        cost[metrics.OSD_CORES.key] = sum(cpu) / (end - start)
         if ios:
-            cost[metrics.OSD_CPU_PER_IO.key] = spent / ios
-    memory = [
-        value
-        for series in samples.of(DaemonSeries.RESIDENT_BYTES)
-        if series.labels.get("ceph_daemon", "").startswith(_OSD)
-        and (value := series.at(end, start)) is not None
-    ]
+            cost[metrics.OSD_CPU_PER_IO.key] = sum(cpu) / ios
+    sizes = (series.at(end, start) for series in of_osds(samples, DaemonSeries.RESIDENT_BYTES))
+    memory = [size for size in sizes if size is not None]
     if memory:
         cost[metrics.OSD_MEMORY.key] = sum(memory)
     cost |= _devices(samples, start, end, hosts)
     if clients:
         cost |= _client(clients, step)
     return cost
-
-
-def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
-    parts = [
-        series.growth(start, end)
-        for series in samples.of(DaemonSeries.CPU_SECONDS)
-        if series.labels.get("ceph_daemon", "").startswith(_OSD)
-    ]
-    return sum(parts) if parts else None
 
 
 def _devices(
