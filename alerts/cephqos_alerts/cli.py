@@ -171,11 +171,9 @@ def load_slos(path: Path) -> list[Slo]:
     files = sorted(path.glob("*.y*ml")) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"{path}: no *.yaml or *.yml in this directory")
-    found: list[Slo] = []
-    for file in files:
-        found += parse_slos(yamlfile.read(file))
-    check_names(found, str(path))
-    return found
+    slos = [slo for file in files for slo in parse_slos(yamlfile.read(file))]
+    check_names(slos, str(path))
+    return slos
 
 
 def _settings(arguments: argparse.Namespace) -> RuleSettings:

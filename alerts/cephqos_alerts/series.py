@@ -23,11 +23,11 @@ def read_by(expressions: Iterable[str]) -> set[str]:
 
 
 def series(slos: Sequence[Slo]) -> list[str]:
-    found = read_by([*_of_rules(slos), *_of_dashboards()])
+    names = read_by([*_of_rules(slos), *_of_dashboards()])
     for name in _of_commands():
         histogram = named.bucket(name), named.count(name), named.total(name)
-        found |= {*histogram} if histogram[0] in found else {name}
-    return sorted(found)
+        names |= {*histogram} if histogram[0] in names else {name}
+    return sorted(names)
 
 
 def keep(names: Sequence[str]) -> Sequence[str]:

@@ -66,5 +66,7 @@ def alerts_about(subject: Subject) -> list[str]:
     """Names of the alerts about a subject, each once, in the order of the files."""
     groups = [group for groups in FILES.values() for group in groups]
     rules = [rule for group in (*groups, LOGS) for rule in group.rules]
-    found = [rule.name for rule in rules if isinstance(rule, Alert) and subject in rule.about]
-    return list(dict.fromkeys([*found, *([SLO_ALERT] if subject in SLO_SUBJECTS else [])]))
+    names = [rule.name for rule in rules if isinstance(rule, Alert) and subject in rule.about]
+    if subject in SLO_SUBJECTS:
+        names.append(SLO_ALERT)
+    return list(dict.fromkeys(names))

@@ -63,14 +63,14 @@ def parse_changes(document: Value, settings: RuleSettings) -> RuleSettings:
 
 def _severities(value: Value) -> Mapping[str, str]:
     allowed = "a word of letters, digits, _ and -"
-    found = {
+    names = {
         name: word.text(r"[A-Za-z0-9_-]{1,40}", allowed)
         for name, word in value.known(_SEVERITIES).items()
     }
-    every = [found.get(name, name) for name in _SEVERITIES]
+    every = [names.get(name, name) for name in _SEVERITIES]
     if len(set(every)) < len(every):
         value.fail("another name for each severity", ", ".join(every))
-    return found
+    return names
 
 
 def _alerts(value: Value) -> tuple[str, ...]:
@@ -79,14 +79,14 @@ def _alerts(value: Value) -> tuple[str, ...]:
 
 
 def _words(value: Value, ours: frozenset[str]) -> Mapping[str, str]:
-    found = {}
+    words = {}
     for name, text in value.entries("names and values").items():
         if not _NAME.fullmatch(name) or name in ours:
             text.fail("a name of letters, digits and _ that the rules do not use", f"{name!r}")
-        found[name] = text.string()
-        if "{{" in _TEMPLATE.sub("", found[name]):
-            text.fail("a template that ends with }}", f"{found[name]!r}")
-    return found
+        words[name] = text.string()
+        if "{{" in _TEMPLATE.sub("", words[name]):
+            text.fail("a template that ends with }}", f"{words[name]!r}")
+    return words
 
 
 def changed(groups: Sequence[RuleGroup], changes: Changes) -> list[RuleGroup]:

@@ -94,17 +94,22 @@ def _likely(alert: Alert) -> str:
     return alert.likely if "Likely cause:" in alert.likely else f" Likely cause: {alert.likely}."
 
 
+_PLACES: Final[Mapping[str, str]] = {
+    "ceph": "",
+    "prometheus": " on Prometheus' host",
+    "host": " on the exporter's host",
+}
+
+
 def _to_do(alert: Alert) -> str:
     wait = f" Can it wait: {alert.urgency.can_wait}."
     if not alert.first:
         return wait
     on = alert.first.on
-    place = {"ceph": "", "prometheus": " on Prometheus' host", "host": " on the exporter's host"}[
-        on
-    ]
+    place = _PLACES[on]
     if on == "host" and alert.where == "osd":
-        found = "`ceph osd find {{ $labels.ceph_daemon }}` names it"
-        place = host_of(otherwise=f" on its host ({found})")
+        how = f"`ceph osd find {show('$labels.ceph_daemon')}` names it"
+        place = host_of(otherwise=f" on its host ({how})")
     elif on == "host" and alert.where == "osds":
         place = " on the host of the worst"
     return f"{wait} Look at this first{place}: `{alert.first.line}`{_CEPH if on == 'ceph' else ''}."

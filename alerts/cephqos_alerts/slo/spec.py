@@ -67,9 +67,9 @@ def parse_slos(document: Value) -> list[Slo]:
     top = document.table(("version", "slos"), ("version", "slos"))
     top["version"].integer(1, 1, "1")
     entries = top["slos"].sequence("a list of at least one SLO", least=1)
-    found = [_parse(entry) for entry in entries]
-    check_names(found, document.file)
-    return found
+    slos = [_parse(entry) for entry in entries]
+    check_names(slos, document.file)
+    return slos
 
 
 def check_names(slos: list[Slo], where: str) -> None:
@@ -130,9 +130,9 @@ def _media(value: Value, source: Source) -> str:
 
 
 def _labels(value: Value) -> Mapping[str, str]:
-    found = {}
+    labels = {}
     for name, text in value.entries("names and values").items():
         if not _LABEL.fullmatch(name) or name in _OURS:
             text.fail("a label name that the rules do not use themselves", f"label {name!r}")
-        found[name] = text.string()
-    return found
+        labels[name] = text.string()
+    return labels

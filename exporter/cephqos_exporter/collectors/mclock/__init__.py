@@ -159,18 +159,18 @@ class MclockCollector(
         _say_odd(qos, queues, odd)
         labels = state.labels
         in_force = self._in_force(view, state, queues, config)
-        found = [*in_force.families]
+        families = [*in_force.families]
         if queues.scheduler == MCLOCK:
             if qos is not None:
-                found += late_heads(queues, in_force.classes, state.queues_at, labels)
-            found.append(queue_lengths(queues, loggers, labels, odd))
+                families += late_heads(queues, in_force.classes, state.queues_at, labels)
+            families.append(queue_lengths(queues, loggers, labels, odd))
         clue = self._clues.of(view.daemon)
         clue.work = state.attained.done
         clue.limited = limited_share(queues, in_force.classes, state.queues_at)
-        found += client_demand(loggers, state.waited, labels, odd)
-        found += replica_writes(loggers, labels, odd)
-        found += odd.all_of(QUEUE, lambda: lower_bound(self._pools.on_osd(view), labels))
-        found += store_families(loggers, labels, odd)
+        families += client_demand(loggers, state.waited, labels, odd)
+        families += replica_writes(loggers, labels, odd)
+        families += odd.all_of(QUEUE, lambda: lower_bound(self._pools.on_osd(view), labels))
+        families += store_families(loggers, labels, odd)
         asked = state.histograms.due
         came = HISTOGRAMS in view.replies
         state.histograms.scraped(view.time, read=came)
@@ -179,12 +179,12 @@ class MclockCollector(
                 try:
                     state.attained.advance(view, loggers, qos)
                 except ReplyMissing as exc:
-                    raise ReplyMissing(exc.command, exc.reason, found) from exc
+                    raise ReplyMissing(exc.command, exc.reason, families) from exc
                 except (LookupError, TypeError, ValueError) as exc:
                     odd.add("reply", f"{HISTOGRAMS}: {exc!r}")
-                    raise ReplyMissing(HISTOGRAMS, "another shape", found) from exc
-            found += state.attained.families(labels)
-        return found
+                    raise ReplyMissing(HISTOGRAMS, "another shape", families) from exc
+            families += state.attained.families(labels)
+        return families
 
     def forget(self, daemon: Daemon) -> None:
         super().forget(daemon)
@@ -217,12 +217,14 @@ class MclockCollector(
         mclock = scheduler == MCLOCK
         held = settings.policy_targets(self._policy, view.daemon)
         in_force = settings.classes_in_force(qos, held, mclock=mclock)
-        found = [settings.scheduler_info(config, qos, in_force, scheduler, labels, mclock=mclock)]
+        families = [
+            settings.scheduler_info(config, qos, in_force, scheduler, labels, mclock=mclock)
+        ]
         if qos is not None:
-            found += settings.capacity_and_costs(qos, labels, mclock=mclock)
-            found += settings.bounds(in_force, qos, labels)
-            found += settings.targets(held, qos.cost.capacity, labels)
-        return _InForce((config, qos, scheduler), in_force, found)
+            families += settings.capacity_and_costs(qos, labels, mclock=mclock)
+            families += settings.bounds(in_force, qos, labels)
+            families += settings.targets(held, qos.cost.capacity, labels)
+        return _InForce((config, qos, scheduler), in_force, families)
 
     def _derive(
         self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig, queues: QueueDump
