@@ -108,6 +108,7 @@ _LOOKED_UP: dict[str, float | str] = {
     f'{PerOsdPlace.SECONDS}{{cluster="c1",ceph_daemon="osd.3",at="replica_write"}}': 2,
     f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="h:1"}}': 1,
     f'{PerOsd.REPLICA_SLOWNESS}{{cluster="c1",ceph_daemon="osd.3"}}': 40,
+    f'{PerOsd.CONDITION}{{cluster="c1",ceph_daemon="osd.3",condition="cpu_short"}}': 1,
     f'{ClusterSeries.POOL_INFO}{{cluster="c1",pool_id="3",pool="rbd"}}': 1,
     f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.3",instance="h:1",reason="hangs"}}': 0,
 }
@@ -140,6 +141,11 @@ _LOOKED_UP: dict[str, float | str] = {
             "Worst first: not known. Where: cluster c1.",
         ),
         ("CephQosDaemonNotAnswering", "at h:1: hangs. Its clients", "at h:1. Its clients"),
+        (
+            "CephQosDaemonNotAnswering",
+            "Likely cause: the CPU. Its threads wait for a CPU. Can it",
+            "Likely cause: the OSD hangs, or its device does. Can it",
+        ),
         (
             "CephQosLatencySloBurn",
             "Likely cause: cpu by osd.4, on most OSDs whose clients wait. Can it wait",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.alerts.known import seen_of_it
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import (
     MORNING,
@@ -77,7 +78,7 @@ COVERAGE: Final = RuleGroup(
               unless on ({OSD}) max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0
             """,
             urgency=NOW,
-            likely="the OSD hangs, or its device does",
+            likely=seen_of_it("the OSD hangs, or its device does."),
             first=FirstCommand(line="ceph osd tree"),
             hold=120,
             summary="{{ $labels.ceph_daemon }} does not answer",

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING
+from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.rules.template import ITSELF, each, only_if, query, show, when
 from cephqos_alerts.rules.text import host_of
-from cephqos_base.recorded import PerClass, PerClusterClass
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 from cephqos_base.series import TENANT, WORKING, AccountSeries, ClusterSeries, TenantsSeries
 
 _OF_OSD: Final = ("cluster", "ceph_daemon")
@@ -132,3 +134,21 @@ OF_MANY: Final = CauseNow(
     ' "by", "", "by", "osd[.].+")))',
     ("cluster", "class", "cause"),
 )
+# What the host shows of an OSD, the first that holds; and within which time.
+_SEEN_OF_IT: Final = (
+    (DEVICE_FAILING, "the device. Its device is slow or has stopped.", ""),
+    (
+        f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}',
+        "the CPU. A limit of its container stops its threads.",
+        "@sustained@",
+    ),
+    (CPU_SHORT, "the CPU. Its threads wait for a CPU.", ""),
+)
+
+
+def seen_of_it(otherwise: str) -> str:
+    """The likely cause of an OSD that is slow, or does not answer."""
+    text = f" Likely cause: {otherwise}"
+    for condition, words, within in reversed(_SEEN_OF_IT):
+        text = if_seen(condition, f" Likely cause: {words}", text, within=within)
+    return text

@@ -11,18 +11,17 @@ from cephqos_alerts.alerts.known import (
     OF_OSD,
     OTHERS_WAIT,
     if_found,
-    if_seen,
     known,
+    seen_of_it,
 )
 from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.recording.conditions import (
-    CPU_SHORT,
     DELAYS_OTHERS,
     DEVICE_FAILING,
     SLOW_FOR_RECOVERY,
 )
-from cephqos_alerts.recording.limited import OF_HOST, OF_THREADS
+from cephqos_alerts.recording.limited import OF_HOST
 from cephqos_alerts.recording.reservations import TARGET_OPS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
 from cephqos_alerts.rules.rule import (
@@ -123,20 +122,8 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
     )
 
 
-_SEEN_OF_IT: Final = if_seen(
-    DEVICE_FAILING,
-    " Likely cause: the device. Its device is slow or has stopped.",
-    if_seen(
-        f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}',
-        " Likely cause: the CPU. A limit of its container stops its threads.",
-        if_seen(
-            CPU_SHORT,
-            " Likely cause: the CPU. Its threads wait for a CPU.",
-            " Likely cause: the network. Neither its device nor its CPU shows why: look at its log"
-            " and its network.",
-        ),
-        within="@sustained@",
-    ),
+_SEEN_OF_IT: Final = seen_of_it(
+    "the network. Neither its device nor its CPU shows why: look at its log and its network."
 )
 
 _SLOWNESS: Final = known(

@@ -22,8 +22,8 @@ BLIND = (
 SOONEST = WINDOWS["hold"] / FASTER
 SETTLED = 8.0  # seconds to look on after all that was expected has come
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
-# What may change while an alert fires is in its description: the culprit, and what ReplicaSlow
-# says of the OSD.
+# What may change while an alert fires is in its description: the culprit, and what is said of an
+# OSD that is slow or does not answer.
 _CULPRIT = re.compile(r"Likely cause: \w+ by ([\w.]+?)(?: on host|\.(?: |$))")
 SEEN_OF_IT = {
     "Its device is slow or has stopped.": "device",
@@ -47,6 +47,8 @@ class Heard:
         seen = [cause for words, cause in SEEN_OF_IT.items() if words in text]
         if labels["alertname"] == "CephQosReplicaSlow":
             labels = {**labels, "cause": seen[0] if seen else "not said"}
+        elif labels["alertname"] == "CephQosDaemonNotAnswering" and seen:
+            labels = {**labels, "cause": seen[0]}
         if culprit := _CULPRIT.search(text):
             labels = {**labels, "by": culprit[1]}
         return cls(after, labels)

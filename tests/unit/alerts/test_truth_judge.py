@@ -98,6 +98,12 @@ def test_the_cause_of_replica_slow_is_what_its_description_says(text: str, cause
     assert Heard.of(10, labels, text).labels["cause"] == cause
 
 
+def test_an_osd_that_does_not_answer_has_a_cause_if_its_host_shows_one() -> None:
+    labels = {"alertname": "CephQosDaemonNotAnswering", "ceph_daemon": "osd.1"}
+    assert Heard.of(10, labels, "Its threads wait for a CPU.").labels["cause"] == "cpu"
+    assert "cause" not in Heard.of(10, labels, "the OSD hangs, or its device does.").labels
+
+
 @pytest.mark.parametrize(
     ("text", "culprit"),
     [
