@@ -12,10 +12,9 @@ _CLUSTER_UP = flat("cephqos_cluster_up", 1, reason="", cluster=CLUSTER, **_TARGE
 _CLUSTER_TICKET = {"cluster": CLUSTER, **TICKET}
 
 
-def _daemon_up(values: str, reason: str, instance: str = "host1") -> Series:
-    return flat(
-        "cephqos_daemon_up", values, reason=reason, **AT, **{**_TARGET, "instance": instance}
-    )
+def _daemon_up(values: str, reason: str, instance: str = "host1", osd: str = "osd.0") -> Series:
+    at = {**AT, **_TARGET, "instance": instance, "ceph_daemon": osd}
+    return flat("cephqos_daemon_up", values, reason=reason, **at)
 
 
 _CAN_WAIT = 'count(osd:cephqos_finding:value{finding="DaemonNotAnswering"})'
@@ -63,6 +62,18 @@ CASES = [
         silent(7),
         firing(8, {**AT, "instance": "host1", "severity": "critical"}),
         silent(21),
+    ),
+    case(
+        "CephQosDaemonNotAnswering",
+        "a daemon that answers every third scrape, and one that does not answer every third",
+        merged(
+            _daemon_up(" ".join(["1 stale _"] * 40), ""),
+            _daemon_up(" ".join(["_ 0 0"] * 40), "timeout"),
+            _daemon_up(" ".join(["1 1 stale"] * 40), "", osd="osd.2"),
+            _daemon_up(" ".join(["_ _ 0"] * 40), "timeout", osd="osd.2"),
+        ),
+        silent(3),
+        firing(5, {**AT, "instance": "host1", "severity": "critical"}),
     ),
     case(
         "CephQosDaemonNotAnswering",

@@ -73,17 +73,22 @@ COVERAGE: Final = RuleGroup(
             name="CephQosDaemonNotAnswering",
             about=("absence",),
             expr=f"""
-            max by ({OSD}, instance) ({DaemonSeries.UP}{{reason!~"{_NO_FAULT}"}}) == 0
-              unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP}) == 1
+            sum by ({OSD}, instance) (
+              count_over_time({DaemonSeries.UP}{{reason!~"|{_NO_FAULT}"}}[@hold@])
+            ) >= @half@ * @hold_evaluations@
+              unless on ({OSD}) (
+                sum by ({OSD}, instance) (sum_over_time({DaemonSeries.UP}[@hold@]))
+                > @half@ * @hold_evaluations@
+              )
               unless on ({OSD}) max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0
             """,
             urgency=NOW,
             likely=seen_of_it("the OSD hangs, or its device does."),
             first=FirstCommand(line="ceph osd tree"),
-            hold=120,
+            within="@hold@",
             summary="{{ $labels.ceph_daemon }} does not answer",
             description=f"""
-            {{{{ $labels.ceph_daemon }}}} does not answer on
+            {{{{ $labels.ceph_daemon }}}} did not answer half of the scrapes of @hold@ on
             its admin socket at {{{{ $labels.instance }}}}{_REASONS}. Its clients are probably
             waiting too.
             """,
