@@ -170,7 +170,7 @@ async def main() -> None:
     parser.add_argument("--release", action="append", help="default: reef, tentacle")
     parser.add_argument("--seconds", type=int, default=30, help="of each load (default: 30)")
     parser.add_argument("--load", default="", help="only loads whose names have this in them")
-    parser.add_argument("--device-iops", type=int, default=400)
+    parser.add_argument("--device-iops", type=int, default=100)
     arguments = parser.parse_args()
     for release in arguments.release or ("reef", "tentacle"):
         keep = {"osd_op_history_size": "200000", "osd_op_history_duration": "600"}
