@@ -3,8 +3,10 @@
 import argparse
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Final
 
 from cephqos_base.command import Parser
@@ -125,49 +127,46 @@ def _by_application(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdT
         (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("application", "")
         for labels, _ in answers["pools"]
     }
-    shares = {}
-    for at, its in _sums(answers).items():
 
-        def of(key: TenantKey, cluster: str = at[0]) -> TenantKey:
-            name = known.get((cluster, key.pool_id)) or _APPLICATIONS.get(key.kind, "unknown")
-            return TenantKey("application", "", name)
+    def application(cluster: str, key: TenantKey) -> TenantKey:
+        name = known.get((cluster, key.pool_id)) or _APPLICATIONS.get(key.kind, "unknown")
+        return TenantKey("application", "", name)
 
-        shares[at] = its.merged(of).shares(*at)
-    return shares
+    return {
+        (cluster, osd): its.merged(partial(application, cluster)).shares(cluster, osd)
+        for (cluster, osd), its in _sums(answers).items()
+    }
 
 
 def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
     """Clusters, and their OSDs: those with most waiting first."""
-    short = {
-        (labels.get("cluster", ""), labels.get("ceph_daemon", "")): value
-        for labels, value in answers.get("shortfall", ())
-    }
-    shares = [its.shares(*at, short.get(at)) for at, its in _sums(answers).items()]
-    shares.sort(
-        key=lambda it: (bool(it.osd), -sum(w.waiting.seconds for w in (*it.tenants, it.other)))
-    )
-    return shares
+    short = {_osd_of(labels): value for labels, value in answers.get("shortfall", ())}
+    shares = [its.shares(*osd, short.get(osd)) for osd, its in _sums(answers).items()]
+    return sorted(shares, key=lambda it: (bool(it.osd), -_waiting(it)))
+
+
+def _waiting(it: OsdTenants) -> float:
+    return sum(tenant.waiting.seconds for tenant in (*it.tenants, it.other))
 
 
 def _sums(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdSums]:
     """By cluster and OSD; a cluster as a whole is the OSD ""."""
-    sums: dict[tuple[str, str], OsdSums] = {}
-
-    def of(labels: Mapping[str, str]) -> OsdSums:
-        osd = (labels.get("cluster", ""), labels.get("ceph_daemon", ""))
-        return sums.setdefault(osd, OsdSums())
-
+    sums = defaultdict[tuple[str, str], OsdSums](OsdSums)
     for labels, value in answers["seconds"]:
         key = TenantKey(*(labels.get(name, "") for name in ("kind", "pool_id", "tenant")))
-        of(labels).seconds[key, labels.get("state", "")] = value
+        sums[_osd_of(labels)].seconds[key, labels.get("state", "")] = value
     for labels, value in answers["samples"]:
-        of(labels).samples[labels.get("state", "")] = value
+        sums[_osd_of(labels)].samples[labels.get("state", "")] = value
     osds = {osd: its for osd, its in sums.items() if _any(its)}
-    whole = {
-        (cluster, ""): OsdSums().add(its for osd, its in sums.items() if osd[0] == cluster)
-        for cluster in sorted({osd[0] for osd in osds})
-    }
-    return {**whole, **osds}
+    clusters = {}
+    for cluster in sorted({cluster for cluster, _ in osds}):
+        own = [its for (of, _), its in sums.items() if of == cluster]
+        clusters[cluster, ""] = OsdSums().add(own)
+    return {**clusters, **osds}
+
+
+def _osd_of(labels: Mapping[str, str]) -> tuple[str, str]:
+    return labels.get("cluster", ""), labels.get("ceph_daemon", "")
 
 
 def _any(sums: OsdSums) -> bool:

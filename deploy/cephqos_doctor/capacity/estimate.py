@@ -134,20 +134,12 @@ def estimate(record: OsdRecord) -> Estimate:
     if len(small) >= LEAST_PIECES:
         known["saturated"] = statistics.median(small)
     bound = _bound(proofs)
-    why = _refusal(record, saturated, proofs)
+    rates = _best_rates(proofs)
+    why = _refusal(record, saturated, proofs) or _doubt(rates, best.done)
     if not why:
-        rates = sorted((piece.saturated or 0.0 for piece in proofs), reverse=True)
-        rates = rates[: max(LEAST_PIECES, math.ceil(_BEST * len(rates)))]
-        middle = statistics.median(rates)
-        spread = (rates[0] - rates[-1]) / middle if middle else math.inf
-        if spread > _WIDE:
-            why = f"what it delivered when saturated differs by {spread:.0%}"
-        elif best.done > _OTHER_WORK * rates[0]:
-            why = "it did far more at another time: other work"
-        else:
-            sure: Sure = "high" if spread <= _NARROW and len(proofs) >= MANY_PIECES else "medium"
-            known |= {"low": rates[-1], "high": rates[0], "sure": sure}
-            return Estimate(kind="measured", ops=middle, bound=bound, **known)
+        narrow = _spread(rates) <= _NARROW and len(proofs) >= MANY_PIECES
+        known |= {"low": rates[-1], "high": rates[0], "sure": "high" if narrow else "medium"}
+        return Estimate(kind="measured", ops=statistics.median(rates), bound=bound, **known)
     if best.requests is None:
         why += "; its device's requests are not shown, so reads from a cache may be in it"
     least = max((piece.done for piece in record.pieces if not piece.large), default=0.0)
@@ -159,6 +151,27 @@ def _bound(proofs: Sequence[Piece]) -> str:
     if not proofs:
         return "never saturated"
     return statistics.mode(piece.bound for piece in proofs)
+
+
+def _best_rates(proofs: Sequence[Piece]) -> list[float]:
+    """What it delivered in the best of these pieces, the most first."""
+    rates = sorted((piece.saturated or 0.0 for piece in proofs), reverse=True)
+    return rates[: max(LEAST_PIECES, math.ceil(_BEST * len(rates)))]
+
+
+def _spread(rates: Sequence[float]) -> float:
+    """Their range, as a share of their median."""
+    middle = statistics.median(rates)
+    return (rates[0] - rates[-1]) / middle if middle else math.inf
+
+
+def _doubt(rates: Sequence[float], most: float) -> str:
+    """Why these rates are not what the OSD can do; empty if they are."""
+    if _spread(rates) > _WIDE:
+        return f"what it delivered when saturated differs by {_spread(rates):.0%}"
+    if most > _OTHER_WORK * rates[0]:
+        return "it did far more at another time: other work"
+    return ""
 
 
 def _refusal(record: OsdRecord, saturated: Sequence[Piece], proofs: Sequence[Piece]) -> str:

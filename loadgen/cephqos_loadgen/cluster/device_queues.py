@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cephqos_loadgen.cluster.queue_files import read, readable, write
 from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.plan.parts import Device
+from cephqos_loadgen.queue_files import read, readable, write
 
 BLOCK = Path("/sys/block")
 _SCHEDULER = "scheduler"

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.cluster import affinity, queue_files, upmaps
+from cephqos_loadgen import queue_files
+from cephqos_loadgen.cluster import affinity, upmaps
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.plan.errors import ClusterAway
 
@@ -155,7 +156,7 @@ async def carry_out(entry: Undo, cluster: ClusterConnection) -> None:
     elif entry.kind == "restart":
         await cluster.restart_osds(entry.arguments["osds"])
     elif entry.kind == "queue":
-        queue_files.restore(**entry.arguments)
+        queue_files.put(**entry.arguments)
     elif entry.kind == "upmaps":
         await upmaps.give_back(cluster, entry.arguments)
     else:

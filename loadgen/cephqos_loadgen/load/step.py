@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from cephqos_loadgen.engines.fio_output import (
     DIRECTIONS,
-    IoTotals,
     JobStatus,
     add,
     figures,
@@ -28,36 +27,34 @@ def step_of(
     Rates are taken over the time in which all jobs ran, everything else over all that they did.
     """
     statuses = {f.client: f.last for f in followers if f.last is not None}
-    jobs = {
-        f"{client}/{name}" if name != client else name: job
-        for client, status in statuses.items()
-        for name, job in status.jobs.items()
-    }
+    jobs: dict[str, JobStatus] = {}
+    for client, status in statuses.items():
+        for name, job in status.jobs.items():
+            jobs[name if name == client else f"{client}/{name}"] = job
     courses = [points for follower in followers for points in follower.points.values()]
     common = over_common_time(courses)
     starts = [points[0].time for points in courses if points]
     runtime = max((status.runtime for status in statuses.values()), default=0.0)
-    parts = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
+    totals = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
 
-    def together(totals: IoTotals, directions: Sequence[str]) -> LoadFigures:
+    def together(*directions: str) -> LoadFigures:
+        done = add(totals[direction] for direction in directions)
         if common is None:
-            return figures_over(totals, runtime)
+            return figures_over(done, runtime)
         ios = sum(common.ios.get(direction, 0.0) for direction in directions)
         moved = sum(common.bytes.get(direction, 0.0) for direction in directions)
-        return figures(totals, ios, moved)
+        return figures(done, ios, moved)
 
-    read, write = (together(parts[d], (d,)) if parts[d].ios else None for d in DIRECTIONS)
+    read, write = (together(d) if totals[d].ios else None for d in DIRECTIONS)
     return Step(
         depth=depth,
         start_unix_seconds=started,
         end_unix_seconds=_end(courses) if common else time.time(),
         seconds=common.seconds if common else runtime,
-        total=together(add(parts.values()), DIRECTIONS),
+        total=together(*DIRECTIONS),
         read=read,
         write=write,
-        jobs={
-            name: figures_over(add(job.totals.values()), job.runtime) for name, job in jobs.items()
-        },
+        jobs={n: figures_over(add(job.totals.values()), job.runtime) for n, job in jobs.items()},
         asked_seconds=asked,
         ended_early=_ended_early(jobs, asked),
         counted_from_unix_seconds=min(filter(None, starts), default=None),
@@ -73,5 +70,5 @@ def _ended_early(jobs: Mapping[str, JobStatus], asked: float | None) -> dict[str
     """How long those jobs ran that ended before their time; one that did nothing has none."""
     if asked is None:
         return {}
-    runtimes = {name: job.runtime for name, job in jobs.items()}
-    return {n: seconds for n, seconds in runtimes.items() if 0 < seconds < asked - _EARLY_SECONDS}
+    enough = asked - _EARLY_SECONDS
+    return {name: job.runtime for name, job in jobs.items() if 0 < job.runtime < enough}

@@ -172,7 +172,8 @@ async def _fetch(arguments: argparse.Namespace) -> int:
     servers = _servers(arguments)
     at = parse_time(arguments.at, "--at") if arguments.at else None
     listings = await asyncio.gather(*(_listing(server) for server in servers))
-    chosen = [_chosen(listing, listings, at) for listing in listings]
+    begin, end = (at, at) if at is not None else _newest(listings)
+    chosen = [_overlapping(listing, begin, end) for listing in listings]
     missing = [
         f"{server.shown}: {listing.get('error', 'keeps no piece of that time')}"
         for server, listing, pieces in zip(servers, listings, chosen, strict=True)
@@ -184,26 +185,24 @@ async def _fetch(arguments: argparse.Namespace) -> int:
     redaction = None
     if arguments.redact or arguments.redact_hosts:
         redaction = Redaction(key_of_user(), hosts=arguments.redact_hosts)
+    recording = Recording(arguments.to, redaction)
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="cephqos-record-") as work:
         hosts = []
-        together = zip(servers, listings, chosen, strict=True)
-        for number, (server, listing, pieces) in enumerate(together):
-            if pieces:
-                with progress.step(f"fetching from {server.shown}"):
-                    place = Path(work) / str(number)
-                    place.mkdir()
-                    try:
-                        hosts.append(await _fetched(server, str(listing["host"]), pieces, place))
-                    except SourceDown as error:
-                        missing.append(f"{server.shown}: {error}")
-                        say(missing[-1])
+        for server, listing, pieces in zip(servers, listings, chosen, strict=True):
+            if not pieces:
+                continue
+            with progress.step(f"fetching from {server.shown}"):
+                place = Path(tempfile.mkdtemp(dir=work))
+                try:
+                    hosts.append(await _fetched(server, str(listing["host"]), pieces, place))
+                except SourceDown as error:
+                    missing.append(f"{server.shown}: {error}")
+                    say(missing[-1])
         if not hosts:
             raise NothingFetched("no exporter gave what it keeps; nothing was written")
         with progress.step("writing the archive"):
-            folder = await asyncio.to_thread(
-                Recording(arguments.to, redaction).write, hosts, missing
-            )
+            folder = await asyncio.to_thread(recording.write, hosts, missing)
     say(str(folder))
     return 0
 
@@ -212,19 +211,22 @@ def _span(piece: Mapping[str, Any], minutes: float) -> tuple[float, float]:
     return piece["began_unix_seconds"] - minutes * 60, piece["until_unix_seconds"]
 
 
-def _chosen(
-    listing: Mapping[str, Any], listings: Sequence[Mapping[str, Any]], at: float | None
-) -> list[Mapping[str, Any]]:
-    """The pieces of one exporter that hold the time, or that overlap the newest one of all."""
-    every = [_span(piece, one["minutes"]) for one in listings for piece in one.get("pieces", ())]
-    if not every:
-        return []
-    begin, end = max(every, key=lambda span: span[1]) if at is None else (at, at)
-    return [
-        piece
-        for piece in listing.get("pieces", ())
-        if (span := _span(piece, listing["minutes"]))[0] <= end and begin <= span[1]
-    ]
+def _newest(listings: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Begin and end of the newest piece of all exporters."""
+    spans = [_span(piece, one["minutes"]) for one in listings for piece in one.get("pieces", ())]
+    return max(spans, key=lambda span: span[1], default=(0.0, 0.0))
+
+
+def _overlapping(
+    listing: Mapping[str, Any], begin: float, end: float
+) -> Sequence[Mapping[str, Any]]:
+    """The pieces of one exporter that hold a part of this time."""
+    pieces = []
+    for piece in listing.get("pieces", ()):
+        first, last = _span(piece, listing["minutes"])
+        if first <= end and begin <= last:
+            pieces.append(piece)
+    return pieces
 
 
 async def _fetched(

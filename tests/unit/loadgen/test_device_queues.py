@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.cluster import device_queues, queue_files
+from cephqos_loadgen import queue_files
+from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.plan.parts import Device
 

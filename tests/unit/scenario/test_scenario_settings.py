@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import pytest
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable
+from cephqos_loadgen import queue_files
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.cluster import device_queues, queue_files
+from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
 from cephqos_loadgen.cluster.settings import ClusterSettings, concerned, warnings_for
 from cephqos_loadgen.cluster.undo import Journal

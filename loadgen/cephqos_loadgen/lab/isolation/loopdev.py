@@ -13,9 +13,11 @@ import errno
 import fcntl
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen import queue_files
 from cephqos_loadgen.errors import LabError
 
 _LOOP_CTL_GET_FREE = 0x4C82
@@ -36,7 +38,7 @@ class LoopDevice:
     fd: int
     backing: Path
     # queue settings from before: the kernel keeps them per device number, not per file
-    before: dict[str, str]
+    before: dict[str, str] = field(default_factory=dict)
     lower: "LoopDevice | None" = None
 
     @property
@@ -52,8 +54,7 @@ class LoopDevice:
         return Path(f"/sys/block/loop{self.number}/queue")
 
     def restore_and_close(self) -> None:
-        for key, value in self.before.items():
-            _write_queue(self.queue, key, value)
+        queue_files.put(self.queue, self.before)
         os.close(self.fd)
         if self.lower is not None:
             self.lower.restore_and_close()
@@ -64,7 +65,7 @@ def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
     lower = _attach(backing, "none", rotational=False)
     try:
         device = _attach(lower.path, scheduler, rotational=rotational)
-    except LabError:
+    except CephqosError:
         lower.restore_and_close()
         raise
     device.lower = lower
@@ -74,21 +75,19 @@ def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
 def lower_rdev(device: Path) -> int:
     """The number of the device below: what to limit, so that this device becomes slow."""
     block = Path("/sys/block")
-    below = Path(_read(block / device.name / "loop" / "backing_file")).name
-    major, _, minor = _read(block / below / "dev").partition(":")
+    below = Path((block / device.name / "loop" / "backing_file").read_text().strip()).name
+    major, _, minor = (block / below / "dev").read_text().partition(":")
     return os.makedev(int(major), int(minor))
 
 
 def _attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
     """Attach a file with direct I/O and autoclear, and set its queue up."""
-    number, fd = _configure(backing)
-    queue = Path(f"/sys/block/loop{number}/queue")
-    before = {"rotational": _read(queue / "rotational"), "scheduler": _scheduler(queue)}
-    device = LoopDevice(number, fd, backing, before)
+    device = LoopDevice(*_configure(backing), backing)
+    wanted = {"scheduler": scheduler, "rotational": "1" if rotational else "0"}
+    device.before = {key: queue_files.read(device.queue / key) for key in wanted}
     try:
-        _write_queue(queue, "scheduler", scheduler)
-        _write_queue(queue, "rotational", "1" if rotational else "0")
-    except LabError:
+        queue_files.put(device.queue, wanted)
+    except UsageError:
         device.restore_and_close()
         raise
     return device
@@ -115,22 +114,3 @@ def _loop_config(fd: int, backing: Path) -> bytes:
     name = str(backing).encode()[:63]
     info = _LOOP_INFO.pack(0, 0, 0, 0, 0, 0, 0, 0, flags, name, b"", b"", 0, 0)
     return struct.pack("=II", fd, 4096) + info + bytes(64)
-
-
-def _scheduler(queue: Path) -> str:
-    """The one in brackets: `none [mq-deadline] kyber bfq`."""
-    text = _read(queue / "scheduler")
-    return text[text.index("[") + 1 : text.index("]")] if "[" in text else text.strip()
-
-
-def _write_queue(queue: Path, key: str, value: str) -> None:
-    file = queue / key
-    try:
-        file.write_text(value)
-    except OSError as error:
-        there = _read(file)
-        raise LabError(f"cannot set {file} to {value!r}: {error}; it has {there}") from error
-
-
-def _read(file: Path) -> str:
-    return file.read_text().strip()

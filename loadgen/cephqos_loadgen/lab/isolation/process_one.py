@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cephqos_base.errors import CephqosError
 from cephqos_base.terminal import say
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.isolation import loopdev
@@ -162,7 +163,7 @@ class ProcessOne:
             try:
                 operation = self.operations[request.pop("op")]
                 reply = {"ok": operation(**request)}
-            except LabError as error:
+            except CephqosError as error:
                 reply = {"error": str(error)}
             except (OSError, KeyError, TypeError, AttributeError) as error:
                 reply = {"error": f"{type(error).__name__}: {error}"}
@@ -179,7 +180,7 @@ class ProcessOne:
         subprocess.run(["umount", "--recursive", "--lazy", str(self.paths.root)], check=False)
         subprocess.run(["umount", "--lazy", str(self.paths.dir / "scratch")], check=False)
         for device in self.loops.values():
-            with contextlib.suppress(OSError, LabError):
+            with contextlib.suppress(OSError, CephqosError):
                 device.restore_and_close()
         remove_files(self.paths)
 

@@ -13,8 +13,8 @@ def in_force(text: str) -> str:
     return text.strip()
 
 
-def restore(path: str, attributes: Mapping[str, str]) -> None:
-    """Write back what differs, in this order; UsageError where one is not taken."""
+def put(path: str | Path, attributes: Mapping[str, str]) -> None:
+    """Write what differs, in this order; UsageError where one is not taken."""
     for key, value in attributes.items():
         if read(Path(path) / key) != value:
             write(Path(path) / key, value)
