@@ -269,35 +269,35 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
     classes = {str(node.get("name")): str(node.get("device_class", "")) for node in saved.tree}
     for name in sorted(names, key=osd_order):
         metadata = saved.metadata.get(name, {})
-        replies = saved.replies.get(name, {})
-        rotational = {"1": True, "0": False}.get(
-            str(metadata.get("bluestore_bdev_rotational", metadata.get("rotational")))
-        )
+        rotational = str(metadata.get("bluestore_bdev_rotational", metadata.get("rotational")))
         device_class = classes.get(name) or str(metadata.get("default_device_class", ""))
-        release = re.match(r"(\d+)\.", str(metadata.get("ceph_version_short", "")))
-        number = int(release[1]) if release else None
-        shown = saved.shown.get(name, {})
-        given = (
-            {key: value for key, (source, value) in shown.items() if source not in _NOT_SET}
-            if shown
-            else _set_on(saved.options, name, metadata, device_class)
-        )
-        queues = {key: replies[key] for key in ("dump_op_pq_state",) if key in replies}
-        diff = replies.get("config diff") or {"diff": _differences(given)}
-        # Without either, nothing is known of its options: not even that they have their defaults.
-        known = _configuration(given, number) if saved.options or shown else {}
-        known = {**known, **{key: value for key, (_, value) in shown.items()}}
-        show = replies.get("config show") or known
-        osd = read_osd(name, {**queues, "config diff": diff, "config show": show})
+        version = re.match(r"(\d+)\.", str(metadata.get("ceph_version_short", "")))
+        release = int(version[1]) if version else None
+        osd = read_osd(name, _replies_of(saved, name, device_class, release))
         if osd is None:
             continue
         yield replace(
             osd,
-            release=number,
-            rotational=rotational,
+            release=release,
+            rotational={"1": True, "0": False}.get(rotational),
             device_class=device_class,
             model=model_of(metadata),
         )
+
+
+def _replies_of(
+    saved: Saved, osd: str, device_class: str, release: int | None
+) -> Mapping[str, Any]:
+    """What the OSD replied; else what it would reply, by what is known of its options."""
+    if shown := saved.shown.get(osd, {}):
+        given = {name: value for name, (source, value) in shown.items() if source not in _NOT_SET}
+    else:
+        given = dict(_set_on(saved.options, osd, saved.metadata.get(osd, {}), device_class))
+    # Without either, nothing is known of its options: not even that they have their defaults.
+    options = dict(_configuration(given, release)) if saved.options or shown else {}
+    options |= {name: value for name, (_, value) in shown.items()}
+    supposed = {"config diff": {"diff": _differences(given)}, "config show": options}
+    return supposed | saved.replies.get(osd, {})
 
 
 def _set_on(

@@ -130,10 +130,7 @@ def _state_of(socket: SocketFacts) -> str:
     return f"systemctl status {quoted(unit)}"
 
 
-def _silent(facts: HostFacts) -> Iterator[Finding]:
-    # One that runs has its socket elsewhere: `sockets-found` tells of it.
-    running = {socket.osd for socket in facts.sockets if not socket.failure}
-    running |= {process.osd for process in facts.processes}
+def _hanging(facts: HostFacts) -> Iterator[Finding]:
     for pid in facts.stuck:
         yield Finding(
             "an OSD",
@@ -148,6 +145,13 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
                 f"its data directory {data} does not answer: the disk below it may have failed",
                 "dmesg -T   # errors of that disk; do not list the directory: it may hang, too",
             )
+
+
+def _silent(facts: HostFacts) -> Iterator[Finding]:
+    yield from _hanging(facts)
+    # One that runs has its socket elsewhere: `sockets-found` tells of it.
+    running = {socket.osd for socket in facts.sockets if not socket.failure}
+    running |= {process.osd for process in facts.processes}
     for socket in facts.sockets:
         if socket.unanswered:
             command = socket.unanswered[0].partition(" (")[0]

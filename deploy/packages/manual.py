@@ -122,17 +122,17 @@ def completion(all_pages: Sequence[ManualPage]) -> str:
     for top in all_pages:
         for page in top.all():
             words = [inner.words[-1] for inner in page.below]
-            words += [flag for flag, _ in _flags(page)]
+            words += _flags(page)
             lines.append(f'    "{" ".join(page.words)}") echo "{" ".join(words)}";;')
     lines += ["  esac", "}", _COMPLETE]
     return "\n".join(lines)
 
 
-def _flags(page: ManualPage) -> Iterator[tuple[str, str]]:
-    for written, text in page.options:
+def _flags(page: ManualPage) -> Iterator[str]:
+    for written, _ in page.options:
         for flag in written.split(", "):
             if flag.startswith("--"):
-                yield flag.split()[0], text
+                yield flag.split()[0]
 
 
 _COMPLETE: Final = """_cephqos() {
