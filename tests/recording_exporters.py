@@ -29,7 +29,7 @@ class RecordingExporter:
         op = {"description": description, "initiated_at": began, "age": 12.5}
         replies = {"ops": {"ops": [op | {"type_data": {"events": each}}]}}
         daemon = Daemon("osd", osd, "c1", Path(f"/run/{osd}.asok"))
-        host = Host(*[Path("/none")] * 4)
+        host = Host(*[Path("/none")] * 3)
         self._recorder.operations.look(DaemonView(daemon, LabelText(""), replies, {}, 0.0, host))
 
     async def record(self, seconds: float, values: Mapping[str, float], **clock: float) -> None:

@@ -87,7 +87,7 @@ def operation(number: int, seconds: float, key: str, *events: str) -> dict[str, 
 
 
 def view(daemon: Daemon, **replies: object) -> DaemonView:
-    host = Host(*[Path("/none")] * 4)
+    host = Host(*[Path("/none")] * 3)
     return DaemonView(daemon, LabelText(""), replies, {}, 0.0, host)
 
 
