@@ -166,6 +166,18 @@ def throttled(seconds: float) -> Edit:
     return everywhere("repeats/*/host.json", cpu)
 
 
+def bench(iops: float) -> Edit:
+    def change(data: dict[str, Any]) -> None:
+        osd = {"osd.0": {"iops": iops, "bytes_per_second": 4096.0 * iops}}
+        data["phases"]["capacity"] = {
+            **{k: v for k, v in data["phases"]["client"].items() if k != "result"},
+            "kind": "osd_bench",
+            "result": {"kind": "osd_bench", "version": 1, "osds": osd},
+        }
+
+    return record(change)
+
+
 def nothing(archive: Path) -> None:
     """The run as it is."""
 
@@ -231,6 +243,14 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         " known by its sums only. not seen for 15 s",
         record(lambda data: data.update(findings=["cluster: not seen for 15 s"])),
         nothing,
+    ),
+    "its own benchmark denies the capacity": (
+        "benchmark of osd.0", bench(400.0), bench(600.0),
+    ),
+    "recording was costly": (
+        "Recording took more than 3%",
+        record(lambda data: data["cost"].update(core_share=0.05)),
+        record(lambda data: data["cost"].update(core_share=0.02)),
     ),
     "OSDs are on files": (
         "on files of one host",

@@ -13,6 +13,7 @@ from cephqos_loadgen.report.caveats.of_percentiles import PERCENTILE_CHECKS
 from cephqos_loadgen.report.caveats.of_repeats import drift, few_repeats, unstable
 from cephqos_loadgen.report.caveats.of_run import (
     busy_host,
+    costly_recording,
     cut_off,
     grave_findings,
     lost_samples,
@@ -38,6 +39,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     busy_host,
     lost_samples,
     lost_seconds,
+    costly_recording,
     other_findings,
 )
 

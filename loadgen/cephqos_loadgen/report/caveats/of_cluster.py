@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from cephqos_base.series import SCHEDULED, DaemonSeries, QosSeries
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.arrays.windows import window_rates
 from cephqos_loadgen.report.caveats.caveat import Caveat, all_rows, each_repeat, rows_of
@@ -157,4 +158,23 @@ def files_as_devices(run: ReportRun) -> Iterator[Caveat]:
         )
 
 
-CLUSTER_CHECKS: Final = (other_settings, restarts, capacity, other_capacities, files_as_devices)
+@each_repeat
+def slow_benchmarks(observed: Observation) -> Iterator[Caveat]:
+    """OSDs whose own benchmark denies their capacity."""
+    for phase in observed.record.phases.values():
+        if isinstance(phase.result, OsdBenchResult):
+            for osd, figures in phase.result.osds.items():
+                for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
+                    configured = series.at(observed.record.end_unix_seconds) or 0.0
+                    if figures.iops < _REAL * configured:
+                        yield Caveat(
+                            "caution",
+                            f"The benchmark of {osd} in {observed.record.point} is far below its"
+                            " configured capacity.",
+                            f"{figures.iops:,.0f} IOPS, capacity {configured:,.0f}.",
+                        )
+
+
+CLUSTER_CHECKS: Final = (
+    *(other_settings, restarts, capacity, slow_benchmarks, other_capacities, files_as_devices),
+)

@@ -21,6 +21,7 @@ from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
 from cephqos_loadgen.results.repeat import Gap
 
+_RECORDING: Final = 0.03  # of a core
 _MUCH: Final = 0.25  # of the CPUs' or disks' time for others
 # What others may take of a host while a load runs, and the share of it that is too much.
 _STEAL: Final = "Another virtual machine took CPU time (steal): more than 1% of all CPU time"
@@ -207,4 +208,14 @@ def other_findings(observed: Observation) -> Iterator[Caveat]:
             "note",
             f"The run noted in {observed.where}: {lines[0]}.",
             "; ".join(lines[1:5]) + more,
+        )
+
+
+@each_repeat
+def costly_recording(observed: Observation) -> Iterator[Caveat]:
+    if (share := observed.record.cost.core_share) > _RECORDING:
+        yield Caveat(
+            "note",
+            f"Recording took more than {_RECORDING:.0%} of a core in {observed.where}.",
+            f"{share:.1%}.",
         )
