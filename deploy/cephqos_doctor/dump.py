@@ -6,7 +6,7 @@ another way. Only where the reply itself does not say which OSD gave it, the nam
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ _OSD_IN_NAME: Final = re.compile(r"osd[._-]?(\d+)(?!\d)")
 # Where a reply begins, at most so far behind what a command said before it, or behind another
 # reply: `ceph tell osd.*` writes the name of each OSD first.
 _BEGIN: Final = re.compile(r"^(?:(osd\.\d+): *)?(?=[\[{])", re.MULTILINE)
-_NEAR: Final = 16 << 10
+_NEAR: Final = 16 << 10  # characters
 # Commands by how people name their files. A text that is no reply is left out, but not in silence.
 _NAMED: Final[Mapping[str, re.Pattern[str]]] = {
     command: re.compile(command.replace(" ", ".?").replace("dump_op_", ""))
@@ -106,7 +106,7 @@ def gather(folder: Path) -> DumpFacts:
     replies: dict[str, int] = {}
     unread: dict[str, Path] = {}
     for path in _files(folder):
-        kinds = _take(saved, path)
+        kinds = _store_file(saved, path)
         for what in kinds:
             replies[what] = replies.get(what, 0) + 1
         for what, name in _NAMED.items() if not kinds else ():
@@ -145,19 +145,19 @@ def _files(folder: Path) -> Iterator[Path]:
             continue
 
 
-def _take(saved: Saved, path: Path) -> set[str]:
-    """The kinds of replies in the file that are needed."""
+def _store_file(saved: Saved, path: Path) -> set[str]:
+    """Store the replies of a file; the commands that they answer."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
-    taken = {_take_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
+    taken = {_store_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
     if match := _TABLE.search(text, 0, _NEAR):
-        saved.options += _table(text[match.end() :])
+        saved.options += _rows_of_table(text[match.end() :])
         taken.add("config dump")
     if match := _SHOWN.search(text, 0, _NEAR):
         rows = (line.split()[:3] for line in text[match.end() :].splitlines())
-        taken.add(_show(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
+        taken.add(_store_shown(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
     return taken - {""}
 
 
@@ -175,29 +175,33 @@ def _replies(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _osd_of(path: Path) -> str:
-    """The last that the name has: folders above may be named after something else."""
+    """The last OSD in a file's name; empty without one. Folders may be named after others."""
     names = _OSD_IN_NAME.findall(path.name)
     return f"osd.{names[-1]}" if names else ""
 
 
-def _take_reply(saved: Saved, reply: Any, osd: str, path: Path) -> str:
+def _store_reply(saved: Saved, reply: Any, osd: str, path: Path) -> str:
+    """Store one reply; the command that it answers, or nothing if that is not one we use."""
     osd = osd or _osd_of(path)
     if isinstance(reply, list):
-        return _list(saved, reply, osd)
-    return _object(saved, reply, osd) if isinstance(reply, dict) else ""
+        return _store_list(saved, reply, osd)
+    return _store_object(saved, reply, osd) if isinstance(reply, dict) else ""
 
 
-def _show(saved: Saved, rows: Iterable[Sequence[Any]], osd: str) -> str:
-    """Options of an OSD: name, value and source of each."""
-    options = {str(name): (str(source), str(value)) for name, value, source in rows}
-    options = {name: one for name, one in options.items() if one[0] in _SOURCES}
+def _store_shown(saved: Saved, rows: Iterable[Sequence[Any]], osd: str) -> str:
+    """Store options of an OSD from rows of name, value and source."""
+    options = {
+        str(name): (str(source), str(value))
+        for name, value, source in rows
+        if str(source) in _SOURCES
+    }
     if not osd or not options:
         return ""
     saved.shown.setdefault(osd, {}).update(options)
     return "config show"
 
 
-def _table(text: str) -> Iterator[SetOption]:
+def _rows_of_table(text: str) -> Iterator[SetOption]:
     """The rows of `ceph config dump` as a person reads it."""
     for line in text.splitlines():
         words = line.split()
@@ -208,7 +212,7 @@ def _table(text: str) -> Iterator[SetOption]:
         yield SetOption(words[0], mask, words[level + 1], words[level + 2])
 
 
-def _list(saved: Saved, reply: list[Any], osd: str) -> str:
+def _store_list(saved: Saved, reply: list[Any], osd: str) -> str:
     rows = [row for row in reply if isinstance(row, dict)]
     if not rows:
         return ""
@@ -222,14 +226,14 @@ def _list(saved: Saved, reply: list[Any], osd: str) -> str:
         saved.metadata |= {f"osd.{row['id']}": row for row in rows if "id" in row}
         return "osd metadata"
     shown = [row for row in rows if {"name", "value", "source"} <= row.keys()]
-    return _show(saved, [(row["name"], row["value"], row["source"]) for row in shown], osd)
+    return _store_shown(saved, [(row["name"], row["value"], row["source"]) for row in shown], osd)
 
 
-def _object(saved: Saved, reply: Mapping[str, Any], osd: str) -> str:
+def _store_object(saved: Saved, reply: Mapping[str, Any], osd: str) -> str:
     if isinstance(reply.get("osd_metadata"), list):  # of `ceph report`
-        return _list(saved, reply["osd_metadata"], osd)
+        return _store_list(saved, reply["osd_metadata"], osd)
     if {"id", "osd_data"} <= reply.keys():  # of one OSD
-        return _list(saved, [reply], osd)
+        return _store_list(saved, [reply], osd)
     if isinstance(reply.get("nodes"), list) and "stray" in reply:
         saved.tree += [node for node in reply["nodes"] if isinstance(node, dict)]
         return "osd tree"
@@ -240,7 +244,7 @@ def _object(saved: Saved, reply: Mapping[str, Any], osd: str) -> str:
     if {"active", "mode", "plans"} <= reply.keys():
         saved.balancing = bool(reply["active"])
         return "balancer status"
-    command, name = _of_an_osd(reply)
+    command, name = _command_and_osd(reply)
     name = name or osd
     if not command or not name:
         return ""
@@ -248,8 +252,8 @@ def _object(saved: Saved, reply: Mapping[str, Any], osd: str) -> str:
     return command
 
 
-def _of_an_osd(reply: Mapping[str, Any]) -> tuple[str, str]:
-    """Which command of an OSD this replies to, and of which OSD if it says so."""
+def _command_and_osd(reply: Mapping[str, Any]) -> tuple[str, str]:
+    """The command that an OSD answered, and the OSD; empty where the reply does not say it."""
     if "osd_op_queue" in reply and str(reply.get("name", "")).startswith("osd."):
         return "config show", str(reply["name"])
     if isinstance(reply.get("diff"), dict):
@@ -288,22 +292,30 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
 def _replies_of(
     saved: Saved, osd: str, device_class: str, release: int | None
 ) -> Mapping[str, Any]:
-    """What the OSD replied; else what it would reply, by what is known of its options."""
+    """What the OSD replied. For a reply that was not saved: what it would be, as far as known.
+
+    The value of an option is from the first of these that has it:
+    1. `ceph config show osd.N`,
+    2. `ceph config dump`, only where the first was not saved,
+    3. the release's default of osd_op_queue,
+    4. `_DEFAULTS`.
+    If neither 1 nor 2 was saved, nothing is known: not even that options have their defaults.
+    """
     if shown := saved.shown.get(osd, {}):
-        given = {name: value for name, (source, value) in shown.items() if source not in _NOT_SET}
+        changed = {name: value for name, (source, value) in shown.items() if source not in _NOT_SET}
     else:
-        given = dict(_set_on(saved.options, osd, saved.metadata.get(osd, {}), device_class))
-    # Without either, nothing is known of its options: not even that they have their defaults.
-    options = dict(_configuration(given, release)) if saved.options or shown else {}
+        changed = dict(_set_for_osd(saved.options, osd, saved.metadata.get(osd, {}), device_class))
+    options = dict(_configuration(changed, release)) if saved.options or shown else {}
     options |= {name: value for name, (_, value) in shown.items()}
-    supposed = {"config diff": {"diff": _differences(given)}, "config show": options}
+    supposed = {"config diff": {"diff": _differences(changed)}, "config show": options}
     return supposed | saved.replies.get(osd, {})
 
 
-def _set_on(
+def _set_for_osd(
     options: Iterable[SetOption], osd: str, metadata: Mapping[str, Any], device_class: str
 ) -> Mapping[str, str]:
-    """What holds for an OSD: a later line of the same kind wins, and the nearer section."""
+    """What `config dump` sets for an OSD. The nearer section wins, then a line with a mask, then
+    the later line."""
     masks = {"", f"host:{metadata.get('hostname', '')}", f"class:{device_class}"}
     order = {"global": 0, "osd": 1, osd: 2}
     ours = [one for one in options if one.section in order and one.mask in masks]
@@ -311,21 +323,24 @@ def _set_on(
     return {one.name: one.value for one in ours}
 
 
-def _differences(given: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-    return {name: {"mon": value, "final": _final(name, value)} for name, value in given.items()}
+def _differences(changed: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    return {name: {"mon": value, "final": _final(name, value)} for name, value in changed.items()}
 
 
 def _final(name: str, value: str) -> str:
-    """mClock replaces every sleep; what else became of a value, only the OSD could say."""
+    """The value in force: mClock sets every sleep to 0. What else an OSD changed is not known.
+
+    Under WPQ a sleep keeps its value, but `tuning` looks at sleeps only of OSDs with mClock.
+    """
     return "0" if re.search(r"_sleep(_|$)", name) else value
 
 
-def _configuration(given: Mapping[str, str], release: int | None) -> Mapping[str, str]:
-    """What is set, and the defaults that are known of this release."""
+def _configuration(changed: Mapping[str, str], release: int | None) -> Mapping[str, str]:
+    """What was changed, and the defaults of all else that is known of this release."""
     known = dict(_DEFAULTS)
     if release is not None:
         known["osd_op_queue"] = MCLOCK if release >= _FIRST_MCLOCK else "wpq"
-    return known | {name: _final(name, value) for name, value in given.items()}
+    return known | {name: _final(name, value) for name, value in changed.items()}
 
 
 def _balancing(saved: Saved) -> bool | None:
@@ -336,12 +351,17 @@ def _balancing(saved: Saved) -> bool | None:
     return saved.balancing
 
 
+def _set_for_all(options: Iterable[SetOption], sections: Collection[str]) -> Mapping[str, str]:
+    """What is set in these sections without a mask: for every daemon of the kind."""
+    return {one.name: one.value for one in options if one.section in sections and not one.mask}
+
+
 def _window(options: Iterable[SetOption]) -> float | None:
     """Hours of a week in which scrubs may start, by what is set for all OSDs."""
-    given = {one.name: one.value for one in options if one.section in ("global", "osd")}
+    values = _set_for_all(options, ("global", "osd"))
     try:
-        hours = [float(given.get(f"osd_scrub_{end}_hour", 0)) for end in ("begin", "end")]
-        days = [float(given.get(f"osd_scrub_{end}_week_day", 0)) for end in ("begin", "end")]
+        hours = [float(values.get(f"osd_scrub_{end}_hour", 0)) for end in ("begin", "end")]
+        days = [float(values.get(f"osd_scrub_{end}_week_day", 0)) for end in ("begin", "end")]
     except ValueError:
         return None
     return scrub_hours(*hours, *days)
@@ -351,11 +371,11 @@ def _overdue(saved: Saved) -> tuple[int, int]:
     """Placement groups whose times are understood, and those of whose deep scrub Ceph warns."""
     rows = [row for row in saved.placement.get("pg_stats", ()) if isinstance(row, dict)]
     rows = [row for row in rows if row.get("state") != "unknown"]  # their times are 0
-    given = {one.name: one.value for one in saved.options}
+    values = _set_for_all(saved.options, ("global", "mon", "mgr", "osd"))
     try:
         now = parse_stamp(saved.placement["stamp"])
-        interval = float(given.get("osd_deep_scrub_interval", _DEEP_SECONDS))
-        ratio = float(given.get("mon_warn_pg_not_deep_scrubbed_ratio", _WARNED))
+        interval = float(values.get("osd_deep_scrub_interval", _DEEP_SECONDS))
+        ratio = float(values.get("mon_warn_pg_not_deep_scrubbed_ratio", _WARNED))
     except MISREAD:
         now = 0.0
     if not now:

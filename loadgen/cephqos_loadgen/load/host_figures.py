@@ -20,23 +20,30 @@ _CLIENT_LOOK_SECONDS = 1.0
 async def recorded(
     context: Context, phase: str, *, clients: bool, uses: dict[str, HostUse]
 ) -> AsyncIterator[None]:
-    """Of a whole phase, with all that its clients used from their start to their end."""
+    """Put into `uses` what was used in a whole phase; nothing if the phase fails.
+
+    With `clients` that includes what each client process of the phase used, start to end.
+    """
     pids, disks = await context.cluster.pids(), await _osd_disks(context)
-    osds, users = _only_osds(pids), await _users(pids)
-    before, started = host.read_host(osds), time.monotonic()
-    seen: dict[str, host.HostState] = {}
-    look = asyncio.create_task(_look_at_clients(context, phase, seen))
-    async with beside(*([look] if clients else [])):
+    users = await _users(pids)
+    before, started = host.read_host(_only_osds(pids)), time.monotonic()
+
+    def used_since(pids: Mapping[str, int]) -> HostUse:
+        after = host.read_host(_only_osds(pids))
+        return host.difference(before, after, time.monotonic() - started)
+
+    states: dict[str, host.HostState] = {}
+    watch = [asyncio.create_task(_watch_clients(context, phase, states))] if clients else []
+    async with beside(*watch):
         yield
-    look.cancel()
-    use = host.difference(before, host.read_host(osds), time.monotonic() - started)
-    own = {name: host.client_use(name, state) for name, state in seen.items()}
+    use = used_since(pids)
+    own = {name: host.client_use(name, state) for name, state in states.items()}
     after = await _users(pids)
     if host_users.daemons_changed(users, after):
-        # An OSD that was started again has used what it has since.
+        # An OSD was started again: its new process is read too, which began with the phase at 0.
         pids = await context.cluster.pids()
         after = await _users(pids)
-        use = host.difference(before, host.read_host(_only_osds(pids)), time.monotonic() - started)
+        use = used_since(pids)
     cpu, bytes_asked = host_users.users_between(
         users, after, disks, host_users.other_disks(use.disks, disks)
     )
@@ -47,7 +54,7 @@ async def recorded(
 
 @asynccontextmanager
 async def of_step(context: Context, phase: str, depth: int, ramp: float) -> AsyncIterator[None]:
-    """What the host did at one depth, from the end of its ramp."""
+    """Put into `context.steps` what the host did at one depth, from the end of its ramp."""
     step = _HostStep(context, phase, _only_osds(await context.cluster.pids()))
     work = asyncio.create_task(step.follow(ramp))
     async with beside(work):
@@ -70,7 +77,7 @@ class _HostStep:
         await asyncio.sleep(ramp)
         clients = _running_clients(self._context, self._phase)
         self._before, self._started = host.read_host({**self.osds, **clients}), time.monotonic()
-        await _look_at_clients(self._context, self._phase, self._clients)
+        await _watch_clients(self._context, self._phase, self._clients)
 
     def lost_an_osd(self) -> bool:
         """Whether one has ended since: it may have been started again."""
@@ -81,13 +88,12 @@ class _HostStep:
         if self._before is None:
             return None
         after = host.read_host(self.osds)
-        threads = dict(after.threads)
-        resident = dict(after.resident)
-        for name, state in self._clients.items():
-            threads |= {name: state.threads[name]} if name in state.threads else {}
-            resident |= {name: state.resident[name]} if name in state.resident else {}
-        whole = replace(after, threads=threads, resident=resident)
-        return host.difference(self._before, whole, time.monotonic() - self._started)
+        threads, resident = dict(after.threads), dict(after.resident)
+        for client in self._clients.values():  # each state holds this client alone
+            threads.update(client.threads)
+            resident.update(client.resident)
+        after = replace(after, threads=threads, resident=resident)
+        return host.difference(self._before, after, time.monotonic() - self._started)
 
 
 def _only_osds(pids: Mapping[str, int]) -> dict[str, int]:
@@ -119,11 +125,12 @@ def _running_clients(context: Context, phase: str) -> dict[str, int]:
     }
 
 
-async def _look_at_clients(context: Context, phase: str, seen: dict[str, host.HostState]) -> None:
-    """The threads of client processes as of the last second of each: at the end they are gone.
+async def _watch_clients(context: Context, phase: str, states: dict[str, host.HostState]) -> None:
+    """Keep in `states` the newest state of each client process: after its end none can be read.
 
-    Those of its jobs go before the process itself, which closes its volumes then."""
+    Threads of fio's jobs end before their process does; `with_ended` keeps their last figures.
+    """
     while True:
         await asyncio.sleep(_CLIENT_LOOK_SECONDS)
         for name, pid in _running_clients(context, phase).items():
-            seen[name] = host.with_ended(seen.get(name), host.read_host({name: pid}))
+            states[name] = host.with_ended(states.get(name), host.read_host({name: pid}))

@@ -189,6 +189,21 @@ def test_a_deep_scrub_is_late_when_ceph_warns_of_it(days: int, late: int, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("section", "mask", "late"),
+    [("global", "", 10), ("osd.3", "", 100), ("osd", "class:hdd", 100), ("client", "", 100)],
+)
+def test_what_is_set_for_some_osds_does_not_say_when_ceph_warns(
+    section: str, mask: str, late: int, tmp_path: Path
+) -> None:
+    stamps = _stamps(late=10, of=100)
+    stamps["pg_map"]["stamp"] = "2026-12-08T00:00:00.000000+0000"
+    longer = {"name": "osd_deep_scrub_interval", "value": "2592000"}
+    rows = [{"section": section, "mask": mask, **longer}]
+    folder = _folder(tmp_path, {"pgs": stamps, "config": rows})
+    assert dump.gather(folder).overdue == late
+
+
+@pytest.mark.parametrize(
     ("stamp", "pgs", "late"),
     [
         ("2026-11-24 00:00:00.123456", 100, 10),  # without T and zone, as before 15.2

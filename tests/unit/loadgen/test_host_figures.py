@@ -163,3 +163,12 @@ async def test_a_client_has_the_cpu_of_what_it_forked_and_of_threads_that_have_e
             os.killpg(process.pid, signal.SIGKILL)
     threads = found["client"].processes["client.client.0"].threads.values()
     assert sum(thread.user_seconds + thread.system_seconds for thread in threads) >= 0.25
+
+
+@pytest.mark.parametrize("clients", [False, True])
+async def test_a_phase_that_fails_leaves_no_task_behind(context: Any, clients: bool) -> None:
+    before = asyncio.all_tasks()
+    with pytest.raises(ZeroDivisionError):
+        async with host_figures.recorded(context, "client", clients=clients, uses={}):
+            raise ZeroDivisionError
+    assert asyncio.all_tasks() == before
