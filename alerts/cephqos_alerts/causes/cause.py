@@ -13,20 +13,19 @@ from cephqos_base.series import OSD, QosSeries
 
 @dataclass(frozen=True, kw_only=True)
 class CauseEvidence:
-    """A cause, and what must be seen for it. The words are the operator's, in
+    """A cause, and what must be seen for it. The texts are for operators, in
     docs/internals/rules.md and in the comment of the rule.
-
-    `expr` gives a series per OSD and class with demand, whether its reservation is violated or not.
-    The value is the rank. The label `by` names what is to blame, if that is known.
     """
 
     cause: Cause
-    means: str
-    seen: str
+    means: str  # a sentence: "Writes wait for the network between this OSD and others."
+    seen: str  # the condition, to follow "Seen where: "
+    # PromQL. A series per OSD and class with demand, even if its reservation is kept; the value is
+    # the rank of the cause there.
     expr: str
-    other_ranks: str = ""  # and when
-    by: bool = False
-    blind: str = ""  # when it is missed, or seen wrongly
+    other_ranks: str = ""  # and when: "67 where device and CPU of `by` are well"
+    by: bool = False  # whether the label `by` of the series names what is to blame
+    blind: str = ""  # when the cause is missed, or seen wrongly: "releases without queue figures"
 
     def rule(self) -> RecordedSeries:
         comment = f"{self.means} Seen where: {self.seen}."
@@ -38,13 +37,13 @@ class CauseEvidence:
         )
 
 
-_SHARES: Final = {0.1: "a tenth", 0.25: "a quarter", 0.5: "half", 1 / 1.5: "two thirds"}
-_NUMBERS: Final[Mapping[float, str]] = {2: "two", 3: "three", 4: "four", 6: "six"}
+_SHARES_IN_WORDS: Final = {0.1: "a tenth", 0.25: "a quarter", 0.5: "half", 1 / 1.5: "two thirds"}
+_NUMBERS_IN_WORDS: Final[Mapping[float, str]] = {2: "two", 3: "three", 4: "four", 6: "six"}
 
 
 def share(threshold: float) -> str:
     """A share in words: `a quarter`, or `30 %`."""
-    return _SHARES.get(threshold) or percent(threshold)
+    return _SHARES_IN_WORDS.get(threshold) or percent(threshold)
 
 
 def percent(threshold: float) -> str:
@@ -53,20 +52,26 @@ def percent(threshold: float) -> str:
 
 def times(threshold: float) -> str:
     """A multiple in words: `six`, or `7.5`."""
-    return _NUMBERS.get(threshold) or f"{threshold:g}"
+    return _NUMBERS_IN_WORDS.get(threshold) or f"{threshold:g}"
+
+
+def with_value(series: str, value: int | str = 1) -> str:
+    """The same series, each with this value: PromQL has no other way to set a value."""
+    return f"{series} * 0 + {value}"
 
 
 def ranked(condition: str, rank: int) -> str:
-    return f"({textwrap.dedent(condition).strip()}) * 0 + {rank}"
+    """The series of a condition, each with this rank as its value."""
+    return with_value(f"({textwrap.dedent(condition).strip()})", rank)
 
 
 def wanting(condition: str) -> str:
-    """Classes with demand for whose OSD the condition holds."""
+    """Classes with demand on the OSDs for which the condition holds."""
     return f"{PerClass.HAS_DEMAND} and on ({OSD}) ({condition.strip()})"
 
 
 def as_by(series: str) -> str:
-    """OSDs, named as the one that others wait for."""
+    """A series per OSD, with the OSD also in the label `by`: other OSDs wait for it."""
     return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.causes.capacity import CAPACITY
-from cephqos_alerts.causes.cause import as_by
+from cephqos_alerts.causes.cause import as_by, with_value
 from cephqos_alerts.causes.cpu import BUSY_RANK, CPU
 from cephqos_alerts.causes.device import DEVICE
 from cephqos_alerts.causes.limit import LIMIT
@@ -25,21 +25,42 @@ EVERY: Final = (
     *(OTHER_OSD, NETWORK, REPLICA_WRITES, CAPACITY, UNKNOWN),
 )
 
-_CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="{causes.CPU}"}}'
-_SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
-_LASTED: Final = previously(PerClass.LASTING_EVIDENCE)
-_SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @half@ * @hold_evaluations@"
-_RANKED: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
-# In the last three holds, too little CPU hurt for half a hold in all.
-_SHORT_OF_CPU: Final = f"""
-  max_over_time({_CPU_SEEN}[@long_hold@]) and (
-    sum_over_time({_CPU_SEEN}[@long_hold@])
-    - {BUSY_RANK} * count_over_time({_CPU_SEEN}[@long_hold@])
-    >= {causes.CPU.rank - BUSY_RANK} * @half@ * @hold_evaluations@
+# The parts of LASTING_EVIDENCE. In PromQL `and` binds before `or`. EVIDENCE has one sample per
+# evaluation while its cause holds, so a count of samples is a time.
+_HALF_A_HOLD: Final = "@half@ * @hold_evaluations@"
+# How often in the last hold the cause was seen with this `by`; and with any `by`, if long enough.
+_TIMES_SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
+_SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_TIMES_SEEN}) >= {_HALF_A_HOLD}"
+# What the evaluation before this one recorded.
+_BEFORE: Final = previously(PerClass.LASTING_EVIDENCE)
+_MEDIAN_RANK: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
+# The highest rank of the CPU in the last three holds, if it hurt for half a hold in all. Each
+# sample is BUSY_RANK or, where it hurts, the cause's own rank. So of N samples of which H hurt,
+# sum - BUSY_RANK * N = (own rank - BUSY_RANK) * H.
+_CPU: Final = f'{PerClass.EVIDENCE}{{cause="{causes.CPU}"}}'
+_RANK_SHORT_OF_CPU: Final = f"""
+  max_over_time({_CPU}[@long_hold@]) and (
+    sum_over_time({_CPU}[@long_hold@])
+    - {BUSY_RANK} * count_over_time({_CPU}[@long_hold@])
+    >= {causes.CPU.rank - BUSY_RANK} * {_HALF_A_HOLD}
   )
-"""
+""".strip()
+# The value: the rank of a lasting lack of CPU, else the median if seen long, else the one before.
+_RANK: Final = f"""
+              {_RANK_SHORT_OF_CPU} and {_BEFORE}
+              or ({_MEDIAN_RANK} and on ({OSD_CLASS}, cause) ({_SEEN_LONG})) or {_BEFORE}
+""".strip()
+# One `by` per cause, the one seen most. The one before counts as seen for half a hold.
+_CHOICE_OF_BY: Final = f"""
+topk by ({OSD_CLASS}, cause) (1,
+                {_TIMES_SEEN} > {_HALF_A_HOLD}
+                or {with_value(_BEFORE, _HALF_A_HOLD)} or {_TIMES_SEEN}
+              )
+""".strip()
+# A cause stays while it is seen at all, and comes when it was seen long.
+_STILL_SEEN: Final = f"{_BEFORE} and on ({OSD_CLASS}, cause) {_TIMES_SEEN} or {_SEEN_LONG}"
 
-_NAMED: Final = (
+_WAITS_FOR_BY: Final = (
     f'({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}} > {PARTLY_RANK})'
 )
 # OSDs that delay others because they recover much.
@@ -57,7 +78,7 @@ CAUSE: Final = RuleGroup(
         RecordedSeries(
             record=PerClass.CAUSE,
             comment="The most urgent of the causes that hold now.",
-            expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
+            expr=with_value(f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE})"),
         ),
         # Some engines go on to show a series after its last sample. There the new one wins by its
         # count.
@@ -75,22 +96,18 @@ CAUSE: Final = RuleGroup(
             """,
             expr=f"""
             (
-              {_SHORT_OF_CPU.strip()} and {_LASTED}
-              or ({_RANKED} and on ({OSD_CLASS}, cause) ({_SEEN_LONG})) or {_LASTED}
+              {_RANK}
             )
-              and topk by ({OSD_CLASS}, cause) (1,
-                {_SEEN} > @half@ * @hold_evaluations@
-                or {_LASTED} * 0 + @half@ * @hold_evaluations@ or {_SEEN}
-              )
+              and {_CHOICE_OF_BY}
               and on ({OSD_CLASS}, cause) (
-                {_LASTED} and on ({OSD_CLASS}, cause) {_SEEN} or {_SEEN_LONG}
+                {_STILL_SEEN}
               )
             """,
         ),
         RecordedSeries(
             record=PerClass.MAIN_CAUSE,
             comment="The most urgent of the causes that last: the one that alerts name.",
-            expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
+            expr=with_value(f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE})"),
         ),
         RecordedSeries(
             record=PerOsd.WAITED_FOR,
@@ -103,12 +120,12 @@ CAUSE: Final = RuleGroup(
             label_replace(
               count by (cluster, by) (
                 (
-                  {_NAMED} unless on ({OSD_CLASS})
+                  {_WAITS_FOR_BY} unless on ({OSD_CLASS})
                     {PerClass.EVIDENCE}{{cause="{causes.OTHER_CLASS}"}}
-                  or {_NAMED} >= {SICK_RANK}
+                  or {_WAITS_FOR_BY} >= {SICK_RANK}
                 )
                 unless on (cluster, by) ({as_by(_RECOVERS.strip())})
-                or {_NAMED} and on (cluster, by) ({as_by(DEVICE_FAILING)})
+                or {_WAITS_FOR_BY} and on (cluster, by) ({as_by(DEVICE_FAILING)})
               ),
               "ceph_daemon", "$1", "by", "(.+)"
             )

@@ -1,4 +1,4 @@
-"""Its clients' writes wait for a slow network."""
+"""The writes of an OSD's clients wait for a slow network."""
 
 from typing import Final
 
@@ -14,20 +14,25 @@ from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries
 _ONLY_NETWORK_RANK: Final = 67
 
 # The worst peer of each OSD on a network that is slow for it.
-_SLOW_PEER: Final = f"""
+_WORST_PEER: Final = f"""
 topk by ({OSD}) (1,
   max by ({OSD}, peer) (
     {NetworkSeries.WORST_PEER_INFO} and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0
   )
 )
 """.strip()
+# How many peers of each OSD are slow to answer its heartbeats.
 _SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
-# An OSD whose own link is slow sees more slow peers than any of its peers does.
+# How many slow peers the worst peer of each OSD has itself.
+_SLOW_PEERS_OF_THAT_PEER: Final = f"""
+    {_WORST_PEER} * 0 + on (cluster, peer) group_left ()
+    label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
+""".strip()
+# An OSD with more slow peers than its worst peer has: its own link is slow. So `peer` is itself.
 _OWN_LINK: Final = f"""
 label_replace(
   {_SLOW_PEERS} > on ({OSD}) (
-    {_SLOW_PEER} * 0 + on (cluster, peer) group_left ()
-    label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
+    {_SLOW_PEERS_OF_THAT_PEER}
   ),
   "peer", "$1", "ceph_daemon", "(.+)"
 )
@@ -36,11 +41,12 @@ label_replace(
 _STOPPED: Final = as_by(
     f'max by ({OSD}) (max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sustained@]))'
 )
-_SLOW: Final = f"""
+# Classes whose writes are away on a slow link; `by` is the peer, or the OSD itself.
+_WAITS_FOR_LINK: Final = f"""
 group by ({OSD_CLASS}, by) (
   label_replace(
     {PerClass.AWAY} * on ({OSD}) group_left (peer) (
-      ({_OWN_LINK} or on ({OSD}) {_SLOW_PEER}) * 0 + 1
+      ({_OWN_LINK} or on ({OSD}) {_WORST_PEER}) * 0 + 1
     ),
     "by", "$1", "peer", "(.+)"
   )
@@ -58,6 +64,6 @@ NETWORK: Final = CauseEvidence(
     " peer's: suspect its own link",
     blind="heartbeat times are averages of a minute, so CephQosReplicaSlow comes first",
     other_ranks=f"{_ONLY_NETWORK_RANK} where device and CPU of `by` are well",
-    expr=f"{ranked(f'{_SLOW} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
-    f"\nor {ranked(_SLOW, causes.NETWORK.rank)}",
+    expr=f"{ranked(f'{_WAITS_FOR_LINK} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
+    f"\nor {ranked(_WAITS_FOR_LINK, causes.NETWORK.rank)}",
 )

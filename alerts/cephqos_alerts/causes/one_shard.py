@@ -1,4 +1,4 @@
-"""Its work is in few shards."""
+"""Few shards of the OSD have the work of the class."""
 
 from typing import Final
 
@@ -8,6 +8,8 @@ from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 from cephqos_base.thresholds import THRESHOLDS
 
+# SHARDS_WITH_DEMAND is a share of the OSD's shards. Few of them say nothing if work piles up behind
+# the scheduler, which delays all shards, or if writes wait elsewhere (AWAY).
 _FEW_SHARDS: Final = f"""
 {PerClass.HAS_DEMAND}
   and on ({OSD_CLASS}) ({PerClass.SHARDS_WITH_DEMAND} <= @part@)

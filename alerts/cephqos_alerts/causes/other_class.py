@@ -10,18 +10,23 @@ from cephqos_base.thresholds import THRESHOLDS
 
 
 def _taken_from(victim: str) -> str:
-    """To blame is the class with the most above its reservation, if that explains enough."""
-    lacks = f'{PerClass.UNMET_OPS}{{class="{victim}"}}'
+    """To blame is the other class with the largest excess, if that is half of what is missing.
+
+    EXCESS_OPS (recording/reservations.py): work above the reservation; none below a tenth of all
+    work. UNMET_OPS (recording/wanting.py): what a class with demand lacks of its reservation.
+    """
+    unmet = f'{PerClass.UNMET_OPS}{{class="{victim}"}}'
+    largest_excess = f'topk by ({OSD}) (1, {PerClass.EXCESS_OPS}{{class!="{victim}"}})'
     return f"""
-{lacks} * on ({OSD}) group_left (by) label_replace(
-  topk by ({OSD}) (1, {PerClass.EXCESS_OPS}{{class!="{victim}"}})
-    >= on ({OSD}) group_left () (@half@ * {lacks}),
+{unmet} * on ({OSD}) group_left (by) label_replace(
+  {largest_excess}
+    >= on ({OSD}) group_left () (@half@ * {unmet}),
   "by", "$1", "class", "(.+)"
 )
 """
 
 
-_TAKEN: Final = f"or on ({OSD_CLASS})".join(map(_taken_from, SCHEDULED))
+_TAKEN: Final = f"or on ({OSD_CLASS})".join(_taken_from(victim) for victim in SCHEDULED)
 
 OTHER_CLASS: Final = CauseEvidence(
     cause=causes.OTHER_CLASS,

@@ -30,6 +30,7 @@ def among_peers(series: str, by: str = "cluster, media") -> str:
 
 
 def more_than_peers(series: str, times: str = "@more@") -> str:
+    """The OSDs of the series that are above `times` the median of their peers."""
     return (
         f"({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
         f" > on (cluster, media) group_left () ({times} * ({among_peers(series)}))"
@@ -42,13 +43,36 @@ _LEADS_MORE: Final = f"""
 {more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
                 and on ({OSD}) (@more@ * {PerOsd.DELIVERED_OPS} > on ({OSD}) {most("ever")})
 """
+# Seconds of replica writes per second: the mean number of them under way.
 _UNDER_WAY: Final = f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
-_LACKS_CPU: Final = f"""
+_WAITS_FOR_CPU: Final = f"""
               {CPU_WAITING} > @twice@
-                and on ({OSD}) ({more_than_peers(CPU_WAITING, "@twice@")})
-                unless on ({OSD}) ({more_than_peers(CPU_USED, "1 / @reached@")})
+                and on ({OSD}) ({more_than_peers(CPU_WAITING, times="@twice@")})
+                unless on ({OSD}) ({more_than_peers(CPU_USED, times="1 / @reached@")})
+""".strip()
+_LACKS_CPU: Final = f"""
+              {_WAITS_FOR_CPU}
               or on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
-"""
+""".strip()
+# Each replica write takes longer than on the peers. Less counts as longer while threads lack a CPU.
+_SLOW_REPLICA_WRITES: Final = f"""
+                {PerOsd.REPLICA_SLOWNESS} > @slower@
+                or on ({OSD}) {PerOsd.REPLICA_SLOWNESS} > @twice@
+                  and on ({OSD}) (
+                    {_LACKS_CPU}
+                  )
+""".strip()
+
+# Seconds of a client write, and the share of them that it is not in the scheduler.
+_CLIENT_WRITE_SECONDS: Final = f"""
+              max by ({OSD}) (rate({total(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
+              / (max by ({OSD}) (rate({count(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
+                > 0)
+""".strip()
+_SHARE_OUTSIDE_SCHEDULER: Final = f"""
+                1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
+                / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0)
+""".strip()
 
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
@@ -93,15 +117,11 @@ ACROSS: Final = RuleGroup(
             expr=f"""
             0 * (
               (
-                {PerOsd.REPLICA_SLOWNESS} > @slower@
-                or on ({OSD}) {PerOsd.REPLICA_SLOWNESS} > @twice@
-                  and on ({OSD}) (
-                    {_LACKS_CPU.strip()}
-                  )
+                {_SLOW_REPLICA_WRITES}
               )
                 and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                 and on ({OSD}) ({_UNDER_WAY} > 1)
-                and on ({OSD}) ({more_than_peers(_UNDER_WAY, "@twice@")})
+                and on ({OSD}) ({more_than_peers(_UNDER_WAY, times="@twice@")})
                 unless on ({OSD}) {BUSIER}
               or on ({OSD}) {STORE_STALLED}
               or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
@@ -117,12 +137,9 @@ ACROSS: Final = RuleGroup(
             expr=f"""
             {OF_STORE}
             / on ({OSD}) (
-              max by ({OSD}) (rate({total(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
-              / (max by ({OSD}) (rate({count(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
-                > 0)
+              {_CLIENT_WRITE_SECONDS}
               * on ({OSD}) (
-                1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
-                / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0)
+                {_SHARE_OUTSIDE_SCHEDULER}
                 > @part@
               )
               > 0

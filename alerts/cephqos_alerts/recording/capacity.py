@@ -20,19 +20,20 @@ from cephqos_base.series import (
 )
 
 
-def _of_device(counter: str, window: str) -> str:
-    """The rate of the busiest device that the OSD opens."""
+def _rate_of_busiest_device(counter: str, window: str) -> str:
+    """Of the devices that the OSD opens, the highest rate in this window of settings.py."""
     rate = f'rate({counter}{{layer="osd"}}[@{window}@])'
     return f"max by ({OSD}) (sum by ({OSD}, instance, device) ({rate}))"
 
 
+_DEVICE_REQUESTS: Final = _rate_of_busiest_device(DisksSeries.OPS, window="hold")
 # How busy the OSD is: the mean number of requests in its device, plus the shares of the time of
 # commits, reads and the busiest thread. The sum contains the bottleneck, whichever it is. It is
 # high on purpose, and above 1 on a device that serves several requests at once: so a capacity is
 # called too low only where there is room for certain. A limit of a cgroup delays requests before
 # the device counts them. BlueStore's own waits show that.
 _BUSY: Final = f"""
-              {_of_device(DisksSeries.WEIGHTED_SECONDS, "rate")}
+              {_rate_of_busiest_device(DisksSeries.WEIGHTED_SECONDS, window="rate")}
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
               + on ({OSD}) {BUSIEST_THREAD}
@@ -49,12 +50,20 @@ _CHARGED_TOO_MUCH: Final = f"""
                     {_BACKFILL_WITHOUT_SCRUB.strip()}
                   )
 """
+# Classes at their limit, except best effort doing the work that is charged too much.
 _AT_LIMIT: Final = f"""
                 {PerClass.AT_LIMIT}
                 unless on ({OSD_CLASS}) (
                   {_CHARGED_TOO_MUCH.strip()}
                 )
 """
+# The limit as a share of the capacity, of each class that is at its limit.
+_LIMIT_WHERE_REACHED: Final = f"""
+              max by ({OSD_CLASS}) ({QosSeries.LIMIT_RATIO})
+                and on ({OSD_CLASS}) (
+                {_AT_LIMIT.strip()}
+                )
+""".strip()
 
 UNDERSTATED: Final = RuleGroup(
     name="cephqos-understated",
@@ -72,7 +81,7 @@ UNDERSTATED: Final = RuleGroup(
                 count_over_time({PerOsd.DELIVERED_OPS}[@hold@]) >= @hold_samples@
               )
               and on ({OSD}) (
-                {_of_device(DisksSeries.OPS, "hold")} > on ({OSD}) {PerOsd.CAPACITY_OPS}
+                {_DEVICE_REQUESTS} > on ({OSD}) {PerOsd.CAPACITY_OPS}
               )
               unless on ({OSD}) max_over_time({LARGE_OPS}[@hold@])
             """,
@@ -86,10 +95,7 @@ UNDERSTATED: Final = RuleGroup(
             """,
             expr=f"""
             max by ({OSD}) (
-              max by ({OSD_CLASS}) ({QosSeries.LIMIT_RATIO})
-                and on ({OSD_CLASS}) (
-                {_AT_LIMIT.strip()}
-                )
+              {_LIMIT_WHERE_REACHED}
             )
             / on ({OSD}) (
               {_BUSY.strip()}

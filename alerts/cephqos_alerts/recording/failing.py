@@ -30,7 +30,8 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, OpSeries, QosSeries, RecoverySeries, ThreadsSeries, count
 
-# Commits and reads also take long if their threads wait for a CPU.
+# Commits and reads also take long if their threads wait for a CPU: the threads' group, and the time
+# that commits or reads took.
 _THREADS_AT: Final = {
     "commit": ("bstore_(kv|aio).*", QosSeries.STORE_KV_COMMIT_SECONDS),
     "read": ("tp_osd_tp", QosSeries.STORE_READ_WAIT_SECONDS),
@@ -42,7 +43,8 @@ _STOPPED: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sus
 _UNLESS_STOPPED: Final = f"unless on ({OSD}) {_STOPPED}"
 
 
-def _waits_for_cpu(place: str) -> str:
+def _unless_waiting_for_cpu(place: str) -> str:
+    """Leave out OSDs whose threads wait for a CPU during half of that time, or are stopped."""
     threads, seconds = _THREADS_AT[place]
     return f"""
     unless on ({OSD}) (
@@ -57,8 +59,9 @@ def _waits_for_cpu(place: str) -> str:
 
 
 def _long_device_seconds(place: str) -> RecordedSeries:
+    """The time of a commit, read or request, where it is long because of the device."""
     seconds = f'{PerOsdPlace.SECONDS}{{at="{place}"}}'
-    unless = _waits_for_cpu(place) if place in _THREADS_AT else ""
+    unless = _unless_waiting_for_cpu(place) if place in _THREADS_AT else ""
     return RecordedSeries(
         record=PerOsdPlace.DEVICE_SECONDS,
         labels={"at": place},
@@ -103,6 +106,7 @@ _COLLAPSED_AND_SLOW: Final = f"""
             or on ({OSD}) {_BEYOND_ITS_OWN}
           )
 """
+# Slower than its peers because it does more or is another kind of flash, and not far too slow.
 _EXPLAINED: Final = f"""
               ({BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
               unless on ({OSD}) ({_FAR_TOO_LONG})
@@ -116,6 +120,15 @@ _FAR_ABOVE_PEERS: Final = f"""
               {_EXPLAINED.strip()}
             )
 """
+
+# Normalised operations per operation of a client: high if its operations are large.
+_COST_OF_AN_OPERATION: Final = f"""
+          {PerClass.ATTAINED_OPS}{{class="client"}}
+          / on ({OSD}) (
+            sum by ({OSD}) (max by ({OSD}, op) (rate({count(OpSeries.LATENCY_SECONDS)}[@rate@])))
+            > 0
+          )
+""".strip()
 
 _FAILING: Final = (
     RecordedSeries(
@@ -197,11 +210,7 @@ _FAILING: Final = (
         """,
         expr=f"""
         0 * (
-          {PerClass.ATTAINED_OPS}{{class="client"}}
-          / on ({OSD}) (
-            sum by ({OSD}) (max by ({OSD}, op) (rate({count(OpSeries.LATENCY_SECONDS)}[@rate@])))
-            > 0
-          ) > @twice@
+          {_COST_OF_AN_OPERATION} > @twice@
           or on ({OSD})
           {BYTES} > on ({OSD}) (@large_requests@ * {REQUESTS})
         ) + 1

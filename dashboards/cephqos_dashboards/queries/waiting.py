@@ -1,5 +1,6 @@
 """Where the time of client operations goes, and who waits for whom: from the account."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from cephqos_base.series import TENANT, WAITING, AccountSeries, OpSeries, TenantsSeries, count
@@ -10,112 +11,134 @@ HOSTS_OF_CLUSTER: Final = f'label_values({AccountSeries.SECONDS}{{cluster="$clus
 OSDS_OF_HOST: Final = (
     f'label_values({AccountSeries.SECONDS}{{cluster="$cluster", instance=~"$host"}}, ceph_daemon)'
 )
-# One host or OSD, or all of them.
+# One host or OSD, or all of them: the user chooses.
 _CHOSEN: Final = f'{DETAIL}, instance=~"$host", ceph_daemon=~"$osd"'
 _LONG: Final = "5m"  # an hour and a day ago there may have been few operations
 
+# AccountSeries.SECONDS: time of an OSD's client operations by `state`, where it is spent, and `by`,
+# who or what they wait for there: in "queue" a class, in "replica" another OSD.
 
-def _spent(window: str, state: str, back: str) -> str:
+
+def _spent(window: str, *, matcher: str = "", offset: str = "") -> str:
+    """Seconds per second, with the labels ceph_daemon, state, by."""
     return f"""max by (ceph_daemon, state, by) (
-        rate({AccountSeries.SECONDS}{{{_CHOSEN}{state}}}[{window}]{back})
+        rate({AccountSeries.SECONDS}{{{_CHOSEN}{matcher}}}[{window}]{offset})
       )"""
 
 
-def _each(spent: str, window: str, back: str = "") -> str:
-    """Seconds per client operation of what is chosen."""
-    ops = f"rate({count(OpSeries.LATENCY_SECONDS)}{{{_CHOSEN}}}[{window}]{back})"
+def _per_operation(spent: str, window: str, *, offset: str = "") -> str:
+    """Seconds per client operation of the chosen OSDs, with the labels of `spent`."""
+    ops = f"rate({count(OpSeries.LATENCY_SECONDS)}{{{_CHOSEN}}}[{window}]{offset})"
     return f"{spent} / on () group_left () (sum(max by (ceph_daemon, op) ({ops})) > 0)"
 
 
-def _named(expr: str, label: str, *parts: str, by: str = " ") -> str:
-    """A label made of others, without a blank where the last one is missing."""
+def _join_labels(expr: str, label: str, *parts: str, separator: str = " ") -> str:
+    """Set a label to others, joined; without a blank at the end where the last one is missing."""
     quoted = ", ".join(f'"{part}"' for part in parts)
-    joined = f'label_join({expr}, "{label}", "{by}", {quoted})'
+    joined = f'label_join({expr}, "{label}", "{separator}", {quoted})'
     return f'label_replace({joined}, "{label}", "$1", "{label}", "(.+) ")'
 
 
 _RATE: Final = "$__rate_interval"
-# By the OSD that is waited for there would be too many.
+# Labels: state, by. For replicas without `by`: there would be a series for each other OSD.
 _BY_STATE_AND_CLASS: Final = f"""(
-      sum by (state, by) ({_spent(_RATE, ', state!="replica"', "")})
-      or sum by (state) ({_spent(_RATE, ', state="replica"', "")})
+      sum by (state, by) ({_spent(_RATE, matcher=', state!="replica"')})
+      or sum by (state) ({_spent(_RATE, matcher=', state="replica"')})
     )"""
+_STATE_AND_CLASS: Final = _join_labels(
+    _per_operation(_BY_STATE_AND_CLASS, _RATE), "state", "state", "by"
+)
 NOW: Final = PanelQuery(
-    f"max by (state) ({_named(_each(_BY_STATE_AND_CLASS, _RATE), 'state', 'state', 'by')})",
+    f"max by (state) ({_STATE_AND_CLASS})",
     "{{state}}",
 )
 
 
-def _when(words: str, back: str = "") -> str:
-    spent = f"sum by (state) ({_spent(_LONG, '', back)})"
-    return f'label_replace({_each(spent, _LONG, back)}, "when", "{words}", "", "")'
+def _at(when: str, offset: str = "") -> str:
+    """Seconds per operation at that time. Labels: when, state."""
+    spent = f"sum by (state) ({_spent(_LONG, offset=offset)})"
+    per_operation = _per_operation(spent, _LONG, offset=offset)
+    return f'label_replace({per_operation}, "when", "{when}", "", "")'
 
 
-# In the order of their names. A panel of bars cannot say why it is empty.
-_WHENS: Final = (
-    _when("1 day ago", " offset 1d"),
-    _when("1 hour ago", " offset 1h"),
-    _when("now"),
+# In alphabetical order of `when`. The last is a bar in place of "now" while there is no operation:
+# a panel of bars cannot say why it is empty.
+_TIMES: Final = (
+    _at("1 day ago", offset=" offset 1d"),
+    _at("1 hour ago", offset=" offset 1h"),
+    _at("now"),
     f"""label_replace(label_replace(
-      vector(0) unless on () {_when("now")}, "when", "now: no operation", "", ""
+      vector(0) unless on () {_at("now")}, "when", "now: no operation", "", ""
     ), "state", "none", "", "")""",
 )
-_ALL_WHENS: Final = "\n    or ".join(_WHENS)
-COMPARED: Final = PanelQuery(f"max by (when, state) (\n    {_ALL_WHENS}\n    )")
+_ALL_TIMES: Final = "\n    or ".join(_TIMES)
+COMPARED: Final = PanelQuery(f"max by (when, state) (\n    {_ALL_TIMES}\n    )")
 
-_OWN: Final = f"""max by (ceph_daemon, state, by) (
+# What an OSD's own clients wait for on that OSD. Labels: ceph_daemon, state, by.
+_OWN_CLIENTS: Final = f"""max by (ceph_daemon, state, by) (
       rate({AccountSeries.SECONDS}{{{DETAIL}, state!="replica"}}[{SLOW_WINDOW}])
     )"""
-_FOR_PEERS: Final = f"""max by (ceph_daemon, by) (
+# What they wait for on each peer, `by`. Labels: ceph_daemon (who waits), by.
+_ON_PEERS: Final = f"""max by (ceph_daemon, by) (
       rate({AccountSeries.SECONDS}{{{DETAIL}, state="replica", by=~"osd.+"}}[{SLOW_WINDOW}])
     )"""
+# What replica writes of other OSDs take on this one. Labels: ceph_daemon (this OSD), state.
 _AS_REPLICA: Final = f"""max by (ceph_daemon, state) (
       rate({AccountSeries.REPLICA_SECONDS}{{{DETAIL}}}[{SLOW_WINDOW}])
     )"""
-# What others wait for on an OSD is divided as the writes that it carries out for them.
+# The time that other OSDs' clients wait for an OSD, divided among the states of the replica writes
+# there. Labels: ceph_daemon (the OSD that is waited for), state.
 _FOR_OTHERS: Final = f"""
     {_AS_REPLICA} / on (ceph_daemon) group_left () (sum by (ceph_daemon) ({_AS_REPLICA}) > 0)
     * on (ceph_daemon) group_left () label_replace(
-      sum by (by) ({_FOR_PEERS}), "ceph_daemon", "$1", "by", "(.+)"
+      sum by (by) ({_ON_PEERS}), "ceph_daemon", "$1", "by", "(.+)"
     )
 """.strip()
+# All that is waited for on an OSD. Labels: ceph_daemon, state, by.
 _PLACES: Final = f"""sum by (ceph_daemon, state, by) (
-      label_replace({_OWN}, "for", "own clients", "", "")
+      label_replace({_OWN_CLIENTS}, "for", "own clients", "", "")
       or label_replace({_FOR_OTHERS}, "for", "others", "", "")
     )"""
 
 
-def _waiting(by: str, more: str = "") -> str:
-    return f"""sum by ({by}) (max by (ceph_daemon, {TENANT}) (
-      rate({TenantsSeries.SECONDS}{{{DETAIL}, state="{WAITING}"{more}}}[{SLOW_WINDOW}])
+def _tenants_waiting(labels: str, matcher: str = "") -> str:
+    """Seconds per second that samples saw tenants wait, with these labels."""
+    return f"""sum by ({labels}) (max by (ceph_daemon, {TENANT}) (
+      rate({TenantsSeries.SECONDS}{{{DETAIL}, state="{WAITING}"{matcher}}}[{SLOW_WINDOW}])
     ))"""
 
 
-# The seconds of an OSD's clients are its tenants' by their shares of the waiting in samples.
+# The time of an OSD's clients, divided among its tenants as samples saw them wait. Labels:
+# ceph_daemon and those of a tenant (kind, pool_id, tenant).
 _TENANTS: Final = f"""
-    {_waiting(f"ceph_daemon, {TENANT}", ', kind!="other"')}
-    / on (ceph_daemon) group_left () ({_waiting("ceph_daemon")} > 0)
+    {_tenants_waiting(f"ceph_daemon, {TENANT}", matcher=', kind!="other"')}
+    / on (ceph_daemon) group_left () ({_tenants_waiting("ceph_daemon")} > 0)
     * on (ceph_daemon) group_left () sum by (ceph_daemon) (max by (ceph_daemon, state, by) (
       rate({AccountSeries.SECONDS}{{{DETAIL}}}[{SLOW_WINDOW}])
     ))
 """.strip()
 
 
-_IMAGES: Final = _named(f"topk({TOP}, {_TENANTS} > 0)", "tenant", "pool_id", "tenant", by="/")
-_ENDS: Final = _named(
-    _named(f"topk({TOP}, {_PLACES} > 0)", "source", "ceph_daemon"),
-    "target",
-    "ceph_daemon",
-    "state",
-    "by",
+def _edges(seconds: str, source: Sequence[str], target: Sequence[str]) -> str:
+    """An edge of the graph: who waits, for whom or what. Each end is named by these labels."""
+    return _join_labels(_join_labels(seconds, "source", *source), "target", *target)
+
+
+# TOP edges of each kind: tenant to OSD, OSD to peer, OSD to the place where the time is spent.
+_TOP_TENANTS: Final = _join_labels(
+    f"topk({TOP}, {_TENANTS} > 0)", "tenant", "pool_id", "tenant", separator="/"
 )
-# An edge each: who waits, for whom or what, seconds per second. At most ten of each kind.
+_FROM_TENANTS: Final = _edges(_TOP_TENANTS, ["kind", "tenant"], ["ceph_daemon"])
+_TO_PEERS: Final = _edges(f"topk({TOP}, {_ON_PEERS} > 0)", ["ceph_daemon"], ["by"])
+_TO_PLACES: Final = _edges(
+    f"topk({TOP}, {_PLACES} > 0)", ["ceph_daemon"], ["ceph_daemon", "state", "by"]
+)
 EDGES: Final = PanelQuery(
     f"""
     label_join(sum by (source, target, highlighted) (
-    {_named(_named(_IMAGES, "source", "kind", "tenant"), "target", "ceph_daemon")}
-    or {_named(_named(f"topk({TOP}, {_FOR_PEERS} > 0)", "source", "ceph_daemon"), "target", "by")}
-    or label_replace({_ENDS}, "highlighted", "root", "", "")
+    {_FROM_TENANTS}
+    or {_TO_PEERS}
+    or label_replace({_TO_PLACES}, "highlighted", "root", "", "")
     ), "id", " > ", "source", "target")
     """,
     name="seconds",
