@@ -5,6 +5,7 @@ a placement group that do not exist. Whether the answer is "permission denied" o
 tells whether the key could.
 """
 
+import errno
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,16 +22,19 @@ from cephqos_exporter.ceph.monclient import (
 
 _SECONDS: Final = 10.0
 _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word for OSDs
-_DENIED: Final = (-1, -13)
-_GONE: Final = (-2, -6)  # an OSD that went down or was removed since the map was read
+_DENIED: Final = (-errno.EPERM, -errno.EACCES)
+_GONE: Final = (
+    -errno.ENOENT,
+    -errno.ENXIO,
+)  # an OSD that went down or was removed since the map was read
 
-# Asked where deep scrubs are late.
+# Asked where deep scrubs are late, in the order of `scrub_hours`.
 _WINDOW: Final = tuple(
     cluster.option("osd", f"osd_scrub_{end}_{unit}")
     for unit in ("hour", "week_day")
     for end in ("begin", "end")
 )
-# The monitors know it whether or not it was ever set.
+# The monitors answer with the default where this option was never set.
 _BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
@@ -45,10 +49,10 @@ NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Something that no role needs."""
+    """A command that no role of cephqos needs: a key that may run it allows too much."""
 
     what: str
-    prefix: str
+    prefix: str  # of the command, whose arguments name nothing that exists: it changes nothing
     target: str = "mon"
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,8 +62,8 @@ POWERS: Final = (
     Power("read stored secrets", "config-key ls"),
     Power("read keys", "auth ls"),
     Power("change pools", "osd pool set", arguments={"pool": _NO_POOL, "var": "size", "val": "3"}),
-    Power("start scrubs", "pg deep-scrub", "mgr", {"pgid": "2147483646.0"}),
-    Power("command OSDs", "config get", "osd", {"var": "fsid"}),
+    Power("start scrubs", "pg deep-scrub", target="mgr", arguments={"pgid": "2147483646.0"}),
+    Power("command OSDs", "config get", target="osd", arguments={"var": "fsid"}),
 )
 
 
@@ -152,8 +156,10 @@ async def _options(client: MonClient, queries: Sequence[cluster.ClusterQuery]) -
 
 
 async def _balancing(client: MonClient) -> bool | None:
-    said = str(*await _options(client, [_BALANCER])).strip().lower()
-    return {"true": True, "false": False}.get(said)
+    """Whether the balancer is on; None without an answer that is understood."""
+    values = await _options(client, [_BALANCER])
+    active = str(values[0]).strip().lower() if values else ""
+    return {"true": True, "false": False}.get(active)
 
 
 def _hours(options: Sequence[Any] | None) -> float | None:
@@ -180,23 +186,27 @@ def _up(osds: Any) -> Iterator[str]:
 
 
 async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) -> bool | None:
-    """Whether the key has it; None if no daemon can be asked.
+    """Whether the key may run the command; None if no daemon can be asked.
 
-    OSDs and managers drop what is not allowed: their silence is a no. A monitor says that it denies
-    a command, so its silence says nothing.
+    Another error than "permission denied" means that it may: rights are checked first, and the
+    arguments name nothing that exists. Only an OSD that is gone has checked nothing: that is a no.
+    OSDs and managers drop what is not allowed, so their silence is a no. A monitor says that it
+    denies a command, so its silence says nothing.
     """
     target, within = power.target, _SECONDS
     if target == "mgr" and facts.unanswered:
         return None
     if target == "osd":
-        # One that is up: to command another fails without a word of who may.
+        # One that is up: a command to another fails and does not tell whether the key may.
         target, within = next(_up(osds), ""), _TELL_SECONDS
         if not target:
             return None
     try:
         await client.command(power.prefix, target=target, within=within, **power.arguments)
     except CommandFailed as exc:
-        return exc.code not in (*_DENIED, *(_GONE if power.target == "osd" else ()))
+        if power.target == "osd" and exc.code in _GONE:
+            return False
+        return exc.code not in _DENIED
     except ClusterSilent:
         return None if power.target == "mon" else False
     return True

@@ -21,7 +21,7 @@ from cephqos_stack.staged.faults import LOW, capacity_option, prepare, unset
 from cephqos_stack.staged.judge import SETTLED, Heard, Verdict, judge, named, unseen
 from cephqos_stack.staged.situation import FASTER, Situation
 from cephqos_stack.staged.stage import Stage, StagedLab, clean
-from cephqos_stack.staged.tenant import named as tenant_named
+from cephqos_stack.staged.tenant import noisy_tenant
 
 from . import fault_at
 from .account import shadow
@@ -297,7 +297,7 @@ async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
     while time.monotonic() < end:
         await asyncio.sleep(1)
         since = time.monotonic() - staged
-        if not tenant and (seen := await tenant_named(on.stack.query, stage.noisy, since)):
+        if not tenant and (seen := await noisy_tenant(on.stack.query, stage.noisy, since)):
             tenant.append(seen)
         if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":
             await asyncio.sleep(min(SETTLED, max(0.0, end - time.monotonic())))

@@ -19,7 +19,7 @@ from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, SHARE, prepare, unse
 from cephqos_stack.staged.judge import SETTLED, Heard, judge, matches, unseen
 from cephqos_stack.staged.situation import HERE, ExpectedFinding, Situation, load
 from cephqos_stack.staged.stage import Stage, StagedLab, clean, wait_until_clean
-from cephqos_stack.staged.tenant import NAMED, Query, named
+from cephqos_stack.staged.tenant import NAMED, Query, noisy_tenant
 
 _LISTEN_SECONDS: Final = 0.5
 _QUIET_WITHIN: Final = 40.0  # seconds after a fault, until its alerts have ended
@@ -198,7 +198,7 @@ class Provoker:
         if attempt is None or stage is None or attempt.found is not None:
             return
         seconds = asyncio.get_running_loop().time() - attempt.began
-        if (seen := await named(query, stage.noisy, seconds, self._pace)) is not None:
+        if (seen := await noisy_tenant(query, stage.noisy, seconds, self._pace)) is not None:
             attempt.heard[NAMED] = seen
             self.hear(self._alerts)
 

@@ -189,7 +189,7 @@ class Runner:
                 archive,
                 self.plan,
                 take_over=self.options.take_over,
-                given=self.options.given,
+                existing_cluster=self.options.given,
                 check=self._check_known,
                 note=self.progress.note,
             )

@@ -50,7 +50,7 @@ class Session:
         plan: Plan,
         *,
         take_over: bool,
-        given: bool = True,
+        existing_cluster: bool = True,
         check: Callable[[str], None] = lambda fsid: None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -63,20 +63,22 @@ class Session:
         self._lock: ClusterLock | None = None
         self._open = contextlib.AsyncExitStack()  # the connections, and the lock
         self._take_over = take_over
-        self._given = given  # not a lab that the run has started for itself
+        self._existing_cluster = existing_cluster  # not a lab that the run made
         self._check = check  # raises if this cluster is not to be touched
         self._note = note
         self.journal = undo.Journal(self._save)
         self.settings = ClusterSettings(self.cluster, self.journal)
         self.kept = kept_pools.KeptPools()
-        self._before: dict[str, Any] = {}
+        self._state_before: dict[str, Any] = {}
         self._queues: list[str] = []  # devices whose queues are compared
         self._capacity: dict[str, float] = {}
         self.failures: list[str] = []
 
     async def begin(self) -> None:
-        """Reach the cluster, take the lock, look, and quieten it. Only the last changes anything:
-        a UsageError before that refuses the run."""
+        """Reach the cluster, take the lock, check the cluster, and quieten it.
+
+        The checks refuse the run by a UsageError. Until they are done, the lock is the only change.
+        """
         write_client_conf(self.access, {})
         await self._open.enter_async_context(self.cluster)
         self._check(self.cluster.fsid)
@@ -90,34 +92,34 @@ class Session:
         self._lock = await self._open.enter_async_context(lock)
         if lock.taken_over:
             self.archive.event("took_over", what=lock.taken_over)
-            held, *undone = lock.taken_over
-            self._note(f"taken over: {held}")
+            other_run, *undone = lock.taken_over
+            self._note(f"taken over: {other_run}")
             for line in undone:
                 self._note(f"  undone: {line}")
-        await self._at_rest()
-        if self._given:
-            lab_fit.check(self._plan.points, await self._serving(), self.access.spec)
-        await self._say_what_the_cluster_is_not()
+        await self._refuse_unclean()
+        if self._existing_cluster:
+            lab_fit.check(self._plan.points, await self._osds_up_and_in(), self.access.spec)
+        await self._warn_of_the_cluster()
         await osds_here.check(self.cluster, self._plan)
         await self.settings.check(_settings_of(self._plan))
         self.kept.found = await kept_pools.look(self.cluster, self._plan)
         await free_space.check(self.cluster, self._plan.points, self.kept.found)
         self._queues = await self._devices_here()
-        self._before = await self._state()
-        done = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
-        self.archive.event("quietened", **done)
-        await self._let_pools_go()
+        self._state_before = await self._state()
+        quietened = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
+        self.archive.event("quietened", **quietened)
+        await self._allow_pool_removal()
 
-    async def _serving(self) -> list[dict[str, Any]]:
+    async def _osds_up_and_in(self) -> list[dict[str, Any]]:
         """Metadata of the OSDs that are up and in: others are no part of what is measured."""
         dump = await self.cluster.command("osd dump")
         serving = {osd["osd"] for osd in dump["osds"] if osd["up"] and osd["in"]}
         metadata = await self.cluster.command("osd metadata")
         return [osd for osd in metadata if osd["id"] in serving]
 
-    async def _say_what_the_cluster_is_not(self) -> None:
+    async def _warn_of_the_cluster(self) -> None:
         lines = []
-        if self._given and any(point.fresh_lab for point in self._plan.points):
+        if self._existing_cluster and any(point.fresh_lab for point in self._plan.points):
             lines.append(
                 "this cluster's OSDs are not made again between repeats, as the scenario wants:"
                 " only its pools are"
@@ -129,7 +131,7 @@ class Session:
             self.archive.event("warning", point="", text=text)
             self._note(f"warning: {text}")
 
-    async def _at_rest(self) -> None:
+    async def _refuse_unclean(self) -> None:
         """Refuse a cluster that is not clean: phases that wait for clean would not end."""
         try:
             await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
@@ -143,7 +145,7 @@ class Session:
                 self.failures.clear()  # what failed before is tried again
                 await self.roll_back(0)
                 if not self.lost:
-                    await self._compare()
+                    await self._compare_with_before()
         except (CephqosError, CommandFailed) as problem:
             self.failures.append(str(problem))
         finally:
@@ -152,11 +154,11 @@ class Session:
 
     @property
     def lost(self) -> bool:
-        """Another run took the cluster over."""
+        """Whether another run took the cluster over: this one must change nothing any more."""
         return self._lock is not None and self._lock.lost
 
     async def _save(self, entries: list[undo.Undo]) -> None:
-        """The way back, in the archive and in the cluster."""
+        """Save how to undo what was changed: in the archive, and in the cluster by its lock."""
         self._write_undo(entries)
         if self._lock is not None:
             await self._lock.save_undo(entries)
@@ -167,7 +169,7 @@ class Session:
         except OSError as error:
             self.archive.event("undo_not_written", error=str(error))
 
-    async def _let_pools_go(self) -> None:
+    async def _allow_pool_removal(self) -> None:
         """Allow pools to be removed, for the length of the run."""
         for name in _MON_NEEDS:
             value = await self.cluster.command("config get", who="mon", key=name)
@@ -198,8 +200,10 @@ class Session:
         for warning in warnings:
             self.archive.event("warning", point=point.name, text=warning)
         return InForce(
-            options={name: own for name, own in in_force.items() if name.startswith("osd.")},
-            other_options={n: own for n, own in in_force.items() if own and n[:4] != "osd."},
+            options={who: own for who, own in in_force.items() if who.startswith("osd.")},
+            other_options={
+                who: own for who, own in in_force.items() if own and not who.startswith("osd.")
+            },
             schedulers=await self._schedulers(up),
             devices=device_queues.read_queues(names),
             warnings=tuple(warnings),
@@ -230,22 +234,22 @@ class Session:
             schedulers[f"osd.{osd}"] = scheduler_of(dump)
         return schedulers
 
-    async def roll_back(self, to: int) -> None:
-        """Undo the newest entries of the journal, and wait until the cluster is clean again."""
-        undone = self.journal.entries[to:]
+    async def roll_back(self, keep: int) -> None:
+        """Undo all but the first `keep` entries of the journal; wait until the cluster is clean."""
+        undone = self.journal.entries[keep:]
         if self._lock is not None:
             await self._lock.look()
         if self.lost:
             # The run that took the cluster over has undone what this run had changed.
-            del self.journal.entries[to:]
+            del self.journal.entries[keep:]
             return
-        await self._say_what_others_changed(undone)
-        failures = await self.journal.roll_back(self.cluster, to)
+        await self._warn_of_others_changes(undone)
+        failures = await self.journal.roll_back(self.cluster, keep)
         self.failures += failures
         if not failures and any(_moves_data(entry) for entry in undone):
             # If an OSD died during the run, the cluster cannot become clean by itself.
-            whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
-            await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
+            all_up = set(self._state_before.get("up", [])) <= set(await self.cluster.up_osds())
+            await self.cluster.wait_for_pgs(clean=all_up, within=_SETTLE_SECONDS)
 
     def check_given_back(self) -> None:
         """RunError where something that a point or repeat had changed could not be undone: what
@@ -264,7 +268,7 @@ class Session:
             return changed
         return []
 
-    async def _say_what_others_changed(self, undone: Sequence[undo.Undo]) -> None:
+    async def _warn_of_others_changes(self, undone: Sequence[undo.Undo]) -> None:
         """It is set back to what it was before the run, as the run's own changes are."""
         for text in await self.changed_by_others(undone):
             self.archive.event("changed_by_others", text=text)
@@ -300,7 +304,7 @@ class Session:
             "pools": sorted(pool["pool_name"] for pool in dump["pools"]),
             "autoscale": sorted((await background_work.autoscale_modes(self.cluster)).items()),
             "balancer": [balanced],
-            # Where it is on it changes them when it likes.
+            # A balancer that is on changes upmaps at any time.
             "upmaps": [] if balanced else sorted(upmaps.lines(upmaps.read(dump))),
             "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
             "weights": sorted(
@@ -310,20 +314,20 @@ class Session:
             "queues": device_queues.state(self._queues),
         }
 
-    async def _compare(self) -> None:
-        """Look whether the cluster is as it was, but for pools that are to be kept."""
+    async def _compare_with_before(self) -> None:
+        """Add to `failures` what differs from before the run, but for pools that are to be kept."""
         after = await self._state()
-        for key, was in self._before.items():
-            gone = [entry for entry in was if entry not in after[key]]
-            new = [entry for entry in after[key] if entry not in was]
+        for key, before in self._state_before.items():
+            gone = [entry for entry in before if entry not in after[key]]
+            new = [entry for entry in after[key] if entry not in before]
             if key in ("pools", "autoscale"):
-                new = [entry for entry in new if not self._may_come(entry)]
+                new = [entry for entry in new if not self._may_be_new(entry)]
             if gone or new:
                 self.failures.append(f"{key} differs: gone {gone}, new {new}")
         left = sorted(self.kept.left)
         self.archive.event("restored", same=not self.failures, differences=self.failures, kept=left)
 
-    def _may_come(self, entry: str | tuple[str, str]) -> bool:
+    def _may_be_new(self, entry: str | tuple[str, str]) -> bool:
         """A pool that is kept, or one that a manager's module makes for itself."""
         name = entry if isinstance(entry, str) else entry[0]
         return name in self.kept.left or name.startswith(".") or name == _OLD_MGR_POOL
@@ -335,6 +339,7 @@ def scheduler_of(queue_dump: Any) -> str:
 
 
 def _moves_data(entry: undo.Undo) -> bool:
+    """Whether data moves when the entry is undone. `osd unset-group` lets OSDs come up."""
     prefix, key = entry.arguments.get("prefix"), entry.arguments.get("key")
     return prefix in ("osd in", "osd unset-group") or key in undo.HOLDING_DATA
 
