@@ -1,7 +1,14 @@
-"""Scrubbing of one OSD: slots (Ceph: reservations), its queue, and from 20.x on the work itself.
+"""Scrubbing of one OSD: slots (Ceph: reservations), its queue, and the work where it is counted.
 
-Before 20.x the counters of an OSD do not show what it scrubs: those series are absent there. The
-cluster's own figures (`--role cluster`) show what placement groups do.
+    release      entries of the queue             counters of the work
+    before 19.2  a deadline, no level             none
+    19.2         a deadline, no level             in labelled sets, by level and pool type
+    20.x         level and urgency; on 20.2       in the logger `osd`, by pool type; conflicts with
+                 no deadline                      clients in labelled sets
+    21.x         as 20.x                          as 20.x, without writes that scrubs block
+
+Series that a release does not count are absent. The cluster's own figures (`--role cluster`) show
+what placement groups do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +26,12 @@ from cephqos_exporter.not_understood import MISREAD, NotUnderstood, listed
 RESERVATIONS: Final = "dump_scrub_reservations"
 QUEUE: Final = "dump_scrubs"
 
-# One entry per placement group: the schedule moves by days, not seconds.
+# The reply is long, an entry per placement group, and the schedule changes in hours and days.
 QUEUE_TTL_SECONDS: Final = 15.0
 
-_UNDECIDED: Final = "either"
+_NO_LEVEL: Final = "either"  # before 20.x an entry does not tell shallow from deep
 
-# The state of the queue for each urgency of 20.x. Times decide the other states.
+# The state of an entry by its urgency (20.x). Times decide the state of a periodic one.
 _PERIODIC: Final = "periodic-regular"
 _URGENT: Final = {
     "operator-requested": "requested",
@@ -33,10 +40,11 @@ _URGENT: Final = {
     "after-repair": "after-repair",
     "repairing": "repairing",
 }
-_USUAL_STATES: Final = ("requested", "late", "due", "waiting")
-_NOT_LATE: Final = ("requested", "due", "waiting")
+# States that are shown even with a count of 0. Without deadlines nothing is known to be late.
+_STATES_WITH_DEADLINES: Final = ("requested", "late", "due", "waiting")
+_STATES_WITHOUT_DEADLINES: Final = ("requested", "due", "waiting")
 
-# Erasure-coded pools show from the OSD's first scrub of one on: most OSDs hold none.
+# Erasure-coded pools are shown after the OSD's first scrub of one: most OSDs hold none.
 _REPLICATED: Final = "replicated"
 _ERASURE_CODED: Final = "ec"
 _POOL_TYPES: Final = (_REPLICATED, _ERASURE_CODED)
@@ -83,12 +91,12 @@ _RESULTS: Final = (
     ("failed_scrubs_{}_elapsed", "failed_scrubs_elapsed", "failure"),
 )
 
-# The labelled sets, and what of them tells how scrubs and clients got in each other's way.
+# The labelled sets, and their counters of conflicts between scrubs and clients.
 _SETS: Final = ("osd_scrub_sh_repl", "osd_scrub_sh_ec", "osd_scrub_dp_repl", "osd_scrub_dp_ec")
-_GONE: Final = "write_blocked_by_scrub"  # 21.x does not count it by level any more
-_LEVELLED: Final = (
+_WRITES_BLOCKED: Final = "write_blocked_by_scrub"  # 21.x does not count it by level any more
+_CONFLICTS: Final = (
     (
-        _GONE,
+        _WRITES_BLOCKED,
         "cephqos_scrub_writes_blocked_total",
         "Client writes that waited because a scrub held their objects. Absent on 21.x.",
     ),
@@ -106,78 +114,87 @@ class ScrubCollector(
     name="scrub",
     help="Scrubbing by each OSD: slots, queue, and the work where it is counted.",
 ):
-    """Scrubbing as one OSD does it, from its slots, its queue and its counters."""
+    """The state that is kept between scrapes is only the labels of the OSD."""
 
-    def needed(self, daemon: Daemon, state: Labels | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, labels: Labels | None) -> Sequence[Command]:
         queue = Command(QUEUE, ttl=QUEUE_TTL_SECONDS)
         return [Command(RESERVATIONS, SLOWLY), queue, *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> Labels:
         return Labels(view.labels)
 
-    def families(self, view: DaemonView, state: Labels) -> Iterable[Family]:
-        odd = view.not_understood
+    def families(self, view: DaemonView, labels: Labels) -> Iterable[Family]:
+        not_understood = view.not_understood
         reservations, entries = view.reply(RESERVATIONS), view.reply(QUEUE)
-        families = odd.all_of(RESERVATIONS, lambda: _slots(reservations, state, odd))
+        families = not_understood.all_of(
+            RESERVATIONS, lambda: _slots(reservations, labels, not_understood)
+        )
 
         def queue() -> Iterable[Family]:
             first = next(iter(listed(entries)), None)
-            old = (first and "level" not in first) or "scrubs_remote" in reservations
-            yield _queue(entries, old, state, view.time, odd)
+            # An empty queue has no entry that shows its form: the other reply tells the release.
+            without_levels = (first and "level" not in first) or "scrubs_remote" in reservations
+            yield _queue(
+                entries, labels, not_understood, now=view.time, without_levels=without_levels
+            )
 
-        families += odd.all_of(QUEUE, queue)
+        families += not_understood.all_of(QUEUE, queue)
         osd = self.counters.loggers(view).required("osd")
         labelled = self.counters.kind(view) == LABELLED
-        sets = _labelled_sets(view.reply("counter dump"), odd) if labelled else ()
-        counted = _Counted(osd, sets, odd)
-        families += counted.totals(state)
+        sets = _labelled_sets(view.reply("counter dump"), not_understood) if labelled else ()
+        counted = _Counted(osd, sets, not_understood)
+        families += counted.totals(labels)
         if sets:
-            families += _levelled(sets, counted.pool_types, state, odd)
+            families += _conflicts(sets, counted.pool_types, labels, not_understood)
         return families
 
 
-def _slots(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+def _slots(
+    reply: Mapping[str, Any], labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
     held = gauge(
         "cephqos_scrub_slots",
         "Scrubs that this OSD takes part in. local: as the primary; remote: as a replica.",
     )
     remote = reply.get("scrubs_remote")
     if remote is None:
-        remote = _remote(reply.get("remote_scrub_reservations"))
+        remote = _held_for_others(reply.get("remote_scrub_reservations"))
     for side, count in (("local", reply.get("scrubs_local")), ("remote", remote)):
         if isinstance(count, int):
             held.add(labels.of("side", side), count)
         else:
-            odd.add("reply", f"{RESERVATIONS}: {side}")
+            not_understood.add("reply", f"{RESERVATIONS}: {side}")
     most = gauge(
         "cephqos_scrub_slots_max",
         "Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs).",
     )
-    allowed = figure(reply, "osd_max_scrubs", odd)
+    allowed = figure(reply, "osd_max_scrubs", not_understood)
     if allowed is not None:
         most.add(labels.base, allowed)
     return held, most
 
 
-def _remote(reserver: Any) -> int | None:
-    """Those in progress of a reserver, as 19.2 and later keep them; None if it is no reserver.
+def _held_for_others(reserver: Any) -> int | None:
+    """Slots in progress for other OSDs (19.2 and later); None for an unknown shape.
 
-    19.2.0 writes an array without names: most allowed, least priority, queues, in progress.
+    19.2.0 writes an array without names: max_allowed, min_priority, queues, in_progress.
     """
     if isinstance(reserver, list) and len(reserver) == 4:
-        reserver = {"in_progress": reserver[3]}
+        _, _, _, in_progress = reserver
+        reserver = {"in_progress": in_progress}
     held = reserver.get("in_progress") if isinstance(reserver, dict) else None
     return len(held) if isinstance(held, list) else None
 
 
 def _queue(
     entries: Sequence[Mapping[str, Any]],
-    old: bool,
     labels: Labels,
+    not_understood: NotUnderstood,
+    *,
     now: float,
-    odd: NotUnderstood,
+    without_levels: bool,
 ) -> Family:
-    """The new form has no deadlines: a late scrub is shown there as due."""
+    """Placement groups by level and state. Without deadlines (20.2) a late scrub shows as due."""
     family = gauge(
         "cephqos_scrub_queue_pgs",
         "Placement groups that this OSD has to scrub as the primary. state: requested (by a user), "
@@ -186,31 +203,32 @@ def _queue(
         "repairing. level: shallow, deep; before 20.x either, as a scrub's level is decided when "
         "it begins.",
     )
-    levels = (_UNDECIDED,) if old else ("shallow", "deep")
+    levels = (_NO_LEVEL,) if without_levels else ("shallow", "deep")
     counts: dict[tuple[str, str], int] = {}
     for entry in entries:
-        level = entry.get("level", _UNDECIDED)
+        level = entry.get("level", _NO_LEVEL)
         try:
             state = _queue_state(entry, now)
         except (LookupError, TypeError, ValueError):
-            odd.add("reply", f"{QUEUE}: {entry}")
+            not_understood.add("reply", f"{QUEUE}: {entry}")
             continue
         if level not in levels or state is None:
-            odd.add("state", f"{QUEUE}: {level}, {entry.get('urgency')}")
+            not_understood.add("state", f"{QUEUE}: {level}, {entry.get('urgency')}")
             continue
         counts[level, state] = counts.get((level, state), 0) + 1
-    usual = _USUAL_STATES if old or (entries and "deadline" in entries[0]) else _NOT_LATE
+    with_deadlines = without_levels or (entries and "deadline" in entries[0])
+    always = _STATES_WITH_DEADLINES if with_deadlines else _STATES_WITHOUT_DEADLINES
     for level in levels:
-        for state in usual:
+        for state in always:
             family.add(labels.of("level", level, "state", state), counts.get((level, state), 0))
     for (level, state), count in sorted(counts.items()):
-        if state not in usual:
+        if state not in always:
             family.add(labels.of("level", level, "state", state), count)
     return family
 
 
 def _queue_state(entry: Mapping[str, Any], now: float) -> str | None:
-    """None for an urgency that is not known."""
+    """`requested`, `late`, `due`, `waiting` ...; None for an urgency that is not known."""
     urgency = entry.get("urgency", _PERIODIC)
     if urgency != _PERIODIC:
         return _URGENT.get(urgency)
@@ -228,7 +246,9 @@ def _queue_state(entry: Mapping[str, Any], now: float) -> str | None:
 LabelledSet = tuple[str, str, Mapping[str, Any]]  # level, pool type, counters
 
 
-def _labelled_sets(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[LabelledSet]:
+def _labelled_sets(
+    reply: Mapping[str, Any], not_understood: NotUnderstood
+) -> Sequence[LabelledSet]:
     sets: list[LabelledSet] = []
     for name in _SETS:
         try:
@@ -237,23 +257,23 @@ def _labelled_sets(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[Lab
                 if level in ("shallow", "deep") and pool_type in _POOL_TYPES:
                     sets.append((level, pool_type, dict(entry["counters"])))
                 else:
-                    odd.add("counter", f"{name}: {entry['labels']}")
+                    not_understood.add("counter", f"{name}: {entry['labels']}")
         except MISREAD as exc:
-            odd.add("counter", f"{name}: {exc!r}")
-    if sets and len(sets) < len(_SETS):  # an OSD has all from its beginning, or none
-        odd.add("counter", f"{len(sets)} sets of scrubs instead of {len(_SETS)}")
+            not_understood.add("counter", f"{name}: {exc!r}")
+    if sets and len(sets) < len(_SETS):  # an OSD has all of them from its start, or none
+        not_understood.add("counter", f"{len(sets)} sets of scrubs instead of {len(_SETS)}")
     return sets
 
 
 class _Counted:
-    """What an OSD counts of its scrubs, where its release has it; None where it does not."""
+    """The counters of scrub work, from the place where the OSD's release has them."""
 
     def __init__(
-        self, osd: Mapping[str, Any], sets: Sequence[LabelledSet], odd: NotUnderstood
+        self, osd: Mapping[str, Any], sets: Sequence[LabelledSet], not_understood: NotUnderstood
     ) -> None:
         self._osd = osd
-        self._odd = odd
-        # 20.x: by pool type; 19.2: by level and pool type, in one set each.
+        self._not_understood = not_understood
+        # 20.x counts in the logger `osd` by pool type, 19.2 in a set for each level and pool type.
         self._by_pool = any(total.key.format(_REPLICATED) in osd for total in _TOTALS)
         in_sets = {total.in_sets for total in _TOTALS}
         self._sets = sets if any(in_sets & counters.keys() for _, _, counters in sets) else ()
@@ -293,27 +313,30 @@ class _Counted:
     ) -> Sequence[float]:
         """What adds up to a counter; nothing, and said so, where a part of it is missing."""
         if self._by_pool:
-            values = [figure(self._osd, key.format(pool_type), self._odd, part)]
+            values = [figure(self._osd, key.format(pool_type), self._not_understood, part)]
         elif in_sets is None:
             return ()
         else:
             sets = [counters for _, of, counters in self._sets if of == pool_type]
-            values = [figure(counters, in_sets, self._odd, part) for counters in sets]
+            values = [figure(counters, in_sets, self._not_understood, part) for counters in sets]
         known = [value for value in values if value is not None]
         return known if len(known) == len(values) else ()
 
 
-def _levelled(
-    sets: Sequence[LabelledSet], pool_types: Sequence[str], labels: Labels, odd: NotUnderstood
+def _conflicts(
+    sets: Sequence[LabelledSet],
+    pool_types: Sequence[str],
+    labels: Labels,
+    not_understood: NotUnderstood,
 ) -> Iterable[Family]:
-    for key, name, text in _LEVELLED:
+    for key, name, text in _CONFLICTS:
         family = counter(name, text)
         for level, pool_type, counters in sets:
             if pool_type not in pool_types:
                 continue
-            if key == _GONE and key not in counters:
+            if key == _WRITES_BLOCKED and key not in counters:
                 continue
-            value = figure(counters, key, odd)
+            value = figure(counters, key, not_understood)
             if value is not None:
                 family.add(labels.of("level", level, "pool_type", pool_type), value)
         yield family

@@ -1,9 +1,9 @@
 """How much work an OSD has done for each class, in normalised ops.
 
-No counter of an OSD says so. What there is: counts and byte sums since the daemon started, and
-histograms that split client ops by powers of two of their size. A meter turns what was added since
-the last look into cost, at the cost in force then: when an OSD's capacity changes, work done
-earlier keeps the value that it had.
+No counter of an OSD says so. There are counts and byte sums since the daemon started, and
+histograms that split client ops by powers of two of their size. At each scrape a meter turns what
+was added into cost, by the cost model in force at that time: when an OSD's capacity changes, work
+done earlier keeps its value.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVER
 from cephqos_exporter.qos.cost_models import BandwidthModel, QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, SizeMix
 
-# osd_push_per_object_cost and osd_recovery_max_chunk.
+# The defaults of osd_push_per_object_cost and osd_recovery_max_chunk.
 _PUSH_OVERHEAD_BYTES: Final = 1000
 _PULL_BYTES: Final = 8 * 1024 * 1024
 
@@ -25,13 +25,14 @@ _EVENTS_PER_CHUNK: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class RecoveryItems:
-    """What an OSD took from its queue for recovery (18.2 and later), as it counts it.
+    """How many items of recovery an OSD took from its queue (18.2 and later), by kind.
 
-    `nested`: what counts one kind of message counts those before it too, in this order: pushes,
-    replies, pulls, messages.
+    If `nested`, each count of messages also contains the one before it: pushes, replies, pulls,
+    messages. Example: 5 pushes, 2 replies, 1 pull and 3 other messages are counted as pushes=5,
+    replies=7, pulls=8, messages=11. `others()` is then 2 + 3 and `requests()` is 1.
     """
 
-    starts: float  # looks for objects to recover, as primary
+    starts: float  # searches for objects to recover, as primary
     continuations: float
     pushes: float  # received: objects, some to a message
     replies: float
@@ -93,17 +94,18 @@ def _added(now: Totals, before: Totals) -> dict[str, float]:
 
 
 def _gain(new: float, old: float) -> float:
-    """A counter that went back was reset: what it holds is its gain."""
+    """A counter that is lower than before was reset to 0: then its value is the gain."""
     return new - old if new >= old else new
 
 
 def _recovery_gain(now: RecoveryItems | None, before: RecoveryItems | None) -> RecoveryItems:
-    """Counter by counter. Their differences may fall without a reset.
+    """What each counter gained, before others() and requests() take differences.
 
-    Some of them are read before an item is counted and the others after it.
+    Such a difference of two totals may fall without a reset: the OSD counts an item in one counter
+    after the other, and may be read in between.
     """
     if now is None or before is None:
-        return RecoveryItems(0, 0, 0, 0, 0, 0)
+        return RecoveryItems(starts=0, continuations=0, pushes=0, replies=0, pulls=0, messages=0)
     return RecoveryItems(
         starts=_gain(now.starts, before.starts),
         continuations=_gain(now.continuations, before.continuations),
@@ -128,16 +130,22 @@ class WorkMeter:
     _writes: SizedOps = field(default_factory=SizedOps)
     _read_writes: SizedOps = field(default_factory=SizedOps)
     _write_mix: SizeMix = ()
-    _mean_push: float = 0.0
-    _degraded: float = 1.0
+    _mean_push: float = 0.0  # bytes
+    _degraded_share: float = 1.0
 
-    def advance(self, now: Totals, axis: SizeAxis, qos: QosState, degraded: float | None) -> None:
-        """Take in what the OSD did since the last call, at the cost now in force."""
+    def advance(
+        self, now: Totals, axis: SizeAxis, qos: QosState, degraded_share: float | None
+    ) -> None:
+        """Take in what the OSD did since the last call, at the cost now in force.
+
+        `degraded_share`: of the placement groups that recover, those that lack copies. This share
+        of the work belongs to background_recovery, the rest to best effort. None: as before.
+        """
         writes = self._writes.advance(now.writes, axis)
         read_writes = self._read_writes.advance(now.read_writes, axis)
         before, self._before = self._before, now
-        if degraded is not None:
-            self._degraded = degraded
+        if degraded_share is not None:
+            self._degraded_share = degraded_share
         if before is None:
             return
         if writes:
@@ -152,29 +160,27 @@ class WorkMeter:
         self.done[BEST_EFFORT] += _scrub_work(now.scrub, before.scrub, qos)
 
     def _subop_work(self, gained: Mapping[str, float], qos: QosState) -> float:
-        """Replica writes: counts and bytes are known, sizes are not.
+        """Cost of replica writes: their count and bytes are known, their sizes are not.
 
-        They are other OSDs' client writes, spread like this one's own by placement: so they get
-        this OSD's mix of write sizes, scaled to their own mean.
+        They are client writes of other OSDs, so they are taken to have this OSD's mix of write
+        sizes, scaled to their own mean.
         """
         count = gained["subops"]
         if not count:
             return 0.0
         mean = gained["subop_bytes"] / count
-        ops = sum(n for n, _ in self._write_mix)
-        own = sum(n * size for n, size in self._write_mix)
-        if not own:
+        own_count = sum(n for n, _ in self._write_mix)
+        own_bytes = sum(n * size for n, size in self._write_mix)
+        if not own_bytes:
             return count * qos.cost.normalised(mean)
-        scale = mean * ops / own
-        return count / ops * sum(n * qos.cost.normalised(s * scale) for n, s in self._write_mix)
+        scale = mean * own_count / own_bytes
+        own_cost = sum(n * qos.cost.normalised(size * scale) for n, size in self._write_mix)
+        return count / own_count * own_cost
 
     def _add_recovery(
         self, gained: Mapping[str, float], items: RecoveryItems, qos: QosState
     ) -> None:
-        if gained["pushes_sent"]:
-            self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
-        elif gained["recovery_ops"] and gained["recovery_bytes"]:
-            self._mean_push = gained["recovery_bytes"] / gained["recovery_ops"]
+        self._update_mean_push(gained)
         charge = qos.cost.normalised
         pushes = items.pushes * charge(self._mean_push + _PUSH_OVERHEAD_BYTES)
         if qos.recovery_item_bytes is not None:
@@ -186,18 +192,25 @@ class WorkMeter:
         work += (items.starts + items.continuations) * charge(self._mean_push)
         # An OSD that asks for an object does not know its size and asks for a chunk.
         work += items.requests() * charge(_PULL_BYTES)
-        self.done[RECOVERY] += work * self._degraded
-        self.done[BEST_EFFORT] += work * (1.0 - self._degraded)
+        self.done[RECOVERY] += work * self._degraded_share
+        self.done[BEST_EFFORT] += work * (1.0 - self._degraded_share)
+
+    def _update_mean_push(self, gained: Mapping[str, float]) -> None:
+        """The last mean stays while nothing is pushed and no bytes are recovered."""
+        if gained["pushes_sent"]:
+            self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
+        elif gained["recovery_ops"] and gained["recovery_bytes"]:
+            self._mean_push = gained["recovery_bytes"] / gained["recovery_ops"]
 
 
 def _scrub_work(now: Scrubbed | None, before: Scrubbed | None, qos: QosState) -> float:
-    """A scrubbed object is charged one op, and a deep scrubbed one its bytes on top.
+    """An op for each scrubbed object, the bytes that deep scrubs read, and the events of chunks.
 
-    The scheduler charges a chunk for as many objects as it may have, so that small PGs are charged
-    for more than they hold; this counts what was there.
+    The scheduler charges each chunk for as many objects as a chunk may have. Chunks of small
+    placement groups have fewer: this counts the objects that were there.
     """
     if now is None or before is None or not isinstance(qos.cost, BandwidthModel):
         return 0.0
     events = _gain(now.chunks, before.chunks) * _EVENTS_PER_CHUNK
-    in_bytes = _gain(now.bytes, before.bytes) / qos.cost.cost_per_io
-    return _gain(now.objects, before.objects) + in_bytes + events
+    ops_for_bytes = _gain(now.bytes, before.bytes) / qos.cost.cost_per_io
+    return _gain(now.objects, before.objects) + ops_for_bytes + events

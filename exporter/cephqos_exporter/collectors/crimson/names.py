@@ -1,7 +1,7 @@
 """How one of Seastar's metrics is shown: its name, type and unit, by the words of its name.
 
-The reply carries no types, and Crimson registers many a gauge as a counter. Where no word tells,
-the type is `unknown`, and the name is Seastar's.
+The reply carries no types, and Crimson registers many gauges as counters. If no word of the name
+tells the type, it is `unknown`, and the name stays Seastar's.
 """
 
 import re
@@ -19,11 +19,11 @@ PREFIX: Final = "cephqos_crimson_"
 MILLI: Final = 1000.0
 MICRO: Final = 1_000_000.0
 
-# What the scheduler and the store tell that classic OSDs have, too.
+# Shown by classic.py under the names that classic OSDs have for the same.
 WAITS: Final = "osd_mclock_total_wait_ms"
 STAGES: Final = "seastore_do_transaction_stage_lat"
 
-# Patterns of what is shown without being asked for.
+# Patterns of the metrics that are shown unless an option chooses others.
 USUAL: Final = (
     "osd_*",
     *("reactor_utilization", "reactor_*_ms*", "reactor_polls", "reactor_tasks_*", "reactor_aio_*"),
@@ -53,7 +53,7 @@ class Shown:
     held: bool = False  # a counter that falls at its source: shown at the highest it was
 
 
-# What rules and dashboards read, what falls, and what no word of the name tells.
+# Metrics that rules and dashboards read, counters that fall, and names that do not tell the type.
 TABLE: Final[Mapping[str, Shown]] = {
     "reactor_utilization": Shown(
         CrimsonSeries.REACTOR_UTILIZATION_RATIO,
@@ -96,16 +96,28 @@ TABLE: Final[Mapping[str, Shown]] = {
 LEFT_OUT: Final = frozenset({"segment_cleaner_segment_utilization_distribution"})
 
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
-_HISTOGRAM: Final = re.compile(r"_(lat|latency|distribution)$")
-_GAUGE: Final = re.compile(
-    r"^journal_trimmer_|_max_|_cleaner_(?!reclaimed).*_bytes$|_transactions$"
-    r"|_(ratio|utilization|length|pending|shares|delay|depth|average|memory|objects)$"
-)
-_COUNTER: Final = re.compile(
-    r"^(journal_io|journal_record|background_process_io|segment_manager)_|_reclaimed_"
-    r"|_total_(?!bytes$|memory$)|bytes_(read|write|sent|received)$|_op_(local|remote)$"
-    r"|_(ms|sec|total|ops|operations|processed|reported|polls|reads|writes|hit|miss|committed"
-    r"|invalidated|created|failed|errors|exceptions|failures|fallbacks|fsyncs|retries|outsizes)$"
+
+# The type by the words of the name, with an example. The first pattern that is found decides.
+_TYPES: Final[tuple[tuple[FamilyType, str], ...]] = (
+    # A length over time, in a unit that depends on the build: io_queue_integrated_queue_length
+    ("unknown", r"_integrated_"),
+    ("histogram", r"_(lat|latency|distribution)$"),  # seastore_op_lat
+    ("gauge", r"^journal_trimmer_"),
+    ("gauge", r"_max_"),  # osd_mclock_max_wait_ms
+    ("gauge", r"_cleaner_(?!reclaimed).*_bytes$"),  # segment_cleaner_closed_ool_total_bytes
+    ("gauge", r"_transactions$"),  # seastore_pending_transactions
+    # io_queue_queue_length, memory_free_memory
+    ("gauge", r"_(ratio|utilization|length|pending|shares|delay|depth|average|memory|objects)$"),
+    # background_process_io_count
+    ("counter", r"^(journal_io|journal_record|background_process_io|segment_manager)_"),
+    ("counter", r"_reclaimed_"),  # segment_cleaner_reclaimed_bytes
+    ("counter", r"_total_(?!bytes$|memory$)"),  # io_queue_total_delay_sec
+    ("counter", r"bytes_(read|write|sent|received)$"),  # network_bytes_sent
+    ("counter", r"_op_(local|remote)$"),
+    # reactor_cpu_busy_ms, reactor_polls, cache_lru_hit
+    ("counter", r"_(ms|sec|total|ops|operations|processed|reported|polls|reads|writes)$"),
+    ("counter", r"_(hit|miss|committed|invalidated|created|failed|errors|exceptions)$"),
+    ("counter", r"_(failures|fallbacks|fsyncs|retries|outsizes)$"),
 )
 _UNITS: Final[tuple[tuple[re.Pattern[str], float], ...]] = (
     (re.compile(r"_ms(?=$|_total$)"), MILLI),
@@ -116,7 +128,11 @@ _LATENCY: Final = re.compile(r"_(lat|latency)$")
 
 @lru_cache(maxsize=4096)
 def shown(source: str) -> Shown:
-    """By the table, else by the words of the name."""
+    """By the table, else by the words of the name.
+
+    io_queue_total_delay_sec: counter cephqos_crimson_io_queue_delay_seconds_total, divisor 1
+    seastore_op_lat: histogram cephqos_crimson_seastore_op_seconds, divisor 1000
+    """
     if source in TABLE:
         return TABLE[source]
     kind = _type(source)
@@ -134,10 +150,4 @@ def shown(source: str) -> Shown:
 
 
 def _type(source: str) -> FamilyType:
-    if "_integrated_" in source:
-        return "unknown"  # of a length over time, in a unit that depends on the build
-    if _HISTOGRAM.search(source):
-        return "histogram"
-    if _GAUGE.search(source):
-        return "gauge"
-    return "counter" if _COUNTER.search(source) else "unknown"
+    return next((kind for kind, pattern in _TYPES if re.search(pattern, source)), "unknown")
