@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-LARGEST = 8 << 20
-MOST_RECORDED = 10
+LARGEST = 8 << 20  # bytes of a message
+MOST_RECORDED = 10  # alerts in one request to an exporter, which takes 32 KiB
 KEEP = 16 << 20  # bytes of FILE; then it is started again, and the one before is kept as FILE.1
 
 
@@ -26,30 +26,34 @@ def line_of(alert: dict[str, Any], receiver: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def recorded(message: dict[str, Any]) -> bool:
-    """Let the exporters of RECORDERS (HOST:PORT) keep what they recorded before these alerts."""
-    few = message["alerts"][:MOST_RECORDED]  # an exporter takes 32 KiB
-    wanted = ("status", "fingerprint", "startsAt", "labels")
+def keep_recordings(message: dict[str, Any]) -> bool:
+    """Ask the exporters of RECORDERS (HOST:PORT) to keep what they recorded before these alerts.
+
+    False if one did not: Alertmanager is then made to send the alerts again.
+    """
+    told = message["alerts"][:MOST_RECORDED]
+    fields = ("status", "fingerprint", "startsAt", "labels")
     body = {
         "groupKey": message.get("groupKey"),
-        "truncatedAlerts": len(message["alerts"]) - len(few),
-        "alerts": [{key: alert.get(key) for key in wanted} for alert in few],
+        "truncatedAlerts": len(message["alerts"]) - len(told),
+        "alerts": [{key: alert.get(key) for key in fields} for alert in told],
     }
-    whole = True
+    all_kept = True
     for exporter in os.environ.get("RECORDERS", "").split():
         connection = http.client.HTTPConnection(exporter, timeout=20)
         try:
             connection.request("POST", "/-/record", json.dumps(body))
             status = connection.getresponse().status
-            said = "" if status == 200 else f"HTTP status {status}"
-            whole = whole and status in (200, 404)  # 404: it records nothing
+            problem = "" if status == 200 else f"HTTP status {status}"
+            if status not in (200, 404):  # 404: this exporter records nothing, now or later
+                all_kept = False
         except (OSError, http.client.HTTPException) as error:
-            said, whole = str(error), False
+            problem, all_kept = str(error), False
         finally:
             connection.close()
-        if said:
-            print(f"webhook: {exporter} keeps no piece: {said}", file=sys.stderr, flush=True)
-    return whole
+        if problem:
+            print(f"webhook: {exporter} keeps no piece: {problem}", file=sys.stderr, flush=True)
+    return all_kept
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -90,7 +94,8 @@ class Receiver(BaseHTTPRequestHandler):
             flush=True,
         )
         critical = message.get("receiver") == "critical" and message.get("status") != "resolved"
-        self._answer(200 if not critical or recorded(message) else 503)
+        # Only of alerts that fire for `critical` are recordings kept.
+        self._answer(200 if not critical or keep_recordings(message) else 503)
 
     def _keep(self, alerts: list[dict[str, Any]]) -> None:
         if self.file.exists() and self.file.stat().st_size > KEEP:

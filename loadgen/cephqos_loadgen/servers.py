@@ -27,45 +27,45 @@ class SourceDown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A URL without its password, which goes into the header only."""
+    """A URL without user and password; they go into the header `Authorization` only."""
 
     url: str
     authorization: str = field(default="", repr=False)
 
     @classmethod
     def parse(cls, text: str, option: str, port: int = 9090, *, whole: bool = False) -> Self:
-        """`http://user:password@host:9090/prefix`; a missing `http://` is added. A password that is
-        not there is taken from the user's netrc.
+        """Read `http://user:password@host:9090/prefix`; a missing `http://` is added.
 
-        `port` is for the example of the message. `whole`: path and query stay as they are.
+        A missing password is taken from the user's netrc. An error shows an example with `port`.
+        `whole`: path and query are kept; else the query and a slash at the end are dropped.
         """
         full = text if "://" in text else f"http://{text}"
-        wrong = f"{option} {without_password(text)!r}: expected a URL such as http://host:{port}"
+        refusal = f"{option} {without_password(text)!r}: expected a URL such as http://host:{port}"
         if "@" in text:
-            wrong += ", with %2F, %3F, %23 and %40 for the characters / ? # @ in a password"
+            refusal += ", with %2F, %3F, %23 and %40 for the characters / ? # @ in a password"
         try:
             parts = urlsplit(full)
             user, password, given_port = parts.username, parts.password, parts.port
-        except ValueError:  # its words may hold a part of the password
-            raise UsageError(wrong) from None
-        odd = any(c.isspace() for c in text) or "@" in f"{parts.path}{parts.query}{parts.fragment}"
-        if parts.scheme not in ("http", "https") or not parts.hostname or odd:
-            raise UsageError(wrong)
+        except ValueError:  # its text may hold a part of the password
+            raise UsageError(refusal) from None
+        # An @ behind the host: a / ? or # in the password that is not escaped ended the host there.
+        cut_password = "@" in f"{parts.path}{parts.query}{parts.fragment}"
+        spaces = any(char.isspace() for char in text)
+        if parts.scheme not in ("http", "https") or not parts.hostname or cut_password or spaces:
+            raise UsageError(refusal)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         netloc = f"{host}:{given_port}" if given_port else host
         path, query = (parts.path, parts.query) if whole else (parts.path.rstrip("/"), "")
         url = urlunsplit((parts.scheme, netloc, path, query, ""))
         if not user:
             return cls(url)
-        if password is None:
-            known = _from_netrc(parts.hostname, unquote(user))
-        else:
-            known = unquote(password)
-        return cls(url, _basic(unquote(user), known))
+        user = unquote(user)
+        password = _from_netrc(parts.hostname, user) if password is None else unquote(password)
+        return cls(url, _basic(user, password))
 
     @classmethod
     def of_exporter(cls, text: str) -> Self:
-        """The same, of an exporter: with or without `/metrics` at its end."""
+        """Read the address of an exporter, with or without `/metrics` at its end."""
         return cls.parse(text.rstrip("/").removesuffix("/metrics"), "--exporter", port=10130)
 
     def below(self, path: str) -> Self:
@@ -105,20 +105,22 @@ class HttpServer:
             await self._session.close()
 
     async def look(self, path: str) -> tuple[int, bytes]:
-        """Whatever status there is, and the body."""
+        """GET: the status, whichever it is, and the body."""
         return await self._request("GET", path)
 
     async def offer(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
-        """The same of a POST of JSON."""
+        """POST of JSON: the status, whichever it is, and the body."""
         return await self._request("POST", path, json=body)
 
     async def get(self, path: str) -> bytes:
+        """GET: the body; SourceDown for any status but 200."""
         status, body = await self.look(path)
         if status != 200:
             raise SourceDown(f"HTTP status {status}")
         return body
 
     async def post(self, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
+        """POST of a form: status and body; SourceDown where the server wants another user."""
         status, body = await self._request("POST", path, data=form)
         if status in (401, 403):
             raise SourceDown(f"HTTP status {status}: user and password go into the URL")
@@ -137,7 +139,7 @@ class HttpServer:
 
 
 async def body_of(reply: aiohttp.ClientResponse) -> bytes:
-    """The body of an answer; SourceDown if it is too large, packed or not."""
+    """The body of an answer; SourceDown if it is too large, compressed or not."""
     try:
         return await body_within(reply, _MAX_BYTES)
     except AnswerTooLarge as error:
@@ -145,7 +147,7 @@ async def body_of(reply: aiohttp.ClientResponse) -> bytes:
 
 
 async def first_words(reply: aiohttp.ClientResponse) -> str:
-    """How the body of a refusal begins, in one line."""
+    """The first 200 bytes of a refusal's body, in one line."""
     return " ".join((await reply.content.read(200)).decode(errors="replace").split())
 
 
@@ -161,14 +163,14 @@ def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
 
 def _from_netrc(host: str, user: str) -> str:
     """The password of a user in ~/.netrc, or the file that NETRC names; empty if it has none."""
-    named = os.environ.get("NETRC")
-    file = Path(named) if named else Path.home() / ".netrc"
+    chosen = os.environ.get("NETRC")
+    file = Path(chosen) if chosen else Path.home() / ".netrc"
     try:
-        login = netrc.netrc(named).authenticators(host)
+        login = netrc.netrc(chosen).authenticators(host)
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, netrc.NetrcParseError) as error:
-        # Not its words, which may hold a password.
+        # The error's own text is left out: it may hold a password.
         raise UsageError(f"{file}: expected a netrc file that only you can read") from error
     return login[2] or "" if login and login[0] == user else ""
 

@@ -14,7 +14,8 @@ from cephqos_alerts.rules.rule import series_read
 from cephqos_base import yamlfile
 
 Rule = Mapping[str, Any]
-_Needs = dict[int, set[int]]  # by place: the places of the other rules whose series a rule reads
+# By the index of a rule: the indexes of the other rules whose series it reads.
+_Needs = dict[int, set[int]]
 
 
 def recording_rules(files: Iterable[str]) -> list[Rule]:
@@ -29,52 +30,55 @@ def recording_rules(files: Iterable[str]) -> list[Rule]:
 
 
 def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
-    """Rules by layer, in order. A rule that reads its own past, or that of a rule after it which
-    reads it in turn, is evaluated without it."""
+    """Rules by layer, in order.
+
+    Rules that read one another in a circle cannot all have the others first: the first of them is
+    evaluated without those. A rule that reads its own past is evaluated without that too.
+    """
     rules = list(rules)
     needs = _needs(rules)
     in_order: list[list[Rule]] = []
     done: set[int] = set()
     while needs:
-        ready = [place for place, needed in needs.items() if needed <= done]
-        if not ready:  # all that is left is in a circle, or behind one
-            ready = [next(place for place in needs if place in _leading_to(place, needs))]
-        in_order.append([rules[place] for place in ready])
+        ready = [index for index, needed in needs.items() if needed <= done]
+        if not ready:  # all rules that are left are in a circle or read from one: break it
+            ready = [next(index for index in needs if index in _leading_to(index, needs))]
+        in_order.append([rules[index] for index in ready])
         done.update(ready)
-        needs = {place: needed for place, needed in needs.items() if place not in done}
+        needs = {index: needed for index, needed in needs.items() if index not in done}
     return in_order
 
 
 def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
-    """The rules that record these names, and all that those read."""
+    """The rules that record these names, and all rules whose series those read, at any depth."""
     rules, names = list(rules), set(wanted)
     needs = _needs(rules)
-    kept = {place for place, rule in enumerate(rules) if rule["record"] in names}
-    kept |= {read for place in kept for read in _leading_to(place, needs)}
-    return [rules[place] for place in sorted(kept)]
+    kept = {index for index, rule in enumerate(rules) if rule["record"] in names}
+    kept |= {read for index in kept for read in _leading_to(index, needs)}
+    return [rules[index] for index in sorted(kept)]
 
 
-def _leading_to(place: int, needs: _Needs) -> set[int]:
-    """All that it reads, and that those read; itself only in a circle."""
+def _leading_to(index: int, needs: _Needs) -> set[int]:
+    """All rules that this one reads, at any depth; itself only in a circle."""
     needed: set[int] = set()
-    todo = set(needs[place])
+    todo = set(needs[index])
     while todo:
         needed |= todo
-        todo = {read for one in todo for read in needs.get(one, ())} - needed
+        todo = {read for other in todo for read in needs.get(other, ())} - needed
     return needed
 
 
 def _needs(rules: Sequence[Rule]) -> _Needs:
-    """Rules of one name differ in their labels: who reads one of them does not need them all."""
+    """Which rules each rule reads. Several may record one name: labels tell which it reads."""
     needs = {}
-    for place, rule in enumerate(rules):
+    for index, rule in enumerate(rules):
         read = {
             other
             for series in series_read(rule["expr"])
-            for other, it in enumerate(rules)
-            if series.may_be(it["record"], it.get("labels", {}))
+            for other, recorded in enumerate(rules)
+            if series.may_be(recorded["record"], recorded.get("labels", {}))
         }
-        needs[place] = read - {place}
+        needs[index] = read - {index}
     return needs
 
 

@@ -27,12 +27,14 @@ from cephqos_loadgen.processes import ENDS_WITH_PARENT
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0
-_MAP_SECONDS = 0.3
+_COMMAND_SECONDS = 20.0  # deadline of a command, which is then tried again
+_ONCE_SECONDS = 5.0  # deadline of a command that is not
+_NEW_MAP_SECONDS = 0.3  # OSDs take the newest map in it
 _STATS_SECONDS = 10.0
 _SOCKET_SECONDS = 5.0
-_ONCE_SECONDS = 5.0
-_SECONDS = 20.0
-_OSD_SECONDS = 60.0
+_UP_DOWN_SECONDS = 60.0
+_RESTART_SECONDS = 90.0
+_CLEAN_SECONDS = 180.0  # after a restart
 _DAEMONS = ("osd", "mon", "mgr")
 _NO_ORCHESTRATOR = (
     "an option that OSDs read at their start only needs them restarted, and this cluster has no"
@@ -155,14 +157,14 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     lines += [conf_line(name, value) for name, value in options.items()]
     if access.place.keyring:
         lines.append(conf_line("keyring", access.place.keyring))
-    whole = "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
     copy = Path(access.place.conf)
     copy.touch(rights)  # there may be a key in it
-    copy.write_text(whole)
-    return whole
+    copy.write_text(text)
+    return text
 
 
-# What may be asked: nothing of it stays. What the last line asks for ends by itself.
+# Commands that change nothing that lasts: those of the last line start work that ends by itself.
 Query = Literal[
     "config dump", "config get", "config help", "config show", "mgr dump", "mgr metadata",
     "osd dump", "osd last-stat-seq", "osd ls", "osd metadata", "quorum_status",
@@ -181,7 +183,7 @@ class ClusterView:
         self.fsid = fsid
 
     async def command(self, prefix: Query, *, patience: float = PATIENCE, **arguments: Any) -> Any:
-        """The reply; CommandFailed if the cluster says no, ClusterAway if it stays away."""
+        """The reply. CommandFailed if the cluster refuses; ClusterAway after `patience` seconds."""
         if prefix not in _QUERIES:
             raise TypeError(f"{prefix} may change the cluster: a Change says how it is undone")
         return await self._send(prefix, patience, arguments)
@@ -190,7 +192,9 @@ class ClusterView:
         deadline = time.monotonic() + patience
         while True:
             try:
-                return await self._client.command(prefix, **{"within": _SECONDS, **arguments})
+                return await self._client.command(
+                    prefix, **{"within": _COMMAND_SECONDS, **arguments}
+                )
             except ClusterUnreachable as error:
                 if time.monotonic() > deadline:
                     away = f"the cluster did not answer for {patience:g} s: {error}"
@@ -235,11 +239,11 @@ class ClusterView:
     async def wait_for_pgs(self, *, clean: bool, within: float, pools: Sequence[str] = ()) -> None:
         """Wait until every PG (of these pools) is active, and clean too; else RunError.
 
-        What the manager knows of PGs is up to five seconds old, and says "clean" right after an OSD
-        has gone. So OSDs get a moment to take the newest map, and are asked to report.
+        What the manager knows of PGs is up to five seconds old: right after an OSD has gone it may
+        still say "clean". So OSDs get a moment to take the newest map, and are asked to report.
         """
         deadline = time.monotonic() + within
-        await asyncio.sleep(_MAP_SECONDS)
+        await asyncio.sleep(_NEW_MAP_SECONDS)
         while True:
             await self.fresh_stats()
             states = await self.states(pools)
@@ -268,17 +272,17 @@ class ClusterView:
                 await asyncio.sleep(0.05)
 
     async def wait_for_osd(self, osd: int, *, up: bool) -> None:
-        deadline = time.monotonic() + _OSD_SECONDS
+        deadline = time.monotonic() + _UP_DOWN_SECONDS
         while (osd in await self.up_osds()) != up:
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"osd.{osd} was not {'up' if up else 'down'} within {_OSD_SECONDS:g} s"
+                    f"osd.{osd} was not {'up' if up else 'down'} within {_UP_DOWN_SECONDS:g} s"
                 )
             await asyncio.sleep(0.3)
 
 
 class ClusterConnection(ClusterView):
-    """Of a run: it sends any command, too."""
+    """A run's connection, which may send any command."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access, access.client())
@@ -306,7 +310,7 @@ class ClusterConnection(ClusterView):
         return self._client.pid
 
     async def command(self, prefix: str, *, patience: float = PATIENCE, **arguments: Any) -> Any:
-        """Every command sent from here may be sent twice: they set, they do not add."""
+        """The reply, as of a ClusterView. A command may arrive twice: send none that adds up."""
         return await self._send(prefix, patience, arguments)
 
     async def once(self, prefix: str, **arguments: Any) -> Any:
@@ -319,12 +323,12 @@ class ClusterConnection(ClusterView):
         self.restarted |= set(osds)
         await self.access.restart(self, osds)
         for osd in osds:
-            deadline = time.monotonic() + 90
+            deadline = time.monotonic() + _RESTART_SECONDS
             while await self._boot_epoch(osd) <= before[osd]:
                 if time.monotonic() > deadline:
                     raise RunError(f"osd.{osd} did not come back after its restart")
                 await asyncio.sleep(0.3)
-        await self.wait_for_pgs(clean=True, within=180.0)
+        await self.wait_for_pgs(clean=True, within=_CLEAN_SECONDS)
 
     async def _boot_epoch(self, osd: int) -> int:
         """The map in which it came up last; -1 while it is down."""

@@ -27,7 +27,7 @@ from cephqos_loadgen.lab.spec import (
     REGIMES,
     LabSpec,
     osds_in_words,
-    within,
+    with_regime,
 )
 from cephqos_loadgen.lab.state import (
     LabState,
@@ -219,7 +219,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         "port": arguments.port,
         "timeout": arguments.timeout,
     }
-    spec = LabSpec(**within(asked))
+    spec = LabSpec(**with_regime(asked))
     spec.validate()
     return spec
 

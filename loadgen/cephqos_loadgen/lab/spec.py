@@ -81,7 +81,7 @@ class LabSpec:
     io_scheduler: str | None = None
     rotational: bool | None = None
     db_size: int | None = None
-    regime: str | None = None  # of `regimes`, a name in REGIMES, which `within` has applied
+    regime: str | None = None  # a name in REGIMES; `with_regime` has applied it already
     device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
     setuser: str | None = None
     op_queue: str | None = None
@@ -91,7 +91,7 @@ class LabSpec:
     mount: str = ""
     auth: str = "none"
     settings: tuple[CephOption, ...] = ()
-    cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()  # OSDs that are pinned, each with its CPUs
     port: int | None = None
     fsid: str | None = None  # None: a new one
     timeout: float = 120.0
@@ -118,7 +118,7 @@ class LabSpec:
         return dict(self.cpus).get(osd, ())
 
     def validate(self) -> None:
-        """Raise a UsageError for what no machine can run; `checks` has what depends on this one."""
+        """Raise a UsageError for what no machine can run; `checks` looks at this machine."""
         find_release(self.release)
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
             raise UsageError(
@@ -195,13 +195,17 @@ class LabSpec:
         return cls(**{**kept, "settings": settings, "cpus": cpus})
 
 
-def within(asked: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a LabSpec that are given, and those that its regime decides beside them."""
-    given = {key: value for key, value in asked.items() if value is not None}
-    regime = REGIMES.get(given.get("regime", ""))
-    if regime is None:  # LabSpec refuses a name that there is not
-        return given
-    return {**regime.lab, **given, "settings": (*regime.settings, *given["settings"])}
+def with_regime(asked: dict[str, Any]) -> dict[str, Any]:
+    """Fields for a LabSpec: those that were asked for, and else what the regime sets.
+
+    A field that is None was not asked for. Settings of both are kept: the later ones, which were
+    asked for, win.
+    """
+    fields = {key: value for key, value in asked.items() if value is not None}
+    regime = REGIMES.get(fields.get("regime", ""))
+    if regime is None:  # `validate` refuses an unknown name
+        return fields
+    return {**regime.lab, **fields, "settings": (*regime.settings, *fields["settings"])}
 
 
 def _one_of(option: str, value: str | None, allowed: tuple[str, ...]) -> None:

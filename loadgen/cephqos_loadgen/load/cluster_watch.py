@@ -127,8 +127,8 @@ class ClusterWatch:
 
     async def recovery_started(self, since: float) -> None:
         """Recovery is seen under way at a time after `since`."""
-        await self.until(lambda: self.follower.seen > since)
+        await self.until(lambda: self.follower.last_under_way > since)
 
     async def recovery_done(self, since: float) -> None:
         """Recovery was seen after `since`, and now nothing of it is left."""
-        await self.until(lambda: self.follower.seen > since and self.follower.calm)
+        await self.until(lambda: self.follower.last_under_way > since and self.follower.calm)

@@ -22,12 +22,12 @@ from cephqos_loadgen.results.host import HostUse
 
 @dataclass(slots=True)
 class Marks:
-    """When a phase started and ended; others wait for these. `whole`: it ended without an error."""
+    """When a phase started and ended: other phases wait for these."""
 
     started: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     start_time: float = 0.0
-    whole: bool = False
+    succeeded: bool = False  # it ended without an error
 
 
 class Sightings:
@@ -47,19 +47,21 @@ class Sightings:
             await self._changed.wait_for(lambda: self._last > since)
 
 
-# Gives daemons of this host their CPUs, by name; the way back is written down.
+# Gives daemons of this host their CPUs, by the daemon's name; `Hands.pin` is one.
 Pin = Callable[[Mapping[str, affinity.Cpus]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """What changes the cluster. The phase runner has them, for what kinds of phases declare."""
+    """All that can change the cluster. Only the phase runner has it: a phase declares its changes
+    and is given a `Context`, which can change nothing but what is pinned."""
 
     cluster: ClusterConnection
     journal: Journal
     settings: ClusterSettings
 
     async def pin(self, plan: Mapping[str, affinity.Cpus]) -> None:
+        """Pin daemons to CPUs; the journal gets how to undo each first."""
         pids = await self.cluster.pids()
         for daemon, cpus in plan.items():
             if daemon not in pids:
@@ -100,13 +102,16 @@ class Context:
         self.marks = {phase.name: Marks() for phase in self.point.phases}
 
     def phase_before(self, phase: Phase) -> Phase:
-        """The one that is written before it: one that waits for an event has one."""
-        return self.point.phases[self.point.phases.index(phase) - 1]
+        """The phase that the scenario has before this one."""
+        place = self.point.phases.index(phase)
+        if place == 0:  # `_read_start` refuses a first phase that waits for an event
+            raise ValueError(f"no phase is before {phase.name}")
+        return self.point.phases[place - 1]
 
 
 @asynccontextmanager
 async def beside(*work: asyncio.Task[None]) -> AsyncIterator[None]:
-    """Tasks that run during the block and are ended with it. One that failed fails the block."""
+    """Cancel these tasks when the block ends. If one failed by itself, the block fails with it."""
     try:
         yield
     finally:

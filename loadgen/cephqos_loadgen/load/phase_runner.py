@@ -78,7 +78,7 @@ async def _run_phase(context: Context, hands: Hands, phase: Phase, recorded: Rec
                 "phase_ended", phase=phase.name, ended_by=record.ended_by, error=record.error
             )
         context.live.end(phase)
-        marks.whole = not record.error
+        marks.succeeded = not record.error
         marks.ended.set()
 
 
@@ -133,7 +133,7 @@ async def _within_limit(
     how = ended_by(phase, came, result)
     if how == "condition" and until.kind == "scrub_done":
         # A scrub that failed or was cut off is over, and nothing is done.
-        how = how if all(mark.whole for mark in scrub_marks(context)) else "other_phase"
+        how = how if all(mark.succeeded for mark in scrub_marks(context)) else "other_phase"
     return replace(record, ended_by=how, error="", result=result)
 
 

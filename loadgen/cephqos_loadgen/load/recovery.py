@@ -7,12 +7,12 @@ from typing import Any
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 _RECOVERING = frozenset({"recovering", "backfilling"})
-# What such a placement group still has to recover is not known. While a manager starts, all groups
-# are unknown, and its figures of misplaced and recovered objects are 0.
+# In these states a placement group does not tell what it still has to recover. While a manager
+# starts, all groups are unknown, and its figures of misplaced and recovered objects are 0.
 _NOT_KNOWN = {"unknown", "stale", "creating", "down", "incomplete", "peered", "activating"}
 _WAITING = {"recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull"}
-_UNFIT = {"degraded", "undersized", "peering", "remapped"}
-_BUSY = _RECOVERING | _WAITING | _UNFIT | _NOT_KNOWN
+_TO_RECOVER = {"degraded", "undersized", "peering", "remapped"}
+_BUSY = _RECOVERING | _WAITING | _TO_RECOVER | _NOT_KNOWN
 # Recovery counts as over when two looks in a row find nothing left of it.
 _CALM_LOOKS = 2
 
@@ -40,8 +40,8 @@ class ClusterLook:
         return bool(parts) and not parts & _BUSY and not self.misplaced and not self.degraded
 
     @property
-    def whole(self) -> bool:
-        """The sums are of all placement groups: the manager has heard of each."""
+    def complete(self) -> bool:
+        """The manager has heard of every placement group: the sums are of them all."""
         return bool(self._parts) and "unknown" not in self._parts
 
     @property
@@ -95,12 +95,12 @@ class RecoveryFollower:
     def __init__(self) -> None:
         self._objects, self._bytes = _GrowingSum(), _GrowingSum()
         self.now = ClusterLook()
-        self.seen = 0.0  # the last look that found recovery under way
+        self.last_under_way = 0.0  # time of the last such look
         self._began = 0.0  # 0: none was found since `expect`
         self._calm_since = 0.0  # 0: the last look was not calm
         self._calm_looks = 0
         self._finished = False
-        self._marks = (0, 0)  # the totals at `expect`
+        self._at_expect = (0, 0)  # what `recovered` was then
 
     @property
     def recovered(self) -> tuple[int, int]:
@@ -112,19 +112,23 @@ class RecoveryFollower:
         return self._calm_looks >= _CALM_LOOKS
 
     def expect(self, *, go_on: bool = False) -> None:
-        """Data is about to be moved: what was under way before does not count. With `go_on` a
-        recovery that is under way is the same one still."""
+        """Data is about to be moved: what was recovered before does not count.
+
+        With `go_on`, a recovery that is under way continues: its start and its sums stay.
+        """
         if go_on and self._began and not self._finished:
             return
         self._began = 0.0
         self._finished = False
-        self._marks = self.recovered
+        self._at_expect = self.recovered
 
     def take(self, look: ClusterLook) -> str:
-        """Take a look; the event that it makes, or nothing."""
+        """Follow one more look; the event that came with it, or nothing."""
         before, self.now = self.now, look
         grown = 0
-        if look.whole:  # or all that was ever recovered would count again when it is
+        # A look that misses groups is left out: when they are back, all that they ever recovered
+        # would count as new.
+        if look.complete:
             grown = self._objects.follow(look.objects)
             self._bytes.follow(look.bytes)
         event = ""
@@ -132,13 +136,12 @@ class RecoveryFollower:
             if not self._began:
                 self._began = before.time if before.time and not look.recovering else look.time
                 event = "recovery_started"
-            self.seen = look.time
+            self.last_under_way = look.time
             self._finished = False
+        if grown or not look.calm:  # calm begins again, and with this look if it is calm
+            self._calm_since, self._calm_looks = 0.0, 0
         if not look.calm:
-            self._calm_since, self._calm_looks = 0.0, 0
             return event
-        if grown:  # it ended since the look before
-            self._calm_since, self._calm_looks = 0.0, 0
         self._calm_since = self._calm_since or look.time
         self._calm_looks += 1
         if self._began and self.calm and not self._finished:
@@ -151,8 +154,8 @@ class RecoveryFollower:
         objects, size = self.recovered
         end = self._calm_since if self._finished else self.now.time
         return RecoveryFigures(
-            objects=objects - self._marks[0],
-            bytes=size - self._marks[1],
+            objects=objects - self._at_expect[0],
+            bytes=size - self._at_expect[1],
             seconds=max(0.0, end - self._began) if self._began else 0.0,
             finished=self._finished,
         )

@@ -97,8 +97,8 @@ class OsdIn(_OsdPhase):
     __slots__ = ()
     result: ClassVar[type[PhaseResult]] = OsdInResult
 
-    def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
-        """Without an earlier `osd_out`, the report would say that the OSD came back."""
+    def missing(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
+        """An earlier `osd_out`: without one the report would say that an OSD came back."""
         out = any(isinstance(it, OsdOut) and it.osd == self.osd for it in before)
         return "" if out else f"a phase osd_out of OSD {self.osd}"
 

@@ -77,7 +77,7 @@ class RadosBench(PhaseKind):
     def pools(self) -> tuple[str, ...]:
         return self.targets
 
-    def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
+    def missing(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
         """Reads find what rados bench has written with the same size."""
         if self.op == "write":
             return ""

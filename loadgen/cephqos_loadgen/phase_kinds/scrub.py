@@ -76,10 +76,10 @@ class Scrub(PhaseKind):
     def pools(self) -> tuple[str, ...]:
         return (self.pool,)
 
-    def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
+    def missing(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
         pool = pools[self.pool]
-        others = (name for it in before if not it.scrubs for name in it.pools())
-        filled = pool.images or pool.objects or self.pool in others
+        written_to = (name for action in before if not action.scrubs for name in action.pools())
+        filled = pool.images or pool.objects or self.pool in written_to
         return "" if filled else f"images or objects in pool {self.pool}"
 
     def expected_seconds(self) -> float | None:
@@ -89,11 +89,11 @@ class Scrub(PhaseKind):
         yield ["ceph", *self._of_pool.split(), self.pool]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ScrubResult:
-        """Ask for it, and follow it until every placement group has a new stamp."""
+        """Ask for a scrub, and follow it until every placement group has a new stamp."""
         stamp = "last_deep_scrub_stamp" if self.deep else "last_scrub_stamp"
         before = {pg["pgid"]: pg[stamp] for pg in await self._groups(context)}
         started = asked = time.time()
-        began = time.monotonic()  # a clock that is set is no longer scrub
+        began = time.monotonic()  # for the length, which a change of the clock must not alter
         await self._ask(context)
         most_at_once = 0
         while True:

@@ -115,6 +115,6 @@ class Action(ABC):
                 return f"a pool of this scenario ({', '.join(pools) or 'it has none'})", name
         return None
 
-    def lacks(self, before: Sequence["Action"], pools: Mapping[str, PlannedPool]) -> str:
-        """What no phase before it has done, so that there is nothing for it to do."""
+    def missing(self, before: Sequence["Action"], pools: Mapping[str, PlannedPool]) -> str:
+        """What an earlier phase should have done first, for an error; empty if all is there."""
         return ""

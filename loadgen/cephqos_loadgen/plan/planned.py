@@ -20,15 +20,18 @@ ORDERS: tuple[Order, ...] = ("interleaved", "grouped", "random")
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """A window of interval figures whose spread (sd / mean) and drift are small."""
+    """A window of interval figures whose spread and drift are small."""
 
-    window: float
-    dispersion: float
+    window: float  # seconds
+    dispersion: float  # the largest spread: standard deviation / mean
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When a phase starts: `delay` seconds behind a point in time, a phase or an event."""
+    """When a phase starts: `delay` seconds after what `kind` says.
+
+    `at`: the start of the repeat. `after`: the end of `phase`. `with`: its start. `when`: `event`.
+    """
 
     kind: Literal["at", "after", "with", "when"]
     phase: str = ""
@@ -38,16 +41,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When a phase ends. `done`: with its own work. `at_most` ends every phase."""
+    """When a phase ends. `done`: with its own work."""
 
     kind: Ending
-    at_most: float
-    expected: float
-    phase: str = ""
+    at_most: float  # seconds, after which every phase is ended
+    expected: float  # seconds, for estimates
+    phase: str = ""  # the other phase with whose end it ends
     steady: SteadyState | None = None
 
 
-# What a cluster does by itself, and may move data or read disks in the middle of a run.
+# Work that a cluster begins by itself: it may move data or read disks in the middle of a run.
 QUIET = ("balancer", "autoscaler", "scrubs")
 
 
@@ -69,10 +72,10 @@ class Point:
     """One combination of the matrix, with all that its repeats do."""
 
     name: str
-    axes: tuple[tuple[str, str], ...]
+    axes: tuple[tuple[str, str], ...]  # of the matrix: the value of each at this point
     settings: tuple[CephOption, ...]
-    client: tuple[tuple[str, str], ...]
-    flags: tuple[str, ...]
+    client: tuple[tuple[str, str], ...]  # options of clients' ceph.conf
+    flags: tuple[str, ...]  # of the cluster, set during the point
     devices: Device
     pools: tuple[PlannedPool, ...]
     phases: tuple[Phase, ...]
@@ -86,8 +89,8 @@ class Find:
     """After a matrix: the smallest value of an axis that keeps a share of the best throughput."""
 
     axis: str
-    keeping: float
-    phase: str
+    keeping: float  # the share, 0 to 1
+    phase: str  # whose throughput
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class Plan:
         """
         runs: list[tuple[Point, int]] = []
         rounds = range(1, self.repeats + 1)
-        chance = random.Random(self.seed)  # noqa: S311 - an order, and no secret
+        chance = random.Random(self.seed)  # noqa: S311 - an order is no secret
         for _, group in groupby(self.points, key=_shared):
             points = list(group)
             if self.order == "grouped":

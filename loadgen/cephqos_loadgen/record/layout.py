@@ -67,9 +67,9 @@ OPERATIONS_FILE = "operations.jsonl"
 
 
 def repeat_folder(index: int, point: str, repeat: int) -> str:
-    """The folder of one repeat; what file names cannot hold becomes a dash. File names are bounded
-    in bytes, and a letter may have four."""
+    """The folder of one repeat. What file names cannot hold becomes a dash."""
     safe = "".join(char if char.isalnum() or char in "=,._" else "-" for char in point)
+    # File systems bound names in bytes, commonly to 255, and a letter may have four.
     safe = safe.encode(errors="replace")[:80].decode(errors="ignore")
     return f"repeats/{index:03d}-{safe}-r{repeat}"
 
@@ -81,13 +81,17 @@ def repeat_order(path: Path) -> tuple[int, str]:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a run has ended there: a copy may have lost files, and verify tells."""
+    """Whether this is the archive of a run that has ended. `verify` tells if files are missing."""
     return (path / MANIFEST).is_file() and not path.name.endswith(PARTIAL)
 
 
 def hold(folder: Path) -> int:
-    """Lock the folder of a run for as long as what is returned is open, where its file system has
-    locks."""
+    """Lock the folder of a run for `is_running`, until the returned descriptor is closed.
+
+    A lock that another process has is no error: the folder was just made, so only a reader can
+    have it, for a moment. Without locks in the file
+    system it stays unlocked.
+    """
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     with contextlib.suppress(OSError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,17 +99,17 @@ def hold(folder: Path) -> int:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a run of this host is writing it."""
+    """Whether a run of this host is writing to the folder: it holds the lock of `hold`."""
     try:
-        mine = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        probe = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         return False
     try:
-        fcntl.flock(mine, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
     finally:
-        os.close(mine)
+        os.close(probe)
     return False

@@ -58,17 +58,16 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class CpuUsers:
-    """CPU time of the cluster's daemons on this host, clients and recording (own), and of all other
-    processes, `most` of it by the one of that name."""
+    """Which processes of this host used CPU time."""
 
-    own_seconds: float
-    others_seconds: float
-    most: str
+    own_seconds: float  # the cluster's daemons, clients, and the recording
+    others_seconds: float  # all other processes
+    most: str  # the name of the other process that used most
 
 
 @dataclass(frozen=True, slots=True)
 class BytesAsked:
-    """What processes had block devices and file systems read and write, by /proc/PID/io."""
+    """Bytes that processes read from and wrote to storage, by /proc/PID/io."""
 
     read: int
     written: int
@@ -76,35 +75,31 @@ class BytesAsked:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsers:
-    """Who used this host's disks during a phase.
+    """Who used this host's disks during a phase."""
 
-    `osd_disks` lie below the OSDs' devices, `other_disks` are the rest of those that did something.
-    `own` was asked for by the cluster's daemons on this host, by clients and by the recording;
-    `others` by all other processes, `most` of it by the one of that name. `hidden` processes do not
-    let this user see what they asked for.
-    """
-
-    osd_disks: tuple[str, ...]
-    other_disks: tuple[str, ...]
-    own: BytesAsked
-    others: BytesAsked
-    most: str
-    hidden: int
+    osd_disks: tuple[str, ...]  # below the OSDs' devices
+    other_disks: tuple[str, ...]  # all others that did something
+    own: BytesAsked  # by the cluster's daemons on this host, clients, and the recording
+    others: BytesAsked  # by all other processes
+    most: str  # the name of the other process that asked for most
+    hidden: int  # processes that do not let this user see what they asked for
 
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """One phase: the host's CPUs, the disks that did something, OSDs and clients of the phase."""
+    """What was used on this host in one phase, or in one step of it (see `step_name`)."""
 
     seconds: float
     cpu: CpuUse | None
-    disks: Mapping[str, DiskUse]
-    processes: Mapping[str, ProcessUse]
+    disks: Mapping[str, DiskUse]  # those that did something
+    processes: Mapping[str, ProcessUse]  # OSDs, and clients of the phase
     disk_users: DiskUsers | None = None  # None: not recorded
     cpu_users: CpuUsers | None = None
 
 
 def step_name(phase: str, depth: int) -> str:
-    """The key in `host.json` of a step of a curve, or of a load with a ramp; no phase can be called
-    so."""
+    """The key in `host.json` of a step of a curve, or of a load with a ramp.
+
+    It has spaces, which names of phases cannot have: no step is taken for a phase.
+    """
     return f"{phase} depth {depth}"

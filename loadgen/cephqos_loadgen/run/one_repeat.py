@@ -223,7 +223,7 @@ async def _follow(context: Context) -> None:
     while True:
         await asyncio.sleep(1.0)
         follower = context.watcher.follower
-        if follower.seen:
+        if follower.last_under_way:
             now, (done, _) = follower.now, follower.recovered
             context.live.recovering(now.time, done, now.misplaced + now.degraded)
 

@@ -275,7 +275,7 @@ def _lab(layers: Sequence[_Table], release: str) -> tuple[spec.LabSpec, bool]:
     labs = _tables(layers, "lab", (*readers, "settings"))
     asked = {"osds": 3, "osd_size": 4 << 30, **_read(labs, readers)}
     fresh = asked.pop("fresh", False)
-    asked = spec.within({**asked, "settings": _settings(labs)})
+    asked = spec.with_regime({**asked, "settings": _settings(labs)})
     return spec.LabSpec(name="run", release=release, **asked), fresh
 
 
@@ -340,9 +340,9 @@ def _check_pools(
         wrong = action.misfit(known)
         if wrong:
             item.fail(*wrong)
-        lacks = action.lacks(actions[:number], known)
-        if lacks:
-            item.fail(f"before phase {phases[number].name}: {lacks}", "none")
+        missing = action.missing(actions[:number], known)
+        if missing:
+            item.fail(f"before phase {phases[number].name}: {missing}", "none")
 
 
 def _quiet(value: ScenarioValue) -> tuple[str, ...]:

@@ -10,9 +10,12 @@ from cephqos_loadgen.scenario.variables import ScenarioValue
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
 _ENDINGS: tuple[Ending, ...] = ("done", "scrub_done", "recovery_done")
-# Behind its expected end a phase gets this much before the run is given up.
-_SLACK = 120.0
+# How long a phase may take that does not say `at_most`: a multiple of what it is expected to take
+# and a constant, as short ones vary most; or the default where nothing is expected.
+_EXPECTED_TIMES = 4
+_SLACK_SECONDS = 120.0
 _DEFAULT_AT_MOST = 900.0
+_DEFAULT_EXPECTED = 60.0  # for estimates only; never more than a quarter of `at_most`
 MAX_PHASES = 200
 
 
@@ -38,12 +41,12 @@ def read_phases(value: ScenarioValue) -> tuple[planned.Phase, ...]:
 
 
 def _never_comes(phase: planned.Phase, phases: Sequence[planned.Phase]) -> str:
-    """What a scenario lacks that would bring about what a phase waits for."""
-    waited = {phase.until.kind, phase.start.event if phase.start.kind == "when" else ""}
-    if waited & {"scrub_started", "scrub_done"} and not any(it.action.scrubs for it in phases):
+    """The kind of phase that is missing, so that what this phase waits for never comes."""
+    waited_for = {phase.until.kind, phase.start.event if phase.start.kind == "when" else ""}
+    if waited_for & {"scrub_started", "scrub_done"} and not any(it.action.scrubs for it in phases):
         return "a phase that scrubs"
     moved = any(it.action.moves_data for it in phases)
-    if waited & {"recovery_started", "recovery_done"} and not moved:
+    if waited_for & {"recovery_started", "recovery_done"} and not moved:
         return "a phase that moves data"
     return ""
 
@@ -52,14 +55,14 @@ def _waits_for_itself(phase: planned.Phase, phases: Sequence[planned.Phase]) -> 
     """Whether the end of a phase needs, by way of others, the end of the same phase."""
     by_name = {each.name: each for each in phases}
     scrubs = [each.name for each in phases if each.action.scrubs]
-    seen: set[str] = set()
+    done: set[str] = set()
     left = _ends_needed_to_end(phase, scrubs)
     while left:
         name = left.pop()
         if name == phase.name:
             return True
-        if name not in seen:
-            seen.add(name)
+        if name not in done:
+            done.add(name)
             other = by_name[name]
             left += _ends_needed_to_end(other, scrubs) + _ends_needed_to_start(other, by_name)
     return False
@@ -144,10 +147,10 @@ def _read_ending(
     at_most = table["at_most"].seconds(above_zero=True) if "at_most" in table else None
     expected = table["expect"].seconds() if "expect" in table else None
     if until is None:
-        own = action.expected_seconds()
-        if own is None:
+        by_itself = action.expected_seconds()
+        if by_itself is None:
             value.fail("the key 'until': this kind of phase does not end by itself", "none")
-        return _ending("done", at_most, expected if expected is not None else own)
+        return _ending("done", at_most, by_itself if expected is None else expected)
     if action.keeps_its_own_time:
         until.fail("no 'until': a sweep, a search, passes and steadystate keep their own time")
     if not until.is_mapping:
@@ -163,15 +166,20 @@ def _read_ending(
     if "phase" in entry:
         phase = entry["phase"].text(NAME, "a phase's name")
         return _ending("phase", at_most, expected, phase=phase)
-    steady = entry["steady_state"].table(("window", "dispersion"))
-    state = planned.SteadyState(
-        window=steady["window"].seconds(above_zero=True) if "window" in steady else 10.0,
-        dispersion=steady["dispersion"].number(0.001, 1) if "dispersion" in steady else 0.05,
+    steady = _read_steady_state(entry["steady_state"], at_most)
+    return _ending("steady_state", at_most, expected, steady=steady)
+
+
+def _read_steady_state(value: ScenarioValue, at_most: float | None) -> planned.SteadyState:
+    table = value.table(("window", "dispersion"))
+    steady = planned.SteadyState(
+        window=table["window"].seconds(above_zero=True) if "window" in table else 10.0,
+        dispersion=table["dispersion"].number(0.001, 1) if "dispersion" in table else 0.05,
     )
-    if at_most is not None and state.window >= at_most:
+    if at_most is not None and steady.window >= at_most:
         limit = f"a window that is shorter than at_most ({at_most:g} s)"
-        entry["steady_state"].fail(limit, f"{state.window:g} s")
-    return _ending("steady_state", at_most, expected, steady=state)
+        value.fail(limit, f"{steady.window:g} s")
+    return steady
 
 
 def _duration(
@@ -193,7 +201,9 @@ def _ending(
     steady: planned.SteadyState | None = None,
 ) -> planned.Until:
     if at_most is None:
-        at_most = _DEFAULT_AT_MOST if expected is None else expected * 4 + _SLACK
+        at_most = (
+            _DEFAULT_AT_MOST if expected is None else expected * _EXPECTED_TIMES + _SLACK_SECONDS
+        )
     if expected is None:
-        expected = min(60.0, at_most / 4)
-    return planned.Until(kind, at_most, expected, phase, steady)
+        expected = min(_DEFAULT_EXPECTED, at_most / _EXPECTED_TIMES)
+    return planned.Until(kind, at_most=at_most, expected=expected, phase=phase, steady=steady)

@@ -24,7 +24,7 @@ from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB, reserve_ports
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, osds_in_words, within
+from cephqos_loadgen.lab.spec import LabSpec, osds_in_words, with_regime
 from cephqos_loadgen.processes import how_it_ended
 
 PATHS = LabPaths(Path("/labs"), "one")
@@ -311,13 +311,13 @@ def test_a_lab_of_a_later_version_can_be_listed_and_ended() -> None:
 
 def test_a_regime_decides_what_is_not_given() -> None:
     own = (CephOption("osd", "osd_op_num_shards", "2"),)
-    spec = LabSpec(**within({"regime": "scheduler", "device_iops": 500, "settings": own}))
+    spec = LabSpec(**with_regime({"regime": "scheduler", "device_iops": 500, "settings": own}))
     spec.validate()
     assert (spec.backing, spec.rotational, spec.device_iops) == ("loop", False, 500)
-    written = conf(**within({"regime": "scheduler", "settings": own}))["osd"]
+    written = conf(**with_regime({"regime": "scheduler", "settings": own}))["osd"]
     assert written["osd_op_num_shards"] == "2", "what is given itself wins"
     assert written["bluestore_throttle_bytes"] == "32768"
-    assert within({"backing": None, "osds": 2}) == {"osds": 2}
+    assert with_regime({"backing": None, "osds": 2}) == {"osds": 2}
 
 
 def test_a_device_held_to_requests_is_priced_by_the_blobs_that_it_can_write() -> None:

@@ -77,7 +77,7 @@ async def test_a_load_beside_a_scrub_that_was_cut_off_did_not_see_it_done(
 ) -> None:
     scrubbing = Phase("scrub", Scrub("p"), Start("at"), Until("done", 9.0, 9.0), may_fail=True)
     beside = Phase("w", Wait(), Start("with", "scrub"), Until("scrub_done", 9.0, 9.0))
-    mark = Marks(whole=whole)
+    mark = Marks(succeeded=whole)
     mark.ended.set()
     point = SimpleNamespace(phases=(scrubbing, beside))
     context = cast(Context, SimpleNamespace(marks={"scrub": mark}, point=point, cluster=None))

@@ -16,23 +16,27 @@ _LAST_SECONDS: Final = LAST_BIN_NS * 1e-9
 
 
 def too_few_completions(run: ReportRun) -> Iterator[Caveat]:
-    """Of 500 completions the slowest is beyond p99.8: their p99.9 is not known."""
-    few = _affected(run, lambda bins, percent: not bins.knows(percent))
-    if few:
-        least = min(few, key=lambda it: it.bins.total)
+    """A percentile needs at least one completion beyond it: p99.9 needs 1,000."""
+    unknown = _affected(run, lambda bins, percent: not bins.knows(percent))
+    if unknown:
+        least = min(unknown, key=lambda affected: affected.bins.total)
         yield Caveat(
             "caution",
-            f"Too few completions for {_names(few)} in {count(len(few), 'row')}: fewer than one is"
-            " beyond it, so what is shown is the slowest one.",
+            f"Too few completions for {_names(unknown)} in {count(len(unknown), 'row')}: fewer than"
+            " one is beyond it, so what is shown is the slowest one.",
             f"Least: {count(least.bins.total, 'completion')}, {least.row.key.phase} of"
             f" {least.row.key.point}.",
-            tuple(it.row.key for it in few),
+            tuple(affected.row.key for affected in unknown),
         )
 
 
 def beyond_the_last_bin(run: ReportRun) -> Iterator[Caveat]:
-    """fio counts whatever took longer in its last bin."""
-    beyond = _affected(run, lambda bins, p: (bins.percentile_seconds(p) or 0.0) >= _LAST_SECONDS)
+    """A percentile in fio's last bin, where fio also counts all that took longer."""
+
+    def in_last_bin(bins: Bins, percent: float) -> bool:
+        return (bins.percentile_seconds(percent) or 0.0) >= _LAST_SECONDS
+
+    beyond = _affected(run, in_last_bin)
     if beyond:
         first = beyond[0].row.key
         yield Caveat(
@@ -41,7 +45,7 @@ def beyond_the_last_bin(run: ReportRun) -> Iterator[Caveat]:
             f" {_LAST_SECONDS:.1f} s, which holds all that took longer: the real one is at least"
             " that.",
             f"{first.phase} of {first.point}. Means are exact.",
-            tuple(it.row.key for it in beyond),
+            tuple(affected.row.key for affected in beyond),
         )
 
 
@@ -55,7 +59,7 @@ class _Affected:
 
 
 def _affected(run: ReportRun, wrong: Callable[[Bins, float], bool]) -> list[_Affected]:
-    """Rows with completions and percentiles of which this is true."""
+    """Rows with completions for some of whose percentiles `wrong` is true."""
     affected = []
     for row in run.rows:
         if row.bins and row.bins.total:
