@@ -80,7 +80,7 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
-# What the word behind an option says of its value; of any other word it is text.
+# The type of an option's value by the word behind the option. Any other word stands for text.
 _TYPES: Final = {
     **dict.fromkeys(("DIR", "FILE", "FILE|DIR", "ARCHIVE"), Path),
     **dict.fromkeys(("N", "PORT"), int),
@@ -133,7 +133,7 @@ class Parser(_WithOptions, argparse.ArgumentParser):
         return self._below
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The command that got what it does not know refuses it: the hint names its own help."""
+        """A command refuses itself what it does not know, so that the hint names its own help."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -144,25 +144,31 @@ class Parser(_WithOptions, argparse.ArgumentParser):
             message = f"expected one of: {', '.join(self._below.choices)}"
         elif message.startswith(_REQUIRED):
             message = self._expected(message.removeprefix(_REQUIRED).split(", "))
-        elif one := _ONE_REQUIRED.fullmatch(message):
-            named = {"/".join(it.option_strings): _typed(it) for it in self._actions}
-            message = f"expected one of: {', '.join(named.get(it, it) for it in one[1].split())}"
-        said = f"{message}{hint(self, message)}"
-        say(f"{self.prog}: {said} (see {self.prog} --help)", file=sys.stderr)
+        elif one_required := _ONE_REQUIRED.fullmatch(message):
+            usages = {_argparse_name(action): _usage(action) for action in self._actions}
+            allowed = [usages.get(name, name) for name in one_required[1].split()]
+            message = f"expected one of: {', '.join(allowed)}"
+        message += hint(self, message)
+        say(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)
 
     def _expected(self, names: Sequence[str]) -> str:
-        """What is missing, each with its help."""
-        known = {"/".join(it.option_strings) or it.metavar or it.dest: it for it in self._actions}
-        said = []
+        """The missing options and arguments, each with its help."""
+        actions = {_argparse_name(action): action for action in self._actions}
+        missing = []
         for name in names:
-            it = known.get(name)
-            said.append(f"{_typed(it)} ({it.help})" if it and it.help else name)
-        return "expected " + "; ".join(said)
+            action = actions.get(name)
+            missing.append(f"{_usage(action)} ({action.help})" if action and action.help else name)
+        return "expected " + "; ".join(missing)
 
 
-def _typed(action: argparse.Action) -> str:
-    """How an option is typed, or what stands for an argument."""
+def _argparse_name(action: argparse.Action) -> str:
+    """What argparse's own messages call it."""
+    return "/".join(action.option_strings) or str(action.metavar or action.dest)
+
+
+def _usage(action: argparse.Action) -> str:
+    """`--out DIR`, or the name of an argument."""
     if not action.option_strings:
         return str(action.metavar or action.dest)
     return "/".join(action.option_strings) + (f" {action.metavar}" if action.metavar else "")

@@ -28,13 +28,13 @@ from cephqos_exporter.web.server import Server, Service
 
 log = logging.getLogger(__name__)
 
-# SIGTERM: scrapes get this long to finish, their pages this long to be sent; then the process ends,
-# whatever it waits for.
+# Seconds from SIGTERM until scrapes are cut short, until their pages must be sent, and until the
+# process ends, whatever it waits for.
 _FINISH_SECONDS = 7.0
 _DRAIN_SECONDS = 9.0
 _END_SECONDS = 10.0
 
-# What a daemon has to answer in, even if the settings leave it less.
+# The least time that a daemon has to answer, even if the settings leave it less.
 _LEAST_PATIENCE = 0.5
 
 
@@ -135,7 +135,8 @@ class App:
         """Serve until SIGTERM or SIGINT; finish what is under way, then return."""
         self._loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._begin_to_end)
+            # Not a handler of the loop, which may be held up.
+            signal.signal(number, self._on_stop_signal)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             await self._server.start(self._sockets())
@@ -152,12 +153,13 @@ class App:
             if self._recorder:
                 await self._recorder.close()
 
-    def _begin_to_end(self, *_: object) -> None:
-        """End in time whatever happens: a system call or a thread may hang for good."""
+    def _on_stop_signal(self, *_: object) -> None:
+        """Stop the loop, and make sure that the process ends in _END_SECONDS: a system call or a
+        thread may hang for good."""
         if not self._ending:
             self._ending = True
-            # If even the watchdog cannot (the log is blocked, no threads are left), the kernel
-            # ends us without a message.
+            # The kernel ends the process, without a message, if even the watchdog cannot: the log
+            # is blocked, or there is no thread left for it.
             signal.alarm(round(_END_SECONDS) + 1)
             watchdog = threading.Timer(_END_SECONDS, _give_up)
             watchdog.daemon = True
@@ -183,8 +185,8 @@ class App:
         try:
             settings = self._read()
             check(settings)
-            self._server.gate.reload()
-            if settings != self._settings:  # files that they name may have changed
+            self._server.gate.reload()  # the files that it reads may have changed
+            if settings != self._settings:
                 self._replace(settings)
         except ConfigError as exc:
             log.error("kept the configuration in force: %s", exc)
@@ -201,11 +203,11 @@ class App:
             if settings[option] != self._settings[option]:
                 log.warning("%s takes effect after a restart only", option.name)
         self._settings = settings
-        old, self._scraper = self._scraper, self._build_scraper()
+        replaced, self._scraper = self._scraper, self._build_scraper()
         self._scraper.start()
         self._server.service = self._service()
-        # Nothing waits for it: a child of its may not end, or a scrape not soon.
-        closing = asyncio.get_running_loop().create_task(old.close(), name="close")
+        # In the background: a child process or a scrape of it may take long to end.
+        closing = asyncio.get_running_loop().create_task(replaced.close(), name="close")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 

@@ -13,7 +13,7 @@ import resource
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 # One costs the kernel up to 10 KiB (measured: the page that was printed into, inode, dentry). The
 # rest of the process needs some too: sockets of daemons and of those who scrape.
@@ -110,6 +110,10 @@ def read_all(path: str) -> bytes:
         os.close(fd)
 
 
+# Fields of a stat line by their names in proc(5), counted from 0 behind the thread's name.
+_FLAGS, _UTIME, _STIME, _NUM_THREADS, _STARTTIME, _RSS, _PROCESSOR = 6, 11, 12, 17, 19, 21, 36
+
+
 class Stat(NamedTuple):
     """What the collectors need of /proc/PID/stat or /proc/PID/task/TID/stat; times in ticks."""
 
@@ -128,31 +132,30 @@ def parse_stat(raw: bytes) -> Stat:
     end = raw.rindex(b")")
     fields = raw[end + 2 :].split()
     return Stat(
-        raw[raw.index(b"(") + 1 : end],
-        int(fields[6]),
-        int(fields[11]),
-        int(fields[12]),
-        int(fields[17]),
-        int(fields[19]),
-        int(fields[21]),
-        int(fields[36]),
+        name=raw[raw.index(b"(") + 1 : end],
+        flags=int(fields[_FLAGS]),
+        user=int(fields[_UTIME]),
+        system=int(fields[_STIME]),
+        threads=int(fields[_NUM_THREADS]),
+        start=int(fields[_STARTTIME]),
+        resident_pages=int(fields[_RSS]),
+        cpu=int(fields[_PROCESSOR]),
     )
 
 
 def parse_thread_stat(raw: bytes) -> tuple[bytes, int, int, int, int]:
     """A thread's name, user and system ticks, start and last CPU, from its stat line.
 
-    Apart from `parse_stat`, which takes twice as long: two thousand threads may run between two
-    scrapes.
+    Not `parse_stat`, which takes twice as long: two thousand threads may run between two scrapes.
     """
     end = raw.rindex(b")")
-    fields = raw[end + 2 :].split(None, 37)
+    fields = raw[end + 2 :].split(None, _PROCESSOR + 1)
     return (
         raw[raw.index(b"(") + 1 : end],
-        int(fields[11]),
-        int(fields[12]),
-        int(fields[19]),
-        int(fields[36]),
+        int(fields[_UTIME]),
+        int(fields[_STIME]),
+        int(fields[_STARTTIME]),
+        int(fields[_PROCESSOR]),
     )
 
 
@@ -160,22 +163,28 @@ class ThreadStatus(NamedTuple):
     """What the collectors need of /proc/PID/task/TID/status."""
 
     allowed: str  # CPU list
-    voluntary: int
+    voluntary: int  # context switches
     involuntary: int
 
 
-def parse_status(raw: bytes) -> ThreadStatus:
-    """Parse a status file. Only these lines: turning all of it into text would cost as much again.
+_CPUS_ALLOWED: Final = b"\nCpus_allowed_list:"
+_VOLUNTARY: Final = b"\nvoluntary_ctxt_switches:"
+_INVOLUNTARY: Final = b"\nnonvoluntary_ctxt_switches:"
 
-    The switches are the last two lines, and the CPU list stands before a mask of up to 400 bytes.
+
+def parse_status(raw: bytes) -> ThreadStatus:
+    """Parse three lines of a status file; to decode all of it would take twice as long.
+
+    They are searched from the end: the switches are the last two lines.
     """
-    voluntary = raw.rindex(b"\nvoluntary_ctxt_switches:") + 25
-    middle = raw.index(b"\nnonvoluntary_ctxt_switches:", voluntary)
-    allowed = raw.rindex(b"\nCpus_allowed_list:", 0, voluntary) + 19
+    voluntary = raw.rindex(_VOLUNTARY) + len(_VOLUNTARY)
+    voluntary_end = raw.index(_INVOLUNTARY, voluntary)
+    involuntary = voluntary_end + len(_INVOLUNTARY)
+    allowed = raw.rindex(_CPUS_ALLOWED, 0, voluntary) + len(_CPUS_ALLOWED)
     return ThreadStatus(
-        raw[allowed : raw.index(b"\n", allowed)].strip().decode(),
-        int(raw[voluntary:middle]),
-        int(raw[middle + 28 : raw.index(b"\n", middle + 28)]),
+        allowed=raw[allowed : raw.index(b"\n", allowed)].strip().decode(),
+        voluntary=int(raw[voluntary:voluntary_end]),
+        involuntary=int(raw[involuntary : raw.index(b"\n", involuntary)]),
     )
 
 

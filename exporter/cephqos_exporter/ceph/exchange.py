@@ -20,19 +20,21 @@ from cephqos_exporter.daemon_errors import (
     TooLarge,
 )
 
-# The largest replies seen are 112 kB schemas; a queue dump of a badly overloaded OSD can be some
-# megabytes. What announces more is not a Ceph daemon's answer.
+# The largest replies seen are schemas of 112 kB; a queue dump of a badly overloaded OSD can have
+# some megabytes. Who announces more than this is no Ceph daemon.
 MAX_REPLY_BYTES: Final = 32 * 1024 * 1024
 # All replies that wait to be read, over all daemons of the host.
 MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
 
-# Left to those who scrape, to /proc and to the log.
+# File descriptors that are left for connections of those who scrape, for /proc and for the log.
 RESERVED_DESCRIPTORS: Final = 128
 
-_MANY_REPLIES: Final = 100
-# To read a piece takes 15 µs, whatever is in it. A daemon writes all it has: 200 kB at once.
+# A cap is for bodies. The headers of this many replies may come on top.
+_HEADERS_ON_TOP: Final = 100
+# A reply may come in 1000 pieces, and in one more for each 4 kB. A daemon writes up to 200 kB at
+# once. To read a piece takes 15 µs even if it is one byte, so more pieces would hold up others.
 _MANY_PIECES: Final = 1000
-_SMALL_PIECE: Final = 4096
+_SMALL_PIECE_BYTES: Final = 4096
 _HEADER: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("3i")
 
@@ -42,34 +44,35 @@ _SHARED_VIEW: Final = memoryview(_SHARED)
 
 
 class NoDescriptor(BlockingIOError):
-    """There is none left to connect with; the rest is for those who scrape."""
+    """No file descriptor is left to connect with; RESERVED_DESCRIPTORS are for others."""
 
 
 class Held:
-    """Bytes that came for one batch and were not parsed yet; counts for all batches too.
+    """Memory for replies that came and were not parsed yet: of one batch, and of all batches.
 
-    A daemon that has no more than its share is never refused, so that one with much costs itself.
+    A batch is what one daemon is asked in one scrape. If all of them together have too much, only
+    those with more than an equal share are refused: a daemon with long replies costs itself only.
     """
 
-    __slots__ = ("bytes", "most")
+    __slots__ = ("bytes", "max_bytes")
 
-    all_bytes = 0
+    all_bytes = 0  # of all batches under way
     batches = 0
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
         self.bytes = 0
 
     def begin(self) -> None:
-        """Its batch is under way: until `end` it has a share of what may wait."""
+        """The batch is under way until `end`."""
         Held.batches += 1
 
     def add(self, count: int) -> None:
-        """TooLarge if it is too much, for this batch or for the host."""
+        """TooLarge if this batch has more than its cap, or all have more than the host's."""
         self.bytes += count
         Held.all_bytes += count
-        if self.bytes > self.most + _HEADER.size * _MANY_REPLIES:
-            raise TooLarge(f"{self.bytes} bytes in one scrape; the cap is {self.most}")
+        if self.bytes > self.max_bytes + _HEADER.size * _HEADERS_ON_TOP:
+            raise TooLarge(f"{self.bytes} bytes in one scrape; the cap is {self.max_bytes}")
         share = MAX_WAITING_BYTES / Held.batches
         if Held.all_bytes > MAX_WAITING_BYTES and self.bytes > share:
             raise TooLarge(f"{Held.all_bytes} bytes wait; the cap is {MAX_WAITING_BYTES}")
@@ -80,16 +83,17 @@ class Held:
 
 
 class Exchange:
-    """A connection with its request on the way, and what came of the reply."""
+    """A connection whose request was sent, and as much of the reply as came."""
 
     __slots__ = ("_body", "_length", "_pieces", "prefix", "sock")
 
     def __init__(self, path: str, prefix: str, request: bytes, highest: int) -> None:
-        """BlockingIOError if there is no room now, there or here (above `highest`)."""
+        """Connect and send. BlockingIOError: the daemon has no room now, or we have no descriptor
+        up to `highest`."""
         self.prefix = prefix
-        self._length = -1  # not announced yet
-        self._body: bytearray | None = None  # what came so far, when it did not come at once
-        self._pieces = 0  # in which it came
+        self._length = -1  # of the body; -1: the header did not come yet
+        self._body: bytearray | None = None  # what came so far, if the reply did not come at once
+        self._pieces = 0  # in which the body came
         self.sock = _socket()
         try:
             if self.sock.fileno() > highest:
@@ -108,7 +112,7 @@ class Exchange:
         return pid or None
 
     def receive(self, held: Held) -> bytes | bytearray | None:
-        """The whole body, or None if more is to come."""
+        """Read what came. The body if all of it is there, or None."""
         try:
             count = self.sock.recv_into(_SHARED)
         except (BlockingIOError, InterruptedError):
@@ -116,21 +120,20 @@ class Exchange:
         if not count:
             raise ClosedEarly(self.came())
         held.add(count)
+        piece = _SHARED_VIEW[:count]
         if self._length < 0 and self._body is None and count >= _HEADER.size:
-            chunk = self._announced(_SHARED_VIEW[:count], held.most)
-            if len(chunk) == self._length:
-                return bytes(chunk)
-        else:
-            chunk = _SHARED_VIEW[:count]
+            piece = self._without_header(piece, held.max_bytes)
+            if len(piece) == self._length:  # the usual case: all at once, copied only once
+                return bytes(piece)
         if self._body is None:
             self._body = bytearray()
-        self._body += chunk
+        self._body += piece
         self._pieces += 1
-        if self._pieces > _MANY_PIECES + len(self._body) // _SMALL_PIECE:
+        if self._pieces > _MANY_PIECES + len(self._body) // _SMALL_PIECE_BYTES:
             raise Malformed(f"{len(self._body)} bytes came in {self._pieces} pieces")
-        if self._length < 0 and len(self._body) >= _HEADER.size:
-            self._body = bytearray(self._announced(memoryview(self._body), held.most))
-        return self._whole(self._body)
+        if self._length < 0 and len(self._body) >= _HEADER.size:  # the header came in pieces
+            self._body = bytearray(self._without_header(memoryview(self._body), held.max_bytes))
+        return self._if_complete(self._body)
 
     def came(self) -> str:
         """How much of the reply came."""
@@ -139,13 +142,13 @@ class Exchange:
         came = len(self._body) if self._body is not None else 0
         return f"{came} of {self._length} bytes came"
 
-    def _announced(self, data: memoryview, most: int) -> memoryview:
+    def _without_header(self, data: memoryview, max_bytes: int) -> memoryview:
         (self._length,) = _HEADER.unpack_from(data)
-        if self._length > most:
-            raise TooLarge(f"announced {self._length} bytes; the cap is {most}")
+        if self._length > max_bytes:
+            raise TooLarge(f"announced {self._length} bytes; the cap is {max_bytes}")
         return data[_HEADER.size :]
 
-    def _whole(self, body: bytearray) -> bytearray | None:
+    def _if_complete(self, body: bytearray) -> bytearray | None:
         if self._length < 0 or len(body) < self._length:
             return None
         if len(body) > self._length:
@@ -163,13 +166,14 @@ def _socket() -> socket.socket:
 
 
 def highest_descriptor() -> int:
-    """New descriptors are the lowest ones that are free: above this, few are left."""
+    """The kernel gives the lowest free descriptor, so one above this means that few are left."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft - min(RESERVED_DESCRIPTORS, soft // 3)
 
 
 def translate(exc: OSError, path: str) -> DaemonError:
-    """An operating system error as ours; the caller stores it, so the cause is set by hand."""
+    """An OSError as a DaemonError. The caller stores it and raises it later, so the cause is set
+    here."""
     kinds: dict[type[OSError], type[DaemonError]] = {
         FileNotFoundError: SocketGone,
         NotADirectoryError: SocketGone,

@@ -80,7 +80,7 @@ MOST_POOLS: Final = integer(
 
 PYTHON_HINT: Final = "a Python with Ceph's rados module (package python3-rados)"
 CEPH_HINT: Final = "the ceph command (package ceph-common)"
-_TRY_SECONDS: Final = 20
+_TRY_SECONDS: Final = 20  # for a command to start and end
 
 OPTIONS: Final[tuple[Option[Any], ...]] = (
     CONF,

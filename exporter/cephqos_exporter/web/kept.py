@@ -20,7 +20,7 @@ from cephqos_exporter.web.forward import forward
 log = logging.getLogger(__name__)
 
 RECORD: Final = "/-/record"
-# For the body of a request, whose size connections.py bounds.
+# To read the body of a request. connections.py limits its size.
 BODY_SECONDS: Final = 10.0
 # A disk that hangs is not waited for longer.
 DISK_SECONDS: Final = 10.0
@@ -28,7 +28,7 @@ DISK_SECONDS: Final = 10.0
 _LIMIT: Final = RateLimit(interval=6.0, burst=10)
 _MOST_AT_ONCE: Final = 4
 _MOST_ALERTS: Final = 100
-_NAMED: Final = 5  # of those that did not keep it
+_MOST_EXPORTERS_NAMED: Final = 5  # in the message about exporters that kept nothing
 _LONGEST_NAME: Final = 200
 _FINGERPRINT: Final = re.compile(r"[0-9A-Za-z._-]{1,80}")
 _TIME: Final = re.compile(r"[0-9TZ:.+-]{1,40}")
@@ -36,7 +36,7 @@ _OFF: Final = "nothing is recorded here: --recorder.minutes=10 switches it on\n"
 
 
 class RecordRequests:
-    """Answers them; few at a time."""
+    """Answers requests to the recorder, a few at a time."""
 
     def __init__(self) -> None:
         self._limiter = RateLimiter(_LIMIT)
@@ -48,8 +48,8 @@ class RecordRequests:
         recorder: Recorder | None,
         tls: ssl.SSLContext | None = None,
     ) -> web.StreamResponse:
-        """Keep what was recorded for the alerts of a webhook's body, here and where it is forwarded
-        to. `tls`: how to reach those."""
+        """Keep recordings for the alerts of a webhook, here and on the exporters that the request
+        is forwarded to. `tls`: how to reach them."""
         if recorder is None:
             return web.Response(status=404, text=_OFF)
         if self._under_way >= _MOST_AT_ONCE or not self._limiter.allows():
@@ -62,9 +62,9 @@ class RecordRequests:
             reasons = firing(body)
             if not reasons:
                 return web.json_response({"kept": None})
-            addresses = recorder.forward_to
-            here, missed = await asyncio.gather(
-                _keep(recorder, reasons), forward(RECORD, addresses, body, request.headers, tls)
+            response, not_kept_by = await asyncio.gather(
+                _keep(recorder, reasons),
+                forward(RECORD, recorder.forward_to, body, request.headers, tls),
             )
         except TimeoutError:
             return web.Response(status=503, text="not kept: too slow\n")
@@ -72,12 +72,14 @@ class RecordRequests:
             return web.Response(status=400, text=f"not kept: {exc}\n")
         finally:
             self._under_way -= 1
-        if not missed:
-            return here
-        recorder.missed(len(missed))
-        text = f"not kept by {len(missed)} exporters: {', '.join(missed[:_NAMED])}\n"
+        if not not_kept_by:
+            return response
+        recorder.missed(len(not_kept_by))
+        names = ", ".join(not_kept_by[:_MOST_EXPORTERS_NAMED])
+        text = f"not kept by {len(not_kept_by)} exporters: {names}\n"
         log.warning("%s", text.strip())
-        return web.Response(status=503, text=text) if here.status == 200 else here
+        # 5xx makes Alertmanager send it again. An error of our own already does that.
+        return web.Response(status=503, text=text) if response.status == 200 else response
 
     async def show(self, path: str, recorder: Recorder | None) -> web.Response | bytes:
         """All that is kept, or one segment of a piece: `/-/record/PIECE/SEGMENT`."""
@@ -126,9 +128,16 @@ def firing(body: bytes) -> list[Reason]:
     if not isinstance(left_out, int) or isinstance(left_out, bool):
         raise ValueError("expected truncatedAlerts as a whole number")
     if reasons and left_out > 0:
-        # A new alert may be among those that max_alerts leaves out: another number is another one.
+        # Alertmanager's max_alerts leaves some alerts out. There may be a new one among them if
+        # their number changes, so the number stands for the time when an alert started.
         group = hashlib.sha256(str(data.get("groupKey")).encode(errors="replace")).hexdigest()[:16]
-        reasons.append(Reason(f"{left_out} more alerts", f"group-{group}", str(left_out)))
+        reasons.append(
+            Reason(
+                name=f"{left_out} more alerts",
+                fingerprint=f"group-{group}",
+                started=str(left_out),
+            )
+        )
     return reasons
 
 
@@ -146,7 +155,9 @@ def _reason(alert: Mapping[str, Any]) -> Reason:
     words = [labels.get(name) for name in ("alertname", "ceph_daemon")]
     name = " ".join(word for word in words if isinstance(word, str))
     printable = "".join(char for char in name if char.isprintable())
-    return Reason(printable[:_LONGEST_NAME] or "an alert", fingerprint, started)
+    return Reason(
+        name=printable[:_LONGEST_NAME] or "an alert", fingerprint=fingerprint, started=started
+    )
 
 
 def _text(alert: Mapping[str, Any], key: str, pattern: re.Pattern[str]) -> str:

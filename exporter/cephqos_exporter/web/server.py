@@ -1,4 +1,4 @@
-"""The HTTP server: metrics, health, service discovery, what recorders keep; behind the gate."""
+"""The HTTP server: metrics, health, service discovery, recordings. The gate checks who may ask."""
 
 import asyncio
 import logging
@@ -27,16 +27,17 @@ log = logging.getLogger(__name__)
 
 # Fast and nearly as small: the text repeats itself so much that level 1 takes 95 % off.
 _GZIP_LEVEL: Final = 1
-_GZIP_INLINE_BYTES: Final = 1 << 20  # 2 ms; a thread costs as much as a tenth of that
-_GZIP_WINDOW: Final = 31  # 15 bits, and 16 for the gzip header
+# Up to this size, which takes 2 ms, it is done at once: to start a thread costs a tenth of that.
+_GZIP_INLINE_BYTES: Final = 1 << 20
+_GZIP_WINDOW: Final = 31  # for zlib: a window of 15 bits, plus 16 for a gzip header
 
-# To take the whole answer: some megabytes.
+# For a client to take a whole answer of some megabytes.
 ANSWER_SECONDS: Final = 60.0
-# What is written at once. Behind TLS a whole page would be encrypted at once, and OpenSSL keeps a
-# buffer of that size for as long as the connection lives.
+# Answers are written in pieces. With TLS each write is encrypted as one, and OpenSSL keeps a buffer
+# of that size as long as the connection lives.
 _PIECE_BYTES: Final = 64 << 10
 
-# What is answered beside the metrics.
+# Paths that are answered, beside the one for metrics.
 OTHER_PATHS: Final = frozenset({"/", "/sd", "/-/healthy", "/-/ready", RECORD})
 
 
@@ -96,9 +97,10 @@ class Server:
     async def _route(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
         recorder = self.service.recorder
         if request.path == RECORD and request.method == "POST":
+            # The request may be forwarded to other exporters, with the same certificate.
             credentials = self.gate.credentials
-            tls = credentials.to_equals() if credentials else None
-            return await self._record.keep(request, recorder, tls)
+            to_exporters = credentials.to_equals() if credentials else None
+            return await self._record.keep(request, recorder, tls=to_exporters)
         if request.method not in ("GET", "HEAD"):
             allow = {"Allow": "GET, HEAD"}
             return web.Response(status=405, text="only GET and HEAD\n", headers=allow)
@@ -128,7 +130,7 @@ class Server:
     async def _metrics(
         self, request: web.BaseRequest, connection: Connection
     ) -> web.StreamResponse:
-        """A scrape is under way until its answer is taken, so that these are bounded as well."""
+        """Answer a scrape. It counts as under way until the client has taken the whole answer."""
         service = self.service
         network = connection.network
         if service.max_requests and self._too_many(network):
@@ -167,8 +169,9 @@ class Server:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await response.prepare(request)
-                for start in range(0, len(body), _PIECE_BYTES) if request.method == "GET" else ():
-                    await response.write(body[start : start + _PIECE_BYTES])
+                if request.method == "GET":  # HEAD: headers only
+                    for start in range(0, len(body), _PIECE_BYTES):
+                        await response.write(body[start : start + _PIECE_BYTES])
         except TimeoutError:
             connection.cut_off("its answer is not taken")
         except ConnectionError:
@@ -176,10 +179,14 @@ class Server:
         return response
 
     def _too_many(self, network: str) -> bool:
-        """One who has no scrape under way is answered even if others have taken all places."""
+        """Whether to refuse a scrape from this network.
+
+        A network that has none under way may use as many places again, so that another one that
+        has taken all places does not keep it out.
+        """
         most = self.service.max_requests
-        total = self._scrapes.total()
-        return total >= (most if self._scrapes[network] else 2 * most)
+        allowed = most if self._scrapes[network] else 2 * most
+        return self._scrapes.total() >= allowed
 
     def _targets(self, request: web.BaseRequest) -> list[dict[str, object]]:
         daemons = self.service.daemons()
@@ -194,7 +201,7 @@ class Server:
 
 
 def _called(request: web.BaseRequest) -> str:
-    """What the client calls this server; aiohttp may ask the DNS for that, which may take long."""
+    """The address by which the client calls this server. aiohttp's own may wait for the DNS."""
     name = request.transport.get_extra_info("sockname") if request.transport else None
     return request.headers.get("Host") or (shown(name) if name else "")
 
