@@ -10,11 +10,11 @@ from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 from cephqos_alerts.slo.spec import Slo
-from cephqos_base import series as named
+from cephqos_base import series as series_names
 
 _TEXTS: Final = re.compile(r'"[^"]*"|#.*')
-# As the exporters show them: what rules record has a colon, and what Prometheus adds to each scrape
-# no relabelling can drop.
+# Metrics of exporters: no recorded series (with a colon), and none that Prometheus adds to a scrape
+# (`up`), which relabelling cannot drop.
 _SHOWN: Final = re.compile(r"(?<![\w:])(?:cephqos|process)_\w+(?![\w:(])")
 
 
@@ -25,8 +25,10 @@ def read_by(expressions: Iterable[str]) -> set[str]:
 def series(slos: Sequence[Slo]) -> list[str]:
     names = read_by([*_of_rules(slos), *_of_dashboards()])
     for name in _of_commands():
-        histogram = named.bucket(name), named.count(name), named.total(name)
-        names |= {*histogram} if histogram[0] in names else {name}
+        bucket = series_names.bucket(name)
+        is_histogram = bucket in names  # as rules and dashboards read it
+        histogram = {bucket, series_names.count(name), series_names.total(name)}
+        names |= histogram if is_histogram else {name}
     return sorted(names)
 
 
@@ -66,7 +68,7 @@ def _expressions(node: Any) -> Iterator[str]:
 
 
 def _of_commands() -> Iterator[str]:
-    """Names that something of ours reads, histograms without suffix."""
-    for group in vars(named).values():
+    """The names in cephqos_base.series; histograms are there without suffix."""
+    for group in vars(series_names).values():
         if isinstance(group, type):
             yield from (name for key, name in vars(group).items() if key.isupper())

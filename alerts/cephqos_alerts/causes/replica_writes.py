@@ -9,36 +9,36 @@ from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
 from cephqos_base.thresholds import THRESHOLDS
 
-# A class with demand and no shortfall lacks nothing of its reservation.
-_LACKS: Final = f"""
+# What a class with demand lacks of its effective reservation; 0 if it has all of it.
+_SHORTFALL: Final = f"""
         {PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
         or {PerClass.HAS_DEMAND} * 0
 """
-# Without replica writes the class would have had its effective reservation.
+# The class would have its effective reservation if replica writes took nothing.
 _REPLICA_WRITES_EXPLAIN_IT: Final = f"""
       (
-        {_LACKS.strip()}
+        {_SHORTFALL.strip()}
       )
       <= on ({OSD}) group_left () sum by ({OSD})
         ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
 """
-_MANY: Final = f"""
+_MANY_REPLICA_WRITES: Final = f"""
       sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
       > @part@ * {PerOsd.DELIVERED_OPS}
 """
-_FULL: Final = f"@more@ * {PerOsd.DELIVERED_OPS} > {PerOsd.CAPACITY_OPS}"
+_OSD_IS_FULL: Final = f"@more@ * {PerOsd.DELIVERED_OPS} > {PerOsd.CAPACITY_OPS}"
 _HOST_TAKES_CPU: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@])'
-# A class that waits for another OSD is left out: it would still wait.
-_SEEN: Final = f"""
+# A class that waits for another OSD (AWAY) is left out: it would still wait without replica writes.
+_EVIDENCE: Final = f"""
 label_replace(
   {PerClass.HAS_DEMAND}
     and on ({OSD_CLASS}) (
       {_REPLICA_WRITES_EXPLAIN_IT.strip()}
     )
     and on ({OSD}) (
-      {_MANY.strip()}
+      {_MANY_REPLICA_WRITES.strip()}
     )
-    and on ({OSD}) ({_FULL})
+    and on ({OSD}) ({_OSD_IS_FULL})
     unless on ({OSD_CLASS}) {PerClass.AWAY}
     unless on ({OSD}) {_HOST_TAKES_CPU},
   "by", "{IMMEDIATE}", "", ""
@@ -52,5 +52,5 @@ REPLICA_WRITES: Final = CauseEvidence(
     f" {share(THRESHOLDS.part)} of that and all that the class is short of, and neither another"
     " OSD nor a full host explains it",
     blind="WPQ, which has no capacity",
-    expr=ranked(_SEEN, causes.REPLICA_WRITES.rank),
+    expr=ranked(_EVIDENCE, causes.REPLICA_WRITES.rank),
 )

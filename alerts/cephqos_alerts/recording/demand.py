@@ -10,25 +10,49 @@ from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeri
 
 
 def _zero(metric: str) -> str:
-    """0 for every class of every OSD that has the figure. Every OSD has a shard 0."""
+    """0 for each class of each OSD with this metric. Shard 0 stands for all: every OSD has one."""
     return f'max by ({OSD_CLASS}) ({metric}{{shard="0"}}) * 0'
 
 
-def _worst(record: str, metric: str) -> RecordedSeries:
-    """The highest of all shards. Shards at 0 are left out first: they are nearly all of them."""
+def _highest_of_shards(record: str, metric: str) -> RecordedSeries:
+    """Nearly all shards are at 0. They are left out first, so that the maximum is of few."""
     return RecordedSeries(
         record=record,
         expr=f"max by ({OSD_CLASS}) ({metric} > 0) or {_zero(metric)}",
     )
 
 
+# The share of a client write's time that the own store takes.
 _OWN_STORE: Final = previously(PerOsd.OWN_STORE)
+# OSDs of clusters whose clients get less than the cluster's target.
 _CLUSTER_FALLS_SHORT: Final = f"""
                     {_OWN_STORE} and on (cluster) (
                       sum by (cluster, class) ({previously(PerHostClass.OPS)}{{figure="attained"}})
                       < on (cluster, class) (@reached@ * {CLUSTER_TARGET_OPS})
                     )
 """
+# Another OSD of the cluster delays replica writes, or heartbeats of this OSD are slow.
+_OSD_OR_NETWORK_SLOW: Final = f"""
+                      {_OWN_STORE} and on (cluster) {DELAYED_OTHERS}
+                      or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
+""".strip()
+_OSD_OR_CLUSTER_FALLS_SHORT: Final = f"""
+                      {PerClass.ATTAINED_OPS}{{class="client"}}
+                      < on ({OSD}) (@reached@ * {PerClass.RESERVED_OPS}{{class="client"}})
+                      or on ({OSD})
+                      {_CLUSTER_FALLS_SHORT.strip()}
+""".strip()
+# Clients have no reservation here, and some OSD is slow, be it because it recovers.
+_SLOW_WITHOUT_RESERVATION: Final = f"""
+                    {_CLUSTER_FALLS_SHORT.strip()}
+                      and on (cluster) (
+                        {previously(PerOsd.REPLICA_SLOWNESS)} > @slower@
+                        and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
+                      )
+                      unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
+""".strip()
+# OSDs whose clients wait for another OSD: many operations are in progress, and a write takes as
+# long as on a slow device (the store's time divided by its share).
 _KEPT_WAITING: Final = f"""
                   {_OWN_STORE} < @part@
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
@@ -38,27 +62,18 @@ _KEPT_WAITING: Final = f"""
                   )
                   and on ({OSD}) (
                     (
-                      {_OWN_STORE} and on (cluster) {DELAYED_OTHERS}
-                      or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
+                      {_OSD_OR_NETWORK_SLOW}
                     )
                     and on ({OSD}) (
-                      {PerClass.ATTAINED_OPS}{{class="client"}}
-                      < on ({OSD}) (@reached@ * {PerClass.RESERVED_OPS}{{class="client"}})
-                      or on ({OSD})
-                      {_CLUSTER_FALLS_SHORT.strip()}
+                      {_OSD_OR_CLUSTER_FALLS_SHORT}
                     )
                     or on ({OSD})
-                    {_CLUSTER_FALLS_SHORT.strip()}
-                      and on (cluster) (
-                        {previously(PerOsd.REPLICA_SLOWNESS)} > @slower@
-                        and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
-                      )
-                      unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
+                    {_SLOW_WITHOUT_RESERVATION}
                   )
 """
 
-# Client operations in the scheduler's queue or at a throttle, on average (Little's law): a look at
-# the queue finds it empty as often as full.
+# Client operations in the scheduler's queue or at a throttle, on average (Little's law). A look at
+# the queue says less: it is empty as often as full.
 _WAITING: Final = f"""
                 sum by ({OSD}) (
                   max by ({OSD}, throttle) (
@@ -84,8 +99,8 @@ DEMAND: Final = RuleGroup(
             or {_zero(QosSeries.QUEUE_LENGTH)}
             """,
         ),
-        _worst(PerClass.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_LAG_SECONDS),
-        _worst(PerClass.LIMIT_WAIT_SECONDS, QosSeries.LIMIT_WAIT_SECONDS),
+        _highest_of_shards(PerClass.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_LAG_SECONDS),
+        _highest_of_shards(PerClass.LIMIT_WAIT_SECONDS, QosSeries.LIMIT_WAIT_SECONDS),
         RecordedSeries(
             record=PerClass.SHARDS_WITH_DEMAND,
             expr=f"""

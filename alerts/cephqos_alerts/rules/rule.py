@@ -16,37 +16,38 @@ Subject = Literal["osd", "absence", "load", "scrub", "recovery"]
 
 
 _PREVIOUSLY: Final = re.compile(r"@previously ([\w:]+)@")
-# A recorded series, marked or not, with its matchers. In a matcher no name has a colon.
+# A recorded series, marked or not, with its matchers: only names of recorded series have colons.
 _READ: Final = re.compile(r"(@previously )?\b(\w+:[\w:]+)@?(?:\{([^}]*)\})?")
 _EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
 def previously(series: str) -> str:
-    """What the evaluation before this one recorded: by this rule, or by one that comes later.
+    """The series as the evaluation before this one recorded it, by this rule or by a later one.
 
-    To Prometheus this is the series as any other. The mark is for who reads the rules, and for the
-    test that finds circles: without such reads there is none.
+    render.py removes the mark, so Prometheus reads a plain series. The mark tells readers, and the
+    test that finds rules which need each other, that an old value is meant.
     """
     return f"@previously {series}@"
 
 
 def read_previously(expr: str) -> list[str]:
-    """The series that are read so, each once."""
+    """The series marked by `previously`, each once."""
     return list(dict.fromkeys(_PREVIOUSLY.findall(expr)))
 
 
 @dataclass(frozen=True)
 class SeriesRead:
-    """A recorded series that an expression reads, with the labels that it gives one value."""
+    """A recorded series that an expression reads."""
 
     name: str
-    labels: Mapping[str, str]
-    marked: bool  # as what the evaluation before recorded
+    labels: Mapping[str, str]  # those that its matchers fix: {class="client"}
+    marked: bool  # by `previously`
 
     def may_be(self, record: str, labels: Mapping[str, str]) -> bool:
-        """Whether a rule that records this name, with these labels, may record it."""
-        wanted = self.labels.items()
-        return record == self.name and all(labels.get(key, it) == it for key, it in wanted)
+        """Whether a rule may record it that records this name with these fixed labels."""
+        return record == self.name and all(
+            labels.get(label, value) == value for label, value in self.labels.items()
+        )
 
 
 def series_read(expr: str) -> list[SeriesRead]:
@@ -68,7 +69,7 @@ class Urgency:
     ends_tonight: bool = False  # one person can end it now, with what is there
     to_do: bool = True  # a person must do something, now or later
     sent: bool = True
-    but: str = ""  # what makes it otherwise
+    but: str = ""  # an exception, to follow "Can it wait: yes,"
 
     @property
     def severity(self) -> Severity:
@@ -89,7 +90,7 @@ CAN_WAIT: Final[Mapping[Severity, str]] = {
     "info": "yes",
 }
 NOW: Final = Urgency(clients_suffer=True, ends_tonight=True)
-# What it takes is a decision, other hardware or other settings.
+# It takes a decision, other hardware or other settings.
 NOT_TONIGHT: Final = Urgency(clients_suffer=True)
 MORNING: Final = Urgency()
 SOME_DAY: Final = Urgency(to_do=False)

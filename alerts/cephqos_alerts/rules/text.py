@@ -40,7 +40,7 @@ _OSDS: Final = query(f'{PerCluster.OSDS}{{cluster="%s"}}', "$labels.cluster")
 _OF_ALL: Final = f"of {show('. | first | value')} OSDs"
 ON_SO_MANY: Final = f"on {COUNT} {when(_OSDS, _OF_ALL, f'OSD{_S}')}"
 ON_OSDS: Final = f"on {counted('OSD')}"
-_NAMED: Final = 5  # OSDs that a text names
+_MOST_OSDS_NAMED: Final = 5  # in one text
 
 
 def worst_of(expr: str, labels: Sequence[str]) -> str:
@@ -49,7 +49,7 @@ def worst_of(expr: str, labels: Sequence[str]) -> str:
     selector = ",".join(f'{label}="%s"' for label in labels)
     chosen = expr.replace("SELECTOR", selector)
     values = (f"$labels.{label}" for label in labels)
-    return query(f"sort_desc(topk({_NAMED}, {chosen}))", *values)
+    return query(f"sort_desc(topk({_MOST_OSDS_NAMED}, {chosen}))", *values)
 
 
 def worst_is(worst: str) -> str:

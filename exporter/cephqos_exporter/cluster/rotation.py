@@ -1,14 +1,14 @@
 """Which OSD's placement groups to read next: round after round, at an even pace.
 
-Stamps of all placement groups are needed to know the backlog of scrubs, and all of them at once
-are megabytes. So they are read OSD by OSD (those that it leads, about 2.5 kB each), spread over an
-interval; an OSD where a scrub has just ended is read out of turn.
+To know the backlog of scrubs takes the scrub times of all placement groups, which are megabytes. So
+they are read OSD by OSD, spread over an interval: of each OSD the placement groups of which it is
+the primary, about 2.5 kB each. An OSD where a scrub has just ended is read out of turn.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-# However far behind: more at once would hold up what is read at every poll.
+# OSDs to read in one poll, even after a long pause: more would hold up what every poll reads.
 _MOST_AT_ONCE: Final = 50
 
 
@@ -20,8 +20,8 @@ class Rotation:
         self._osds: Sequence[int] = ()
         self._todo: list[int] = []
         self._out_of_turn: dict[int, None] = {}
-        self._earned = 0.0
-        self._last: float | None = None
+        self._earned = 0.0  # how many OSDs may be read by now
+        self._last: float | None = None  # when `due` was last called
         self._began: float | None = None  # the round under way
         self.rounds = 0
         # When the last whole round began: nothing that it brought is older.
@@ -32,7 +32,7 @@ class Rotation:
         self._out_of_turn.update(dict.fromkeys(osds))
 
     def due_out_of_turn(self, osds: Sequence[int]) -> list[int]:
-        """Only those that were asked for, of the OSDs that there are."""
+        """Those of these OSDs for which `ask_soon` was called, some at a time."""
         present = set(osds)
         soon = [osd for osd in self._out_of_turn if osd in present][:_MOST_AT_ONCE]
         self._out_of_turn = {
@@ -46,7 +46,7 @@ class Rotation:
         if not osds:
             return []
         soon = self.due_out_of_turn(osds)
-        # A clock that was set back is no debt.
+        # 0 if the clock was set back.
         elapsed = max(now - self._last, 0.0) if self._last is not None else 0.0
         self._last = now
         # The first round is not spread: until it is over nothing is known.

@@ -65,7 +65,7 @@ _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
 
-# After these an operation is sent to replicas, or sent again.
+# Events before a write is sent to its replicas. After one of these it is sent, or sent again.
 _UNSENT: Final = frozenset(e for e, wait in _AFTER.items() if wait in (RECEIVE, QUEUE, EXECUTE))
 # Bounds of what is read of an operation: a real one has about 15 events.
 _MOST_EVENTS: Final = 100
@@ -80,7 +80,8 @@ _WRITES: Final = re.compile(r"\bwrite\b\S* e\d+\)\Z")
 _FLAGS_TEXT: Final = 200  # characters
 
 UNKNOWN_PEER: Final = "unknown"
-_DEPENDS: Final = ("started", "sub_op_committed")  # on what the operation is
+# Events after which the wait depends on the kind and description of the operation.
+_DEPENDS: Final = ("started", "sub_op_committed")
 
 
 class OperationWait(NamedTuple):
@@ -111,17 +112,23 @@ class SampledOperations(NamedTuple):
 def in_progress(
     ops: Iterable[Mapping[str, Any]], length: float, odd: NotUnderstood
 ) -> Sequence[SampledOperations]:
-    """A list of operations in progress, `length` seconds after the last; unknown kinds left out."""
-    alike: dict[OperationWait, list[str]] = {}
+    """A list of operations in progress, which stands for the `length` seconds since the last list.
+
+    Operations of unknown kinds are left out.
+    """
+    descriptions: dict[OperationWait, list[str]] = {}
 
     def read(kind: str, op: Mapping[str, Any]) -> None:
         events = op["type_data"]["events"]
         latest = _latest(event["event"] for event in reversed(events))
         wait = _wait(kind, latest) or _wait_of(kind, op, latest[0], odd)
-        alike.setdefault(wait, []).append(op["description"])
+        descriptions.setdefault(wait, []).append(op["description"])
 
     _each(ops, read, odd)
-    return [SampledOperations(wait.kind, ((wait, length),), those) for wait, those in alike.items()]
+    return [
+        SampledOperations(wait.kind, spent=((wait, length),), descriptions=alike)
+        for wait, alike in descriptions.items()
+    ]
 
 
 def completed(ops: Iterable[Mapping[str, Any]], odd: NotUnderstood) -> Sequence[SampledOperations]:
@@ -172,15 +179,15 @@ def _spent(
 
 @lru_cache(maxsize=256)  # the operations of a record are much alike
 def _waits(kind: str, names: tuple[str, ...]) -> Sequence[tuple[OperationWait | None, int, int]]:
-    """What an operation with these events waited for: from which event to which.
+    """What an operation with these events waited for, from which event to which (positions).
 
-    None: after that event, it depends on what the operation is.
+    None: that depends on the description of the operation, see `_wait_of`.
     """
     runs: list[tuple[OperationWait | None, int, int]] = []
     for at in range(len(names) - 1):
         wait = _wait(kind, _latest(reversed(names[: at + 1])))
-        goes_on = wait is not None and runs and runs[-1][0] == wait
-        first = runs.pop()[1] if goes_on else at
+        same_as_before = wait is not None and runs and runs[-1][0] == wait
+        first = runs.pop()[1] if same_as_before else at
         runs.append((wait, first, at + 1))
     return runs
 
@@ -196,7 +203,7 @@ def kind_of(description: str, odd: NotUnderstood) -> str | None:
 
 
 def _latest(backwards: Iterable[str]) -> tuple[str, ...]:
-    """The latest event, and those before it since a write was sent to its replicas, if it was."""
+    """The latest event first; for a write that was sent to replicas, all back to that event."""
     names: list[str] = []
     for name in islice(backwards, _MOST_EVENTS):
         names.append(name[:_EVENT_TEXT])
@@ -209,7 +216,7 @@ def _latest(backwards: Iterable[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)  # many were sent to the same replicas
 def _wait(kind: str, latest: tuple[str, ...]) -> OperationWait | None:
-    """What an operation waits for after its latest events, if they say so."""
+    """What an operation waits for, if its latest events alone tell it."""
     if latest[-1].startswith(_SENT):
         return _replicated(kind, latest[-1].removeprefix(_SENT), latest[:-1])
     after = None if latest[0] in _DEPENDS else _AFTER.get(latest[0])
@@ -217,7 +224,7 @@ def _wait(kind: str, latest: tuple[str, ...]) -> OperationWait | None:
 
 
 def _wait_of(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) -> OperationWait:
-    """What an operation waits for after its latest event, if that depends on what it is."""
+    """What an operation waits for, where `_wait` needs its description to tell."""
     if last in _DEPENDS:
         description: str = op["description"]
         if kind == CLIENT and _EC_GROUP.match(description):
@@ -233,14 +240,15 @@ def _wait_of(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) ->
 
 
 def _delayed(last: str, data: Mapping[str, Any]) -> str | None:
-    """Releases word delays differently; the flag point of a delayed operation is its last event."""
+    """BLOCKED if the last event is a delay. Releases word delays differently, but the flag point of
+    a delayed operation is always its last event."""
     if "wait" in last or last in ("delayed", data.get("flag_point")):
         return BLOCKED
     return None
 
 
 def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
-    """After a write was sent to its replicas: it waits for its own store, for them, or neither."""
+    """What a write waits for after it was sent to `peers`; `later`: the events since then."""
     if "commit_sent" in later or "done" in later:
         return OperationWait(kind, REPLY)
     if "op_commit" not in later:
@@ -249,8 +257,8 @@ def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
     waiting = peers[:_PEERS_TEXT].split(",")
     if len(answers) >= len(waiting):
         return OperationWait(kind, REPLY)
-    named = {match[1] for match in answers}
-    missing = tuple(f"osd.{peer}" for peer in waiting if peer not in named)
+    answered = {match[1] for match in answers}
+    missing = tuple(f"osd.{peer}" for peer in waiting if peer not in answered)
     return OperationWait(kind, SUBOPS, missing)
 
 
@@ -266,15 +274,16 @@ class WaitMeter:
         """Take in a sample of operations in progress; what was not understood waits nowhere."""
         waits: list[tuple[OperationWait, float]] = []
         by_peer: dict[str, float] = {}
-        for those in operations:
-            number = len(those.descriptions)
-            for wait, each in those.spent:
+        for alike in operations:
+            number = len(alike.descriptions)
+            for wait, seconds_of_each in alike.spent:
                 if wait.event == UNKNOWN:
                     continue
                 self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + number
-                waits.append((wait, number * each / (len(wait.peers) or 1)))
+                seconds_per_peer = number * seconds_of_each / (len(wait.peers) or 1)
+                waits.append((wait, seconds_per_peer))
                 for peer in wait.peers:
-                    by_peer[peer] = by_peer.get(peer, 0.0) + waits[-1][1]
+                    by_peer[peer] = by_peer.get(peer, 0.0) + seconds_per_peer
         for peer in self._worst.add(by_peer):
             self._drop(peer)
         for wait, seconds in waits:
