@@ -16,7 +16,7 @@ from cephqos_base import causes
 from cephqos_base.series import CLIENT, IMMEDIATE, AccountSeries, OpSeries, count
 from cephqos_doctor.blame import Root, roots, waits
 from cephqos_doctor.json_api import Sample
-from cephqos_stack.staged.judge import named
+from cephqos_stack.staged.judge import osd_name
 from cephqos_stack.staged.situation import ExpectedFinding, Situation
 from cephqos_stack.staged.stage import Stage
 
@@ -108,8 +108,8 @@ def _cause_of_alert(finding: ExpectedFinding) -> str | None:
 
 def _place(finding: ExpectedFinding, turn: int, osds: int) -> str | None:
     if finding.by and finding.by.startswith("osd."):
-        return named(int(finding.by.removeprefix("osd.")), turn, osds)
-    return None if finding.osd is None else named(finding.osd, turn, osds)
+        return osd_name(int(finding.by.removeprefix("osd.")), turn, osds)
+    return None if finding.osd is None else osd_name(finding.osd, turn, osds)
 
 
 async def shadow(stage: Stage, on: Watched, began: float) -> tuple[str, bool | None]:

@@ -18,7 +18,7 @@ from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.stack import Stack, StackSpec
 from cephqos_stack.staged.faults import LOW, capacity_option, prepare, unset
-from cephqos_stack.staged.judge import SETTLED, Heard, Verdict, judge, named, unseen
+from cephqos_stack.staged.judge import SETTLED, Heard, Verdict, judge, osd_name, watch_failures
 from cephqos_stack.staged.situation import FASTER, Situation
 from cephqos_stack.staged.stage import Stage, StagedLab, clean
 from cephqos_stack.staged.tenant import noisy_tenant
@@ -176,7 +176,7 @@ def _judged(situation: Situation, seed: int, heard: list[Heard]) -> Judgement:
         critical=any(it.labels.get("severity") == "critical" for it in others),
         others=[str(it) for it in others],
         heard=[str(it) for it in heard],
-        note="; ".join(f"not all was watched: {it}" for it in unseen(heard)),
+        note="; ".join(f"not all was watched: {it}" for it in watch_failures(heard)),
     )
 
 
@@ -189,7 +189,7 @@ async def _stayed(stage: Stage, on: Watched, heard: list[Heard]) -> float | None
     for finding in situation.expect:
         which = f'alertstate="firing",alertname=~"{"|".join(finding.alert)}"'
         if finding.osd is not None:
-            which += f',ceph_daemon="{named(finding.osd, stage.turn, situation.cluster.osds)}"'
+            which += f',ceph_daemon="{osd_name(finding.osd, stage.turn, situation.cluster.osds)}"'
         fires = f"max(ALERTS{{{which}}}) or vector(0)"
         share = await on.number(f"avg_over_time(({fires})[{situation.stay:.0f}s:1s])")
         shares.append(share or 0.0)

@@ -30,19 +30,19 @@ _ORIGINS: Final = {"mon": "database", "local": "ceph.conf or command line"}
 
 
 def document(history: History, judged: Sequence[JudgedCapacity]) -> dict[str, Any]:
-    """As `--json` writes it."""
+    """The document that `--json` writes."""
     return {
         "version": __version__,
         "start": history.start,
         "end": history.end,
         "piece_seconds": history.step,
         "rules": history.rules,
-        "osds": [_osd_document(one) for one in judged],
+        "osds": [_osd_document(osd) for osd in judged],
     }
 
 
-def _osd_document(one: JudgedCapacity) -> dict[str, Any]:
-    record, its = one.record, one.estimate
+def _osd_document(osd: JudgedCapacity) -> dict[str, Any]:
+    record, estimate = osd.record, osd.estimate
     return {
         "cluster": record.cluster,
         "osd": record.osd,
@@ -51,30 +51,30 @@ def _osd_document(one: JudgedCapacity) -> dict[str, Any]:
         "model": record.model,
         "configured": record.capacity,
         "origin": record.origin,
-        "estimate": asdict(its) | {"error": its.error},
-        "verdict": one.verdict,
-        "equals": {"osds": one.equals, "ops": one.equals_ops},
-        "outlier": one.outlier,
-        "odd_setting": one.odd_setting,
-        "command": command(one),
-        "classes": effects(one),
+        "estimate": asdict(estimate) | {"error": estimate.error},
+        "verdict": osd.verdict,
+        "equals": {"osds": osd.equals, "ops": osd.equals_ops},
+        "outlier": osd.outlier,
+        "odd_setting": osd.odd_setting,
+        "command": command(osd),
+        "classes": effects(osd),
     }
 
 
-def command(one: JudgedCapacity) -> str:
-    """What sets the capacity; empty if none is known to be better."""
-    if one.suggested is None or one.record.media not in ("hdd", "ssd"):
+def command(osd: JudgedCapacity) -> str:
+    """The command that sets a better capacity; empty if none is known."""
+    if osd.suggested is None or osd.record.media not in ("hdd", "ssd"):
         return ""
-    option = f"osd_mclock_max_capacity_iops_{one.record.media}"
-    return f"ceph config set {one.record.osd} {option} {one.suggested:g}"
+    option = f"osd_mclock_max_capacity_iops_{osd.record.media}"
+    return f"ceph config set {osd.record.osd} {option} {osd.suggested:g}"
 
 
-def effects(one: JudgedCapacity) -> dict[str, dict[str, float | None]]:
-    """What the command makes of each class's reservation and limit."""
-    capacity, suggested = one.record.capacity, one.suggested
+def effects(osd: JudgedCapacity) -> dict[str, dict[str, float | None]]:
+    """By class: reservation and limit in ops/s, now and after the command."""
+    capacity, suggested = osd.record.capacity, osd.suggested
     if capacity is None or suggested is None:
         return {}
-    reservations, limits = one.record.reservations, one.record.limits
+    reservations, limits = osd.record.reservations, osd.record.limits
     classes = {}
     for cls in SCHEDULED:
         if cls in reservations or cls in limits:
@@ -89,12 +89,12 @@ def effects(one: JudgedCapacity) -> dict[str, dict[str, float | None]]:
 
 
 def _share_of(ops: float, share: float | None) -> float | None:
-    """None: without a reservation or a limit."""
+    """The share in ops/s; None where there is no reservation or limit."""
     return share * ops if share else None
 
 
 def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -> str:
-    """As a terminal shows it. `most`: rows and commands; None: all."""
+    """The text for a terminal, with at most so many OSDs; None: all."""
     lines = [] if history.rules else [_NO_RULES, ""]
     if not judged:
         return "\n".join([*lines, _NO_OSD])
@@ -102,47 +102,51 @@ def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -
     lines += _table([_HEAD, *map(_row, shown)])
     if len(shown) < len(judged):
         lines.append(f"… and {len(judged) - len(shown)} more OSDs (--all)")
-    lines += ["", *_odd(judged)]
-    for one in shown:
-        lines += _command_lines(one)
-    lines.append(_sum(history, judged))
+    lines += ["", *_outlier_lines(judged)]
+    for osd in shown:
+        lines += _command_lines(osd)
+    lines.append(_summary(history, judged))
     return "\n".join(lines)
 
 
-def _row(one: JudgedCapacity) -> tuple[str, ...]:
-    record, its = one.record, one.estimate
-    mark = " !" if one.outlier or one.odd_setting else ""
+def _row(osd: JudgedCapacity) -> tuple[str, ...]:
+    record, estimate = osd.record, osd.estimate
+    mark = " !" if osd.outlier or osd.odd_setting else ""
     return (
         record.osd + mark,
         record.host or "–",
         _ops(record.capacity),
         _ORIGINS.get(record.origin, record.origin) or "–",
-        "–" if its.most is None else f"{_ops(its.most)} at {_time(its.most_at)}",
-        _can_do(one),
-        its.bound,
-        "–" if one.equals_ops is None else f"{_ops(one.equals_ops)} ({one.equals} OSDs)",
+        "–" if estimate.most is None else f"{_ops(estimate.most)} at {_time(estimate.most_at)}",
+        _can_do(osd),
+        estimate.bound,
+        "–" if osd.equals_ops is None else f"{_ops(osd.equals_ops)} ({osd.equals} OSDs)",
     )
 
 
-def _can_do(one: JudgedCapacity) -> str:
-    its = one.estimate
-    if its.ops is None:
+def _can_do(osd: JudgedCapacity) -> str:
+    estimate = osd.estimate
+    if estimate.ops is None:
         return "not known"
-    if its.kind == "at_least":
-        return f"at least {_ops(its.ops)}, unknown above"
-    return f"{_ops(its.ops)} ±{(its.error or 0) * 100:.0f} %, sure: {its.sure}"
+    if estimate.kind == "at_least":
+        return f"at least {_ops(estimate.ops)}, unknown above"
+    return f"{_ops(estimate.ops)} ±{(estimate.error or 0) * 100:.0f} %, sure: {estimate.sure}"
 
 
-def _command_lines(one: JudgedCapacity) -> list[str]:
-    said = command(one)
-    if not said:
+def _command_lines(osd: JudgedCapacity) -> list[str]:
+    """The command of an OSD, why it is better, and what it changes for each class."""
+    command_line = command(osd)
+    if not command_line:
         return []
-    record, its = one.record, one.estimate
-    times = f"{one.wrong_by:.1f} times too {'high' if one.verdict == 'too_high' else 'low'}"
-    least = ", or more" if its.kind == "at_least" else ""
-    why = f" ({its.why})" if its.why else ""
-    lines = [printable(said), f"    # {_ops(record.capacity)} is {times}{least}{printable(why)}"]
-    for cls, of_class in effects(one).items():
+    record, estimate = osd.record, osd.estimate
+    times = f"{osd.wrong_by:.1f} times too {'high' if osd.verdict == 'too_high' else 'low'}"
+    least = ", or more" if estimate.kind == "at_least" else ""
+    why = f" ({estimate.why})" if estimate.why else ""
+    lines = [
+        printable(command_line),
+        f"    # {_ops(record.capacity)} is {times}{least}{printable(why)}",
+    ]
+    for cls, of_class in effects(osd).items():
         changes = [
             f"{name} {_ops(of_class[f'{name}_now'])} → {_ops(of_class[f'{name}_then'])}"
             for name in ("reservation", "limit")
@@ -152,35 +156,36 @@ def _command_lines(one: JudgedCapacity) -> list[str]:
     return lines
 
 
-def _odd(judged: Iterable[JudgedCapacity]) -> list[str]:
+def _outlier_lines(judged: Iterable[JudgedCapacity]) -> list[str]:
+    """A line for each OSD that delivers, or is configured for, far less or more than its equals."""
     lines = []
-    for one in judged:
-        if one.outlier and one.equals_ops:
-            its = one.estimate
-            ops = its.ops if its.kind == "measured" else its.saturated
-            slow = (ops or 0) < one.equals_ops
+    for osd in judged:
+        if osd.outlier and osd.equals_ops:
+            estimate = osd.estimate
+            ops = estimate.ops if estimate.kind == "measured" else estimate.saturated
+            slow = (ops or 0) < osd.equals_ops
             lines.append(
-                f"{one.record.osd} delivers {_ops(ops)} when saturated; {one.equals} OSDs like it"
-                f" deliver {_ops(one.equals_ops)}.{' Look at its device.' if slow else ''}"
+                f"{osd.record.osd} delivers {_ops(ops)} when saturated; {osd.equals} OSDs like it"
+                f" deliver {_ops(osd.equals_ops)}.{' Look at its device.' if slow else ''}"
             )
-        elif one.odd_setting:
+        elif osd.odd_setting:
             lines.append(
-                f"{one.record.osd} is configured for {_ops(one.record.capacity)}, far from OSDs"
+                f"{osd.record.osd} is configured for {_ops(osd.record.capacity)}, far from OSDs"
                 " like it."
             )
     return [*map(printable, lines), *([""] if lines else [])]
 
 
-def _sum(history: History, judged: Sequence[JudgedCapacity]) -> str:
-    counts = Counter[str](one.verdict for one in judged)
-    parts = [f"{counts[name]} {said}" for name, said in _VERDICTS.items() if counts[name]]
+def _summary(history: History, judged: Sequence[JudgedCapacity]) -> str:
+    counts = Counter[str](osd.verdict for osd in judged)
+    parts = [f"{counts[name]} {words}" for name, words in _VERDICTS.items() if counts[name]]
     return (
         f"{len(judged)} OSDs in {time_span(history.end - history.start)}: {', '.join(parts)}."
-        f" {_like(one.record for one in judged)}"
+        f" {_what_equals_are(osd.record for osd in judged)}"
     )
 
 
-def _like(records: Iterable[OsdRecord]) -> str:
+def _what_equals_are(records: Iterable[OsdRecord]) -> str:
     if any(record.model for record in records):
         return "OSDs with the same device and host are equals."
     return "OSDs on the same media are equals: --conf compares devices and hosts."

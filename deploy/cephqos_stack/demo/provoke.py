@@ -16,7 +16,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch, NotifiedAlert, Tell
 from cephqos_stack.staged.faults import FAULTS, LOADS, LOW, SHARE, prepare, unset
-from cephqos_stack.staged.judge import SETTLED, Heard, judge, matches, unseen
+from cephqos_stack.staged.judge import SETTLED, Heard, judge, matches, watch_failures
 from cephqos_stack.staged.situation import HERE, ExpectedFinding, Situation, load
 from cephqos_stack.staged.stage import Stage, StagedLab, clean, wait_until_clean
 from cephqos_stack.staged.tenant import NAMED, Query, noisy_tenant
@@ -125,7 +125,7 @@ class Attempt:
                 words += f", image {self.heard[NAMED].labels['by']}"
         elif verdict == "missed":
             words += f", in {seconds}"
-            words += ". Scrapes failed" if unseen(list(self.heard.values())) else ""
+            words += ". Scrapes failed" if watch_failures(list(self.heard.values())) else ""
             words += f". It needs {self.situation.needs}" if self.situation.needs else ""
         elif self.situation.healthy and verdict == "right":
             words += f": no alert in {seconds}, and none was due"

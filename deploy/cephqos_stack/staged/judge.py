@@ -1,5 +1,6 @@
-"""What came to the receiver, against what was expected."""
+"""Compares the alerts that came to the receiver with what a situation expects."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,21 +10,21 @@ from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
-# The watching failed. A scrape has one second here and ten in production, and ten minutes of
-# failing are twenty seconds: such an alert is no wrong finding about a reservation.
+# Alerts that the watching failed. A staged scrape has one second, ten in production, and an alert
+# needs twenty seconds of failing instead of ten minutes: these are no wrong findings.
 BLIND = (
     "CephQosCollectorFailing",
     "CephQosTooFewSamples",
     "CephQosFiguresMissing",
     "CephQosExporterDown",
 )
-# Nothing is found sooner after a fault. What says before that the watching failed, saw it fail
-# without the fault.
+# Seconds after a fault before which no alert can have come of it. Where one of BLIND comes earlier,
+# the watching had failed without the fault.
 SOONEST = WINDOWS["hold"] / FASTER
 SETTLED = 8.0  # seconds to look on after all that was expected has come
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
-# What may change while an alert fires is in its description: the culprit, and what is said of an
-# OSD that is slow or does not answer.
+# The culprit, and why an OSD is slow or does not answer, may change while an alert fires. So they
+# are no labels: they are read from the description.
 _CULPRIT = re.compile(r"Likely cause: \w+ by ([\w.]+?)(?: on host|\.(?: |$))")
 SEEN_OF_IT = {
     "Its device is slow or has stopped.": "device",
@@ -42,13 +43,13 @@ class Heard:
 
     @classmethod
     def of(cls, after: float, labels: Mapping[str, str], description: str) -> "Heard":
-        """With the cause that a reader of the alert sees."""
+        """With cause and culprit as labels, as the description has them."""
         text = " ".join(description.split())
-        seen = [cause for words, cause in SEEN_OF_IT.items() if words in text]
+        causes = [cause for words, cause in SEEN_OF_IT.items() if words in text]
         if labels["alertname"] == "CephQosReplicaSlow":
-            labels = {**labels, "cause": seen[0] if seen else "not said"}
-        elif labels["alertname"] == "CephQosDaemonNotAnswering" and seen:
-            labels = {**labels, "cause": seen[0]}
+            labels = {**labels, "cause": causes[0] if causes else "not said"}
+        elif labels["alertname"] == "CephQosDaemonNotAnswering" and causes:
+            labels = {**labels, "cause": causes[0]}
         if culprit := _CULPRIT.search(text):
             labels = {**labels, "by": culprit[1]}
         return cls(after, labels)
@@ -59,76 +60,83 @@ class Heard:
 
 
 def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> bool:
-    """`turn` moves all OSDs of a situation by as many, so that not always the same one fails."""
+    """Whether the alert is the finding. For `turn` see `osd_name`; `osds`: how many there are."""
     labels = heard.labels
     if labels["alertname"] not in finding.alert:
         return False
     wanted = {
-        "ceph_daemon": None if finding.osd is None else named(finding.osd, turn, osds),
+        "ceph_daemon": None if finding.osd is None else osd_name(finding.osd, turn, osds),
         "cause": finding.cause,
         "by": _by(finding.by, turn, osds),
         "class": finding.class_,
         "seen": finding.seen,
         "severity": finding.severity,
     }
+    # `a|b`: either; None: anything.
     return all(labels.get(key, "") in value.split("|") for key, value in wanted.items() if value)
 
 
-def named(osd: int, turn: int, osds: int) -> str:
+def osd_name(osd: int, turn: int, osds: int) -> str:
+    """The OSD that is meant by a situation's number: `turn` is added, so that others fail too."""
     return f"osd.{(osd + turn) % osds}"
 
 
 def _by(by: str | None, turn: int, osds: int) -> str | None:
     if by is None or not by.startswith("osd."):
         return by
-    return named(int(by.removeprefix("osd.")), turn, osds)
+    return osd_name(int(by.removeprefix("osd.")), turn, osds)
 
 
 def judge(
     situation: Situation, heard: Sequence[Heard], turn: int
 ) -> tuple[Verdict, float | None, list[Heard]]:
-    """The verdict, how long the first expected alert took, and what should not have come.
+    """The verdict, how long the first expected alert took, and alerts that should not have come.
 
-    Silence proves nothing while the watching fails: a healthy run without figures is not run.
-    A fault that was not found is missed all the same, unless the watching had failed before it.
+    If the watching fails in a healthy situation, that no alert came proves nothing: "not run".
+    A fault without its alert is missed all the same, unless the watching had failed before it.
     """
     osds = situation.cluster.osds
-    blind = unseen(heard)
-    heard = [it for it in heard if it not in blind]
+    failures = watch_failures(heard)
+    heard = [alert for alert in heard if alert not in failures]
 
     def among(findings: Sequence[ExpectedFinding], alert: Heard) -> bool:
         return any(matches(finding, alert, turn, osds) for finding in findings)
 
-    others = [it for it in heard if not among((*situation.expect, *situation.allow), it)]
+    expected = (*situation.expect, *situation.allow)
+    others = [alert for alert in heard if not among(expected, alert)]
     if situation.healthy:
-        calm: Verdict = "not run" if blind else "right"
-        return ("false" if others else calm), None, others
-    times = []
+        silent: Verdict = "not run" if failures else "right"
+        return ("false" if others else silent), None, others
+    times = []  # of each expected finding
     for finding in situation.expect:
-        came = [it.after for it in heard if matches(finding, it, turn, osds)]
-        times.append(min(came, default=float("inf")))
+        after = [alert.after for alert in heard if matches(finding, alert, turn, osds)]
+        times.append(min(after, default=math.inf))
     late = any(t > f.within for t, f in zip(times, situation.expect, strict=True))
-    first = min(times) if min(times) < float("inf") else None
+    first = min(times) if min(times) < math.inf else None
     verdict: Verdict = "right"
     if late:
-        verdict = "missed" if float("inf") in times else "late"
-        verdict = "not run" if any(it.after < SOONEST for it in blind) else verdict
+        verdict = "missed" if math.inf in times else "late"
+        if any(alert.after < SOONEST for alert in failures):
+            verdict = "not run"
     return _of_fault(situation, verdict, others, turn), first, others
 
 
-def unseen(heard: Sequence[Heard]) -> list[Heard]:
-    """What says that the cluster could not be watched."""
-    return [it for it in heard if it.labels["alertname"] in BLIND]
+def watch_failures(heard: Sequence[Heard]) -> list[Heard]:
+    """The alerts that the cluster could not be watched."""
+    return [alert for alert in heard if alert.labels["alertname"] in BLIND]
 
 
 def _of_fault(
     situation: Situation, verdict: Verdict, others: Sequence[Heard], turn: int
 ) -> Verdict:
+    """The verdict, or a worse one where other alerts came too."""
     culprits = {
-        named(it.osd, turn, situation.cluster.osds) for it in situation.expect if it.osd is not None
+        osd_name(finding.osd, turn, situation.cluster.osds)
+        for finding in situation.expect
+        if finding.osd is not None
     }
-    # What is of the whole cluster accuses no OSD.
-    accused = {it.labels["ceph_daemon"] for it in others if it.labels.get("ceph_daemon")}
+    # Alerts of the whole cluster have no OSD, and accuse none.
+    accused = {alert.labels["ceph_daemon"] for alert in others if alert.labels.get("ceph_daemon")}
     if culprits and accused - culprits:
         return "wrong OSD"
     if others:

@@ -1,7 +1,8 @@
-"""How far off the model of the scheduler is, from `make model`, which refuses another table.
+"""How far off the model of the scheduler is.
 
-docs/internals/model.md says how that is judged. Nothing is predicted from it yet: all runs are of
-one kind of lab, and no exporter records what the model needs to know of a device.
+`make model` measures these errors, and fails where the table differs. docs/internals/model.md says
+how. No figure is predicted by the model yet: all runs are of one kind of lab, and no exporter
+records what the model needs to know of a device.
 """
 
 from dataclasses import dataclass
@@ -10,14 +11,13 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ModelError:
-    """Median errors as shares of what was measured: of the model, and of the better of two simple
-    predictors."""
+    """How far predictions of one figure are off: median errors as shares of what was measured."""
 
     figure: str
     runs: int
     model: float
-    simple: float
-    known: bool  # in the lab that the runs are of
+    simple: float  # the better of two simple predictors
+    known: bool  # the model is good enough in the lab that the runs are of
 
 
 MODEL_ERRORS: Final = (
@@ -31,8 +31,8 @@ MODEL_ERRORS: Final = (
 
 def why_unknown(figure: str) -> str:
     """Why a figure is not predicted."""
-    it = next(it for it in MODEL_ERRORS if it.figure == figure)
-    off = f"the model of the scheduler is off by {it.model:.0%}"
-    if it.known:
+    error = next(error for error in MODEL_ERRORS if error.figure == figure)
+    off = f"the model of the scheduler is off by {error.model:.0%}"
+    if error.known:
         return f"{off} in one lab, and was not tried with other devices"
-    return f"{off}, and a simple guess by {it.simple:.0%}"
+    return f"{off}, and a simple guess by {error.simple:.0%}"

@@ -36,10 +36,10 @@ LOST = "another run took this cluster over"
 _KEYS = {"run", "token", "pid", "host", "started", "heartbeat", "undo"}
 
 
-def describe(held: dict[str, Any], age: float) -> str:
+def describe(holder: dict[str, Any], age: float) -> str:
     return (
-        f"run {held['run']} (pid {held['pid']} on {held['host']}) holds this cluster since"
-        f" {held['started']}; its last heartbeat was {age:.0f} s ago"
+        f"run {holder['run']} (pid {holder['pid']} on {holder['host']}) holds this cluster since"
+        f" {holder['started']}; its last heartbeat was {age:.0f} s ago"
     )
 
 
@@ -57,15 +57,15 @@ def _entry(value: Any) -> dict[str, Any]:
     )
 
 
-def _remove_work(held: dict[str, Any]) -> None:
+def _remove_work(holder: dict[str, Any]) -> None:
     """Remove the folder of a dead run with its conf and sockets. No other program would."""
-    work = Path(held.get("work", ""))
-    if held["host"] == socket.gethostname() and work.name == held["run"]:
+    work = Path(holder.get("work", ""))
+    if holder["host"] == socket.gethostname() and work.name == holder["run"]:
         shutil.rmtree(work, ignore_errors=True)
 
 
 class ClusterLock:
-    """Held inside the block. `lost` says whether another run took it."""
+    """The lock of a cluster, held inside the block. `lost`: another run has taken it."""
 
     def __init__(
         self, cluster: ClusterConnection, run: str, *, take_over: bool, work: str = ""
@@ -79,7 +79,7 @@ class ClusterLock:
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "work": work,  # its folder on its host
+            "work": work,  # the run's folder of temporary files, on its host
             "undo": [],
         }
         self._beating: asyncio.Task[None] | None = None
@@ -87,15 +87,15 @@ class ClusterLock:
         self.taken_over: list[str] = []
 
     async def __aenter__(self) -> Self:
-        held = await self._read()
-        if held is not None:
-            await self._refuse_or_take_over(held)
+        holder = await self._read()
+        if holder is not None:
+            await self._refuse_or_take_over(holder)
         try:
             await self._write()
             await asyncio.sleep(_SETTLE_SECONDS)
-            held = await self._read()
-            if held is None or held["token"] != self._token:
-                who = f"run {held['run']} on {held['host']}" if held else "another run"
+            holder = await self._read()
+            if holder is None or holder["token"] != self._token:
+                who = f"run {holder['run']} on {holder['host']}" if holder else "another run"
                 raise ClusterBusy(f"{who} took this cluster in the same moment")
         except BaseException:
             await self._release()
@@ -107,19 +107,19 @@ class ClusterLock:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
-        # What could not be undone stays written down, and so the lock stays too.
+        # The key has what could not be undone: then it stays.
         if not self.lost and not self._entry["undo"]:
             await self._release()
 
     async def _release(self) -> None:
         """Remove the key if it is ours."""
         with contextlib.suppress(RunError, CommandFailed):
-            held = await self._read(patience=20.0)
-            if held and held["token"] == self._token:
+            holder = await self._read(patience=20.0)
+            if holder and holder["token"] == self._token:
                 await self._cluster.command("config-key rm", key=KEY, patience=20.0)
 
     async def save_undo(self, entries: list[undo.Undo]) -> None:
-        """Keep the way back in the cluster; RunError where another run has it by now."""
+        """Write into the key how to undo all changes; RunError where another run has the lock."""
         await self.look(patience=30.0)
         if self.lost:
             raise RunError(LOST)
@@ -127,53 +127,55 @@ class ClusterLock:
         await self._write()
 
     async def look(self, patience: float = 0.0) -> None:
-        """Notice if another run has the cluster by now; as far as the monitors can be reached."""
+        """Set `lost` if another run has the lock by now. Monitors that are away say nothing."""
         with contextlib.suppress(CephqosError, CommandFailed, ClusterUnreachable):
-            held = await self._read(patience)
-            self.lost = self.lost or (held is not None and held["token"] != self._token)
+            holder = await self._read(patience)
+            self.lost = self.lost or (holder is not None and holder["token"] != self._token)
 
-    async def _refuse_or_take_over(self, held: dict[str, Any]) -> None:
-        age = time.time() - held["heartbeat"]
-        text = describe(held, age)
-        if abs(age) < STALE_SECONDS or await self._lives(held):
+    async def _refuse_or_take_over(self, holder: dict[str, Any]) -> None:
+        age = time.time() - holder["heartbeat"]
+        text = describe(holder, age)
+        if abs(age) < STALE_SECONDS or await self._is_alive(holder):
             raise ClusterBusy(
                 f"{text}. Wait for it, or end it; {STALE_SECONDS:.0f} s after its last heartbeat"
                 " it can be taken over with --take-over"
             )
-        left = undo.from_json(held["undo"])
+        left = undo.from_json(holder["undo"])
         commands = [entry.shown for entry in reversed(left)]
         if left and not self._take_over:
             steps = "".join(f"\n  {line}" for line in commands)
             raise ClusterBusy(
                 f"{text}: it is dead. --take-over undoes its changes first, then runs:{steps}"
             )
-        await self._undo(held, left)
-        _remove_work(held)
+        await self._undo(holder, left)
+        _remove_work(holder)
         self.taken_over = [text, *commands]
 
-    async def _lives(self, held: dict[str, Any]) -> bool:
-        """Whether a run whose heartbeat looks old, or yet to come, writes another one. The clock of
-        this host is that of its own runs, unless it was set back."""
-        if held["host"] == socket.gethostname() and time.time() > held["heartbeat"]:
+    async def _is_alive(self, holder: dict[str, Any]) -> bool:
+        """Whether a run with an old heartbeat, or one from the future, writes another one.
+
+        A run of this host has this host's clock: an old heartbeat needs no second look.
+        """
+        if holder["host"] == socket.gethostname() and time.time() > holder["heartbeat"]:
             return False
         await asyncio.sleep(_WATCHED_BEATS * HEARTBEAT_SECONDS)
         now = await self._read()
-        return now is not None and now["heartbeat"] != held["heartbeat"]
+        return now is not None and now["heartbeat"] != holder["heartbeat"]
 
-    async def _undo(self, held: dict[str, Any], left: list[undo.Undo]) -> None:
-        """Carry out what a dead run left; ClusterBusy, and all of it stays, where that fails."""
-        elsewhere = [e.shown for e in left if undo.of_this_host(e)]
-        if elsewhere and held["host"] != socket.gethostname():
+    async def _undo(self, holder: dict[str, Any], left: list[undo.Undo]) -> None:
+        """Undo what a dead run left. Where that fails: ClusterBusy, and its entries stay."""
+        of_its_host = [entry.shown for entry in left if undo.of_this_host(entry)]
+        if of_its_host and holder["host"] != socket.gethostname():
             raise ClusterBusy(
-                f"run {held['run']} changed its own host too: --take-over on {held['host']}, where"
-                f" these can be undone: {'; '.join(elsewhere)}"
+                f"run {holder['run']} changed its own host too: --take-over on {holder['host']},"
+                f" where these can be undone: {'; '.join(of_its_host)}"
             )
         for entry in reversed(left):
             try:
                 await undo.carry_out(entry, self._cluster)
             except (CephqosError, CommandFailed, OSError) as error:
                 raise ClusterBusy(
-                    f"what run {held['run']} left cannot be undone: {entry.shown}: {error}"
+                    f"what run {holder['run']} left cannot be undone: {entry.shown}: {error}"
                 ) from error
 
     async def _beat(self) -> None:
@@ -182,18 +184,18 @@ class ClusterLock:
             await self.look()
             if self.lost:
                 return
-            # Where the monitors are away, they will see the next beat.
+            # Monitors that are away now get the next beat.
             with contextlib.suppress(RunError, CommandFailed, ClusterUnreachable):
                 await self._write(patience=0.0)
 
     async def _read(self, patience: float = 30.0) -> dict[str, Any] | None:
         try:
-            held = await self._cluster.command("config-key get", key=KEY, patience=patience)
+            holder = await self._cluster.command("config-key get", key=KEY, patience=patience)
         except CommandFailed as error:
             if error.code == _ENOENT:
                 return None
             raise
-        return _entry(held)
+        return _entry(holder)
 
     async def _write(self, patience: float = 30.0) -> None:
         self._entry["heartbeat"] = time.time()

@@ -1,4 +1,4 @@
-"""The intervals of a job, from what it says of itself about once a second."""
+"""The intervals of a job of fio, between the statuses that it prints about once a second."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from cephqos_loadgen.live.state import SHORTEST_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What a job did from one of its statuses to a later one; `before` is None at its start."""
+    """What a job did from one of its statuses to a later one."""
 
-    before: JobStatus | None
-    job: JobStatus
-    end: float
+    before: JobStatus | None  # the earlier status; None: the job's start
+    job: JobStatus  # the later status
+    end: float  # its time
 
     @property
     def seconds(self) -> float:
@@ -20,15 +20,20 @@ class Stretch:
 
 
 class JobIntervals:
-    """Those of one job. One of less than `SHORTEST_SECONDS` joins the one before it, and a first
-    one joins the next. So each is held back until the next is known.
+    """Makes the intervals of one job, each at least `SHORTEST_SECONDS` long where it can be.
+
+    A shorter one joins the interval before it, and a first one the next. So each interval is held
+    back until the next is known.
     """
 
     def __init__(self) -> None:
         self._held: Stretch | None = None
 
     def add(self, job: JobStatus, before: JobStatus | None, end: float) -> Stretch | None:
-        """The interval that is complete now. Without `before`, the job begins (again) here."""
+        """Add an interval; returns the one before it if that is complete now.
+
+        Without `before`, the job begins here, or begins again.
+        """
         held, self._held = self._held, Stretch(before, job, end)
         if held is None or before is None:
             return held
@@ -42,6 +47,6 @@ class JobIntervals:
         return held
 
     def rest(self) -> Stretch | None:
-        """What is still held back, at the end of the job."""
+        """The last interval, at the end of the job."""
         held, self._held = self._held, None
         return held

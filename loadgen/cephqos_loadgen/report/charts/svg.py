@@ -1,4 +1,7 @@
-"""Small pieces of SVG. Colours come from CSS; form (markers, dashes) says the same without them."""
+"""Small pieces of SVG. `kind` is always a CSS class, which has the colour.
+
+A line or marker has a number: its dash or form tells it from others without colours too.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,7 +13,12 @@ from cephqos_loadgen.report.words import escaped, number
 
 STYLE: Final = Path(__file__).with_name("chart.css").read_text(encoding="utf-8")
 DASHES: Final = ("", "6 3", "2 3", "9 3 2 3", "4 2", "12 4")
-COLOURS: Final = 6
+COLOURS: Final = 6  # s0 to s5 of lines and f0 to f5 of markers, in chart.css
+_KEY_LETTERS: Final = 40  # of a name in a legend
+_KEY_WIDTH: Final = 44  # of a mark in a legend, with the space around it
+_LETTER_WIDTH: Final = 6.8  # about, in the font of chart.css
+_MARGIN: Final = 1.15  # the part of a logarithmic axis beyond the values, at either end
+_ROUNDING: Final = 1e-9
 
 
 def text(x: float, y: float, content: str, kind: str = "") -> str:
@@ -62,21 +70,22 @@ def path(
     than `gap` from the next."""
     if not points:
         return ""
-    inside, before = "", points[0][0]
+    line_to, before = "", points[0][0]
     for x, y in points:
-        joint = "" if not inside else "M" if x - before > gap else "L"
-        inside += f"{joint}{x:.1f} {y:.1f}"
+        joint = "M" if not line_to or x - before > gap else "L"
+        line_to += f"{joint}{x:.1f} {y:.1f}"
         before = x
     dash = DASHES[number_ % len(DASHES)]
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     kind = f"l s{number_ % COLOURS}" + (" thin" if thin else "")
-    named = f' data-name="{escaped(name)}"' if name else ""
-    return f'<path d="M{inside}" class="{kind}"{dashed}{named}/>'
+    data_name = f' data-name="{escaped(name)}"' if name else ""
+    return f'<path d="{line_to}" class="{kind}"{dashed}{data_name}/>'
 
 
 def marker(x: float, y: float, number_: int, tip: str = "", size: float = 4.0) -> str:
     """A mark whose form belongs to the number; `tip` is shown under the mouse."""
     r = size
+    # Circle, square, triangle, diamond, horizontal bar, vertical bar.
     forms = (
         f"M{x - r} {y}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0",
         f"M{x - r} {y - r}h{2 * r}v{2 * r}h{-2 * r}z",
@@ -91,7 +100,7 @@ def marker(x: float, y: float, number_: int, tip: str = "", size: float = 4.0) -
 
 
 def drawing(width: float, height: float, title: str, body: Iterable[str], head: str = "") -> str:
-    """A whole SVG, without style: a page has it once, a file of its own needs `standalone`."""
+    """An SVG without style, for a page that has the style already. A file needs `standalone`."""
     more = f" {head}" if head else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width:.0f}'
@@ -101,49 +110,51 @@ def drawing(width: float, height: float, title: str, body: Iterable[str], head: 
 
 
 def standalone(svg: str) -> str:
+    """The text of a file with one drawing, with its style."""
     head, _, rest = svg.partition(">")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{STYLE}</style>{rest}\n'
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Values to places; logarithmic where asked for."""
+    """Maps values to places on an axis, linearly or by their logarithms."""
 
-    low: float
+    low: float  # value
     high: float
-    start: float
-    end: float
+    start: float  # place of `low`, in pixels
+    end: float  # place of `high`
     log: bool = False
 
     def at(self, value: float) -> float:
-        low, high, value = (self._bent(v) for v in (self.low, self.high, value))
+        low, high, value = map(self._measure, (self.low, self.high, value))
         share = (value - low) / (high - low) if high > low else 0.5
         return self.start + (self.end - self.start) * share
 
-    def _bent(self, value: float) -> float:
-        return math.log10(max(value, 1e-12)) if self.log else value
+    def _measure(self, value: float) -> float:
+        return math.log10(max(value, 1e-12)) if self.log else value  # 0 has no logarithm
 
     def ticks(self) -> list[float]:
         return _log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
 
 
 def linear(values: Sequence[float], start: float, end: float) -> Scale:
-    """From zero to a round number above all values."""
+    """From zero to a round number at least 2% above all values."""
     high = max([*values, 0.0]) or 1.0
     step = _step(high)
-    return Scale(0.0, math.ceil(high * 1.02 / step) * step, start, end)
+    return Scale(low=0.0, high=math.ceil(high * 1.02 / step) * step, start=start, end=end)
 
 
 def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
     above = [value for value in values if value > 0] or [1.0]
-    low, high = min(above) / 1.15, max(above) * 1.15
-    return Scale(low, high, start, end, log=True)
+    low, high = min(above) / _MARGIN, max(above) * _MARGIN
+    return Scale(low=low, high=high, start=start, end=end, log=True)
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
     step = _step(high - low)
-    first = math.ceil(low / step - 1e-9)
-    return [step * n for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    first = math.ceil(low / step - _ROUNDING)
+    last = math.floor(high / step + _ROUNDING)
+    return [step * n for n in range(first, last + 1)]
 
 
 def _step(span: float) -> float:
@@ -158,7 +169,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
     steps = (1, 2, 5) if last - first <= 4 else (1,)
     ticks = [n * 10.0**power for power in range(first, last + 1) for n in steps]
     inside = [tick for tick in ticks if low <= tick <= high]
-    return inside if len(inside) > 1 else [low * 1.15, high / 1.15]
+    return inside if len(inside) > 1 else [low * _MARGIN, high / _MARGIN]
 
 
 def tick_text(value: float) -> str:
@@ -174,13 +185,14 @@ def legend(x: float, y: float, names: Sequence[str], lines: bool) -> str:
     parts = []
     for index, name in enumerate(names):
         key = [path([(x, y - 4), (x + 22, y - 4)], index)] if lines else []
-        key += [marker(x + 11, y - 4, index), text(x + 28, y, cut(name, 40))]
+        key += [marker(x + 11, y - 4, index), text(x + 28, y, cut(name, _KEY_LETTERS))]
         parts.append(f'<g class="key" data-n="{index % COLOURS}">{"".join(key)}</g>')
-        x += 44 + 6.8 * min(len(name), 40)
+        x += _KEY_WIDTH + _LETTER_WIDTH * min(len(name), _KEY_LETTERS)
     return "".join(parts)
 
 
 def x_axis(scale: Scale, top: float, bottom: float, title: str) -> list[str]:
+    """Vertical grid lines from top to bottom, with their values and a title below."""
     parts = []
     for tick in scale.ticks():
         x = scale.at(tick)
@@ -191,6 +203,7 @@ def x_axis(scale: Scale, top: float, bottom: float, title: str) -> list[str]:
 
 
 def y_axis(scale: Scale, left: float, right: float, title: str) -> list[str]:
+    """Horizontal grid lines from left to right, with their values left of them."""
     parts = []
     for tick in scale.ticks():
         y = scale.at(tick)

@@ -29,15 +29,18 @@ def advice_table(subject: Subject) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for run in subject.runs:
         for load, facts in _loads(run):
-            its = {it.name: outcome(it, facts) for it in candidates(facts)}
+            outcomes = {it.name: outcome(it, facts) for it in candidates(facts)}
             label = subject.point_label(run, load.point)
-            said = [_said(its[name], facts) if name in its else "–" for name in (*PROFILES, WPQ)]
-            lines.append(tuple(map(text, (label, load.phase, *said))))
+            cells = [
+                _cell(outcomes[name], facts) if name in outcomes else "–"
+                for name in (*PROFILES, WPQ)
+            ]
+            lines.append(tuple(map(text, (label, load.phase, *cells))))
     return Table("advice", "What another profile would have given", _COLUMNS, tuple(lines), _NOTE)
 
 
 def _loads(run: ReportRun) -> Iterator[tuple[LoadStep, Facts]]:
-    """Of loads with a single depth that were long enough."""
+    """Loads of first repeats, with what advice needs: of one depth, and long enough."""
     for observed in run.first_repeats.values():
         for load in load_steps(observed):
             if load.depth is None:
@@ -45,11 +48,11 @@ def _loads(run: ReportRun) -> Iterator[tuple[LoadStep, Facts]]:
                     yield load, checked(advice_facts(observed.samples, load.start, load.end))
 
 
-def _said(it: Outcome, facts: Facts) -> str:
-    parts = ["now"] if it.candidate.now else []
-    if it.reserved:
-        parts += [f"client {ops_text(it.reserved['client'])}"]
-        parts += [f"violated {violated_text(it)} of {len(facts.osds)}"]
-    if it.backlog_seconds is not None:
-        parts += [f"recovery at least {time_span(it.backlog_seconds)}"]
+def _cell(result: Outcome, facts: Facts) -> str:
+    parts = ["now"] if result.candidate.now else []
+    if result.reserved:
+        parts += [f"client {ops_text(result.reserved['client'])}"]
+        parts += [f"violated {violated_text(result)} of {len(facts.osds)}"]
+    if result.backlog_seconds is not None:
+        parts += [f"recovery at least {time_span(result.backlog_seconds)}"]
     return ", ".join(parts) or "–"
