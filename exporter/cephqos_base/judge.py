@@ -20,7 +20,7 @@ from cephqos_base.series import BEST_EFFORT, CLIENT
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """From where on a figure is evidence. docs/internals/rules.md says why each is what it is."""
+    """The values from which a figure is evidence. docs/internals/rules.md has the reasons."""
 
     in_progress: float = 2  # client operations in every sample: not one client in lock step
     waiting: float = 1  # client operations, or threads of an OSD, that wait on average
@@ -28,7 +28,7 @@ class Bounds:
     store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
     store_latency_hdd: float = 0.05  # a disk takes long for being a disk
     reservation_lag: float = 0.25  # seconds
-    # Of a reservation, a limit, a CPU: from here on it is reached. Rates are off by a tenth.
+    # Share of a reservation, a limit or a CPU that counts as all of it: rates are off by a tenth.
     reached: float = 0.9
 
 
@@ -45,27 +45,30 @@ class Amount(Protocol):
     def __mul__(self, other: Any, /) -> Any: ...
 
 
-# Neither more nor less than anything: what is not known is no evidence.
+# Every comparison with NaN is false, so a figure that is not known is no evidence.
 UNKNOWN: Final = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hold:
-    """What a class of an OSD shows over a hold. Its verdicts are bools, or arrays of them."""
+    """What a class of an OSD shows over a hold. The verdicts are bools, or arrays of them.
+
+    A minimum or a least value is over the samples of the hold.
+    """
 
     work: str  # the class
     attained: Amount = UNKNOWN
     reserved: Amount = UNKNOWN
     limit: Amount = UNKNOWN  # 0: none
-    queued: Amount = UNKNOWN  # the fewest in its queue
-    lag: Amount = UNKNOWN  # seconds: the least, of the shard that is furthest behind
-    shards_with_demand: Amount = 1.0  # the share of the shards that have work for it
+    queued: Amount = UNKNOWN  # minimum of its requests in the queue
+    lag: Amount = UNKNOWN  # minimum, in seconds, of the shard that is furthest behind
+    shards_with_demand: Amount = 1.0  # share of the shards that have work for it
     # What else clients wait for. Seconds of waiting and in the store are per second.
-    in_progress: Amount = UNKNOWN  # the fewest, with those in the queue
+    in_progress: Amount = UNKNOWN  # minimum of operations, with those in the queue
     waiting: Amount = UNKNOWN  # before the scheduler, in its queue and at throttles
     store_seconds: Amount = UNKNOWN
     store_ended: Amount = UNKNOWN  # transactions per second
-    store_used: Amount = UNKNOWN  # the least of its throttle
+    store_used: Amount = UNKNOWN  # minimum of the used share of its throttle
     on_disk: bool = False
 
     @property
@@ -78,7 +81,7 @@ class Hold:
 
     @property
     def has_demand(self) -> Any:
-        """Whether there is demand: without it nothing is violated."""
+        """Whether there is unmet demand. A class without it is not violated."""
         if self.work != CLIENT:
             return self.queued >= 1
         waits = (self.waiting >= BOUNDS.waiting) | self.piling_up
@@ -86,24 +89,25 @@ class Hold:
 
     @property
     def short(self) -> Any:
-        """Whether it gets too little of its effective reservation.
+        """Whether the class gets too little of its effective reservation.
 
-        That is the part of those shards for which it has work; where work piles up behind the
-        scheduler all shards share that fate. What is counted for recovery is estimated: at its
-        limit it has had its reservation.
+        Each shard has an equal part of the reservation, and the class can use the parts of shards
+        in which it has work. If work piles up behind the scheduler, which delays all shards, the
+        whole reservation counts. Recovery at its limit has had its reservation: its figures are
+        estimates.
         """
-        least = self.reserved * BOUNDS.reached
-        in_part = self.attained < least * self.shards_with_demand
+        enough = self.reserved * BOUNDS.reached
+        below_part = self.attained < enough * self.shards_with_demand
         if self.work == CLIENT:
-            return in_part | (self.piling_up & (self.attained < least))
-        held = (self.limit > 0) & (self.attained > self.limit * BOUNDS.reached)
-        return in_part & (held ^ True)
+            return below_part | (self.piling_up & (self.attained < enough))
+        at_limit = (self.limit > 0) & (self.attained > self.limit * BOUNDS.reached)
+        return below_part & (at_limit ^ True)
 
     @property
     def violated(self) -> Any:
-        """Whether it has demand, and gets too little of what is reserved, or gets it too late.
+        """Whether the class has demand, and gets less than its reservation or gets it too late.
 
-        What is counted for best effort is a lower bound, so only its lag tells.
+        The work that is counted for best effort is a lower bound, so only the lag decides there.
         """
         late = (self.lag > BOUNDS.reservation_lag) & (self.reserved > 0)
         return self.has_demand & (late if self.work == BEST_EFFORT else self.short | late)

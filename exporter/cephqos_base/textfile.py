@@ -10,7 +10,7 @@ from cephqos_base.errors import UsageError
 
 
 def why(error: OSError | UnicodeDecodeError) -> str:
-    """Without number and name: the message names the file already."""
+    """The reason of an error without its number and file name: the message has the name."""
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
 
 
@@ -51,7 +51,8 @@ def write(file: Path, text: str, *, rights_of: Path | None = None) -> None:
 
 def _replace(file: Path, text: str, rights: os.stat_result | None) -> None:
     new = file.with_name(f".{file.name}.{os.getpid()}")
-    new.unlink(missing_ok=True)  # of one that was killed: in containers, numbers come again
+    # A process with the same pid may have been killed here: in containers, pids are used again.
+    new.unlink(missing_ok=True)
     try:
         new.touch(0o600 if rights else 0o666, exist_ok=False)
         new.write_text(text, encoding="utf-8")
@@ -65,12 +66,12 @@ def _replace(file: Path, text: str, rights: os.stat_result | None) -> None:
 
 
 def differing(files: Mapping[Path, str]) -> list[str]:
-    """Those of the files that are missing or hold anything else than this text."""
+    """The files that are missing or have another text."""
     return [str(file) for file, text in files.items() if _read(file) != text]
 
 
 def begins_with(file: Path, text: str) -> bool:
-    """Whether a file begins so, whatever else is in it."""
+    """Whether a file begins with this text."""
     wanted = text.encode()
     try:
         with regular(file).open("rb") as opened:

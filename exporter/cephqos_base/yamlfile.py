@@ -35,9 +35,9 @@ from cephqos_base.errors import (
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
-# With aliases written out. Reading so many takes 0.1 s.
+# An alias counts as all values that it stands for. To read so many takes 0.1 s.
 MAX_VALUES: Final = 20_000
-MAX_KEY: Final = 1024  # characters; YAML itself bounds keys so, but for those after `? `
+MAX_KEY: Final = 1024  # characters: YAML's own limit, which it does not apply to keys after `? `
 MAX_SIZE: Final = 1 << 60
 MAX_SECONDS: Final = 365 * units.DAY
 _MAX_SHOWN: Final = 100  # values of a list in an error
@@ -87,11 +87,11 @@ def parse(text: str, file: str) -> "Value":
 
 def compose(text: str, file: str) -> yaml.Node:
     """The bare nodes of a text, within the limits."""
-    # Before either parser sees it: they count differently where it stands.
-    odd = Reader.NON_PRINTABLE.search(text)
-    if odd is not None:
-        line = text.count("\n", 0, odd.start()) + 1
-        raise _invalid(file, line, Described(f"the character U+{ord(odd[0]):04X}"))
+    # Checked before parsing, as libyaml and PyYAML's own parser disagree about its line.
+    unprintable = Reader.NON_PRINTABLE.search(text)
+    if unprintable is not None:
+        line = text.count("\n", 0, unprintable.start()) + 1
+        raise _invalid(file, line, Described(f"the character U+{ord(unprintable[0]):04X}"))
     try:
         loader = _BoundedLoader(text)
         try:
@@ -110,7 +110,7 @@ def compose(text: str, file: str) -> yaml.Node:
 
 
 def _check_nodes(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
-    """No key twice, no NUL. Not in `entries`: this also checks parts that are never read."""
+    """Refuse a key that is there twice, and NUL. `entries` would check only what is read."""
     if isinstance(node, yaml.ScalarNode):
         if "\0" in node.value:  # written as an escape
             raise _invalid(file, node.start_mark.line + 1, Described("the character U+0000"))

@@ -61,7 +61,7 @@ try:
 except ImportError as error:
     answer(b"", error=str(error), missing=True)
     os._exit(1)
-# One that is killed would leave its socket behind, each time another.
+# No admin socket: a child that is killed would leave its file behind, each time another.
 settings = {"admin_socket": ""}
 if where["keyring"]:
     settings["keyring"] = where["keyring"]
@@ -106,9 +106,9 @@ while True:
 
 # A `pg dump` of a large cluster takes tens of megabytes.
 MAX_REPLY_BYTES: Final = 256 << 20
-# The end of a connection attempt should be librados' own word, not our deadline.
+# librados gives up this much before our deadline, so that the error is its own.
 _CONNECT_MARGIN_SECONDS: Final = 1.0
-# One that can be killed is gone in milliseconds.
+# Time for a killed child to end. It takes milliseconds, unless it cannot be killed.
 _END_SECONDS: Final = 1.0
 
 
@@ -310,21 +310,21 @@ class MonClient:
 
 
 class EndedChildren:
-    """Children that were killed, and may not end: of another user (sudo), or hung in the kernel.
+    """Children that were killed and may not end: of another user (sudo), or hung in the kernel.
 
-    No deadline waits for such a one, and no other child is started beside it.
+    `end` waits for _END_SECONDS at most. No new child is started before the last one has ended.
     """
 
     def __init__(self) -> None:
         self._last: asyncio.Task[None] | None = None
 
     async def end(self, child: asyncio.subprocess.Process) -> None:
-        """Kill it, and wait for its end a moment at most."""
+        """Kill the child, and wait for its end for _END_SECONDS at most."""
         self._last = asyncio.create_task(end_group(child), name="end of a child")
         await asyncio.wait({self._last}, timeout=_END_SECONDS)
 
     async def over(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the last child has ended."""
         if self._last is not None:
             await asyncio.shield(self._last)
 

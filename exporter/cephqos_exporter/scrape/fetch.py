@@ -42,7 +42,7 @@ _PROBE_PAUSE_SECONDS: Final = 1.0
 UNKNOWN_SECONDS: Final = 15.0
 # A daemon logs a line for each unknown command, so the time between tries doubles, up to this.
 UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
-_ASK_NOW: Final = (0.0, 0.0)
+_ASK_NOW: Final = (0.0, 0.0)  # of a command that is known, see DaemonFetcher._unknown
 # A process that could not be identified or read is looked for again after this time.
 PROCESS_SECONDS: Final = 60.0
 # Most bytes of one daemon's replies that are kept between scrapes; 10 kB is usual.
@@ -51,18 +51,20 @@ KEPT_BYTES: Final = 2 << 20
 
 @dataclass(slots=True)
 class _Kept:
+    """A reply that is used again until `share` of the command's time to live is over."""
+
     value: Any
     time: float
-    share: float  # of the time to live
-    body: bytes | bytearray  # as it came
+    share: float
+    body: bytes | bytearray  # as it came: the same bytes are not parsed again
 
 
 class _UnderWay(NamedTuple):
     """A fetch that waits for replies."""
 
     batch: asok.Batch
-    ask: dict[str, float]
-    replies: dict[str, Any]  # those that needed no asking
+    ask: dict[str, float]  # the commands that were sent, and their longest time to live
+    replies: dict[str, Any]  # kept ones of the other commands
     errors: dict[str, str]
 
 
@@ -85,7 +87,7 @@ class DaemonFetcher:
         self._path = str(socket.path)
         self.identified = False  # it has said who it is
         path = socket.path  # its name until then
-        self._is(Daemon(socket.kind, socket.id, fsid_in_path(path), path))
+        self._set_daemon(Daemon(socket.kind, socket.id, fsid_in_path(path), path))
         self._look_at = 0.0  # when to look for its process, if that is not known
         self._kept: dict[str, _Kept] = {}
         # Commands it does not have -> when to ask again, and how long it is until then.
@@ -100,7 +102,7 @@ class DaemonFetcher:
         # is between a half and all of it, by daemon.
         self._share = 0.5 + (crc32(os.fsencode(self._path)) % 1024) / 2048
 
-    def _is(self, daemon: Daemon) -> None:
+    def _set_daemon(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self.labels = render_labels(daemon.labels)
 
@@ -118,7 +120,7 @@ class DaemonFetcher:
             return TimedOut.reason
         self._look_at = asyncio.get_running_loop().time() + PROCESS_SECONDS
         try:
-            self._is(await identify(self.socket, self._host, deadline=deadline))
+            self._set_daemon(await identify(self.socket, self._host, deadline=deadline))
         except DaemonError as exc:
             if exc.reason != self._told:  # not at every scrape
                 self._told = exc.reason
@@ -133,7 +135,7 @@ class DaemonFetcher:
         now = asyncio.get_running_loop().time()
         if now >= self._look_at:
             self._look_at = now + PROCESS_SECONDS
-            self._is(await identify_process(self.daemon, self.socket, self._host))
+            self._set_daemon(await identify_process(self.daemon, self.socket, self._host))
 
     async def fetch(self, commands: Iterable[Command], deadline: float) -> DaemonView:
         """Every command's reply by `deadline`, from the daemon or kept from an earlier scrape."""
@@ -217,9 +219,11 @@ class DaemonFetcher:
         return DaemonView(self.daemon, self.labels, replies, errors, now, self._host, down)
 
     def _unchanged(self, bodies: dict[str, bytes | bytearray]) -> dict[str, Any]:
-        """Takes out what came as it is kept: it need not be parsed again."""
+        """Remove the bodies that are the same as the kept ones, and return the kept values."""
         kept = {prefix: self._kept[prefix] for prefix in bodies if prefix in self._kept}
-        same = {prefix: one.value for prefix, one in kept.items() if one.body == bodies[prefix]}
+        same = {
+            prefix: reply.value for prefix, reply in kept.items() if reply.body == bodies[prefix]
+        }
         for prefix in same:
             del bodies[prefix]
         return same

@@ -107,7 +107,7 @@ def _delivered(done: Mapping[str, float], labels: Labels) -> Family:
 
 
 def _size_axis(histograms: Mapping[str, Any], odd: NotUnderstood) -> SizeAxis:
-    """Which all of them share."""
+    """The rows of the histograms by size of operation; all of them have the same."""
     for kind in ("op_w", "op_rw"):
         histogram = histograms.get(_HISTOGRAM.format(kind))
         if histogram is not None:
