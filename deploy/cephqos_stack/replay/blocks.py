@@ -1,4 +1,4 @@
-"""Which archives are replayed, when, and as blocks of a Prometheus TSDB."""
+"""Replays archives as blocks of a Prometheus TSDB: which ones, and moved to which time."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -66,13 +66,13 @@ def in_the_future(archives: Sequence[Archive], moves: Sequence[float], now: floa
 def check_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[float]) -> None:
     """UsageError where a run lies in the folder at times that it would overlap: two copies of the
     same counters, a few seconds apart, are no counters."""
-    there = _replayed(target)
+    replayed = _replayed(target)
     for archive, move in zip(archives, moves, strict=True):
         manifest = archive.manifest
         begin, end = manifest.start_unix_seconds + move, manifest.end_unix_seconds + move
-        for one in there.get(manifest.run, []):
-            if one["shift"] != round(move, 3) and begin < one["end"] and one["begin"] < end:
-                apart = abs(begin - one["begin"])
+        for copy in replayed.get(manifest.run, []):
+            if copy["shift"] != round(move, 3) and begin < copy["end"] and copy["begin"] < end:
+                apart = abs(begin - copy["begin"])
                 raise UsageError(
                     f"{target} has the run {manifest.run[:80]!r} already, {apart:.0f} s apart from"
                     " where it would be now: use another folder, or another --at"
@@ -81,23 +81,23 @@ def check_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[fl
 
 def note_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[float]) -> None:
     """Write down which runs lie in the folder, and when. A Prometheus leaves the file alone."""
-    there = _replayed(target)
+    replayed = _replayed(target)
     for archive, move in zip(archives, moves, strict=True):
         manifest = archive.manifest
-        one = {"begin": manifest.start_unix_seconds + move, "shift": round(move, 3)}
-        one["end"] = manifest.end_unix_seconds + move
-        if one not in there.setdefault(manifest.run, []):
-            there[manifest.run].append(one)
-    write_json(target / REPLAYED, there)
+        copy = {"begin": manifest.start_unix_seconds + move, "shift": round(move, 3)}
+        copy["end"] = manifest.end_unix_seconds + move
+        if copy not in replayed.setdefault(manifest.run, []):
+            replayed[manifest.run].append(copy)
+    write_json(target / REPLAYED, replayed)
 
 
 def _replayed(target: Path) -> dict[str, list[dict[str, float]]]:
-    """What was written down so; nothing where it cannot be read."""
+    """By run: the copies that `note_replayed` wrote down; nothing where they cannot be read."""
     try:
         found = read_json(target / REPLAYED)
         for runs in found.values():
-            for one in runs:
-                one["begin"] + one["end"] + one["shift"]
+            for copy in runs:  # raises one of WRONG_SHAPES unless all three are numbers
+                copy["begin"] + copy["end"] + copy["shift"]
     except (OSError, *WRONG_SHAPES):
         return {}
     return dict(found)

@@ -20,7 +20,7 @@ _HEAD: Final = (
 
 
 def text(facts: Facts, outcomes: Sequence[Outcome], asked: str = "") -> str:
-    """As a terminal shows it."""
+    """The text for a terminal. `asked`: the answer to a goal that the user gave."""
     rows = [_HEAD, *(_row(it, facts) for it in outcomes)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
     table = [
@@ -63,7 +63,7 @@ def ops_text(ops: float | None) -> str:
 
 
 def violated_text(it: Outcome) -> str:
-    """How many OSDs; a range where some are not known."""
+    """How many OSDs; a range where that is not known of all."""
     low, high = it.violated, it.violated + it.undecided
     return f"{low}" if low == high else f"{low} to {high}"
 
@@ -111,19 +111,19 @@ def _why_reserved(facts: Facts) -> str:
 
 
 def _command_lines(candidate: Candidate, facts: Facts) -> Iterator[str]:
-    its = commands(candidate, facts)
-    if its.apply:
-        yield from ("", f"{candidate.name}:", *(f"    {line}" for line in its.apply))
+    change = commands(candidate, facts)
+    if change.apply:
+        yield from ("", f"{candidate.name}:", *(f"    {line}" for line in change.apply))
         yield "  back:"
-        yield from (f"    {line}" for line in its.back)
-        if its.after:
-            yield f"  {its.after}"
+        yield from (f"    {line}" for line in change.back)
+        if change.after:
+            yield f"  {change.after}"
 
 
 def document(
     facts: Facts, outcomes: Sequence[Outcome], answered: GoalAnswer | None = None
 ) -> dict[str, Any]:
-    """As `--json` writes it."""
+    """The document that `--json` writes."""
     asked = answered and {
         "candidate": answered.candidate and answered.candidate.name,
         "unknown": answered.unknown,
@@ -142,7 +142,7 @@ def document(
 
 
 def _candidate(it: Outcome, facts: Facts) -> dict[str, Any]:
-    its = commands(it.candidate, facts)
+    change = commands(it.candidate, facts)
     return {
         "name": it.candidate.name,
         "now": it.candidate.now,
@@ -151,7 +151,7 @@ def _candidate(it: Outcome, facts: Facts) -> dict[str, Any]:
         "limits": dict(it.limits),
         "osds": dict(it.verdicts),
         "backlog_at_least_seconds": it.backlog_seconds,
-        "commands": list(its.apply),
-        "back": list(its.back),
-        "after": its.after,
+        "commands": list(change.apply),
+        "back": list(change.back),
+        "after": change.after,
     }

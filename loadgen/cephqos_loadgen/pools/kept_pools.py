@@ -1,4 +1,4 @@
-"""Pools that outlive a run: what a pool's own metadata says of it, and whether it is still that."""
+"""Pools that outlive a run: whether a pool still holds what its own metadata says."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ SPEC, COUNT, SIZE, RUN = "spec", "objects", "size", "run"
 
 @dataclass(slots=True)
 class KeptPools:
-    """Of one session: pools found, by the run that kept them, and pools that it leaves."""
+    """Pools of one session, by name."""
 
-    found: dict[str, str] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)
+    found: dict[str, str] = field(default_factory=dict)  # by earlier runs: which run kept each
+    left: set[str] = field(default_factory=set)  # that this session does not remove
 
 
 def spec_of(pool: PlannedPool) -> str:
-    """What identifies a pool and its content."""
+    """A checksum of what the plan says of a pool and its content."""
     content = {k: v for k, v in asdict(pool).items() if k not in ("fresh", "keep")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -58,35 +58,35 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
     pools = {}
     for pool in present:
         entry = there[pool.name]
-        said = entry["application_metadata"][APPLICATION]
-        wrong = differences(pool, entry, said, counts.get(pool.name))
+        metadata = entry["application_metadata"][APPLICATION]
+        wrong = differences(pool, entry, metadata, counts.get(pool.name))
         if wrong:
             raise UsageError(
-                f"pool {pool.name!r} of run {said.get(RUN, '(unknown)')} is not what this run"
+                f"pool {pool.name!r} of run {metadata.get(RUN, '(unknown)')} is not what this run"
                 f" needs: {'; '.join(wrong)}. Remove it ({removal(pool.name).shown}) or rename the"
                 " scenario's pool"
             )
-        pools[pool.name] = said.get(RUN, "")
+        pools[pool.name] = metadata.get(RUN, "")
     return pools
 
 
 def differences(
-    pool: PlannedPool, entry: dict[str, Any], said: dict[str, str], count: int | None
+    pool: PlannedPool, entry: dict[str, Any], metadata: dict[str, str], count: int | None
 ) -> Sequence[str]:
-    """What keeps a pool from being used again."""
+    """Why a pool of `osd pool ls` cannot be used again; `count`: its objects."""
     if pool.fresh:
         return ["the scenario creates it again for every repeat"]
-    if SPEC not in said:
+    if SPEC not in metadata:
         return ["it was never filled to the end"]
     lines = []
     if entry["pg_num"] != pool.pg_num:
         lines.append(f"pg_num is {entry['pg_num']}, not {pool.pg_num}")
-    size = str(pool.size) if pool.size is not None else said.get(SIZE, "")
+    size = str(pool.size) if pool.size is not None else metadata.get(SIZE, "")
     if str(entry["size"]) != size:
         lines.append(f"size is {entry['size']}, not {size}")
-    if not pool.emptied and said.get(COUNT) != str(count):
-        lines.append(f"it holds {count} objects, not {said.get(COUNT)}")
-    if said[SPEC] != spec_of(pool) and not lines:
+    if not pool.emptied and metadata.get(COUNT) != str(count):
+        lines.append(f"it holds {count} objects, not {metadata.get(COUNT)}")
+    if metadata[SPEC] != spec_of(pool) and not lines:
         lines.append("it was filled with something else")
     return lines
 
