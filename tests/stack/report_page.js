@@ -1,17 +1,28 @@
 // What is wrong with a report's page, in words. Evaluated in the page.
 function () {
   const found = [];
-  const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
+  // Red, green, blue of 255, and how opaque; of `rgb(…)`, and of `color(srgb …)`, whose parts are of 1.
+  const parts = (text) => {
+    const numbers = (text.match(/[\d.]+/g) || []).map(Number);
+    const whole = text.startsWith("color(") ? 255 : 1;
+    return [...numbers.slice(0, 3).map((v) => v * whole), numbers[3] ?? 1];
+  };
   const light = (colour) => {
-    const part = rgb(colour).slice(0, 3).map((v) => (v / 255 <= 0.03928 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    const part = colour.slice(0, 3).map((v) => (v / 255 <= 0.03928 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
   };
+  // What shines through all that lies below, on white paper.
   const below = (element) => {
-    for (let e = element; e; e = e.parentElement) {
-      const colour = getComputedStyle(e).backgroundColor;
-      if (rgb(colour)[3] !== 0 && colour !== "transparent") return colour;
+    let through = 1;
+    const sum = [0, 0, 0];
+    const add = (colour, share) => sum.forEach((_, i) => { sum[i] += share * colour[i]; });
+    for (let e = element; e && through > 0; e = e.parentElement) {
+      const colour = parts(getComputedStyle(e).backgroundColor);
+      add(colour, through * colour[3]);
+      through *= 1 - colour[3];
     }
-    return "rgb(255,255,255)";
+    add([255, 255, 255], through);
+    return sum;
   };
   const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
   if (document.documentElement.scrollWidth > document.documentElement.clientWidth + 1)
@@ -19,7 +30,7 @@ function () {
   document.querySelectorAll("p,li,td,th,h1,h2,div.caveat,svg text").forEach((e) => {
     if (!e.textContent.trim() || e.classList.contains("on")) return;
     const style = getComputedStyle(e);
-    const own = e.namespaceURI.endsWith("svg") ? style.fill : style.color;
+    const own = parts(e.namespaceURI.endsWith("svg") ? style.fill : style.color);
     if (contrast(own, below(e)) < 4.5) found.push(`'${e.textContent.slice(0, 30)}' can hardly be read`);
   });
   document.querySelectorAll("svg.chart").forEach((svg) => {
