@@ -23,10 +23,8 @@ from cephqos_exporter.ceph.monclient import (
 _SECONDS: Final = 10.0
 _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word for OSDs
 _DENIED: Final = (-errno.EPERM, -errno.EACCES)
-_GONE: Final = (
-    -errno.ENOENT,
-    -errno.ENXIO,
-)  # an OSD that went down or was removed since the map was read
+# Of an OSD that went down or was removed since the map was read.
+_GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
 # Asked where deep scrubs are late, in the order of `scrub_hours`.
 _WINDOW: Final = tuple(
@@ -197,7 +195,7 @@ async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) 
     if target == "mgr" and facts.unanswered:
         return None
     if target == "osd":
-        # One that is up: a command to another fails and does not tell whether the key may.
+        # An OSD that is down answers nothing, whatever the key may.
         target, within = next(_up(osds), ""), _TELL_SECONDS
         if not target:
             return None

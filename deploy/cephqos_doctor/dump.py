@@ -336,7 +336,7 @@ def _final(name: str, value: str) -> str:
 
 
 def _configuration(changed: Mapping[str, str], release: int | None) -> Mapping[str, str]:
-    """What was changed, and the defaults of all else that is known of this release."""
+    """Options that were changed, and the defaults of this release for the others."""
     known = dict(_DEFAULTS)
     if release is not None:
         known["osd_op_queue"] = MCLOCK if release >= _FIRST_MCLOCK else "wpq"

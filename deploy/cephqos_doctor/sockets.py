@@ -149,7 +149,7 @@ def _hanging(facts: HostFacts) -> Iterator[Finding]:
 
 def _silent(facts: HostFacts) -> Iterator[Finding]:
     yield from _hanging(facts)
-    # One that runs has its socket elsewhere: `sockets-found` tells of it.
+    # An OSD that runs has its socket in another place: the finding `sockets-found` names it.
     running = {socket.osd for socket in facts.sockets if not socket.failure}
     running |= {process.osd for process in facts.processes}
     for socket in facts.sockets:

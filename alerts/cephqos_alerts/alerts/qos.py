@@ -15,7 +15,7 @@ from cephqos_alerts.alerts.known import (
     seen_of_it,
 )
 from cephqos_alerts.alerts.targets import TARGETS, lasting
-from cephqos_alerts.causes.cause import COUNTED
+from cephqos_alerts.causes.cause import COUNTED, with_value
 from cephqos_alerts.recording.conditions import (
     DELAYS_OTHERS,
     DEVICE_FAILING,
@@ -295,7 +295,7 @@ _LIMIT: Final = RecordedSeries(
         {COUNTED.strip()}
       )
       * on ({OSD}) (
-        ({PerOsd.DEVICE_DEPTH} < bool 1) or {PerOsd.DELIVERED_OPS} * 0 + 1
+        ({PerOsd.DEVICE_DEPTH} < bool 1) or {with_value(PerOsd.DELIVERED_OPS)}
       )
     )
     """,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked
+from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked, with_value
 from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_base import causes
@@ -41,12 +41,13 @@ label_replace(
 _STOPPED: Final = as_by(
     f'max by ({OSD}) (max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sustained@]))'
 )
+_SLOW_LINK: Final = with_value(f"({_OWN_LINK} or on ({OSD}) {_WORST_PEER})")
 # Classes whose writes are away on a slow link; `by` is the peer, or the OSD itself.
 _WAITS_FOR_LINK: Final = f"""
 group by ({OSD_CLASS}, by) (
   label_replace(
     {PerClass.AWAY} * on ({OSD}) group_left (peer) (
-      ({_OWN_LINK} or on ({OSD}) {_WORST_PEER}) * 0 + 1
+      {_SLOW_LINK}
     ),
     "by", "$1", "peer", "(.+)"
   )

@@ -9,6 +9,7 @@ from cephqos_alerts.causes.cause import (
     percent,
     ranked,
     share,
+    with_value,
 )
 from cephqos_alerts.recording.conditions import (
     CPU_SHORT,
@@ -41,7 +42,7 @@ or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {DELAYS_REPLICA_WRITES})
 or on (cluster) {DEVICE_FAILING}
 or on (cluster) {DELAYS_REPLICA_WRITES}
 """
-_BY_THE_WORST: Final = f"topk by (cluster) (1, {as_by(_WORST)}) * 0 + 1"
+_BY_THE_WORST: Final = with_value(f"topk by (cluster) (1, {as_by(_WORST)})")
 
 # The other OSD for which operations of an OSD's clients waited most, by sampling.
 _WAITED_FOR: Final = f"""
@@ -60,7 +61,7 @@ _WAITED_FOR: Final = f"""
 _AWAY_BECAUSE_OF: Final = f"""
 (
   {PerClass.AWAY} * on ({OSD}) group_left (by) (
-    {_WAITED_FOR.strip()} * 0 + 1
+    {with_value(_WAITED_FOR.strip())}
       and on (cluster, by) {as_by(DELAYS_OTHERS)}
   )
   or on ({OSD_CLASS})
@@ -71,9 +72,9 @@ unless on ({OSD}) {DELAYS_OTHERS}
 """
 # Every OSD that delays others, with the rank of the cause on the OSDs that wait for it.
 _HOLDERS_RANKED: Final = as_by(
-    f"({DELAYS_OTHERS} and on ({OSD}) {DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
-    f" or ({DELAYS_OTHERS} and on ({OSD}) {CPU_SHORT}) * 0 + {SICK_RANK}"
-    f" or {DELAYS_OTHERS} * 0 + {causes.OTHER_OSD.rank}"
+    f"{ranked(f'{DELAYS_OTHERS} and on ({OSD}) {DEVICE_FAILING}', _FAILED_RANK)}"
+    f" or {ranked(f'{DELAYS_OTHERS} and on ({OSD}) {CPU_SHORT}', SICK_RANK)}"
+    f" or {with_value(DELAYS_OTHERS, causes.OTHER_OSD.rank)}"
 )
 _PARTLY_AWAY: Final = f"""
 (

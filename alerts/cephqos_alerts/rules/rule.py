@@ -24,8 +24,8 @@ _EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 def previously(series: str) -> str:
     """The series as the evaluation before this one recorded it, by this rule or by a later one.
 
-    render.py removes the mark, so Prometheus reads a plain series. The mark tells readers, and the
-    test that finds rules which need each other, that an old value is meant.
+    The mark says that an old value is meant: to readers, and to the test that looks for circles.
+    render.py removes it, so Prometheus reads a plain series.
     """
     return f"@previously {series}@"
 

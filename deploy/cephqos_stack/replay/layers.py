@@ -69,7 +69,7 @@ def _leading_to(index: int, needs: _Needs) -> set[int]:
 
 
 def _needs(rules: Sequence[Rule]) -> _Needs:
-    """Which rules each rule reads. Several may record one name: labels tell which it reads."""
+    """The rules that each rule reads, found by name and labels: a name may have several rules."""
     needs = {}
     for index, rule in enumerate(rules):
         read = {
