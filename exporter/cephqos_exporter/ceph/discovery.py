@@ -7,13 +7,13 @@ new socket, so the file's identity is the sign of a restart, whether or not its 
 
 import asyncio
 import contextlib
-import glob
 import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.pids import find_pid, is_own, process_start
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import ErrorReply, Malformed, UnknownCommand
+from cephqos_exporter.procfs import OUT_OF_DESCRIPTORS
 
 # Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a
 # host /var/lib/rook/exporter as their /run/ceph.
@@ -58,11 +59,7 @@ class Socket:
 
 
 def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket]:
-    """The admin sockets that match, in a stable order, each file once.
-
-    OSError where no descriptor is left to look with: nothing would be found then.
-    """
-    os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+    """The admin sockets that match, in a stable order, each file once."""
     sockets: dict[tuple[int, int], Socket] = {}
     for pattern in patterns:
         # Links last: a daemon has the name of its socket, not that of a link to it.
@@ -90,11 +87,43 @@ def _text(name: str) -> str:
 
 
 def _expand(pattern: str) -> Iterator[Path]:
-    """Paths matching a glob pattern; a directory stands for the sockets in it."""
+    """Paths matching an absolute glob pattern; a directory stands for the sockets in it."""
+    first, *rest = Path(pattern).parts
     if os.path.isdir(pattern):  # noqa: PTH112 - Path.is_dir raises where it may not look
-        pattern = f"{glob.escape(pattern)}/*.asok"
-    # Not Path.glob: a directory that cannot be read would end the search everywhere.
-    return map(Path, glob.iglob(pattern, recursive=True, include_hidden=True))  # noqa: PTH207
+        rest.append("*.asok")
+    yield from map(Path, _matches(first, rest))
+
+
+def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
+    """Not Path.glob: a directory that cannot be read would end the search everywhere."""
+    if not parts:
+        yield base
+        return
+    part, rest = parts[0], parts[1:]
+    if not any(character in part for character in "*?["):
+        yield from _matches(f"{base.rstrip('/')}/{part}", rest)
+        return
+    if part == "**":  # this directory, and all below
+        yield from _matches(base, rest)
+    for name in _names_in(base, below=bool(rest)):
+        path = f"{base.rstrip('/')}/{name}"
+        if part != "**":
+            if fnmatchcase(name, part):
+                yield from _matches(path, rest)
+        elif not os.path.islink(path):  # noqa: PTH114 - for a text
+            yield from _matches(path, parts)
+
+
+def _names_in(directory: str, *, below: bool) -> list[str]:
+    """What is in it, `below`: what may be a directory; nothing where that cannot be read."""
+    try:
+        with os.scandir(directory) as listing:
+            entries = [one for one in listing if not below or one.is_symlink() or one.is_dir()]
+            return sorted(one.name for one in entries)
+    except OSError as exc:
+        if exc.errno in OUT_OF_DESCRIPTORS:
+            raise  # the next one could not be read either
+        return []
 
 
 def _order(socket: Socket) -> tuple[str, int, str, str]:

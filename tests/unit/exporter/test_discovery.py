@@ -232,10 +232,10 @@ def test_a_directory_that_cannot_be_read_costs_what_is_in_it(
 def test_without_descriptors_the_search_says_so_instead_of_finding_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> int:
+    def scan(path: str) -> object:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "scandir", scan)
     with pytest.raises(OSError, match="Too many open files"):
         found(tmp_path, "/*.asok")
 
@@ -248,3 +248,12 @@ def test_patterns_reach_below_hidden_and_linked_directories(tmp_path: Path) -> N
     assert found(tmp_path, "/l*/z/*.asok", "/link/z/ceph-osd.2.asok") == ["osd.2"]
     assert found(tmp_path, "/**/*.asok") == ["osd.1", "osd.2"]
     assert found(tmp_path, "/x**/z/*.asok", "/x/z/[.asok", "/x/z/*.nothing") == ["osd.2"]
+
+
+@pytest.mark.timeout(20)
+def test_links_that_lead_in_circles_hold_nobody_up(tmp_path: Path) -> None:
+    """A search that followed them would try all ways through them: without end."""
+    socket_at(tmp_path / "x" / "ceph-osd.1.asok")
+    for name in "abc":
+        (tmp_path / "x" / name).symlink_to(tmp_path / "x")
+    assert found(tmp_path, "/**/*.asok") == ["osd.1"]
