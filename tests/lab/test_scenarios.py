@@ -187,7 +187,9 @@ async def test_recovery_moves_the_objects_while_clients_work(
     assert client.ended_by == "condition"
     assert client.recovery.seconds == done["seconds"]
     # From the look before, where only what had moved told of it; without the second calm look.
-    assert 0 < client.recovery.seconds < ended - began + 0.1
+    # On a busy machine a look takes longer, so its own time counts and no other.
+    before = [look["time"] for look in repeat.cluster() if look["time"] < began][-2]
+    assert 0 < client.recovery.seconds < ended - before
     assert {row["osds_up"] for row in repeat.cluster()} >= {2, 3}
 
 
