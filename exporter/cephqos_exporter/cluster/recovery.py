@@ -119,14 +119,14 @@ class _Counter:
         self.last = value
 
 
-def _known(values: Mapping[str, Any], odd: NotUnderstood) -> Mapping[str, int]:
+def _known(values: Mapping[str, Any], not_understood: NotUnderstood) -> Mapping[str, int]:
     """The sums of a pool that are there, and are numbers."""
     known = {}
     for key in _NEEDED:
         try:
             known[key] = whole(values[key])
         except MISREAD:
-            odd.add("counter", key)
+            not_understood.add("counter", key)
     return known
 
 
@@ -139,9 +139,11 @@ class RecoveryTotals:
         self._counters: dict[tuple[int, str], _Counter] = {}
         self._seen_states: dict[int, set[str]] = {}
 
-    def update(self, sums: Mapping[int, Mapping[str, Any]], now: float, odd: NotUnderstood) -> None:
+    def update(
+        self, sums: Mapping[int, Mapping[str, Any]], now: float, not_understood: NotUnderstood
+    ) -> None:
         """Take in the sums over each pool's placement groups; one that is missing is left out."""
-        sums = {pool: _known(values, odd) for pool, values in sums.items()}
+        sums = {pool: _known(values, not_understood) for pool, values in sums.items()}
         self.sums = sums
         for pool, values in sums.items():
             for key, _, _ in _SUMS:
@@ -231,11 +233,13 @@ def is_recovering(status: ClusterStatus) -> bool:
     return not count_states(status.pgs_by_state).keys().isdisjoint(STATES)
 
 
-def cluster_families(status: ClusterStatus, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+def cluster_families(
+    status: ClusterStatus, labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
     """Placement groups of the cluster by state, and why those recover that do."""
     counts = count_states(status.pgs_by_state)
     for state in counts.keys() - _KNOWN:
-        odd.add("state", state)
+        not_understood.add("state", state)
     counts[_UNCLEAN] = sum(
         count for names, count in status.pgs_by_state.items() if "clean" not in names.split("+")
     )

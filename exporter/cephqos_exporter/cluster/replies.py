@@ -110,19 +110,21 @@ def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
     )
 
 
-def parse_osd_dump(reply: Mapping[str, Any], odd: NotUnderstood) -> OsdMap:
-    pools = _most_of("osd dump: a pool", reply["pools"], _parse_pool, odd)
+def parse_osd_dump(reply: Mapping[str, Any], not_understood: NotUnderstood) -> OsdMap:
+    pools = _most_of("osd dump: a pool", reply["pools"], _parse_pool, not_understood)
     return OsdMap(
         epoch=int(reply["epoch"]),
         flags=frozenset(reply["flags"].split(",")),
         pools={pool.id: pool for pool in pools},
-        osds=dict(_most_of("osd dump: an OSD", reply["osds"], _parse_osd, odd)),
+        osds=dict(_most_of("osd dump: an OSD", reply["osds"], _parse_osd, not_understood)),
     )
 
 
-def _most_of(what: str, rows: Any, read: Callable[[Any], T], odd: NotUnderstood) -> list[T]:
+def _most_of(
+    what: str, rows: Any, read: Callable[[Any], T], not_understood: NotUnderstood
+) -> list[T]:
     """The rows that are understood; ValueError if none is: the cluster would look empty."""
-    entries = odd.each(what, listed(rows), read)
+    entries = not_understood.each(what, listed(rows), read)
     if rows and not entries:
         raise ValueError(f"{what}: none of {len(rows)} is as expected")
     return entries
@@ -147,16 +149,18 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
     )
 
 
-def parse_pool_totals(reply: Mapping[str, Any], odd: NotUnderstood) -> dict[int, Mapping[str, Any]]:
+def parse_pool_totals(
+    reply: Mapping[str, Any], not_understood: NotUnderstood
+) -> dict[int, Mapping[str, Any]]:
     """The sums over each pool's placement groups, by pool."""
-    return dict(_most_of("a pool's sums", reply["pool_stats"], _parse_totals, odd))
+    return dict(_most_of("a pool's sums", reply["pool_stats"], _parse_totals, not_understood))
 
 
 def _parse_totals(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
     return whole(entry["poolid"]), dict(entry["stat_sum"])
 
 
-def parse_pgs(reply: Mapping[str, Any], odd: NotUnderstood) -> list[PgStat] | None:
+def parse_pgs(reply: Mapping[str, Any], not_understood: NotUnderstood) -> list[PgStat] | None:
     """Placement groups as `pg ls` and its kind list them: no list at all where there are none.
 
     None if none of those in the list is understood.
@@ -164,7 +168,7 @@ def parse_pgs(reply: Mapping[str, Any], odd: NotUnderstood) -> list[PgStat] | No
     if reply.keys() <= {"pg_ready"}:
         return []
     rows = listed(reply["pg_stats"])
-    pgs = odd.each("a placement group", rows, _parse_pg)
+    pgs = not_understood.each("a placement group", rows, _parse_pg)
     return None if rows and not pgs else pgs
 
 
@@ -223,11 +227,11 @@ def count_states(pgs_by_state: Mapping[str, int]) -> dict[str, int]:
 
 
 def count_states_by_pool(
-    rows: Sequence[Mapping[str, Any]], odd: NotUnderstood
+    rows: Sequence[Mapping[str, Any]], not_understood: NotUnderstood
 ) -> dict[int, dict[str, int]] | None:
     """The same by pool, from placement groups in brief; None if none of them is understood."""
     by_pool: dict[int, dict[str, int]] = {}
-    groups = odd.each("a placement group", rows, _parse_brief)
+    groups = not_understood.each("a placement group", rows, _parse_brief)
     if rows and not groups:
         return None
     for group, state in groups:

@@ -133,13 +133,13 @@ class AccountCollector(
 
     def _read(self, view: DaemonView, state: _AccountOsd) -> tuple[Sums, float, Evidence] | None:
         """The sums of this scrape; None if one that every release has is missing."""
-        odd = view.not_understood
+        not_understood = view.not_understood
         loggers = self.counters.loggers(view)
-        sums = _averages(loggers.required("osd"), _OSD, odd)
+        sums = _averages(loggers.required("osd"), _OSD, not_understood)
         if sums is None:
             return None
-        sums["refused"] = _refused(loggers, odd)
-        store = _averages(loggers.get("bluestore"), _BLUESTORE, odd)
+        sums["refused"] = _refused(loggers, not_understood)
+        store = _averages(loggers.get("bluestore"), _BLUESTORE, not_understood)
         sums |= store or {}
         threads = self._thread_times(view)
         sums |= threads or {}
@@ -177,7 +177,9 @@ class AccountCollector(
 
 
 def _averages(
-    counters: Mapping[str, Any] | None, wanted: Mapping[str, tuple[str, str]], odd: NotUnderstood
+    counters: Mapping[str, Any] | None,
+    wanted: Mapping[str, tuple[str, str]],
+    not_understood: NotUnderstood,
 ) -> dict[str, float] | None:
     """Sums and counts by their place in `Sums`; None if one is missing."""
     if counters is None:
@@ -186,7 +188,7 @@ def _averages(
     for key, (seconds, number) in wanted.items():
         older = _BEFORE_17.get(key, key)
         counter = older if older in counters and key not in counters else key
-        found = average(counters, counter, odd)
+        found = average(counters, counter, not_understood)
         if found is None:
             return None
         sums[seconds] = found[0]
@@ -195,10 +197,12 @@ def _averages(
     return sums
 
 
-def _refused(loggers: Loggers, odd: NotUnderstood) -> float:
+def _refused(loggers: Loggers, not_understood: NotUnderstood) -> float:
     """How often a client's message was not read, because enough others were in progress."""
     throttles = [found for name in _CLIENT_THROTTLES if (found := loggers.get(name)) is not None]
-    return sum(figure(counters, "get_or_fail_fail", odd) or 0.0 for counters in throttles)
+    return sum(
+        figure(counters, "get_or_fail_fail", not_understood) or 0.0 for counters in throttles
+    )
 
 
 def _families(account: Account, labels: Labels) -> Iterable[Family]:

@@ -62,11 +62,11 @@ class CounterCommands:
         """The unlabelled counters of a daemon."""
         kind = self.kind(view)
         reply = view.reply(f"{kind} dump")
-        return Loggers(reply, labelled=kind == LABELLED, odd=view.not_understood)
+        return Loggers(reply, labelled=kind == LABELLED, not_understood=view.not_understood)
 
 
 def figure(
-    counters: Mapping[str, Any], key: str, odd: NotUnderstood, part: str = ""
+    counters: Mapping[str, Any], key: str, not_understood: NotUnderstood, part: str = ""
 ) -> float | None:
     """A counter, or a part of an average (`sum`, `avgcount`); None, and said so, without it."""
     value = counters.get(key)
@@ -74,12 +74,12 @@ def figure(
         value = value.get(part) if type(value) is dict else None
     if type(value) in _NUMBERS:
         return value
-    odd.add("counter", f"{key} {part}".rstrip())
+    not_understood.add("counter", f"{key} {part}".rstrip())
     return None
 
 
 def average(
-    counters: Mapping[str, Any], key: str, odd: NotUnderstood
+    counters: Mapping[str, Any], key: str, not_understood: NotUnderstood
 ) -> tuple[float, float] | None:
     """The sum and the count of an average; None, and said so, without it."""
     value = counters.get(key)
@@ -87,7 +87,7 @@ def average(
         found: tuple[Any, Any] = value.get("sum"), value.get("avgcount")
         if type(found[0]) in _NUMBERS and type(found[1]) in _NUMBERS:
             return found
-    odd.add("counter", key)
+    not_understood.add("counter", key)
     return None
 
 
@@ -96,11 +96,11 @@ def timed(
     key: str,
     families: Sequence[tuple[str, str]],
     labels: LabelText,
-    odd: NotUnderstood,
+    not_understood: NotUnderstood,
 ) -> Iterable[Family]:
     """An average as two counters, that of its sum and that of its count: (name, help) of each."""
     for part, (name, text) in zip(("sum", "avgcount"), families, strict=True):
-        value = figure(counters, key, odd, part)
+        value = figure(counters, key, not_understood, part)
         if value is not None:
             yield single(name, "counter", text, labels, value)
 
@@ -108,10 +108,12 @@ def timed(
 class Loggers:
     """Looks up a daemon's counters by logger."""
 
-    def __init__(self, reply: Mapping[str, Any], *, labelled: bool, odd: NotUnderstood) -> None:
+    def __init__(
+        self, reply: Mapping[str, Any], *, labelled: bool, not_understood: NotUnderstood
+    ) -> None:
         self._reply = reply
         self._labelled = labelled
-        self._odd = odd
+        self._not_understood = not_understood
 
     def total(self, pattern: str, counter: str) -> float | None:
         """A counter summed over the sets of all loggers whose names begin so.
@@ -119,10 +121,10 @@ class Loggers:
         None if there is no such set, or if one of them lacks it.
         """
         sets = [those for name, those in self._reply.items() if name.startswith(pattern)]
-        values = self._odd.all_of(
+        values = self._not_understood.all_of(
             pattern,
             lambda: [
-                figure(one["counters"], counter, self._odd)
+                figure(one["counters"], counter, self._not_understood)
                 for those in sets
                 for one in those
                 if self._labelled
@@ -153,5 +155,5 @@ class Loggers:
             counters = None
         if type(counters) is dict:
             return counters
-        self._odd.add("counter", logger)
+        self._not_understood.add("counter", logger)
         return None

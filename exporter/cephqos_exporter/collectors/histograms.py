@@ -125,10 +125,10 @@ class HistogramsCollector(
     def _read_all(self, view: DaemonView, state: _HistogramsOsd) -> Iterable[Family]:
         histograms = histograms_of(view)
         counters = self.counters.loggers(view).required("osd")
-        odd = view.not_understood
-        sums = _sums(histograms, counters, odd)
+        not_understood = view.not_understood
+        sums = _sums(histograms, counters, not_understood)
         if state.plan is None or state.plan.ops != tuple(sums):
-            state.plan = self._make_plan(view.labels, histograms, tuple(sums), odd)
+            state.plan = self._make_plan(view.labels, histograms, tuple(sums), not_understood)
         plan = state.plan
         read = {op: _rows(histograms[OPS[op][0]], plan.axis) for op in plan.ops}
         values: list[float] = []
@@ -145,7 +145,7 @@ class HistogramsCollector(
         labels: LabelText,
         histograms: Mapping[str, Any],
         ops: tuple[str, ...],
-        odd: NotUnderstood,
+        not_understood: NotUnderstood,
     ) -> _HistogramPlan:
         """The families, their samples in the order in which `_read_all` counts."""
         if not ops:
@@ -153,11 +153,13 @@ class HistogramsCollector(
         axes = histograms[OPS[ops[0]][0]]["axes"]
         if axes[0].get("quant_size") != _FIRST_NANOSECONDS:
             # Ceph's name of the axis is wrong. Only the first bound tells what its values are.
-            odd.add("unit", f"{axes[0].get('name')}, quant_size {axes[0].get('quant_size')}")
+            not_understood.add(
+                "unit", f"{axes[0].get('name')}, quant_size {axes[0].get('quant_size')}"
+            )
             raise ReplyMissing(COMMAND, "the latency axis has another unit")
         axis = _latency_axis(axes[0], self.longest)
         if len(axis.rows) < 2:
-            odd.add("unit", f"{axes[0].get('name')} without bounds")
+            not_understood.add("unit", f"{axes[0].get('name')} without bounds")
             raise ReplyMissing(COMMAND, "the latency axis has no bounds")
         whole = Family(
             "cephqos_osd_op_latency_seconds",
@@ -188,14 +190,14 @@ def histograms_of(view: DaemonView) -> Mapping[str, Any]:
 
 
 def _sums(
-    histograms: Mapping[str, Any], counters: Mapping[str, Any], odd: NotUnderstood
+    histograms: Mapping[str, Any], counters: Mapping[str, Any], not_understood: NotUnderstood
 ) -> dict[str, float]:
     """The operations that have a histogram and a sum of latencies, with the sum."""
     sums = {}
     for op, (name, latency) in OPS.items():
-        seconds = figure(counters, latency, odd, "sum")
+        seconds = figure(counters, latency, not_understood, "sum")
         if name not in histograms:
-            odd.add("counter", name)
+            not_understood.add("counter", name)
         elif seconds is not None:
             sums[op] = seconds
     return sums

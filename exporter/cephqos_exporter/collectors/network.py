@@ -95,10 +95,10 @@ class NetworkCollector(
         state.interval.scraped(view.time, read=COMMAND in view.replies)
         if asked:
             state.families = ()  # what is not known any more is not shown
-            odd = view.not_understood
+            not_understood = view.not_understood
             reply = view.reply(COMMAND)
-            pings = odd.all_of(COMMAND, lambda: listed(reply["entries"]))
-            entries = [entry for entry in pings if _is_ping(entry, odd)]
+            pings = not_understood.all_of(COMMAND, lambda: listed(reply["entries"]))
+            entries = [entry for entry in pings if _is_ping(entry, not_understood)]
             state.families = self._read(entries, state.labels)
             self._clues.of(view.daemon).ping = _ping(entries)
         return state.families
@@ -125,7 +125,7 @@ class NetworkCollector(
         ]
 
 
-def _is_ping(entry: Any, odd: NotUnderstood) -> bool:
+def _is_ping(entry: Any, not_understood: NotUnderstood) -> bool:
     """Whether it is one that is understood; if not, that is said."""
     try:
         known = entry["interface"] in INTERFACES and type(entry["stale"]) is bool
@@ -134,7 +134,7 @@ def _is_ping(entry: Any, odd: NotUnderstood) -> bool:
     except MISREAD:
         known = False
     if not known:
-        odd.add("reply", f"{COMMAND}: {entry}")
+        not_understood.add("reply", f"{COMMAND}: {entry}")
     return known
 
 

@@ -171,17 +171,17 @@ class OperationSamples:
 
         What no counter has, as operations that a placement group holds back, the last list tells.
         """
-        odd, now = view.not_understood, view.time
+        not_understood, now = view.not_understood, view.time
         loggers = self._counters.loggers(view)
         counters = loggers.required("osd")
         queued = loggers.total(*_CLIENTS_QUEUED) or 0.0
-        osd.clients = (figure(counters, "op_wip", odd) or 0.0) + queued
-        seconds = figure(counters, "subop_w_latency", odd, "sum")
+        osd.clients = (figure(counters, "op_wip", not_understood) or 0.0) + queued
+        seconds = figure(counters, "subop_w_latency", not_understood, "sum")
         replicas = 0.0 if seconds is None else osd.replicas.in_progress(seconds, now)
         told = view.replies.get(BLOCKED)
-        blocked = None if told is None else figure(told, "num_blocked_ops", odd)
+        blocked = None if told is None else figure(told, "num_blocked_ops", not_understood)
         if LIST in view.replies:
-            osd.listed = len(odd.all_of(LIST, lambda: listed(view.replies[LIST]["ops"])))
+            osd.listed = len(not_understood.all_of(LIST, lambda: listed(view.replies[LIST]["ops"])))
             osd.listed_at = now
         elif not 0 <= now - osd.listed_at < osd.listed * _SECONDS_EACH:
             osd.listed = 0
@@ -189,7 +189,7 @@ class OperationSamples:
 
 
 def _new(
-    ops: Sequence[Mapping[str, Any]], osd: _Osd, odd: NotUnderstood
+    ops: Sequence[Mapping[str, Any]], osd: _Osd, not_understood: NotUnderstood
 ) -> Sequence[SampledOperations]:
     """The operations that were not in the record at the last look.
 
@@ -200,4 +200,4 @@ def _new(
     osd.seen = frozenset(record)
     if before is None:
         return ()
-    return completed([op for key, op in record.items() if key not in before], odd)
+    return completed([op for key, op in record.items() if key not in before], not_understood)

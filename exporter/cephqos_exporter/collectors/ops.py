@@ -105,10 +105,10 @@ class OpsCollector(
         return _OpsOsd(Labels(view.labels))
 
     def families(self, view: DaemonView, state: _OpsOsd) -> Iterable[Family]:
-        odd = view.not_understood
+        not_understood = view.not_understood
         loggers = self.counters.loggers(view)
         counters = loggers.required("osd")
-        in_progress = figure(counters, "op_wip", odd)
+        in_progress = figure(counters, "op_wip", not_understood)
         found: list[Family] = []
         if in_progress is not None:
             text = (
@@ -122,7 +122,7 @@ class OpsCollector(
         found += _blocked(view)
         if in_progress is not None:
             clients = self.samples.clients(view)
-            found += odd.all_of(_OPS, lambda: _oldest(view, state, idle=not clients))
+            found += not_understood.all_of(_OPS, lambda: _oldest(view, state, idle=not clients))
             self._next_list(view, state, clients)
         sample = self.samples.of(view)
         if sample is not None and sample.listed:
@@ -130,8 +130,8 @@ class OpsCollector(
             state.waited = tuple(_wait_families(state))
         found += state.waited
         tracked = loggers.get("trackedop")  # 16.2 has none
-        slow = None if tracked is None else figure(tracked, "slow_ops_count", odd)
-        found += odd.all_of(_SLOW, lambda: _slow(view, state, slow))
+        slow = None if tracked is None else figure(tracked, "slow_ops_count", not_understood)
+        found += not_understood.all_of(_SLOW, lambda: _slow(view, state, slow))
         return found
 
     def _next_list(self, view: DaemonView, osd: _OpsOsd, clients: float) -> None:

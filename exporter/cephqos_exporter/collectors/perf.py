@@ -123,14 +123,16 @@ class _LoggerPlan:
     plain: Sequence[_Entry]
     averages: Sequence[_Entry]
 
-    def within(self, dump: Mapping[str, Any], odd: NotUnderstood) -> Self:
+    def within(self, dump: Mapping[str, Any], not_understood: NotUnderstood) -> Self:
         """The part of it that a dump has: a counter that one of the sets has not is left out."""
         described = dump.get(self.logger, ())
         sets = [one for one in self.sets if one.is_in(described)]
         counters = [described[one.at]["counters"] for one in sets]
 
         def there(entry: _Entry, *parts: str) -> bool:
-            values = [figure(own, entry.key, odd, part) for own in counters for part in parts]
+            values = [
+                figure(own, entry.key, not_understood, part) for own in counters for part in parts
+            ]
             return None not in values
 
         return replace(
@@ -173,17 +175,17 @@ class _Plan:
     loggers: Sequence[_LoggerPlan]
     form: Form
     whole: bool  # no set that is described was missing
-    odd: NotUnderstood  # counters that were not as described
+    not_understood: NotUnderstood  # counters that were not as described
 
     @classmethod
     def of(cls, loggers: Sequence[_LoggerPlan], dump: Mapping[str, Any]) -> Self:
         """For those of the loggers and sets that the dump has."""
-        odd = NotUnderstood()
-        there = [logger.within(dump, odd) for logger in loggers]
+        not_understood = NotUnderstood()
+        there = [logger.within(dump, not_understood) for logger in loggers]
         whole = all(len(a.sets) == len(b.sets) for a, b in zip(there, loggers, strict=True))
         there = [logger for logger in there if logger.sets]
         form = Form.of(family for logger in there for family in logger.families())
-        return cls(_shape(dump), there, form, whole, odd)
+        return cls(_shape(dump), there, form, whole, not_understood)
 
     def fits(self, dump: Mapping[str, Any]) -> bool:
         """Whether a dump has the loggers and sets that it had when this was made."""
@@ -258,7 +260,7 @@ class PerfCollector(
             # The next scrape brings the schema; until then, what the plan still knows.
             state.plan = None
             plan = _Plan.of(plan.loggers, dump)
-        view.not_understood.include(plan.odd)
+        view.not_understood.include(plan.not_understood)
         return plan.fill(dump)
 
     def _loggers(self, schema: Mapping[str, Any], labels: LabelText) -> Iterable[_LoggerPlan]:

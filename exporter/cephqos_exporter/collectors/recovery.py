@@ -81,28 +81,30 @@ class RecoveryCollector(
         return _RecoveryOsd(Labels(view.labels))
 
     def families(self, view: DaemonView, state: _RecoveryOsd) -> Iterable[Family]:
-        odd = view.not_understood
+        not_understood = view.not_understood
         loggers = self.counters.loggers(view)
         osd = loggers.required("osd")
         families: list[Family] = []
         for key, name, text in _COUNTERS:
-            value = figure(osd, key, odd)
+            value = figure(osd, key, not_understood)
             if value is not None:
                 families.append(single(name, "counter", text, state.labels.base, value))
         states = loggers.get("recoverystate_perf")
         if states is None:
-            odd.add("counter", "recoverystate_perf")
+            not_understood.add("counter", "recoverystate_perf")
         else:
-            families.append(_states(state.labels, states, odd))
+            families.append(_states(state.labels, states, not_understood))
         try:
             reply = view.reply(RESERVATIONS)
         except ReplyMissing as exc:
             raise ReplyMissing(exc.command, exc.reason, families) from exc
-        families += _slots(reply, state, odd)
+        families += _slots(reply, state, not_understood)
         return families
 
 
-def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> Iterable[Family]:
+def _slots(
+    reply: Mapping[str, Any], osd: _RecoveryOsd, not_understood: NotUnderstood
+) -> Iterable[Family]:
     held = gauge(
         "cephqos_recovery_slots",
         "Placement groups that hold (in_progress) or wait for (queued) a slot of"
@@ -117,7 +119,7 @@ def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> I
             reserver = reply[f"{side}_reservations"]
             counts, allowed = _count(reserver), int(reserver["max_allowed"])
         except (LookupError, TypeError, ValueError) as exc:
-            odd.add("reply", f"{RESERVATIONS}: {side}: {exc!r}")
+            not_understood.add("reply", f"{RESERVATIONS}: {side}: {exc!r}")
             continue
         most.add(osd.labels.of("side", side), allowed)
         osd.seen.update(kind for _, kind in counts)
@@ -128,7 +130,7 @@ def _slots(reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood) -> I
     return held, most
 
 
-def _states(labels: Labels, counters: Mapping[str, Any], odd: NotUnderstood) -> Family:
+def _states(labels: Labels, counters: Mapping[str, Any], not_understood: NotUnderstood) -> Family:
     family = Family(
         "cephqos_recovery_state_seconds",
         "summary",
@@ -137,8 +139,8 @@ def _states(labels: Labels, counters: Mapping[str, Any], odd: NotUnderstood) -> 
         "of other OSDs.",
     )
     for key, state in _STATES:
-        seconds = figure(counters, key, odd, "sum")
-        times = figure(counters, key, odd, "avgcount")
+        seconds = figure(counters, key, not_understood, "sum")
+        times = figure(counters, key, not_understood, "avgcount")
         if seconds is not None and times is not None:
             text = labels.of("state", state)
             family.add(text, seconds, "_sum")

@@ -171,10 +171,10 @@ def read_qos(
     cost: CostModel = (
         _bandwidth_model(config, media) if name == "bandwidth" else _early_model(config, media)
     )
-    odd = NotUnderstood()
+    not_understood = NotUnderstood()
     classes: Mapping[str, ClassSettings] = {}
     if mclock and needs_release(config):
-        classes = _built_in_classes(config, cost.capacity, release, odd)
+        classes = _built_in_classes(config, cost.capacity, release, not_understood)
     elif mclock:
         read = _bandwidth_class if name == "bandwidth" else _early_class
         classes = {cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED}
@@ -185,18 +185,18 @@ def read_qos(
         capacity_origin=config.origin(f"{_CAPACITY_OPTION}{media}"),
         classes=classes,
         recovery_item_bytes=config.number("osd_recovery_cost") if name == "early" else None,
-        not_understood=odd,
+        not_understood=not_understood,
     )
 
 
 def _built_in_classes(
-    config: EffectiveConfig, capacity: float, release: int | None, odd: NotUnderstood
+    config: EffectiveConfig, capacity: float, release: int | None, not_understood: NotUnderstood
 ) -> Mapping[str, ClassSettings]:
     """What the profile's name stands for; leftovers of a custom profile do not count."""
     profile = config.text(PROFILE_OPTION) or ""
     shares = shares_of(release, profile)
     if shares is None:
-        odd.add("profile", f"{profile} of release {release or 'unknown'}")
+        not_understood.add("profile", f"{profile} of release {release or 'unknown'}")
         return {}
     return {cls: settings_of(share, capacity) for cls, share in shares.items()}
 

@@ -60,28 +60,30 @@ class QueueDump:
     shards: Sequence[ShardQueue]
 
 
-def read_queue_dump(reply: Mapping[str, Any], odd: NotUnderstood | None = None) -> QueueDump:
+def read_queue_dump(
+    reply: Mapping[str, Any], not_understood: NotUnderstood | None = None
+) -> QueueDump:
     """Read the whole dump; a shape that no known scheduler prints gives `unknown`."""
-    odd = NotUnderstood() if odd is None else odd
+    not_understood = NotUnderstood() if not_understood is None else not_understood
     if not isinstance(reply, dict):
-        odd.add("reply", f"dump_op_pq_state: {reply!r}")
+        not_understood.add("reply", f"dump_op_pq_state: {reply!r}")
         return QueueDump("unknown", [])
     kinds = {_scheduler_of(body) for body in reply.values()}
     scheduler = kinds.pop() if len(kinds) == 1 else "unknown"
     if scheduler == "unknown":
-        odd.add("reply", f"dump_op_pq_state: {sorted(map(str, reply))[:3]}")
+        not_understood.add("reply", f"dump_op_pq_state: {sorted(map(str, reply))[:3]}")
     if scheduler != MCLOCK:
         # WPQ prints neither classes nor how many requests wait.
         return QueueDump(scheduler, [ShardQueue(_index(name)) for name in reply])
     shards = []
     for name, body in reply.items():
         try:
-            shards.append(_read_shard(_index(name), body, odd))
+            shards.append(_read_shard(_index(name), body, not_understood))
         except MISREAD as exc:
-            odd.add("reply", f"dump_op_pq_state: {name}: {exc!r}")
+            not_understood.add("reply", f"dump_op_pq_state: {name}: {exc!r}")
             shards.append(ShardQueue(_index(name), told=True, whole=False))
     if len({shard.told for shard in shards}) > 1:
-        odd.add("reply", "dump_op_pq_state: some shards say nothing")
+        not_understood.add("reply", "dump_op_pq_state: some shards say nothing")
     return QueueDump(scheduler, shards)
 
 
@@ -99,7 +101,7 @@ def _index(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def _read_shard(index: str, body: Mapping[str, Any], odd: NotUnderstood) -> ShardQueue:
+def _read_shard(index: str, body: Mapping[str, Any], not_understood: NotUnderstood) -> ShardQueue:
     if not body:
         return ShardQueue(index)
     shard = ShardQueue(index, told=True)
@@ -107,7 +109,7 @@ def _read_shard(index: str, body: Mapping[str, Any], odd: NotUnderstood) -> Shar
     # Behind the records the same requests follow again, as tops of the heaps.
     records = text.partition("{ reservation_top:")[0]
     for record in records.split(_RECORDS)[1:]:
-        _read_record(shard, record, odd)
+        _read_record(shard, record, not_understood)
     sizes = body["queue_sizes"]
     immediate = sizes.get("immediate")
     if immediate is not None:  # the early model; later ones have a counter
@@ -115,16 +117,18 @@ def _read_shard(index: str, body: Mapping[str, Any], odd: NotUnderstood) -> Shar
     # Both are printed under the lock of the shard.
     queued, seen = sizes.get("scheduler"), sum(shard.lengths.values()) - (immediate or 0)
     if shard.whole and queued is not None and queued != seen:
-        odd.add("reply", f"dump_op_pq_state: {queued} requests wait, its records have {seen}")
+        not_understood.add(
+            "reply", f"dump_op_pq_state: {queued} requests wait, its records have {seen}"
+        )
         shard.whole = False
     return shard
 
 
-def _read_record(shard: ShardQueue, record: str, odd: NotUnderstood) -> None:
+def _read_record(shard: ShardQueue, record: str, not_understood: NotUnderstood) -> None:
     match = _RECORD.match(record)
     cls = class_of(match[1]) if match else None
     if match is None or cls is None:
-        odd.add("class", match[1] if match else record)
+        not_understood.add("class", match[1] if match else record)
         shard.whole = False
         return
     count, reservation, limit = match.group(2, 3, 4)
@@ -134,7 +138,7 @@ def _read_record(shard: ShardQueue, record: str, odd: NotUnderstood) -> None:
     try:
         head = Head(_moment(reservation), _moment(limit))
     except ValueError:
-        odd.add("reply", f"dump_op_pq_state: tags r:{reservation} l:{limit}")
+        not_understood.add("reply", f"dump_op_pq_state: tags r:{reservation} l:{limit}")
         shard.whole = False
     else:
         shard.heads.setdefault(cls, []).append(head)

@@ -125,7 +125,7 @@ def _by_state(those: SampledOperations) -> dict[State, float]:
     return found
 
 
-def _senders(those: SampledOperations, odd: NotUnderstood) -> dict[SentFor, int]:
+def _senders(those: SampledOperations, not_understood: NotUnderstood) -> dict[SentFor, int]:
     """Who sent them, and how many."""
     found: dict[SentFor, int] = {}
     for description in those.descriptions:
@@ -133,7 +133,7 @@ def _senders(those: SampledOperations, odd: NotUnderstood) -> dict[SentFor, int]
         if who is not None:
             found[who] = found.get(who, 0) + 1
         elif description.startswith(_OURS):
-            odd.add("operation", f"{those.kind}: its client or object")
+            not_understood.add("operation", f"{those.kind}: its client or object")
     return found
 
 
@@ -148,11 +148,13 @@ class TenantMeter:
     )
     _clients: dict[tuple[str, str], Tenant] = field(default_factory=dict)
 
-    def sample(self, ops: Iterable[SampledOperations], now: float, odd: NotUnderstood) -> None:
+    def sample(
+        self, ops: Iterable[SampledOperations], now: float, not_understood: NotUnderstood
+    ) -> None:
         """Take in a sample."""
         sampled: dict[tuple[Tenant, State], float] = {}
         found = [
-            (_senders(those, odd), _by_state(those))
+            (_senders(those, not_understood), _by_state(those))
             for those in ops
             if those.kind in (CLIENT, REPLICA)
         ]

@@ -110,7 +110,7 @@ class SampledOperations(NamedTuple):
 
 
 def in_progress(
-    ops: Iterable[Mapping[str, Any]], length: float, odd: NotUnderstood
+    ops: Iterable[Mapping[str, Any]], length: float, not_understood: NotUnderstood
 ) -> Sequence[SampledOperations]:
     """A list of operations in progress, which stands for the `length` seconds since the last list.
 
@@ -121,44 +121,46 @@ def in_progress(
     def read(kind: str, op: Mapping[str, Any]) -> None:
         events = op["type_data"]["events"]
         latest = _latest(event["event"] for event in reversed(events))
-        wait = _wait(kind, latest) or _wait_of(kind, op, latest[0], odd)
+        wait = _wait(kind, latest) or _wait_of(kind, op, latest[0], not_understood)
         descriptions.setdefault(wait, []).append(op["description"])
 
-    _each(ops, read, odd)
+    _each(ops, read, not_understood)
     return [
         SampledOperations(wait.kind, spent=((wait, length),), descriptions=alike)
         for wait, alike in descriptions.items()
     ]
 
 
-def completed(ops: Iterable[Mapping[str, Any]], odd: NotUnderstood) -> Sequence[SampledOperations]:
+def completed(
+    ops: Iterable[Mapping[str, Any]], not_understood: NotUnderstood
+) -> Sequence[SampledOperations]:
     """A record of completed operations; those of unknown kinds are left out."""
     found: list[SampledOperations] = []
 
     def read(kind: str, op: Mapping[str, Any]) -> None:
-        found.append(SampledOperations(kind, _spent(kind, op, odd), [op["description"]]))
+        found.append(SampledOperations(kind, _spent(kind, op, not_understood), [op["description"]]))
 
-    _each(ops, read, odd)
+    _each(ops, read, not_understood)
     return found
 
 
 def _each(
     ops: Iterable[Mapping[str, Any]],
     read: Callable[[str, Mapping[str, Any]], None],
-    odd: NotUnderstood,
+    not_understood: NotUnderstood,
 ) -> None:
     """Read those of known kinds: one operation of another form costs no others."""
     for op in ops:
         try:
-            kind = kind_of(op["description"], odd)
+            kind = kind_of(op["description"], not_understood)
             if kind is not None:
                 read(kind, op)
         except MISREAD as exc:
-            odd.add("operation", repr(exc))
+            not_understood.add("operation", repr(exc))
 
 
 def _spent(
-    kind: str, op: Mapping[str, Any], odd: NotUnderstood
+    kind: str, op: Mapping[str, Any], not_understood: NotUnderstood
 ) -> Sequence[tuple[OperationWait, float]]:
     """Where a completed operation was, by the times of its events.
 
@@ -171,7 +173,7 @@ def _spent(
         began = began or datetime.fromisoformat(events[first]["time"])
         ended = datetime.fromisoformat(events[end]["time"])
         if ended > began:
-            wait = wait or _wait_of(kind, op, events[first]["event"], odd)
+            wait = wait or _wait_of(kind, op, events[first]["event"], not_understood)
             spent.append((wait, (ended - began).total_seconds()))
         began = ended
     return spent
@@ -192,13 +194,13 @@ def _waits(kind: str, names: tuple[str, ...]) -> Sequence[tuple[OperationWait | 
     return runs
 
 
-def kind_of(description: str, odd: NotUnderstood) -> str | None:
+def kind_of(description: str, not_understood: NotUnderstood) -> str | None:
     """The kind of an operation; None if it is not known."""
     for kind, start in _KINDS:  # a generator takes twice as long
         if start.match(description):
             return kind
     match = _NAME.match(description)
-    odd.add("operation", match[0] if match else "")
+    not_understood.add("operation", match[0] if match else "")
     return None
 
 
@@ -223,7 +225,9 @@ def _wait(kind: str, latest: tuple[str, ...]) -> OperationWait | None:
     return OperationWait(kind, after) if after else None
 
 
-def _wait_of(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) -> OperationWait:
+def _wait_of(
+    kind: str, op: Mapping[str, Any], last: str, not_understood: NotUnderstood
+) -> OperationWait:
     """What an operation waits for, where `_wait` needs its description to tell."""
     if last in _DEPENDS:
         description: str = op["description"]
@@ -235,7 +239,7 @@ def _wait_of(kind: str, op: Mapping[str, Any], last: str, odd: NotUnderstood) ->
             return OperationWait(kind, COMMIT)
     after = _AFTER.get(last) or _delayed(last, op["type_data"])
     if after is None:
-        odd.add("event", last)
+        not_understood.add("event", last)
     return OperationWait(kind, after or UNKNOWN)
 
 

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from cephqos_exporter.collectors.crimson.names import MICRO, MILLI
-from cephqos_exporter.collectors.crimson.reply import Odd, fields, number
+from cephqos_exporter.collectors.crimson.reply import Unreadable, fields, number
 
 _MANY: Final = 13
 # SeaStore's bounds go up to 100 ms; above this they can only be microseconds.
@@ -28,40 +28,40 @@ class Histogram:
 
     def plus(self, other: "Histogram") -> "Histogram":
         if self.bounds != other.bounds:
-            raise Odd(other.bounds)
+            raise Unreadable(other.bounds)
         counts = tuple(a + b for a, b in zip(self.counts, other.counts, strict=True))
         return Histogram(self.sum + other.sum, self.count + other.count, self.bounds, counts)
 
 
 def read_histogram(value: Any) -> Histogram:
-    """The figures as they are; Odd if they are no histogram."""
+    """The figures as they are; Unreadable if they are no histogram."""
     if not isinstance(value, dict):
-        raise Odd(value)
+        raise Unreadable(value)
     total, count = fields(value, "sum", "count")
     buckets = value.get("buckets", [])
     if not isinstance(buckets, list):
-        raise Odd(buckets)
+        raise Unreadable(buckets)
     bounds, counts = [], []
     for bucket in buckets:
         if not isinstance(bucket, dict):
-            raise Odd(bucket)
+            raise Unreadable(bucket)
         bound, inside = fields(bucket, "le", "count")
         if not isinstance(bound, str):  # "+Inf", and what is not finite
             bounds.append(number(bound))
             counts.append(_count(inside))
     if any(a >= b for a, b in pairwise(bounds)) or (bounds and bounds[0] < 0):
-        raise Odd(buckets)
+        raise Unreadable(buckets)
     # A sum that is not finite is written as null; there are no samples then.
     summed = 0.0 if total is None else number(total)
     if summed < 0:
-        raise Odd(total)
+        raise Unreadable(total)
     return Histogram(summed, _count(count), tuple(bounds), tuple(counts))
 
 
 def _count(value: Any) -> float:
     count = number(value)
     if count < 0 or not count.is_integer():
-        raise Odd(value)
+        raise Unreadable(value)
     return count
 
 

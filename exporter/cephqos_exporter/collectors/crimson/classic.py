@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_exporter.collectors.crimson.buckets import Histogram, read_histogram, unit_of
 from cephqos_exporter.collectors.crimson.names import MILLI, STAGES, WAITS
-from cephqos_exporter.collectors.crimson.reply import Entry, Odd, number
+from cephqos_exporter.collectors.crimson.reply import Entry, Unreadable, number
 from cephqos_exporter.collectors.mclock.demand import CLIENT_WAIT, THROTTLE_WAIT
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -43,7 +43,7 @@ def _sum(values: Iterable[float]) -> float | None:
     """Of all shards, in seconds; None without any, or if one cannot be read (it is unread)."""
     try:
         known = list(values)
-    except Odd:
+    except Unreadable:
         return None
     return sum(known) if known else None
 

@@ -48,5 +48,7 @@ class CrimsonCollector(DaemonCollector[Kept], name="crimson", help="Metrics of C
 
     def families(self, view: DaemonView, state: Kept) -> Iterable[Family]:
         reply = view.reply(METRICS)
-        odd = view.not_understood
-        return ReplyFamilies(state, self._wanted, self.shard_histograms, odd).families(reply)
+        not_understood = view.not_understood
+        return ReplyFamilies(state, self._wanted, self.shard_histograms, not_understood).families(
+            reply
+        )

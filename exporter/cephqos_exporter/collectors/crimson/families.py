@@ -10,7 +10,7 @@ from cephqos_exporter.collectors.crimson.classic import as_classic
 from cephqos_exporter.collectors.crimson.names import PREFIX, STAGES, TABLE, Shown
 from cephqos_exporter.collectors.crimson.reply import (
     Entry,
-    Odd,
+    Unreadable,
     fit_labels,
     number,
     read_entries,
@@ -103,10 +103,10 @@ class ReplyFamilies:
     """Made for one reply."""
 
     def __init__(
-        self, kept: Kept, wanted: Callable[[str], bool], apart: bool, odd: NotUnderstood
+        self, kept: Kept, wanted: Callable[[str], bool], apart: bool, not_understood: NotUnderstood
     ) -> None:
         self._kept = kept
-        self._odd = odd
+        self._not_understood = not_understood
         self._wanted = wanted
         self._apart = apart
         self._families: dict[str, Family] = {}
@@ -122,7 +122,7 @@ class ReplyFamilies:
         for entry in entries:
             for key, text in entry.labels:
                 if key == "op_class" and text not in _CLASSES:
-                    self._odd.add("class", text)
+                    self._not_understood.add("class", text)
             if isinstance(entry.value, dict):
                 histograms.setdefault(entry.name, []).append(entry)
         # First, because each takes several names.
@@ -135,7 +135,7 @@ class ReplyFamilies:
         unread = gauge(_UNREAD, "Metrics of the reply that could not be read, or came twice.")
         unread.add(self._kept.base, self._unread)
         if self._unread:
-            self._odd.add("counter", _UNREAD, self._unread)
+            self._not_understood.add("counter", _UNREAD, self._unread)
         families = [*self._families.values(), *as_classic(entries, self._kept.base), unread]
         return [family for family in families if family.samples]
 
@@ -148,9 +148,9 @@ class ReplyFamilies:
             if shown.type == "histogram" or (
                 shown.type == "counter" and not 0 <= value < _NEGATIVE
             ):
-                raise Odd(value)
+                raise Unreadable(value)
             family = self._family(entry.name, shown, shown.type)
-        except Odd:
+        except Unreadable:
             self._unread += 1
             return
         value /= shown.divisor
@@ -171,9 +171,9 @@ class ReplyFamilies:
         shown = names.shown(name)
         try:
             if shown.type not in ("histogram", "unknown"):
-                raise Odd(name)
+                raise Unreadable(name)
             family = self._family(name, shown, "histogram")
-        except Odd:
+        except Unreadable:
             self._unread += len(read)
             return
         divisor = shown.divisor
@@ -197,7 +197,7 @@ class ReplyFamilies:
         for entry in entries:
             try:
                 read.append((entry.labels, buckets.read_histogram(entry.value)))
-            except Odd:
+            except Unreadable:
                 self._unread += 1
         return read
 
@@ -213,9 +213,9 @@ class ReplyFamilies:
             try:
                 # Of one shard, what comes twice is a mistake, not a part.
                 if self._apart and labels in sums:
-                    raise Odd(labels)
+                    raise Unreadable(labels)
                 sums[labels] = sums[labels].plus(one) if labels in sums else one
-            except Odd:
+            except Unreadable:
                 self._unread += 1
         return sums
 
@@ -234,16 +234,16 @@ class ReplyFamilies:
         self._add(family, own, one.count, "_count")
 
     def _family(self, source: str, shown: Shown, kind: FamilyType) -> Family:
-        """The family to show in; Odd where another metric has its name already."""
+        """The family to show in; Unreadable where another metric has its name already."""
         family = self._families.get(shown.name)
         if family is None:
             claims = list(_claims(shown.name, kind))
             if any(self._claimed.get(name, source) != source for name in claims):
-                raise Odd(source)
+                raise Unreadable(source)
             self._claimed |= dict.fromkeys(claims, source)
             family = self._families[shown.name] = Family(shown.name, kind, shown.help)
         if family.type != kind or self._claimed[shown.name] != source:
-            raise Odd(source)
+            raise Unreadable(source)
         return family
 
     def _add(self, family: Family, labels: LabelText, value: float, suffix: str = "") -> None:

@@ -17,7 +17,7 @@ _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
 _TAKEN: Final = frozenset({"ceph_daemon", "cluster", "le", "quantile"})
 
 
-class Odd(Exception):
+class Unreadable(Exception):
     """An entry that is not as it should be."""
 
 
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 def read_entries(reply: Any, wanted: Callable[[str], bool]) -> Iterator[Entry | None]:
-    """The metrics with wanted names; None for each that is odd. Malformed: no list of them."""
+    """The metrics with wanted names; None for each unreadable one. Malformed: no list of them."""
     metrics = reply.get("metrics") if isinstance(reply, dict) else None
     if not isinstance(metrics, list):
         raise Malformed(f"{METRICS}: not a list of named metrics")
@@ -74,15 +74,15 @@ def fit_labels(labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> d
 
 def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Odd(value)
+        raise Unreadable(value)
     try:
         return float(value)
     except OverflowError as exc:
-        raise Odd(value) from exc
+        raise Unreadable(value) from exc
 
 
 def fields(value: Mapping[str, Any], *names: str) -> list[Any]:
     try:
         return [value[name] for name in names]
     except KeyError as exc:
-        raise Odd(value) from exc
+        raise Unreadable(value) from exc
