@@ -11,9 +11,9 @@ from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat, write
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.arrays.samples import Series
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.charts.over_time import level, rate
 from cephqos_loadgen.report.charts.plot_surface import Grid, surface
 from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stretches
+from cephqos_loadgen.report.charts.tracks import level, rate
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.attained import Attained, attained_by_class

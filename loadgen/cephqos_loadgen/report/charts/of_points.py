@@ -25,10 +25,10 @@ def dots_chart(
 ) -> Chart:
     """One figure of each row, with one deviation over the repeats to both sides."""
     figures = [row.figures[metric.key] for row in rows]
-    bars = _bars(figures)
-    shown = f"{title} ({bars})" if bars else title
+    bars = _what_bars_are(figures)
+    heading = f"{title} ({bars})" if bars else title
     dots = [[_dot(figure, metric)] for figure in figures]
-    drawing = plots.dots(shown, metric.unit, labels_of(subject, rows), dots, [title])
+    drawing = plots.dots(heading, metric.unit, labels_of(subject, rows), dots, [title])
     return Chart(name, title, drawing)
 
 
@@ -39,23 +39,26 @@ def _dot(figure: Figure, metric: FigureKind) -> Dot:
     return Dot(0, value, max(0.0, value - spread * metric.scale), value + spread * metric.scale)
 
 
-def _bars(figures: Sequence[Figure]) -> str:
-    """What bars are; a point without one is of one repeat, which is not the same as no spread."""
-    known = [figure.deviation is not None for figure in figures]
-    if not any(known):
+def _what_bars_are(figures: Sequence[Figure]) -> str:
+    """For the title. A point without a bar is of one repeat, which is not the same as no spread."""
+    with_bar = [figure for figure in figures if figure.deviation is not None]
+    if not with_bar:
         return ""
-    return "bars: ± 1 σ over repeats" + ("" if all(known) else ", none where there was one repeat")
+    some_without = ", none where there was one repeat" if len(with_bar) < len(figures) else ""
+    return f"bars: ± 1 σ over repeats{some_without}"
 
 
 def percentiles_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     """Percentiles of all completions of each load."""
     rows = [row for row in rows if metrics.P99.key in row.figures]
-    shown = [metric for metric in PERCENTILES if metric.key != "clat_p99.5"]
-    dots = [
-        [Dot(n, row.figures[m.key].value * m.scale) for n, m in enumerate(shown)] for row in rows
-    ]
+    # All but p99.5, which the table of loads has.
+    metrics_shown = [metric for metric in PERCENTILES if metric.key != "clat_p99.5"]
+    dots = []
+    for row in rows:
+        values = (row.figures[metric.key].value * metric.scale for metric in metrics_shown)
+        dots.append([Dot(series, value) for series, value in enumerate(values)])
     title = "Completion latency, logarithmic"
-    names = [metric.title for metric in shown]
+    names = [metric.title for metric in metrics_shown]
     drawing = plots.dots(title, "ms", labels_of(subject, rows), dots, names, log=True)
     return Chart("latency", title, drawing)
 
@@ -66,7 +69,7 @@ def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     for label, row in zip(labels_of(subject, rows), rows, strict=True):
         steps = curves.setdefault(label, [])
         steps += [row] if metrics.MEAN.key in row.figures else []
-    bars = _bars([row.figures[metrics.IOPS.key] for row in rows])
+    bars = _what_bars_are([row.figures[metrics.IOPS.key] for row in rows])
     title = "Response curve: depth at each point" + (f"; {bars}" if bars else "")
     lines = [_curve(label, steps) for label, steps in curves.items()]
     return Chart("curve", title, plots.curves(title, "IOPS", "mean latency, ms", lines))

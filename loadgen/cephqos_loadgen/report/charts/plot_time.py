@@ -1,9 +1,12 @@
-"""Panels over one axis of time: phases as bars on top, bands behind, strips below."""
+"""Draws panels over one axis of time: phases as bars on top, bands behind, strips below.
+
+`charts.over_time` gives what to draw: times in seconds since the repeat began. Lengths are pixels.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_loadgen.report.charts import svg
 from cephqos_loadgen.report.charts.svg import Scale
@@ -11,15 +14,19 @@ from cephqos_loadgen.report.charts.svg import Scale
 WIDTH: Final = 860.0
 _LEFT: Final = 130.0
 _RIGHT: Final = WIDTH - 20
-_HEIGHT: Final = 110.0
-_BAR: Final = 18.0
-_STRIP: Final = 20.0
-_LEGEND_PLACE: Final = 290.0
+_BARS_TOP: Final = 40.0  # below the title
+_BAR: Final = 18.0  # height of a row of phases
+_PANEL: Final = 110.0  # height of a panel
+_BETWEEN_PANELS: Final = 34.0  # for a panel's title and legend
+_STRIP: Final = 20.0  # height of a strip
+_LEGEND_LEFT: Final = 290.0
+_LETTER: Final = 6.8  # about, width of a letter in a bar
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points of one series; errors are half the length of the bars."""
+    """Points of one series, each `(x, y)`. `errors` are half the length of a point's error bars in
+    the two directions; `labels` are the points' names."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -47,11 +54,19 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """When something was seen, and on how many OSDs; `most` is all of them."""
+    """When a cause was the main one."""
 
     name: str
-    stretches: Sequence[tuple[float, float, int]]
-    most: int
+    stretches: Sequence["CauseSpan"]
+    all_osds: int  # how many there are
+
+
+class CauseSpan(NamedTuple):
+    """A time in which a cause was the main one on the same number of OSDs."""
+
+    start: float
+    end: float
+    osds: int
 
 
 def over_time(
@@ -62,41 +77,40 @@ def over_time(
     strips: Sequence[Strip],
     seconds: float,
 ) -> str:
-    """Everything about one repeat, second by second."""
+    """One repeat of `seconds`: `bands` are when scrub and recovery were active."""
     across = Scale(0.0, max(seconds, 1.0), _LEFT, _RIGHT)
-    lanes = list(_lanes(phases))
-    panels_top = 40.0 + _BAR * len(lanes) + 26
-    bottom = panels_top + (_HEIGHT + 34) * len(panels) - 34
-    strips_top = bottom + 34
-    lowest = strips_top + _STRIP * len(strips) if strips else bottom
+    lanes = _lanes(phases)
+    panels_top = _BARS_TOP + _BAR * len(lanes) + 26
+    strips_top = panels_top + (_PANEL + _BETWEEN_PANELS) * len(panels)
+    bottom = strips_top + _STRIP * len(strips) if strips else strips_top - _BETWEEN_PANELS
     body = [svg.text(8, 20, title, "title"), *_phase_bars(lanes, across)]
-    body.append(_time_axis(across, panels_top, lowest))
+    body.append(_time_axis(across, panels_top, bottom))
     for index, panel in enumerate(panels):
-        body += _panel(panel, bands, across, panels_top + (_HEIGHT + 34) * index)
+        body += _panel(panel, bands, across, panels_top + (_PANEL + _BETWEEN_PANELS) * index)
     if strips:
         body.append(svg.text(8, strips_top - 6, "main causes (darker: on more OSDs)"))
         body += _strips(strips, across, strips_top)
     head = f'data-time="{_LEFT:.0f} {_RIGHT:.0f} {across.high:.1f}"'
-    return svg.drawing(WIDTH, lowest + 46, title, body, head)
+    return svg.drawing(WIDTH, bottom + 46, title, body, head)
 
 
-def _lanes(phases: Sequence[Band]) -> Iterator[list[Band]]:
-    """Phases that overlap are below each other."""
+def _lanes(phases: Sequence[Band]) -> list[list[Band]]:
+    """The phases in rows: those that overlap are in different ones."""
     lanes: list[list[Band]] = []
-    for phase in sorted(phases, key=lambda it: it.start):
+    for phase in sorted(phases, key=lambda phase: phase.start):
         free = next((lane for lane in lanes if lane[-1].end <= phase.start), None)
         if free is None:
             lanes.append([phase])
         else:
             free.append(phase)
-    yield from lanes
+    return lanes
 
 
 def _phase_bars(lanes: Sequence[Sequence[Band]], across: Scale) -> Iterator[str]:
     if lanes:
-        yield svg.text(8, 40 + 13, "phases", "soft")
+        yield svg.text(8, _BARS_TOP + 13, "phases", "soft")
     for row, lane in enumerate(lanes):
-        y = 40 + _BAR * row
+        y = _BARS_TOP + _BAR * row
         for phase in lane:
             yield _bar(phase, across, y, _BAR - 3)
 
@@ -105,18 +119,19 @@ def _bar(phase: Band, across: Scale, y: float, height: float) -> str:
     start, end = _within(phase, across)
     tip = f"{phase.name}: {phase.start:.0f} to {phase.end:.0f} s"
     bar = svg.rect(start, y, end - start, height, "phase", tip)
-    room = int((end - start - 6) / 6.8)
-    if room < min(4, len(phase.name)):
+    letters = int((end - start - 6) / _LETTER)  # that the bar has room for
+    if letters < min(4, len(phase.name)):
         return svg.moving(bar)
-    return svg.moving(bar) + svg.text(start + 4, y + 11, svg.cut(phase.name, room), "moves")
+    return svg.moving(bar) + svg.text(start + 4, y + 11, svg.cut(phase.name, letters), "moves")
 
 
 def _within(band: Band, across: Scale) -> tuple[float, float]:
+    """Left and right end of a band on paper, cut off at the ends of the axis."""
     return across.at(max(0.0, band.start)), across.at(min(across.high, max(band.end, band.start)))
 
 
 def _panel(panel: Panel, bands: Sequence[Band], across: Scale, top: float) -> Iterator[str]:
-    bottom = top + _HEIGHT
+    bottom = top + _PANEL
     scale = svg.linear([y for line in panel.lines for _, y in line.points], bottom, top)
     yield f'<g class="panel" data-y="{bottom:.1f} {top:.1f} {scale.high:.6g}">'
     shades = "".join(_shade(band, across, top) for band in bands)
@@ -124,7 +139,7 @@ def _panel(panel: Panel, bands: Sequence[Band], across: Scale, top: float) -> It
     yield from svg.y_axis(scale, _LEFT, _RIGHT, "")
     yield svg.text(8, top - 10, panel.axis, "axisname")
     if len(panel.lines) > 1:
-        yield svg.legend(_LEGEND_PLACE, top - 10, [line.name for line in panel.lines], lines=True)
+        yield svg.legend(_LEGEND_LEFT, top - 10, [line.name for line in panel.lines], lines=True)
     for index, line in enumerate(panel.lines):
         points = [(across.at(x), scale.at(y)) for x, y in line.points]
         gap = 1.5 * (across.at(panel.step) - across.at(0)) if panel.step else math.inf
@@ -135,7 +150,7 @@ def _panel(panel: Panel, bands: Sequence[Band], across: Scale, top: float) -> It
 def _shade(band: Band, across: Scale, top: float) -> str:
     start, end = _within(band, across)
     tip = f"{band.name} active: {band.start:.0f} to {band.end:.0f} s"
-    return svg.rect(start, top, end - start, _HEIGHT, "band", tip)
+    return svg.rect(start, top, end - start, _PANEL, "band", tip)
 
 
 def _strips(strips: Sequence[Strip], across: Scale, top: float) -> Iterator[str]:
@@ -146,8 +161,8 @@ def _strips(strips: Sequence[Strip], across: Scale, top: float) -> Iterator[str]
         cells = []
         for start, end, osds in strip.stretches:
             left, right = _within(Band("", start, end), across)
-            tip = f"{strip.name}: {osds} of {strip.most} OSDs, {start:.0f} to {end:.0f} s"
-            shade = 0.25 + 0.65 * osds / max(1, strip.most)
+            tip = f"{strip.name}: {osds} of {strip.all_osds} OSDs, {start:.0f} to {end:.0f} s"
+            shade = 0.25 + 0.65 * osds / max(1, strip.all_osds)
             cells.append(svg.rect(left, y, right - left, _STRIP - 4, "f0", tip, shade))
         yield svg.moving("".join(cells))
 
@@ -164,16 +179,16 @@ def _time_axis(across: Scale, top: float, bottom: float) -> str:
     return f'<g class="times" data-y="{top:.0f} {bottom:.0f}">{"".join(parts)}</g>{title}'
 
 
-def stretches(
-    times: Sequence[float], counts: Sequence[int]
-) -> tuple[tuple[float, float, int], ...]:
-    """Runs of equal counts above zero; each time stands for the second before it."""
-    spans: list[tuple[float, float, int]] = []
+def stretches(times: Sequence[float], counts: Sequence[int]) -> tuple[CauseSpan, ...]:
+    """Seconds that follow each other with the same number of OSDs, put together; none of no OSD.
+    Each time stands for the second before it."""
+    joined: list[CauseSpan] = []
     for time, osds in zip(times, counts, strict=True):
         if not osds:
             continue
-        if spans and spans[-1][2] == osds and abs(spans[-1][1] - (time - 1.0)) < 0.5:
-            spans[-1] = (spans[-1][0], time, osds)
+        last = joined[-1] if joined else None
+        if last and last.osds == osds and abs(last.end - (time - 1.0)) < 0.5:
+            joined[-1] = last._replace(end=time)
         else:
-            spans.append((time - 1.0, time, osds))
-    return tuple(spans)
+            joined.append(CauseSpan(time - 1.0, time, osds))
+    return tuple(joined)

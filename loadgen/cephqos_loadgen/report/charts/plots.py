@@ -1,4 +1,4 @@
-"""Kinds of plots: dots with error bars, and curves."""
+"""Draws dots with error bars (`dots`) and curves (`curves`). Lengths are pixels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from cephqos_loadgen.report.words import number
 
 _WIDTH = 860.0
 _TOP = 58.0
-_ROW = 26.0
+_ROW = 26.0  # height of a row of dots
+_LABEL_LETTERS = 44  # a longer label is cut off
+_LABEL_LETTER = 6.9  # about, width of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,10 @@ class Dot:
     low: float | None = None
     high: float | None = None
 
+    def values(self) -> list[float]:
+        """All that must fit on the axis."""
+        return [value for value in (self.value, self.low, self.high) if value is not None]
+
 
 def dots(
     title: str,
@@ -32,25 +38,26 @@ def dots(
     *,
     log: bool = False,
 ) -> str:
-    """One line per label; values from left to right."""
-    left = 24 + 6.9 * min(max(map(len, labels), default=0), 44)
-    values = [v for row in rows for d in row for v in (d.value, d.low, d.high) if v is not None]
-    make = svg.logarithmic if log else svg.linear
-    scale = make(values, left, _WIDTH - 70)
+    """One row per label, with values from left to right. `names` are those of the series that the
+    dots of a row belong to."""
+    left = 24 + _LABEL_LETTER * min(max(map(len, labels), default=0), _LABEL_LETTERS)
+    values = [value for row in rows for dot in row for value in dot.values()]
+    make_scale = svg.logarithmic if log else svg.linear
+    scale = make_scale(values, left, _WIDTH - 70)
     bottom = _TOP + _ROW * len(rows)
     body = [svg.text(8, 20, title, "title"), *svg.x_axis(scale, _TOP - 6, bottom, axis)]
     if len(names) > 1:
         body.append(svg.legend(8, 42, names, lines=False))
     for index, (label, row) in enumerate(zip(labels, rows, strict=True)):
         y = _TOP + _ROW * (index + 0.5)
-        body.append(svg.text(left - 10, y + 4, svg.cut(label, 44), "end"))
-        ends = [scale.at(dot.value) for dot in row]
-        if len(ends) > 1:
-            body.append(svg.line(min(ends), y, max(ends), y, "axis"))
+        body.append(svg.text(left - 10, y + 4, svg.cut(label, _LABEL_LETTERS), "end"))
+        places = [scale.at(dot.value) for dot in row]
+        if len(places) > 1:
+            body.append(svg.line(min(places), y, max(places), y, "axis"))
         for dot in row:
             body += _dot(scale, y, dot, f"{label}: {names[dot.series]}")
         if len(row) == 1:
-            end = max(scale.at(row[0].high or row[0].value), ends[0])
+            end = max(scale.at(row[0].high or row[0].value), places[0])
             body.append(svg.text(end + 8, y + 4, number(row[0].value)))
     return svg.drawing(_WIDTH, bottom + 44, title, body)
 
@@ -70,23 +77,27 @@ def _dot(scale: Scale, y: float, dot: Dot, name: str) -> list[str]:
 def curves(title: str, x_axis: str, y_axis: str, lines: Sequence[Line]) -> str:
     """Lines through labelled points, with error bars in both directions."""
     left, right, bottom, top = 74.0, _WIDTH - 40, 420.0, 84.0
-    xs = [x + e for line in lines for (x, _), (e, _) in zip(line.points, line.errors, strict=True)]
-    ys = [y + e for line in lines for (_, y), (_, e) in zip(line.points, line.errors, strict=True)]
-    across, up = svg.linear(xs, left, right), svg.linear(ys, bottom, top)
-    body = [svg.text(8, 20, title, "title"), svg.legend(8, 42, [x.name for x in lines], lines=True)]
+    x_ends, y_ends = [], []
+    for line in lines:
+        for (x, y), (x_error, y_error) in zip(line.points, line.errors, strict=True):
+            x_ends.append(x + x_error)
+            y_ends.append(y + y_error)
+    across, up = svg.linear(x_ends, left, right), svg.linear(y_ends, bottom, top)
+    names = [line.name for line in lines]
+    body = [svg.text(8, 20, title, "title"), svg.legend(8, 42, names, lines=True)]
     body += [*svg.x_axis(across, top, bottom, x_axis), *svg.y_axis(up, left, right, y_axis)]
     for index, line in enumerate(lines):
-        places = [(across.at(x), up.at(y)) for x, y in line.points]
-        body.append(svg.path(places, index))
-        for (x, y), error, label, (px, py) in zip(
-            line.points, line.errors, line.labels, places, strict=True
+        body.append(svg.path([(across.at(x), up.at(y)) for x, y in line.points], index))
+        kind = f"s{index % svg.COLOURS}"
+        for (x, y), (x_error, y_error), label in zip(
+            line.points, line.errors, line.labels, strict=True
         ):
-            kind = f"s{index % svg.COLOURS}"
-            body.append(
-                svg.line(across.at(max(0.0, x - error[0])), py, across.at(x + error[0]), py, kind)
-            )
-            body.append(svg.line(px, up.at(max(0.0, y - error[1])), px, up.at(y + error[1]), kind))
+            x_place, y_place = across.at(x), up.at(y)
+            low, high = across.at(max(0.0, x - x_error)), across.at(x + x_error)
+            body.append(svg.line(low, y_place, high, y_place, kind))
+            low, high = up.at(max(0.0, y - y_error)), up.at(y + y_error)
+            body.append(svg.line(x_place, low, x_place, high, kind))
             tip = f"{line.name}, {label}: {number(x)} {x_axis}, {number(y)} {y_axis}"
-            body.append(svg.marker(px, py, index, tip))
-            body.append(svg.text(px + 6, py - 6, label.removeprefix("depth "), "soft"))
+            body.append(svg.marker(x_place, y_place, index, tip))
+            body.append(svg.text(x_place + 6, y_place - 6, label.removeprefix("depth "), "soft"))
     return svg.drawing(_WIDTH, bottom + 46, title, body)

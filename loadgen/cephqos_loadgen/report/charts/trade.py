@@ -1,8 +1,11 @@
-"""What clients kept against how long the work beside them took: one mark per point."""
+"""The charts of the trade: what clients kept against how long scrub or recovery took.
+
+One mark per point of the matrix: throughput (or p99) beside the work is across, its time is up.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, reach_of_mean
 from cephqos_loadgen.report.charts import svg
@@ -45,7 +48,12 @@ class _Reach:
             yield Cell(number(value), value)
 
 
-_Mark = tuple[str, _Reach, _Reach]  # its name, what clients got, how long the work took
+class _Mark(NamedTuple):
+    """One point of the matrix on the chart."""
+
+    label: str
+    clients: _Reach  # what they got
+    work: _Reach  # how long it took
 
 
 def trades(subject: Subject) -> Iterator[Chart]:
@@ -58,7 +66,7 @@ def trades(subject: Subject) -> Iterator[Chart]:
         labels = labels_of(subject, [load for load, _ in pairs])
         for metric in (metrics.IOPS, metrics.P99):
             marks = [
-                (
+                _Mark(
                     label,
                     _Reach.of(load.figures[metric.key], metric),
                     _Reach.of(time.figures[seconds.key], seconds),
@@ -73,37 +81,41 @@ def trades(subject: Subject) -> Iterator[Chart]:
 def _pairs(
     subject: Subject, work: str, seconds: FigureKind
 ) -> Iterator[tuple[ReportRow, ReportRow]]:
-    """Each load's part beside the work, with the row of that work."""
+    """The part of each load during which the work was active, with the row of that work."""
     times = {
         (row.key.run, row.key.point): row
         for row in subject.rows
         if row.key.kind == BACKGROUND and seconds.key in row.figures
     }
     for row in subject.rows:
-        beside = (row.key.kind, row.key.op, row.key.window) == (LOAD, "total", DURING[work])
-        time = times.get((row.key.run, row.key.point))
-        if beside and row.key.depth is None and time is not None:
+        key = row.key
+        is_beside = (key.kind, key.op, key.window) == (LOAD, "total", DURING[work])
+        time = times.get((key.run, key.point))
+        if is_beside and key.depth is None and time is not None:
             yield row, time
 
 
 def _chart(name: str, metric: FigureKind, seconds: FigureKind, marks: Sequence[_Mark]) -> Chart:
     title = f"{metric.title} of clients against {seconds.title.lower()}"
-    known = any(reach.low is not None for _, *both in marks for reach in both)
+    has_intervals = any(
+        reach.low is not None for mark in marks for reach in (mark.clients, mark.work)
+    )
     columns = [TableColumn("Point", numeric=False)]
     for kind in (metric, seconds):
         columns.append(TableColumn(kind.title, kind.unit))
         columns += [TableColumn(f"{kind.title}, {end}", kind.unit) for end in ("low", "high")]
-    rows = tuple((text(label), *got.cells(), *took.cells()) for label, got, took in marks)
-    table = Table(f"chart-{name}", title, tuple(columns), rows, note=_BARS if known else "")
+    rows = tuple((text(m.label), *m.clients.cells(), *m.work.cells()) for m in marks)
+    note = _BARS if has_intervals else ""
+    table = Table(f"chart-{name}", title, tuple(columns), rows, note=note)
     drawing = _drawing(table, f"{metric.title}, {metric.unit}", f"{seconds.title}, s", marks)
     return Chart(name, title, drawing, table, beside=True)
 
 
 def _drawing(table: Table, across: str, up: str, marks: Sequence[_Mark]) -> str:
     left, right = 52.0, _WIDTH - 30
-    got_most = [got.high or got.value for _, got, _ in marks]
-    took_most = [took.high or took.value for *_, took in marks]
-    xs, ys = svg.linear(got_most, left, right), svg.linear(took_most, _BOTTOM, _TOP)
+    x_ends = [mark.clients.high or mark.clients.value for mark in marks]
+    y_ends = [mark.work.high or mark.work.value for mark in marks]
+    xs, ys = svg.linear(x_ends, left, right), svg.linear(y_ends, _BOTTOM, _TOP)
     body = [svg.text(8, 16, table.title, "title"), svg.text(8, 33, table.note, "soft")]
     body += [*svg.x_axis(xs, _TOP, _BOTTOM, across), *svg.y_axis(ys, left, right, up)]
     for index, (label, got, took) in enumerate(marks):
@@ -113,8 +125,8 @@ def _drawing(table: Table, across: str, up: str, marks: Sequence[_Mark]) -> str:
         if took.low is not None and took.high is not None:
             body.append(svg.line(x, ys.at(took.low), x, ys.at(took.high), kind))
         tip = f"{label}: {number(got.value)} {across}; {number(took.value)} {up}"
-        named = _BOTTOM + 44 + _LINE * (index + 1)
-        body += [svg.marker(x, y, index, tip, 5.0), svg.marker(left, named - 4, index)]
-        body.append(svg.text(left + 12, named, svg.cut(label, 44)))
+        name_y = _BOTTOM + 44 + _LINE * (index + 1)
+        body += [svg.marker(x, y, index, tip, 5.0), svg.marker(left, name_y - 4, index)]
+        body.append(svg.text(left + 12, name_y, svg.cut(label, 44)))
     height = _BOTTOM + 56 + _LINE * len(marks)
     return svg.drawing(_WIDTH, height, table.title, body)
