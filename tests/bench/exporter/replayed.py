@@ -44,7 +44,7 @@ FIRST_PID = 10_000
 THREADS = (*CLASSIC_THREADS, *("tp_osd_tp",) * 11, *("ms_dispatch",) * 4, *("safe_timer",) * 3)
 _PREFIX = "cephqos-bench-"
 _LEAST_TO_GROW = 100  # scrapes
-_HOST_PATHS = (("procfs", "proc"), ("sysfs", "sys"), ("dev", "dev"), ("run", "run"))
+_HOST_PATHS = (("procfs", "proc"), ("sysfs", "sys"), ("dev", "dev"))
 
 
 class ReplayedHost:
