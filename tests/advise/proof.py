@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cephqos_loadgen.advise.facts import checked, clients_of
+from cephqos_loadgen.advise.facts import checked, mean_client_ops
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.report.arrays.samples import read_samples
@@ -36,7 +36,7 @@ class Measured:
         for it in attained_by_class(samples, start, end):
             violated[it.osd] = max(violated.get(it.osd, 0.0), it.violated_seconds or 0.0)
         return cls(
-            client=sum(map(clients_of, facts.osds)),
+            client=sum(map(mean_client_ops, facts.osds)),
             seconds=end - start,
             end=end,
             violated=violated,

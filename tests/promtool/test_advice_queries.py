@@ -33,7 +33,7 @@ def advised(profile: str, shares: Mapping[str, Share]) -> Mapping[str, Outcome]:
             in_force="mclock_scheduler",
             profile=profile,
             capacity=capacity,
-            present=shares,
+            shares=shares,
         )
         for number, capacity in enumerate(CAPACITIES)
     ]

@@ -16,7 +16,8 @@ from cephqos_loadgen.advise.facts import (
     Facts,
     NoAdvice,
     RecoveryBacklog,
-    bounds_of,
+    SaturatedOps,
+    shares_from,
 )
 
 _HALF: Final = 0.5
@@ -115,9 +116,9 @@ def _piece(figures: _Figures, step: float, elsewhere: frozenset[str]) -> AdviceP
     return AdvicePiece(
         attained=_by_class(figures, "attained"),
         demand=_wanting(figures),
-        elsewhere=elsewhere,
+        demand_elsewhere=elsewhere,
         delivered=figures[_WHOLE],
-        violated=step * sum(_by_class(figures, "violated").values()),
+        violated_seconds=step * sum(_by_class(figures, "violated").values()),
     )
 
 
@@ -136,13 +137,13 @@ def _osd(
         profile=about.get("profile", ""),
         model=about.get("model", ""),
         media=record.media,
-        origin=record.origin,
+        capacity_origin=record.origin,
         capacity=record.capacity,
-        present=bounds_of(record.reservations, record.limits),
-        most=its.most or 0.0,
-        can_do=(its.low or 0.0, its.high or 0.0) if measured else None,
-        suggested=one.suggested,
-        not_all_counted=record.lower_bound,
+        shares=shares_from(record.reservations, record.limits),
+        most_delivered=its.most or 0.0,
+        saturated_ops=SaturatedOps(its.low or 0.0, its.high or 0.0) if measured else None,
+        suggested_capacity=one.suggested,
+        delivered_is_lower_bound=record.lower_bound,
         pieces=pieces,
     )
 

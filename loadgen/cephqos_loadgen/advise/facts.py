@@ -1,15 +1,19 @@
-"""What advice is made from: what each OSD's classes were given and got, and what it did."""
+"""What advice is made from: what each OSD's classes were given and got, and what it did.
+
+`cephqos_doctor/advise/series.py` fills `Facts` from a Prometheus, and
+`cephqos_loadgen/report/figures/advice_facts.py` from an archive. `checked` chooses the cluster.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.profiles import Share, release_that_gives
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED, QosSeries, RecoverySeries
 
-# What an archive is read for, beside what the judge needs.
+# What is read from an archive, besides what the judge needs.
 FAMILIES: Final = frozenset(
     {
         QosSeries.DELIVERED_IS_LOWER_BOUND,
@@ -22,54 +26,72 @@ FAMILIES: Final = frozenset(
 )
 MCLOCK: Final = "mclock_scheduler"
 WPQ: Final = "wpq"
-LEAST_PIECES: Final = 3  # fewer may be one odd moment
+LEAST_PIECES: Final = 3  # one or two pieces of the time may be an exception
+# Recovery's counted operations explain the recovered copies if there are half as many or more.
 _MOSTLY: Final = 0.5
 # Shares as a Prometheus has them are not exact.
 _DIGITS: Final = 6
 
 
 class NoAdvice(CephqosError):
-    """What is recorded does not allow any."""
+    """The records are too few, or too different among OSDs, for any advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvicePiece:
-    """An OSD in a piece of the time, in normalised operations per second."""
+    """An OSD in a piece of the time (a minute or so). Work is in normalised operations/s."""
 
     attained: Mapping[str, float]  # by class
-    demand: frozenset[str]  # the classes that had demand for most of it
-    delivered: float
-    elsewhere: frozenset[str] = frozenset()  # and those that had it then on another OSD
-    violated: float = 0.0  # seconds of any class
+    demand: frozenset[str]  # classes that had demand on this OSD for most of the piece
+    delivered: float  # by all classes and replica writes
+    demand_elsewhere: frozenset[str] = frozenset()  # classes that had demand on another OSD
+    violated_seconds: float = 0.0  # summed over the classes
 
     @property
-    def wanted(self) -> frozenset[str]:
-        """What waits for one OSD may ask more of each once that one does more."""
-        return self.demand | self.elsewhere
+    def demand_anywhere(self) -> frozenset[str]:
+        """Clients that wait for another OSD may ask more of this one, once that OSD does more."""
+        return self.demand | self.demand_elsewhere
 
     @property
-    def immediate(self) -> float:
-        """What it did besides the classes: replica writes."""
+    def replica_writes(self) -> float:
+        """What the OSD did besides the classes."""
         return max(0.0, self.delivered - sum(self.attained.values()))
+
+
+class SaturatedOps(NamedTuple):
+    """What an OSD delivered in the pieces in which it was saturated, in normalised operations/s."""
+
+    least: float
+    most: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedOsd:
     """An OSD: how it is set up, and what it did."""
 
-    osd: str
-    in_force: str
+    osd: str  # "osd.3"
+    in_force: str  # the scheduler: MCLOCK, WPQ, or "" while it is not known
     profile: str = ""
-    model: str = "bandwidth"
-    media: str = ""
-    origin: str = ""  # of the capacity
+    model: str = "bandwidth"  # how mClock costs an operation: "bandwidth", or "early" (16.2)
+    media: str = ""  # "ssd" or "hdd"
+    capacity_origin: str = ""  # "default", "mon" or "local"
     capacity: float | None = None
-    present: Mapping[str, Share] = field(default_factory=dict)
-    most: float = 0.0  # delivered in any piece
-    can_do: tuple[float, float] | None = None  # between these; None: not known
-    suggested: float | None = None  # the capacity that `cephqos capacity` would set
-    not_all_counted: bool = False  # what is delivered is a lower bound
+    shares: Mapping[str, Share] = field(default_factory=dict)  # by class, as they are set now
+    most_delivered: float = 0.0  # in any piece
+    saturated_ops: SaturatedOps | None = None  # None: not seen saturated often enough
+    suggested_capacity: float | None = None  # what `cephqos capacity` would set
+    delivered_is_lower_bound: bool = False  # some work is in no counter
     pieces: Sequence[AdvicePiece] = ()
+
+    @property
+    def proven_ops(self) -> float:
+        """The OSD can do this much for certain."""
+        return self.saturated_ops.least if self.saturated_ops else self.most_delivered
+
+    @property
+    def ceiling_ops(self) -> float | None:
+        """The OSD cannot do more than this for certain; None if that is not known."""
+        return self.saturated_ops.most if self.saturated_ops else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +106,16 @@ class RecoveryBacklog:
 
     @property
     def copies(self) -> float | None:
-        known = [it for it in (self.degraded, self.misplaced) if it is not None]
+        known = [copies for copies in (self.degraded, self.misplaced) if copies is not None]
         return sum(known) if known else None
 
     @property
-    def cls(self) -> str | None:
-        """The class of its work; None if that is not known. Data that is misplaced is backfilled as
-        best effort, or, if its placement group's log reaches back far enough, recovered as degraded
-        data is: the recorded work tells.
+    def work_class(self) -> str | None:
+        """The class that does the work; None if it is not known.
+
+        Degraded data is recovered as background_recovery. Misplaced data is too, if the log of its
+        placement group reaches back far enough; otherwise it is backfilled as best effort. Which of
+        the two happened shows in the recorded work.
         """
         if self.recovered and sum(self.work.values()) >= _MOSTLY * self.recovered:
             return RECOVERY
@@ -99,15 +123,15 @@ class RecoveryBacklog:
 
     @property
     def ops_per_copy(self) -> float:
-        """As measured; each costs one at least."""
-        if not self.recovered or self.cls != RECOVERY:
+        """As measured; a copy costs one operation at least."""
+        if not self.recovered or self.work_class != RECOVERY:
             return 1.0
         return max(1.0, sum(self.work.values()) / self.recovered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """A cluster in a stretch of time."""
+    """A cluster in a stretch of time. After `checked`, all OSDs have one scheduler and profile."""
 
     cluster: str
     seconds: float
@@ -125,68 +149,80 @@ class Facts:
 
     @property
     def release(self) -> int | None:
-        """The one whose rules are in force, known by what the profile gives."""
+        """The Ceph release whose profiles are in force; None if it is not known or they differ."""
         releases = {release_of(osd) for osd in self.osds}
         return releases.pop() if len(releases) == 1 else None
 
 
 def release_of(osd: AdvisedOsd) -> int | None:
-    if osd.model != "bandwidth" or not osd.present:
+    """The release whose profile gives the shares of this OSD: 18, 20 or 21."""
+    if osd.model != "bandwidth" or not osd.shares:
         return None
     bounds = {
         cls: (
             None if share.reservation is None else round(share.reservation, _DIGITS),
             round(share.limit, _DIGITS),
         )
-        for cls, share in osd.present.items()
+        for cls, share in osd.shares.items()
     }
     return release_that_gives(osd.profile, bounds)
 
 
 def checked(facts: Iterable[Facts], cluster: str = "") -> Facts:
     """The cluster to advise; NoAdvice if it is not clear which, or too little is known of it."""
-    clusters = {it.cluster: it for it in facts if it.osds and cluster in ("", it.cluster)}
-    if not clusters:
-        raise NoAdvice(
-            f"found no OSD of {cluster or 'any cluster'}; expected the series of exporters and of"
-            " the recording rules. See cephqos doctor prometheus"
-        )
-    if len(clusters) > 1:
-        names = ", ".join(sorted(clusters))
-        raise NoAdvice(f"found {len(clusters)} clusters: {names}; use --cluster")
-    (one,) = clusters.values()
-    known = [it for it in one.osds if it.in_force]
+    chosen = _only_cluster(facts, cluster)
+    known = [osd for osd in chosen.osds if osd.in_force]
     if known:
-        one = replace(one, osds=known, left_out=len(one.osds) - len(known))
-    for what, values in (
-        ("schedulers", [it.in_force for it in one.osds]),
-        ("profiles", [it.profile for it in one.osds if it.in_force == MCLOCK]),
-        ("cost models", [it.model or "unknown" for it in one.osds]),
-    ):
-        if len(set(values)) > 1:
-            counts = ", ".join(f"{name} {n}" for name, n in sorted(Counter(values).items()))
-            raise NoAdvice(f"found several {what}: {counts} OSDs; expected one in the cluster")
-    if one.in_force not in (MCLOCK, WPQ):
-        raise NoAdvice(f"found scheduler {one.in_force or 'unknown'!r}; expected {MCLOCK} or {WPQ}")
-    longest = max(len(it.pieces) for it in one.osds)
+        chosen = replace(chosen, osds=known, left_out=len(chosen.osds) - len(known))
+    osds = chosen.osds
+    _refuse_several("schedulers", [osd.in_force for osd in osds])
+    _refuse_several("profiles", [osd.profile for osd in osds if osd.in_force == MCLOCK])
+    _refuse_several("cost models", [osd.model or "unknown" for osd in osds])
+    if chosen.in_force not in (MCLOCK, WPQ):
+        raise NoAdvice(
+            f"found scheduler {chosen.in_force or 'unknown'!r}; expected {MCLOCK} or {WPQ}"
+        )
+    longest = max(len(osd.pieces) for osd in osds)
     if longest < LEAST_PIECES:
         raise NoAdvice(
             f"found figures of {longest} pieces of the time; expected {LEAST_PIECES} or more. Use a"
             " longer --since, or wait"
         )
-    return one
+    return chosen
 
 
-def clients_of(osd: AdvisedOsd) -> float:
+def _only_cluster(facts: Iterable[Facts], wanted: str) -> Facts:
+    """The cluster of that fsid, or the only one if none is wanted."""
+    clusters = {it.cluster: it for it in facts if it.osds and wanted in ("", it.cluster)}
+    if not clusters:
+        raise NoAdvice(
+            f"found no OSD of {wanted or 'any cluster'}; expected the series of exporters and of"
+            " the recording rules. See cephqos doctor prometheus"
+        )
+    if len(clusters) > 1:
+        names = ", ".join(sorted(clusters))
+        raise NoAdvice(f"found {len(clusters)} clusters: {names}; use --cluster")
+    return next(iter(clusters.values()))
+
+
+def _refuse_several(what: str, of_osds: Sequence[str]) -> None:
+    """`of_osds`: a value for each OSD, which must be the same for all."""
+    if len(set(of_osds)) > 1:
+        counts = ", ".join(f"{value} {osds}" for value, osds in sorted(Counter(of_osds).items()))
+        raise NoAdvice(f"found several {what}: {counts} OSDs; expected one in the cluster")
+
+
+def mean_client_ops(osd: AdvisedOsd) -> float:
     """What clients attained on average."""
-    pieces = osd.pieces
-    return sum(it.attained.get(CLIENT, 0.0) for it in pieces) / len(pieces) if pieces else 0.0
+    if not osd.pieces:
+        return 0.0
+    return sum(piece.attained.get(CLIENT, 0.0) for piece in osd.pieces) / len(osd.pieces)
 
 
-def bounds_of(
+def shares_from(
     reservations: Mapping[str, float], limits: Mapping[str, float]
 ) -> Mapping[str, Share]:
-    """From shares as exporters show them. Absent: no limit, or an unknown reservation."""
+    """From the ratios that exporters show. No ratio: no limit, or an unknown reservation."""
     if not reservations:
         return {}
     return {cls: Share(reservations.get(cls), None, limits.get(cls, 0.0)) for cls in SCHEDULED}

@@ -1,26 +1,27 @@
-"""`--for`: what is asked of a candidate, and the first candidate that gives it."""
+"""`--for`: what is asked of a candidate, and the first candidate that gives it.
+
+parse_goal("recovery within 6h") -> Goal("recovery within 6h", "recovery", 21600.0)
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from cephqos_base.errors import UsageError
 from cephqos_base.series import CLIENT, RECOVERY
 from cephqos_base.units import parse_seconds, time_span
-from cephqos_loadgen.advise.candidates import Candidate, candidates, capacity_right, custom
-from cephqos_loadgen.advise.facts import MCLOCK, AdvisedOsd, Facts, clients_of
+from cephqos_loadgen.advise.candidates import Candidate, candidates, custom, with_right_capacities
+from cephqos_loadgen.advise.facts import MCLOCK, AdvisedOsd, Facts, mean_client_ops
 from cephqos_loadgen.advise.model_error import why_unknown
-from cephqos_loadgen.advise.outcome import needed, reservation
+from cephqos_loadgen.advise.outcome import needed_ops, reservation
 
 HELP: Final = '"client at least 4000 ops/s", "recovery within 6h" or "client p99 < 20ms"'
 _LATENCY: Final = re.compile(r"client p(50|95|99) *(?:<|below) *(\S+ ?\S*)")
 _OPS: Final = re.compile(r"client at least ([0-9]{1,12}(?:\.[0-9]+)?) ?(?:ops/s)?")
 _RECOVERY: Final = re.compile(r"recovery within (\S+ ?\S*)")
-_STEP: Final = 0.05  # of the shares that are tried
-
-Met = Literal["yes", "no", "unknown"]
+_STEP: Final = 0.05  # between the client shares of the custom candidates that are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,142 +51,183 @@ def parse_goal(text: str) -> Goal:
 
 @dataclass(frozen=True, slots=True)
 class GoalAnswer:
-    """The candidate that gives all of it, or why there is none; `unknown`: there might be one."""
+    """The first candidate that meets all goals, or why there is none."""
 
     candidate: Candidate | None
-    unknown: bool
+    unknown: bool  # without a candidate: one may meet them, but too little is known
     why: str
 
 
+class _Check(NamedTuple):
+    """Whether a candidate meets a goal, and if not, why."""
+
+    met: Literal["yes", "no", "unknown"]
+    why: str = ""
+
+
+_MET: Final = _Check("yes")
+
+
 def answer(goals: Sequence[Goal], facts: Facts) -> GoalAnswer:
-    """What is set now if it will do, else a built-in profile, else reservations of its own."""
-    doubts, refused = [], []
-    for candidate in _tried(goals, facts):
-        met = [check(goal, candidate, facts) for goal in goals]
-        if all(it == "yes" for it, _ in met):
+    """What is set now if it meets the goals, else a built-in profile, else a custom one."""
+    doubts: list[str] = []  # of candidates that fail no goal
+    failures: list[str] = []
+    for candidate in _candidates_to_try(goals, facts):
+        checks = [_check(goal, candidate, facts) for goal in goals]
+        if all(check.met == "yes" for check in checks):
             return GoalAnswer(candidate, False, "")
-        refused += [why for it, why in met if it == "no"]
-        if not any(it == "no" for it, _ in met):
-            doubts += [why for it, why in met if it == "unknown"]
+        failed = [check.why for check in checks if check.met == "no"]
+        failures += failed
+        if not failed:
+            doubts += [check.why for check in checks if check.met == "unknown"]
     if doubts:
         return GoalAnswer(None, True, doubts[-1])
-    return GoalAnswer(None, False, refused[-1] if refused else "no reservation can be set")
+    return GoalAnswer(None, False, failures[-1] if failures else "no reservation can be set")
 
 
-def _tried(goals: Sequence[Goal], facts: Facts) -> Iterator[Candidate]:
-    """The custom ones leave the most to the class that no goal is about."""
-    those = [it for it in candidates(facts) if it.scheduler == MCLOCK]
+def _candidates_to_try(goals: Sequence[Goal], facts: Facts) -> Iterator[Candidate]:
+    """In the order in which they are preferred.
+
+    The first custom candidates reserve little for the class that a goal is about, so as much as
+    possible is left to the other class.
+    """
+    tried = [candidate for candidate in candidates(facts) if candidate.scheduler == MCLOCK]
     if facts.osds[0].model == "bandwidth":
-        shares = [round(_STEP * step, 2) for step in range(1, round(1 / _STEP))]
-        clients = any(goal.figure != "recovery" for goal in goals)
-        those += map(custom, shares if clients else shares[::-1])
-    yield from those
-    yield from capacity_right(facts, *(it for it in those if not it.now and not it.capacities))
+        client_shares = [round(_STEP * step, 2) for step in range(1, round(1 / _STEP))]
+        if all(goal.figure == "recovery" for goal in goals):
+            client_shares.reverse()
+        tried += map(custom, client_shares)
+    yield from tried
+    unchanged = [it for it in tried if not it.now and not it.capacities]
+    yield from with_right_capacities(facts, unchanged)
 
 
-def check(goal: Goal, candidate: Candidate, facts: Facts) -> tuple[Met, str]:
-    """Whether the candidate gives it, and if not why."""
+def _check(goal: Goal, candidate: Candidate, facts: Facts) -> _Check:
     if goal.figure == "ops":
-        return _client_ops(goal, candidate, facts)
-    if goal.figure == "recovery":
-        return _recovery(goal, candidate, facts)
-    return "unknown", (
-        f"{goal.text}: latencies are not predicted: {why_unknown(f'client {goal.figure}')}. Try a"
-        ' candidate and measure, or use --for "client at least N ops/s"'
-    )
+        check = _check_client_ops(goal, candidate, facts)
+    elif goal.figure == "recovery":
+        check = _check_recovery(goal, candidate, facts)
+    else:
+        check = _Check(
+            "unknown",
+            f"latencies are not predicted: {why_unknown(f'client {goal.figure}')}. Try a candidate"
+            ' and measure, or use --for "client at least N ops/s"',
+        )
+    return check if check.met == "yes" else check._replace(why=f"{goal.text}: {check.why}")
 
 
-def _client_ops(goal: Goal, candidate: Candidate, facts: Facts) -> tuple[Met, str]:
-    """Each OSD reserves its part of it, if clients spread over the OSDs as they did."""
-    whole = sum(clients_of(osd) for osd in facts.osds)
-    if not whole:
-        return "unknown", f"{goal.text}: clients did nothing, so it is not known on which OSDs"
-    parts = {osd.osd: goal.value * clients_of(osd) / whole for osd in facts.osds}
-    return _all_osds(goal, candidate, facts, CLIENT, parts, max(1.0, goal.value / whole))
+def _check_client_ops(goal: Goal, candidate: Candidate, facts: Facts) -> _Check:
+    """Each OSD must reserve its part, if clients spread over the OSDs as they did."""
+    recorded = {osd.osd: mean_client_ops(osd) for osd in facts.osds}
+    all_recorded = sum(recorded.values())
+    if not all_recorded:
+        return _Check("unknown", "clients did nothing, so it is not known on which OSDs")
+    growth = goal.value / all_recorded
+    parts = {osd: goal.value * ops / all_recorded for osd, ops in recorded.items()}
+    return _check_osds(candidate, facts, CLIENT, parts, replica_growth=max(1.0, growth))
 
 
-def _recovery(goal: Goal, candidate: Candidate, facts: Facts) -> tuple[Met, str]:
-    """Each OSD reserves its part of the backlog, if it has the part of recovery that it had."""
+def _check_recovery(goal: Goal, candidate: Candidate, facts: Facts) -> _Check:
+    """Each OSD must reserve its part of the backlog, as large as its part of recovery so far."""
     backlog = facts.backlog
     if backlog.copies is None:
-        return "unknown", f"{goal.text}: no exporter with the role cluster shows the backlog"
+        return _Check("unknown", "no exporter with the role cluster shows the backlog")
     if not backlog.copies:
-        return "unknown", f"{goal.text}: nothing is to recover now"
-    whole = sum(backlog.work.get(osd.osd, 0.0) for osd in facts.osds)
-    if not whole or backlog.cls != RECOVERY:
-        return "unknown", (
-            f"{goal.text}: recovery did nothing in this time, or only as best effort, so its work"
-            " on each OSD is not known"
+        return _Check("unknown", "nothing is to recover now")
+    recorded = {osd.osd: backlog.work.get(osd.osd, 0.0) for osd in facts.osds}
+    all_recorded = sum(recorded.values())
+    if not all_recorded or backlog.work_class != RECOVERY:
+        return _Check(
+            "unknown",
+            "recovery did nothing in this time, or only as best effort, so its work on each OSD is"
+            " not known",
         )
     rate = backlog.copies * backlog.ops_per_copy / goal.value
-    parts = {osd.osd: rate * backlog.work.get(osd.osd, 0.0) / whole for osd in facts.osds}
-    return _all_osds(goal, candidate, facts, RECOVERY, parts)
+    parts = {osd: rate * ops / all_recorded for osd, ops in recorded.items()}
+    return _check_osds(candidate, facts, RECOVERY, parts)
 
 
-def _all_osds(
-    goal: Goal,
+def _check_osds(
     candidate: Candidate,
     facts: Facts,
     cls: str,
     parts: Mapping[str, float],
-    more_writes: float = 1.0,
-) -> tuple[Met, str]:
-    """`more_writes`: by which factor replica writes grow with the clients."""
-    doubt = ""
+    *,
+    replica_growth: float = 1.0,
+) -> _Check:
+    """Whether each OSD can give the class its part (by OSD, in normalised operations/s).
+
+    `replica_growth`: the factor by which replica writes grow with the clients.
+    """
+    doubt = _MET
     for osd in facts.osds:
-        met, why = _on_osd(candidate, osd, cls, parts[osd.osd], more_writes)
-        if met == "no":
-            return met, f"{goal.text}: {why}"
-        doubt = doubt or (why if met == "unknown" else "")
-    return ("unknown", f"{goal.text}: {doubt}") if doubt else ("yes", "")
+        check = _check_osd(candidate, osd, cls, parts[osd.osd], replica_growth)
+        if check.met == "no":
+            return check
+        if doubt == _MET:
+            doubt = check
+    return doubt
 
 
-def _on_osd(
-    candidate: Candidate, osd: AdvisedOsd, cls: str, ops: float, more_writes: float
-) -> tuple[Met, str]:
+def _check_osd(
+    candidate: Candidate, osd: AdvisedOsd, cls: str, ops: float, replica_growth: float
+) -> _Check:
     """Whether that much is reserved for the class on the OSD, and can be given."""
     reserved = reservation(candidate, osd, cls)
     if reserved is None:
-        return "unknown", f"the reservation of {cls} on {osd.osd} is not known"
+        return _Check("unknown", f"the reservation of {cls} on {osd.osd} is not known")
     if reserved < ops:
-        return "no", f"{osd.osd} would need a reservation of {ops:,.0f}, above {reserved:,.0f}"
-    waited = [it.attained.get(cls, 0.0) for it in osd.pieces if cls in it.demand]
-    if candidate.now and waited and fmean(waited) < ops:
-        return "no", f"{osd.osd} gave it {fmean(waited):,.0f} while it waited for more"
-    low, high = osd.can_do or (osd.most, None)
+        why = f"{osd.osd} would need a reservation of {ops:,.0f}, above {reserved:,.0f}"
+        return _Check("no", why)
+    got_in_demand = [piece.attained.get(cls, 0.0) for piece in osd.pieces if cls in piece.demand]
+    if candidate.now and got_in_demand and fmean(got_in_demand) < ops:
+        return _Check(
+            "no", f"{osd.osd} gave it {fmean(got_in_demand):,.0f} while it waited for more"
+        )
     for piece in osd.pieces:
-        others = needed(candidate, osd, piece)
-        if others is None:
-            return "unknown", f"a reservation of another class on {osd.osd} is not known"
-        # Of the class itself what it asks for, not all that is reserved for it.
-        own = reserved if cls in piece.wanted else min(reserved, piece.attained.get(cls, 0.0))
-        whole = others - own + ops + piece.immediate * (more_writes - 1)
-        if high is not None and whole > high:
-            return "no", f"{osd.osd} would have to do {whole:,.0f} ops/s and can do {high:,.0f}"
-        if whole > low or osd.not_all_counted:
-            known = (
-                f"it delivered {low:,.0f} at most and was not seen saturated"
-                if high is None
-                else f"it did {low:,.0f} to {high:,.0f} when it was saturated"
-            )
-            return "unknown", (
-                f"{osd.osd} would have to do {whole:,.0f} ops/s; {known}, so more is not known. See"
-                " cephqos capacity"
-            )
-    return "yes", ""
+        needed = needed_ops(candidate, osd, piece)
+        if needed is None:
+            return _Check("unknown", f"a reservation of another class on {osd.osd} is not known")
+        # Of the class itself what the goal asks for, not all that is reserved for it.
+        in_demand = cls in piece.demand_anywhere
+        counted = reserved if in_demand else min(reserved, piece.attained.get(cls, 0.0))
+        more_replica_writes = piece.replica_writes * (replica_growth - 1)
+        check = _can_do(osd, needed - counted + ops + more_replica_writes)
+        if check != _MET:
+            return check
+    return _MET
+
+
+def _can_do(osd: AdvisedOsd, ops: float) -> _Check:
+    ceiling = osd.ceiling_ops
+    if ceiling is not None and ops > ceiling:
+        return _Check(
+            "no", f"{osd.osd} would have to do {ops:,.0f} ops/s and can do {ceiling:,.0f}"
+        )
+    if ops <= osd.proven_ops and not osd.delivered_is_lower_bound:
+        return _MET
+    if ceiling is None:
+        seen = f"it delivered {osd.proven_ops:,.0f} at most and was not seen saturated"
+    else:
+        seen = f"it did {osd.proven_ops:,.0f} to {ceiling:,.0f} when it was saturated"
+    return _Check(
+        "unknown",
+        f"{osd.osd} would have to do {ops:,.0f} ops/s; {seen}, so more is not known. See cephqos"
+        " capacity",
+    )
 
 
 def met_how(goals: Sequence[Goal], answered: GoalAnswer) -> str:
     """One line for the user."""
-    asked = " and ".join(goal.text for goal in goals)
     if answered.candidate is None:
         return f"{'Not known' if answered.unknown else 'Nothing reserves this'}: {answered.why}."
+    asked = " and ".join(goal.text for goal in goals)
     name = f"{answered.candidate.name}{' (now)' if answered.candidate.now else ''}"
-    said = f"{asked}: {name} reserves it, and no OSD has to do more than it was seen to do."
+    line = f"{asked}: {name} reserves it, and no OSD has to do more than it was seen to do."
     for goal in goals:
         if goal.figure == "recovery":
-            said += (
+            line += (
                 f" It is a rate that ends the backlog in {time_span(goal.value)}; whether recovery"
                 " uses it depends on its slots, too."
             )
-    return said
+    return line

@@ -1,8 +1,8 @@
-"""How far off the model of the scheduler is.
+"""How far off the model of the scheduler (tests/model) is.
 
-`make model` measures these errors, and fails where the table differs. docs/internals/model.md says
-how. No figure is predicted by the model yet: all runs are of one kind of lab, and no exporter
-records what the model needs to know of a device.
+`make model` measures these errors on recorded runs, and fails if the table differs;
+docs/internals/model.md says how. No figure is predicted by the model yet: all runs are of one kind
+of lab, and no exporter records what the model needs to know of a device.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class ModelError:
     """How far predictions of one figure are off: median errors as shares of what was measured."""
 
     figure: str
-    runs: int
+    runs: int  # that were predicted and measured
     model: float
     simple: float  # the better of two simple predictors
     known: bool  # the model is good enough in the lab that the runs are of
@@ -32,7 +32,7 @@ MODEL_ERRORS: Final = (
 def why_unknown(figure: str) -> str:
     """Why a figure is not predicted."""
     error = next(error for error in MODEL_ERRORS if error.figure == figure)
-    off = f"the model of the scheduler is off by {error.model:.0%}"
+    model = f"the model of the scheduler is off by {error.model:.0%}"
     if error.known:
-        return f"{off} in one lab, and was not tried with other devices"
-    return f"{off}, and a simple guess by {error.simple:.0%}"
+        return f"{model} in one lab, and was not tried with other devices"
+    return f"{model}, and a simple guess by {error.simple:.0%}"

@@ -21,38 +21,41 @@ _HEAD: Final = (
 
 def text(facts: Facts, outcomes: Sequence[Outcome], asked: str = "") -> str:
     """The text for a terminal. `asked`: the answer to a goal that the user gave."""
-    rows = [_HEAD, *(_row(it, facts) for it in outcomes)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
-    table = [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    lines = [_about(facts), "", *table, "", *notes(facts, outcomes)]
+    about = f"Cluster {facts.cluster}, {len(facts.osds)} OSDs, {time_span(facts.seconds)}."
+    table = _table([_HEAD, *(_row(outcome, facts) for outcome in outcomes)])
+    lines = [about, "", *table, "", *notes(facts, outcomes)]
     if asked:
         lines += ["", asked]
-    for it in outcomes:
-        lines += _command_lines(it.candidate, facts)
+    for outcome in outcomes:
+        lines += _command_lines(outcome.candidate, facts)
     return "\n".join(map(printable, lines))
 
 
-def _about(facts: Facts) -> str:
-    return f"Cluster {facts.cluster}, {len(facts.osds)} OSDs, {time_span(facts.seconds)}."
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as lines, with columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
 def name_of(candidate: Candidate) -> str:
     return f"{candidate.name} (now)" if candidate.now else candidate.name
 
 
-def _row(it: Outcome, facts: Facts) -> tuple[str, ...]:
-    if it.candidate.scheduler == WPQ:
-        return (name_of(it.candidate), *("none",) * 3, "none", "–", _backlog(it, facts))
-    limit = it.limits.get(BEST_EFFORT, 0.0)
+def _row(outcome: Outcome, facts: Facts) -> tuple[str, ...]:
+    """The cells of _HEAD."""
+    name, backlog = name_of(outcome.candidate), _backlog(outcome, facts)
+    if outcome.candidate.scheduler == WPQ:
+        reserved = ("none",) * len(SCHEDULED)
+        return (name, *reserved, "none", "–", backlog)
+    limit = outcome.limits.get(BEST_EFFORT, 0.0)
     return (
-        name_of(it.candidate),
-        *(ops_text(it.reserved[cls]) for cls in SCHEDULED),
+        name,
+        *(ops_text(outcome.reserved[cls]) for cls in SCHEDULED),
         "none" if limit == 0 else ops_text(limit),
-        violated_text(it),
-        _backlog(it, facts),
+        violated_text(outcome),
+        backlog,
     )
 
 
@@ -62,47 +65,49 @@ def ops_text(ops: float | None) -> str:
     return f"{ops:,.0f}" if ops >= 10 or not ops else f"{ops:.1f}"
 
 
-def violated_text(it: Outcome) -> str:
+def violated_text(outcome: Outcome) -> str:
     """How many OSDs; a range where that is not known of all."""
-    low, high = it.violated, it.violated + it.undecided
+    low, high = outcome.violated, outcome.violated + outcome.undecided
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _backlog(it: Outcome, facts: Facts) -> str:
+def _backlog(outcome: Outcome, facts: Facts) -> str:
     if facts.backlog.copies == 0:
         return "no backlog"
-    known = it.backlog_seconds
-    return "unknown" if known is None else f"at least {time_span(known)}"
+    seconds = outcome.backlog_seconds
+    return "unknown" if seconds is None else f"at least {time_span(seconds)}"
 
 
 def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """What stands behind the figures, and what is not known."""
+    """Sentences below the table: what the figures rest on, and what is not known."""
     shown = list(outcomes)
-    lost = sum(piece.violated for osd in facts.osds for piece in osd.pieces)
-    yield f"Measured with the present setting: violated for {time_span(lost)}, summed over OSDs."
+    violated = sum(piece.violated_seconds for osd in facts.osds for piece in osd.pieces)
+    yield (
+        f"Measured with the present setting: violated for {time_span(violated)}, summed over OSDs."
+    )
     if facts.left_out:
         yield (
             f"{facts.left_out} of {facts.left_out + len(facts.osds)} OSDs are left out: their"
             " scheduler is not known at present, as while an OSD restarts."
         )
-    least = sum(osd.can_do is None for osd in facts.osds)
-    if least and any(it.undecided for it in shown):
+    not_saturated = sum(osd.saturated_ops is None for osd in facts.osds)
+    if not_saturated and any(outcome.undecided for outcome in shown):
         yield (
-            f"{least} of {len(facts.osds)} OSDs were not seen saturated: whether they can do more"
-            " than they did is unknown. See cephqos capacity."
+            f"{not_saturated} of {len(facts.osds)} OSDs were not seen saturated: whether they can"
+            " do more than they did is unknown. See cephqos capacity."
         )
-    if any(it.reserved.get(cls, 0) is None for it in shown for cls in SCHEDULED):
-        yield _why_reserved(facts)
+    if any(outcome.reserved.get(cls, 0) is None for outcome in shown for cls in SCHEDULED):
+        yield _why_reservations_are_unknown(facts)
     if facts.backlog.copies is None:
         yield "No exporter with the role cluster shows what is to be recovered."
-    errors = ", ".join(f"{it.figure} {it.model:.0%}" for it in MODEL_ERRORS)
+    errors = ", ".join(f"{error.figure} {error.model:.0%}" for error in MODEL_ERRORS)
     yield (
         f"Not predicted (how far off the model of the scheduler is in a lab): {errors}. It was not"
         " tried with other devices."
     )
 
 
-def _why_reserved(facts: Facts) -> str:
+def _why_reservations_are_unknown(facts: Facts) -> str:
     if any(osd.capacity is None for osd in facts.osds):
         return "Unknown reservations: the capacity is not shown, as under WPQ."
     return (
@@ -124,33 +129,37 @@ def document(
     facts: Facts, outcomes: Sequence[Outcome], answered: GoalAnswer | None = None
 ) -> dict[str, Any]:
     """The document that `--json` writes."""
-    asked = answered and {
-        "candidate": answered.candidate and answered.candidate.name,
-        "unknown": answered.unknown,
-        "why": answered.why,
-    }
     return {
         "version": __version__,
         "cluster": facts.cluster,
         "seconds": facts.seconds,
         "osds": len(facts.osds),
         "osds_left_out": facts.left_out,
-        "answer": asked,
-        "unknown": {it.figure: why_unknown(it.figure) for it in MODEL_ERRORS},
-        "candidates": [_candidate(it, facts) for it in outcomes],
+        "answer": None if answered is None else _answer(answered),
+        "unknown": {error.figure: why_unknown(error.figure) for error in MODEL_ERRORS},
+        "candidates": [_candidate(outcome, facts) for outcome in outcomes],
     }
 
 
-def _candidate(it: Outcome, facts: Facts) -> dict[str, Any]:
-    change = commands(it.candidate, facts)
+def _answer(answered: GoalAnswer) -> dict[str, Any]:
+    candidate = answered.candidate
     return {
-        "name": it.candidate.name,
-        "now": it.candidate.now,
-        "scheduler": it.candidate.scheduler,
-        "reserved": dict(it.reserved),
-        "limits": dict(it.limits),
-        "osds": dict(it.verdicts),
-        "backlog_at_least_seconds": it.backlog_seconds,
+        "candidate": None if candidate is None else candidate.name,
+        "unknown": answered.unknown,
+        "why": answered.why,
+    }
+
+
+def _candidate(outcome: Outcome, facts: Facts) -> dict[str, Any]:
+    change = commands(outcome.candidate, facts)
+    return {
+        "name": outcome.candidate.name,
+        "now": outcome.candidate.now,
+        "scheduler": outcome.candidate.scheduler,
+        "reserved": dict(outcome.reserved),
+        "limits": dict(outcome.limits),
+        "osds": dict(outcome.verdicts),
+        "backlog_at_least_seconds": outcome.backlog_seconds,
         "commands": list(change.apply),
         "back": list(change.back),
         "after": change.after,

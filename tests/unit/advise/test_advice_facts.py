@@ -38,7 +38,7 @@ def test_a_load_of_a_few_seconds_has_demand_and_violations_as_a_long_one_has() -
     (facts,) = advice_facts(saturated(capacity=300.0), 0.0, 21.0)
     pieces = facts.osds[0].pieces
     assert [it.demand for it in pieces] == [{CLIENT}] * 3
-    assert [it.violated for it in pieces] == [7.0] * 3
+    assert [it.violated_seconds for it in pieces] == [7.0] * 3
 
 
 def test_an_osd_whose_profile_was_changed_in_the_time_is_one_osd_with_the_new_one() -> None:
@@ -56,7 +56,7 @@ def test_an_osd_whose_profile_was_changed_in_the_time_is_one_osd_with_the_new_on
 def test_a_capacity_far_from_what_a_saturated_osd_did_is_put_right() -> None:
     def suggested(capacity: float) -> float | None:
         (facts,) = advice_facts(saturated(capacity), 0.0, 21.0)
-        return facts.osds[0].suggested
+        return facts.osds[0].suggested_capacity
 
     found = [suggested(it) for it in (60.0, 90.0, 140.0, 300.0)]
     assert found == [100.0, None, None, 100.0]

@@ -16,6 +16,7 @@ from cephqos_loadgen.advise.facts import (
     Facts,
     NoAdvice,
     RecoveryBacklog,
+    SaturatedOps,
     checked,
 )
 from cephqos_loadgen.advise.goals import answer, met_how, parse_goal
@@ -39,10 +40,10 @@ def osd(number: int = 0, *pieces: AdvicePiece, **about: object) -> AdvisedOsd:
         in_force="mclock_scheduler",
         profile="balanced",
         media="ssd",
-        origin="mon",
+        capacity_origin="mon",
         capacity=100.0,
-        present=shares_of(18, "balanced") or {},
-        most=70.0,
+        shares=shares_of(18, "balanced") or {},
+        most_delivered=70.0,
         pieces=pieces or (piece(demand=""),) * 3,
     )
     return replace(made, **about)  # type: ignore[arg-type]
@@ -57,7 +58,7 @@ def rows(facts: Facts) -> dict[str, Outcome]:
 
 
 def test_the_rows_are_what_is_now_the_other_profiles_a_right_capacity_and_wpq() -> None:
-    found = rows(cluster(osd(), osd(1, suggested=80.0)))
+    found = rows(cluster(osd(), osd(1, suggested_capacity=80.0)))
     assert list(found) == [
         *("balanced", "high_client_ops", "high_recovery_ops", "balanced, capacity right", "wpq")
     ]
@@ -70,10 +71,10 @@ def test_the_rows_are_what_is_now_the_other_profiles_a_right_capacity_and_wpq() 
 
 def test_best_effort_is_unknown_where_no_known_release_gives_what_is_in_force() -> None:
     odd = {**(shares_of(18, "balanced") or {}), BEST_EFFORT: Share(0.2, None, 0.9)}
-    found = rows(cluster(osd(present=odd)))["high_client_ops"]
+    found = rows(cluster(osd(shares=odd)))["high_client_ops"]
     assert found.reserved == {CLIENT: 60, RECOVERY: 40, BEST_EFFORT: None}
     assert found.limits == {BEST_EFFORT: None}
-    newer = rows(cluster(osd(present=shares_of(20, "balanced"))))["high_client_ops"]
+    newer = rows(cluster(osd(shares=shares_of(20, "balanced"))))["high_client_ops"]
     assert newer.reserved[BEST_EFFORT] == 5
 
 
@@ -82,22 +83,26 @@ def test_an_osd_keeps_what_it_was_seen_to_do_and_violates_what_it_cannot() -> No
     assert rows(cluster(osd(0, *wants)))["balanced"].verdicts == {"osd.0": "kept"}
     # 80 were never delivered: that it cannot do them is known only if it was seen saturated.
     assert rows(cluster(osd(0, *wants)))["high_client_ops"].verdicts == {"osd.0": "unknown"}
-    full = osd(0, *wants, can_do=(68.0, 70.0))
+    full = osd(0, *wants, saturated_ops=SaturatedOps(68.0, 70.0))
     assert rows(cluster(full))["high_client_ops"].verdicts == {"osd.0": "violated"}
     # A class gets nine tenths of its reservation before it counts as violated.
-    near = osd(0, *wants, can_do=(68.0, 74.5))
+    near = osd(0, *wants, saturated_ops=SaturatedOps(68.0, 74.5))
     assert rows(cluster(near))["high_client_ops"].verdicts == {"osd.0": "unknown"}
-    idle = osd(0, *(piece(demand=""),) * 3, can_do=(10.0, 20.0))
+    idle = osd(0, *(piece(demand=""),) * 3, saturated_ops=SaturatedOps(10.0, 20.0))
     assert rows(cluster(idle))["high_client_ops"].verdicts == {"osd.0": "kept"}
-    ec = osd(0, *wants, not_all_counted=True)
+    ec = osd(0, *wants, delivered_is_lower_bound=True)
     assert rows(cluster(ec))["high_recovery_ops"].verdicts == {"osd.0": "unknown"}
 
 
 def test_a_class_that_waits_elsewhere_may_take_its_whole_reservation_here() -> None:
     """Clients that wait for one OSD ask more of all if it does more: 60 with 30 for replicas."""
     calm = piece(client=40, demand="")
-    beside = replace(calm, elsewhere=frozenset({CLIENT}))
-    found = rows(cluster(osd(0, *(beside,) * 3, most=85.0), osd(1, *(calm,) * 3, most=85.0)))
+    beside = replace(calm, demand_elsewhere=frozenset({CLIENT}))
+    found = rows(
+        cluster(
+            osd(0, *(beside,) * 3, most_delivered=85.0), osd(1, *(calm,) * 3, most_delivered=85.0)
+        )
+    )
     assert found["high_client_ops"].verdicts == {"osd.0": "unknown", "osd.1": "kept"}
     assert found["high_recovery_ops"].verdicts == {"osd.0": "kept", "osd.1": "kept"}
 
@@ -105,19 +110,23 @@ def test_a_class_that_waits_elsewhere_may_take_its_whole_reservation_here() -> N
 def test_work_of_another_class_is_no_proof_that_clients_can_have_as_much() -> None:
     """Recovery reads, and has most of it in the cache; clients write."""
     wants = (piece(client=40, recovery=100, demand="c"),) * 3
-    found = rows(cluster(osd(0, *wants, most=160.0)))
+    found = rows(cluster(osd(0, *wants, most_delivered=160.0)))
     assert found["high_client_ops"].verdicts == {"osd.0": "unknown"}  # 60 were never seen
     assert found["high_recovery_ops"].verdicts == {"osd.0": "kept"}
 
 
 def test_what_was_violated_although_it_fits_is_no_proof_for_another_setting() -> None:
-    lost = replace(piece(demand="c"), violated=5.0)
+    lost = replace(piece(demand="c"), violated_seconds=5.0)
     found = rows(cluster(osd(0, lost, *(piece(demand="c"),) * 2)))
     assert found["balanced"].verdicts == {"osd.0": "violated"}
     assert found["high_recovery_ops"].verdicts == {"osd.0": "unknown"}
 
 
-BUSY = osd(0, *(piece(client=30, recovery=20, immediate=0, demand="c"),) * 3, can_do=(100.0, 100.0))
+BUSY = osd(
+    0,
+    *(piece(client=30, recovery=20, immediate=0, demand="c"),) * 3,
+    saturated_ops=SaturatedOps(100.0, 100.0),
+)
 RECOVERING = RecoveryBacklog(degraded=1000.0, misplaced=0.0, recovered=100.0, work={"osd.0": 200.0})
 
 
@@ -127,7 +136,7 @@ def test_the_backlog_takes_as_long_as_what_clients_leave_allows() -> None:
     assert found["balanced"].backlog_seconds == pytest.approx(2000 / 50)
     assert found["high_client_ops"].backlog_seconds == pytest.approx(2000 / 40)
     assert found["wpq"].backlog_seconds == pytest.approx(2000 / 100)
-    unknown = rows(cluster(replace(BUSY, can_do=None), backlog=RECOVERING))
+    unknown = rows(cluster(replace(BUSY, saturated_ops=None), backlog=RECOVERING))
     assert unknown["balanced"].backlog_seconds is None
     # Misplaced data may be backfilled as best effort, or recovered by the log: all that is left.
     misplaced = rows(cluster(BUSY, backlog=RecoveryBacklog(misplaced=1000.0)))
@@ -136,7 +145,9 @@ def test_the_backlog_takes_as_long_as_what_clients_leave_allows() -> None:
 
 
 def test_commands_set_a_candidate_and_take_it_back() -> None:
-    facts = cluster(osd(suggested=80.0), osd(1, suggested=90.0, origin="default"))
+    facts = cluster(
+        osd(suggested_capacity=80.0), osd(1, suggested_capacity=90.0, capacity_origin="default")
+    )
     its = {it.name: commands(it, facts) for it in candidates(facts)}
     assert its["balanced"].apply == ()
     assert its["high_client_ops"].apply == (
@@ -154,7 +165,7 @@ def test_commands_set_a_candidate_and_take_it_back() -> None:
 
 
 def test_what_will_do_now_is_preferred_then_a_profile_then_reservations_of_its_own() -> None:
-    facts = cluster(*(osd(n, can_do=(97.0, 100.0)) for n in range(2)))
+    facts = cluster(*(osd(n, saturated_ops=SaturatedOps(97.0, 100.0)) for n in range(2)))
 
     def found(*goals: str) -> tuple[str, str]:
         asked = [parse_goal(it) for it in goals]
@@ -181,7 +192,7 @@ def test_more_than_was_delivered_is_refused_where_no_osd_was_seen_saturated() ->
     answered = answer([parse_goal("client at least 60 ops/s")], facts)
     assert answered.candidate is None and answered.unknown
     assert "delivered 70 at most" in answered.why
-    full = cluster(osd(can_do=(55.0, 90.0)))
+    full = cluster(osd(saturated_ops=SaturatedOps(55.0, 90.0)))
     assert (
         "did 55 to 90 when it was saturated"
         in answer([parse_goal("client at least 55 ops/s")], full).why
@@ -189,17 +200,23 @@ def test_more_than_was_delivered_is_refused_where_no_osd_was_seen_saturated() ->
 
 
 def test_what_a_class_did_not_get_now_while_it_waited_is_not_given_by_what_is_set_now() -> None:
-    waits = osd(0, *(piece(client=30, recovery=30, demand="cr"),) * 3, most=130.0)
+    waits = osd(0, *(piece(client=30, recovery=30, demand="cr"),) * 3, most_delivered=130.0)
     asks = [parse_goal("client at least 40 ops/s")]
     found = answer(asks, cluster(waits)).candidate
     assert found is not None and found.name == "high_client_ops"
-    idle = osd(0, *(piece(client=30, demand=""),) * 3, most=130.0)  # it did not ask for more
+    idle = osd(
+        0, *(piece(client=30, demand=""),) * 3, most_delivered=130.0
+    )  # it did not ask for more
     found = answer(asks, cluster(idle)).candidate
     assert found is not None and found.now
 
 
 def test_reservations_of_a_capacity_that_is_too_high_are_sought_with_a_right_one() -> None:
-    high = {"capacity": 1000.0, "suggested": 100.0, "can_do": (98.0, 102.0)}
+    high = {
+        "capacity": 1000.0,
+        "suggested_capacity": 100.0,
+        "saturated_ops": SaturatedOps(98.0, 102.0),
+    }
     facts = cluster(osd(0, *(piece(client=30, recovery=30, immediate=0),) * 3, **high))
     chosen = answer([parse_goal("client at least 55 ops/s")], facts).candidate
     assert chosen is not None and chosen.name == "high_client_ops, capacity right"
@@ -231,7 +248,7 @@ def test_recovery_in_a_time_needs_its_reservation_on_each_osd() -> None:
 
 
 def test_custom_reservations_come_with_their_way_back() -> None:
-    facts = cluster(*(osd(n, can_do=(97.0, 100.0)) for n in range(2)))
+    facts = cluster(*(osd(n, saturated_ops=SaturatedOps(97.0, 100.0)) for n in range(2)))
     chosen = answer([parse_goal("client at least 128 ops/s")], facts).candidate
     assert chosen is not None
     its = commands(chosen, facts)
@@ -245,7 +262,7 @@ def test_custom_reservations_come_with_their_way_back() -> None:
 
 def test_the_way_back_to_reservations_of_ones_own_sets_them_again() -> None:
     own = {CLIENT: Share(0.1, None, 0), RECOVERY: Share(0.05, None, 0.5)}
-    facts = cluster(*(osd(n, profile="custom", present=own) for n in range(2)))
+    facts = cluster(*(osd(n, profile="custom", shares=own) for n in range(2)))
     its = commands(custom(0.65), facts)
     assert "ceph config set osd osd_mclock_scheduler_client_res 0.65" in its.apply
     assert its.back == (
@@ -283,7 +300,7 @@ def test_what_does_not_allow_advice_is_refused(facts: Facts, why: str) -> None:
 
 
 def test_an_osd_that_restarts_is_left_out_and_counted() -> None:
-    restarting = osd(1, in_force="", profile="", model="", capacity=None, present={})
+    restarting = osd(1, in_force="", profile="", model="", capacity=None, shares={})
     facts = checked([cluster(osd(), restarting, backlog=RECOVERING)])
     assert [it.osd for it in facts.osds] == ["osd.0"] and facts.left_out == 1
     assert rows(facts)["high_client_ops"].reserved[CLIENT] == 60
@@ -300,7 +317,7 @@ def test_of_several_clusters_one_must_be_named() -> None:
 
 
 def test_under_wpq_reservations_of_mclock_are_unknown_without_a_capacity() -> None:
-    facts = cluster(osd(in_force="wpq", profile="", present={}, capacity=None))
+    facts = cluster(osd(in_force="wpq", profile="", shares={}, capacity=None))
     found = rows(facts)
     assert list(found) == ["wpq", "balanced", "high_client_ops", "high_recovery_ops"]
     assert found["balanced"].reserved[CLIENT] is None

@@ -15,7 +15,8 @@ from cephqos_loadgen.advise.facts import (
     AdvisedOsd,
     Facts,
     RecoveryBacklog,
-    bounds_of,
+    SaturatedOps,
+    shares_from,
 )
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
@@ -90,7 +91,9 @@ def _osd(samples: Samples, info: Series, stretches: Sequence[_Stretch]) -> Advis
     saturated = [
         piece.delivered for it, piece in pieces if _always_queued(samples, name, limits, it)
     ]
-    can_do = (min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None
+    saturated_ops = (
+        SaturatedOps(min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None
+    )
     capacity = level(QosSeries.CAPACITY_OPS)
     return AdvisedOsd(
         osd=name,
@@ -98,13 +101,13 @@ def _osd(samples: Samples, info: Series, stretches: Sequence[_Stretch]) -> Advis
         profile=info.labels.get("profile", ""),
         model=info.labels.get("model", ""),
         media=info.labels.get("media", ""),
-        origin=info.labels.get("capacity_origin", ""),
+        capacity_origin=info.labels.get("capacity_origin", ""),
         capacity=capacity,
-        present=bounds_of(shares(QosSeries.RESERVATION_RATIO), limits),
-        most=max((piece.delivered for _, piece in pieces), default=0.0),
-        can_do=can_do,
-        suggested=_suggested(capacity, can_do),
-        not_all_counted=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
+        shares=shares_from(shares(QosSeries.RESERVATION_RATIO), limits),
+        most_delivered=max((piece.delivered for _, piece in pieces), default=0.0),
+        saturated_ops=saturated_ops,
+        suggested_capacity=_suggested(capacity, saturated_ops),
+        delivered_is_lower_bound=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
         pieces=[piece for _, piece in pieces],
     )
 
@@ -119,9 +122,9 @@ def _piece(samples: Samples, osd: str, stretch: _Stretch) -> AdvicePiece | None:
     return AdvicePiece(
         attained={it.work: it.attained for it in classes},
         demand=_with_demand(classes),
-        elsewhere=stretch.demand,
+        demand_elsewhere=stretch.demand,
         delivered=delivered[0].growth(start, end) / covered,
-        violated=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in classes),
+        violated_seconds=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in classes),
     )
 
 
@@ -142,11 +145,11 @@ def _always_queued(
     return bool(waiting)
 
 
-def _suggested(capacity: float | None, can_do: tuple[float, float] | None) -> float | None:
+def _suggested(capacity: float | None, saturated_ops: SaturatedOps | None) -> float | None:
     """As `cephqos capacity` does: where it is far from what the OSD did when it was saturated."""
-    if not capacity or not can_do:
+    if not capacity or not saturated_ops:
         return None
-    ops = float(math.floor(sum(can_do) / 2))
+    ops = float(math.floor(sum(saturated_ops) / 2))
     wrong = capacity > THRESHOLDS.more * ops or ops > THRESHOLDS.more * capacity
     return ops if wrong and ops else None
 
