@@ -167,12 +167,16 @@ class DaemonFetcher:
             self._missed(silent=bool(view.down), hung=answers.hung)
         return view
 
-    def so_far(self) -> DaemonView | None:
-        """The replies so far, while `fetch` waits for the rest; None if it does not wait."""
+    def so_far(self, *, fresh: bool) -> DaemonView | None:
+        """The replies so far, while `fetch` waits for the rest; None if it does not wait.
+
+        Unless `fresh`, what came of them is too old, and only kept replies are given.
+        """
         if self._under_way is None:
             return None
         batch, ask, replies, errors = self._under_way
-        answers = batch.answers.so_far(ask, stopped=batch.silent)
+        came = batch.answers if fresh else asok.Answers()
+        answers = came.so_far(ask, stopped=batch.silent or not fresh)
         return self._read(answers, ask, dict(replies), dict(errors))
 
     def take_spent(self) -> float:

@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 # If a round ends at a request's deadline, the request waits a moment longer for its samples.
 _GRACE_SECONDS: Final = 0.1
-# A request that joined later than this takes nothing from an unfinished round: it may be old.
+# A request that joined later than this takes no replies of an unfinished round: they may be old.
+# The host's figures of the daemon are read for it, as they are most needed when it hangs.
 _FRESH_SECONDS: Final = 1.0
 # Above this CPU time, one daemon's replies cost too much to read: seventy times the usual.
 COSTLY_SECONDS: Final = 0.25
@@ -211,7 +212,7 @@ class DaemonRounds(Rounds):
         return part
 
     def so_far(self, waited: Waiting) -> Part:
-        view = self._fetcher.so_far() if waited.fresh else None
+        view = self._fetcher.so_far(fresh=waited.fresh)
         if view is None or not self._speakers.still_speaks(self):
             return self._down(TimedOut.reason)
         return self._collect(view)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
-from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.not_understood import NotUnderstood
@@ -164,6 +164,35 @@ async def test_every_request_has_its_own_deadline_whatever_others_are_ready_to_w
         assert not patient.done()
         host.daemons[0].stop(unlink=False)
         assert len(up(await patient)) == 3
+
+
+class HostCollector(StatusCollector):
+    """Reads the host's files about a daemon, whether it answers or not; needs a reply as well."""
+
+    name = "host_files"
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        family = Family("cephqos_test_threads", "gauge", "Threads.")
+        family.add(view.labels, 1)
+        if "status" not in view.replies:
+            raise ReplyMissing("status", view.errors["status"], [family])
+        return [family]
+
+
+async def test_each_request_gets_the_hosts_figures_of_a_daemon_that_another_one_waits_for(
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scraping(host, [HostCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[0].fault = Fault.HANG
+        patient = asyncio.create_task(text(scraper, 30))
+        await asyncio.sleep(0.1)
+        monkeypatch.setattr(rounds, "_FRESH_SECONDS", 0.0)
+        page = await text(scraper, 0.2)
+        assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
+        assert len(names(page, "cephqos_test_threads")) == 4
+        scraper.hurry()
+        await patient
 
 
 async def test_what_one_waits_for_is_fresh_for_the_others(host: ReplayedHost) -> None:
