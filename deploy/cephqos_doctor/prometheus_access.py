@@ -11,7 +11,7 @@ import aiohttp
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import ConfigError, UsageError
-from cephqos_base.textfile import why
+from cephqos_base.textfile import reason_of
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
@@ -48,7 +48,7 @@ def headers_of(file: Path | None) -> Mapping[str, str]:
     try:
         lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
+        raise UsageError(f"{file}: cannot be read: {reason_of(exc)}") from exc
     headers = {}
     for number, line in enumerate(lines, 1):
         match = _HEADER.fullmatch(line.strip())

@@ -1,7 +1,7 @@
-"""Why a class gets no more: the values of the label `cause`, with their words, ranks and colours.
+"""Why a class gets less than its reservation: the values of the label `cause`.
 
-Rules give the label and dashboards colour it, and neither imports the other: so this table is on
-the lowest floor. What each cause rests on is in cephqos_alerts/causes/, one file each.
+Rules set the label and dashboards colour it, and neither imports the other. So this table is in the
+lowest package. The evidence for each cause is in cephqos_alerts/causes/, one file each.
 """
 
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause. Where several hold, the one of the highest rank leads.
+    """A cause. Where there is evidence for several, the one of the highest rank is shown first.
 
-    A failure that can be mended now goes before a state that needs a decision. Evidence for a cause
-    goes before the absence of evidence for others.
+    Failures that can be mended now have the highest ranks (device, CPU). States that need a
+    decision come below (capacity), and last the lack of evidence (unknown).
     """
 
     name: str  # value of the label `cause`
     rank: int
-    words: str  # on maps and in tables
-    colour: str  # dashboards/cephqos_dashboards/theme.py says what it has to be
+    words: str  # for people, on maps and in tables
+    colour: str  # dashboards/cephqos_dashboards/theme.py says which colours will do
 
     def __str__(self) -> str:
         return self.name
@@ -30,7 +30,8 @@ CPU: Final = Cause("cpu", 85, "CPU", "#B4527A")
 LIMIT: Final = Cause("limit", 80, "limit", "#B58900")
 ONE_SHARD: Final = Cause("one_shard", 75, "one shard", "#C265C4")
 OTHER_CLASS: Final = Cause("other_class", 70, "other class", "#D6741C")
-# Who waits for another OSD is not held up by the replica writes that fill its own.
+# Above REPLICA_WRITES: operations that wait for another OSD are not held up by the replica writes
+# that fill this one.
 OTHER_OSD: Final = Cause("other_osd", 65, "other OSD", "#7A6FF0")
 NETWORK: Final = Cause("network", 62, "network", "#2E8BC0")
 REPLICA_WRITES: Final = Cause("replica_writes", 60, "replica writes", "#767778")

@@ -25,23 +25,25 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.hints import hint
 from cephqos_base.terminal import OutputLost, discard_output, flush, say, say_json
-from cephqos_base.textfile import why
+from cephqos_base.textfile import reason_of
 from cephqos_base.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """One line of `cephqos --help`."""
+    """One command: a line of `cephqos --help`."""
 
     name: str
     help: str
     function: str  # `module:function` that adds the command's options
-    extra: str = ""  # of pyproject.toml, for all that it can do
-    needs: tuple[str, ...] = ()  # modules of the extra without which it can do nothing
+    extra: str = ""  # of pyproject.toml, with what the command needs for all that it can do
+    needs: tuple[str, ...] = ()  # modules of that extra without which the command cannot start
 
 
+# argparse's messages that Parser.error puts into other words.
 _REQUIRED: Final = "the following arguments are required: "
 _ONE_REQUIRED: Final = re.compile(r"one of the arguments (.*) is required")
+
 COMMANDS: Final = (
     CommandEntry("demo", "show a real cluster under load; keys provoke faults in it",
             "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
@@ -108,7 +110,7 @@ class Group(_WithOptions, argparse._ArgumentGroup):
 
 
 class _Actions(argparse._SubParsersAction):  # type: ignore[type-arg]
-    """The help of an action begins with what the list of actions says of it."""
+    """The `--help` of an action (`cephqos lab start --help`) begins with its line in the list."""
 
     def add_parser(self, name: str, **settings: Any) -> Any:
         settings.setdefault("description", settings.get("help"))
@@ -116,12 +118,12 @@ class _Actions(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 
 class Parser(_WithOptions, argparse.ArgumentParser):
-    """argparse, but a wrong option costs one line, not a page."""
+    """argparse, but an error is one line, not a page of usage."""
 
     def __init__(self, *given: Any, **settings: Any) -> None:
         super().__init__(*given, **settings)
         self.register("action", "parsers", _Actions)
-        self._below: argparse._SubParsersAction[Any] | None = None
+        self._subparsers_action: argparse._SubParsersAction[Any] | None = None
 
     def add_argument_group(self, *given: Any, **settings: Any) -> Group:
         group = Group(self, *given, **settings)
@@ -129,19 +131,21 @@ class Parser(_WithOptions, argparse.ArgumentParser):
         return group
 
     def add_subparsers(self, **settings: Any) -> Any:
-        self._below = super().add_subparsers(**settings)
-        return self._below
+        self._subparsers_action = super().add_subparsers(**settings)
+        return self._subparsers_action
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """A command refuses itself what it does not know, so that the hint names its own help."""
+        """Refuse unknown arguments here, in the parser of the command, and not in the parser above
+        as argparse does: so the hint names the command's own options."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known, unknown
 
     def error(self, message: str) -> NoReturn:
-        if self._below is not None and message.endswith(f"required: {self._below.metavar}"):
-            message = f"expected one of: {', '.join(self._below.choices)}"
+        actions = self._subparsers_action
+        if actions is not None and message.endswith(f"required: {actions.metavar}"):
+            message = f"expected one of: {', '.join(actions.choices)}"
         elif message.startswith(_REQUIRED):
             message = self._expected(message.removeprefix(_REQUIRED).split(", "))
         elif one_required := _ONE_REQUIRED.fullmatch(message):
@@ -271,10 +275,11 @@ def _status(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # A full disk, a folder that has gone: no reader of a traceback could do anything about it.
-        # A place that is closed to the user: he can, and 1 is what findings and differences have.
+        # Such as a full disk, or a folder that has gone: a traceback would not help. Missing
+        # permission is the user's to change: exit 2, as 1 also means findings and differences.
         kind = UsageError if isinstance(error, PermissionError) else CephqosError
-        failure = kind(": ".join(filter(None, (str(error.filename or ""), why(error)))))
+        file = f"{error.filename}: " if error.filename else ""
+        failure = kind(f"{file}{reason_of(error)}")
     say(f"cephqos: {failure}", file=sys.stderr)
     if getattr(arguments, "json", False) or getattr(arguments, "form", None) == "json":
         say_json({"error": str(failure), "exit_status": failure.exit_status})

@@ -4,9 +4,9 @@ import sys
 
 
 def how_to_install(extra: str = "", module: str = "") -> str:
-    """What to type. From a checkout: no package index has cephqos, and what is there under this
-    name one day may be something else. Into a virtual environment: distributions refuse pip
-    outside of one."""
+    """The command to type. It installs from a checkout, as cephqos is in no package index: another
+    project may take the name there. It uses a virtual environment, as distributions refuse pip
+    outside of one. On hosts with our packages (/usr/lib/cephqos) it names the missing package."""
     if module == "cephqos_loadgen" and __file__.startswith("/usr/lib/cephqos/"):
         return "install the package cephqos-top"
     target = f".[{extra}]" if extra else "."

@@ -1,4 +1,4 @@
-"""What a wrong word of a command line may have been meant as."""
+"""Hints for a mistyped option or command: `; did you mean top?`."""
 
 import argparse
 import re
@@ -12,18 +12,18 @@ _OPTION: Final = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]*\w")
 
 
 def hint(parser: argparse.ArgumentParser, message: str) -> str:
-    """To be put behind argparse's message: the nearest name, or nothing.
+    """Words to put behind argparse's message: the nearest allowed name, or nothing.
 
     >>> hint(argparse.ArgumentParser(), "invalid choice: 'topp' (choose from 'top', 'run')")
     '; did you mean top?'
     """
     if unknown := _UNKNOWN.search(message):
-        return _meant(unknown[1], _OPTION.findall(parser.format_help()))
+        return _nearest(unknown[1], _OPTION.findall(parser.format_help()))
     if choice := _NO_CHOICE.search(message):
-        return _meant(choice[1], [word.strip("' ") for word in choice[2].split(",")])
+        return _nearest(choice[1], [word.strip("' ") for word in choice[2].split(",")])
     return ""
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
+def _nearest(word: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, set(known), n=1, cutoff=0.7)
     return f"; did you mean {close[0]}?" if close else ""

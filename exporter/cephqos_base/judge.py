@@ -22,13 +22,15 @@ from cephqos_base.series import BEST_EFFORT, CLIENT
 class Bounds:
     """The values from which a figure is evidence. docs/internals/rules.md has the reasons."""
 
-    in_progress: float = 2  # client operations in every sample: not one client in lock step
+    # Client operations in every sample. One alone may be a client that sends one after the other.
+    in_progress: float = 2
     waiting: float = 1  # client operations, or threads of an OSD, that wait on average
     store_in_progress: float = 8  # transactions in BlueStore on average
-    store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
-    store_latency_hdd: float = 0.05  # a disk takes long for being a disk
-    reservation_lag: float = 0.25  # seconds
-    # Share of a reservation, a limit or a CPU that counts as all of it: rates are off by a tenth.
+    # Seconds of a transaction. Below, many in progress are a sign of load and not of piling up.
+    store_latency_ssd: float = 0.005
+    store_latency_hdd: float = 0.05
+    reservation_lag: float = 0.25  # seconds; above, a class is served too late
+    # Share of a reservation, limit or CPU that counts as all of it: rates are off by up to a tenth.
     reached: float = 0.9
 
 
@@ -36,7 +38,7 @@ BOUNDS: Final = Bounds()
 
 
 class Amount(Protocol):
-    """A number, or an array with one for each moment."""
+    """A number (`top`), or an array with a number for each moment (reports)."""
 
     def __gt__(self, other: Any, /) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
@@ -51,25 +53,30 @@ UNKNOWN: Final = math.nan
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hold:
-    """What a class of an OSD shows over a hold. The verdicts are bools, or arrays of them.
+    """The figures of a class of an OSD over a hold: the time for which a state must last.
 
-    A minimum or a least value is over the samples of the hold.
+    Minima are over the samples of the hold. The verdicts are bools; arrays of them for arrays of
+    figures, so they are combined with & and |. Attained, reserved and limit are in normalised
+    operations per second.
     """
 
     work: str  # the class
     attained: Amount = UNKNOWN
-    reserved: Amount = UNKNOWN
+    reserved: Amount = UNKNOWN  # the reservation of all shards
     limit: Amount = UNKNOWN  # 0: none
     queued: Amount = UNKNOWN  # minimum of its requests in the queue
     lag: Amount = UNKNOWN  # minimum, in seconds, of the shard that is furthest behind
     shards_with_demand: Amount = 1.0  # share of the shards that have work for it
-    # What else clients wait for. Seconds of waiting and in the store are per second.
+    # Of clients only. Seconds per second are a mean number: of operations that wait, or of
+    # transactions in the store.
     in_progress: Amount = UNKNOWN  # minimum of operations, with those in the queue
-    waiting: Amount = UNKNOWN  # before the scheduler, in its queue and at throttles
-    store_seconds: Amount = UNKNOWN
+    waiting: Amount = (
+        UNKNOWN  # seconds per second: before the scheduler, in its queue, at throttles
+    )
+    store_seconds: Amount = UNKNOWN  # seconds per second that transactions are in the store
     store_ended: Amount = UNKNOWN  # transactions per second
-    store_used: Amount = UNKNOWN  # minimum of the used share of its throttle
-    on_disk: bool = False
+    store_used: Amount = UNKNOWN  # minimum of the used share of the store's throttle
+    on_disk: bool = False  # the OSD's media is a hard disk
 
     @property
     def piling_up(self) -> Any:
@@ -101,13 +108,13 @@ class Hold:
         if self.work == CLIENT:
             return below_part | (self.piling_up & (self.attained < enough))
         at_limit = (self.limit > 0) & (self.attained > self.limit * BOUNDS.reached)
-        return below_part & (at_limit ^ True)
+        return below_part & (at_limit ^ True)  # not at_limit, for bools and for arrays
 
     @property
     def violated(self) -> Any:
         """Whether the class has demand, and gets less than its reservation or gets it too late.
 
-        The work that is counted for best effort is a lower bound, so only the lag decides there.
+        The attained work of best effort is a lower bound: for it only the reservation lag decides.
         """
         late = (self.lag > BOUNDS.reservation_lag) & (self.reserved > 0)
         return self.has_demand & (late if self.work == BEST_EFFORT else self.short | late)

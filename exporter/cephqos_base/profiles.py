@@ -1,8 +1,8 @@
-"""What the built-in profiles of mClock reserve.
+"""What the built-in profiles of mClock give each class.
 
-Up to 20.2 the built-in profile in force writes its values into the options: they are needed here
-only to say what another profile would give. From 21.x on it sets the scheduler alone: the options
-stay 0, or what a custom profile left there, and have no effect.
+Up to 20.2 an OSD writes the values of its built-in profile into its options. So this table is used
+only to say what another profile would give. From 21.x on the options stay 0, or what a custom
+profile left there, and have no effect: then this table is the only source of the values in force.
 """
 
 from collections.abc import Mapping
@@ -14,22 +14,22 @@ PROFILE_OPTION: Final = "osd_mclock_profile"
 
 
 class Share(NamedTuple):
-    """What a class is given, as shares of the capacity; `limit` 0 is none, None is not known."""
+    """What a profile gives a class. Reservation and limit are shares of the capacity."""
 
-    reservation: float | None
-    weight: float | None
-    limit: float
+    reservation: float | None  # None: not known
+    weight: float | None  # None: not known
+    limit: float  # 0: no limit
 
 
-# What clients and recovery have is the same in each release of the bandwidth model.
+# Of clients and of recovery: the same in each release of the bandwidth model.
 _CLIENTS_AND_RECOVERY: Final[Mapping[str, tuple[Share, Share]]] = {
     "balanced": (Share(0.5, 1, 0), Share(0.5, 1, 0)),
     "high_client_ops": (Share(0.6, 2, 0), Share(0.4, 1, 0)),
     "high_recovery_ops": (Share(0.3, 1, 0), Share(0.7, 2, 0)),
 }
-# What best effort has, by the first number of the release. A release that is not here is not
-# guessed. The sources of 21.x reserve nothing for best effort, a later discussion of them says 5 %:
-# its reservation and weight are not known.
+# Of best effort, by the first number of the release. Nothing is guessed for a release that is not
+# here. The sources of 21.x reserve nothing for best effort, but a later discussion of them says
+# 5 %: so there its reservation and weight are not known.
 _BEST_EFFORT: Final[Mapping[int, Mapping[str, Share]]] = {
     18: {
         "balanced": Share(0, 1, 0.9),
@@ -72,8 +72,8 @@ def shares_of(release: int | None, profile: str) -> Mapping[str, Share] | None:
     return {CLIENT: client, RECOVERY: recovery, BEST_EFFORT: best_effort}
 
 
-def shares_of_any(profile: str) -> Mapping[str, Share]:
-    """What clients and recovery have, which is the same in each release of the bandwidth model."""
+def release_independent_shares(profile: str) -> Mapping[str, Share]:
+    """What a profile gives clients and recovery, in each release of the bandwidth model."""
     return dict(zip((CLIENT, RECOVERY), _CLIENTS_AND_RECOVERY[profile], strict=True))
 
 

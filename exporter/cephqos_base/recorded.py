@@ -1,8 +1,9 @@
-"""Names of the series that our rules record, by what there is one of: `PerOsd`, `PerClass`, ….
+"""Names of the series that our rules record, grouped by their labels: `PerOsd`, `PerClass`, ….
 
     f"{PerClass.SHORTFALL_OPS}{{class='client'}}"
 
-Two series of one figure differ by a suffix: `CLIENT_PRESENT_LOW`, `CLIENT_PRESENT_RATE`.
+The rules in cephqos_alerts/recording/ say what each series means; docs/reference/recorded.md lists
+them. Two series of one figure differ by a suffix: `CLIENT_PRESENT_LOW`, `CLIENT_PRESENT_RATE`.
 """
 
 from typing import Final
@@ -39,12 +40,12 @@ class PerOsd:
 
 
 class PerOsdPlace:
-    """Recorded per OSD and the place `at` which time is spent: commit, read, device (a request of
-    it), store (a transaction), replica_write."""
+    """Recorded per OSD and the label `at`, the place where time is spent: commit, read, device (a
+    request to it), store (a transaction), replica_write."""
 
-    SECONDS: Final = "osd_at:cephqos_seconds:rate"  # the mean of one
+    SECONDS: Final = "osd_at:cephqos_seconds:rate"  # mean of one commit, read, request ...
     SECONDS_MEDIAN1D: Final = "osd_at:cephqos_seconds:median1d"
-    # Of those at the device that take long, with their media.
+    # Only where the device takes long. Label: media.
     DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
 
 

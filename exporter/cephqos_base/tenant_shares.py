@@ -1,4 +1,8 @@
-"""Shares of tenants in the waiting and the work of an OSD, each with its interval."""
+"""Shares of tenants in the waiting and the work of an OSD, each with its confidence interval.
+
+`top`, reports and the doctor fill an OsdSums with seconds and samples, and ask it for shares():
+"image rbd/vm-7 has 71 % of the work (65 to 77 %)".
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,14 +11,14 @@ from typing import Final
 
 from cephqos_base.series import TENANT_STATES, WAITING, WORKING
 
-_Z: Final = 1.96  # of an interval that holds the true share in 95 of 100 cases
-_VICTIMS: Final = 3
-_MATTERS: Final = 0.02  # of the waiting: less is no victim worth a name
+_Z: Final = 1.96  # standard deviations: the interval holds the true share in 95 of 100 cases
+_MOST_VICTIMS: Final = 3  # that are named
+_LEAST_VICTIM_SHARE: Final = 0.02  # of the waiting; who has less is not named
 
 
 @dataclass(frozen=True, slots=True)
 class TenantShare:
-    """A part of the whole, and between which bounds it is."""
+    """A tenant's part of the seconds; the true share is between `low` and `high`."""
 
     seconds: float
     share: float
@@ -31,17 +35,18 @@ def interval(share: float, samples: float) -> tuple[float, float]:
     """
     if samples <= 0:
         return 0.0, 1.0
-    square = _Z * _Z / samples
-    middle = share + square / 2
-    half = _Z * math.sqrt(max(share * (1 - share), 0.0) / samples + square / samples / 4)
-    return max((middle - half) / (1 + square), 0.0), min((middle + half) / (1 + square), 1.0)
+    shrink = _Z * _Z / samples
+    middle = share + shrink / 2
+    margin = _Z * math.sqrt(max(share * (1 - share), 0.0) / samples + shrink / samples / 4)
+    low, high = (middle - margin) / (1 + shrink), (middle + margin) / (1 + shrink)
+    return max(low, 0.0), min(high, 1.0)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TenantKey:
-    """A tenant as its series name it; `other` has no name."""
+    """A tenant by the labels of its series. Kind `other` stands for all others: it has no name."""
 
-    kind: str
+    kind: str  # image, bucket, cephfs, client, other
     pool_id: str = ""
     tenant: str = ""
 
@@ -54,7 +59,7 @@ class TenantKey:
 
 @dataclass(frozen=True, slots=True)
 class TenantFigures:
-    """What one tenant has of each."""
+    """What one tenant has of the waiting and of the work."""
 
     key: TenantKey
     waiting: TenantShare
@@ -67,14 +72,14 @@ class TenantFigures:
 
 @dataclass(frozen=True, slots=True)
 class OsdTenants:
-    """One OSD, or a whole cluster with the name "". Those who have most of the work come first."""
+    """The tenants of one OSD, or of a whole cluster if `osd` is "". Most work comes first."""
 
     cluster: str
     osd: str
-    samples: Mapping[str, float]
+    samples: Mapping[str, float]  # by state
     tenants: Sequence[TenantFigures]
     other: TenantFigures
-    shortfall: float | None = None
+    shortfall: float | None = None  # normalised operations per second
 
     @property
     def largest(self) -> TenantFigures | None:
@@ -83,8 +88,12 @@ class OsdTenants:
     @property
     def victims(self) -> Sequence[TenantFigures]:
         """Those whose operations mostly wait, without the one that has most of the work."""
-        rest = [it for it in self.tenants[1:] if it.mostly_waits and it.waiting.share >= _MATTERS]
-        return sorted(rest, key=lambda it: -it.waiting.seconds)[:_VICTIMS]
+        waiting = [
+            tenant
+            for tenant in self.tenants[1:]
+            if tenant.mostly_waits and tenant.waiting.share >= _LEAST_VICTIM_SHARE
+        ]
+        return sorted(waiting, key=lambda tenant: -tenant.waiting.seconds)[:_MOST_VICTIMS]
 
 
 @dataclass(slots=True)
@@ -102,31 +111,30 @@ class OsdSums:
                 self.samples[state] = self.samples.get(state, 0.0) + count
         return self
 
-    def merged(self, name: Callable[[TenantKey], TenantKey]) -> "OsdSums":
-        """With one key for all that have the same name; `other` stays what it is."""
+    def merged(self, key_of: Callable[[TenantKey], TenantKey]) -> "OsdSums":
+        """The sums of tenants to which `key_of` gives the same key, as one; `other` stays."""
         merged = OsdSums(samples=dict(self.samples))
         for (key, state), seconds in self.seconds.items():
-            place = (name(key) if key.tenant else key, state)
-            merged.seconds[place] = merged.seconds.get(place, 0.0) + seconds
+            new_key = (key_of(key) if key.tenant else key, state)
+            merged.seconds[new_key] = merged.seconds.get(new_key, 0.0) + seconds
         return merged
 
     def shares(self, cluster: str, osd: str, shortfall: float | None = None) -> OsdTenants:
         totals = {
-            state: sum(v for (_, of), v in self.seconds.items() if of == state)
+            state: sum(seconds for (_, of), seconds in self.seconds.items() if of == state)
             for state in TENANT_STATES
         }
 
-        def share(key: TenantKey, state: str) -> TenantShare:
+        def share_of(key: TenantKey, state: str) -> TenantShare:
             seconds = self.seconds.get((key, state), 0.0)
-            part = seconds / totals[state] if totals[state] > 0 else 0.0
-            low, high = interval(part, self.samples.get(state, 0.0))
-            return TenantShare(seconds, part, low, high)
+            share = seconds / totals[state] if totals[state] > 0 else 0.0
+            low, high = interval(share, self.samples.get(state, 0.0))
+            return TenantShare(seconds, share, low, high)
 
-        def shares(key: TenantKey) -> TenantFigures:
-            return TenantFigures(key, share(key, WAITING), share(key, WORKING))
+        def figures_of(key: TenantKey) -> TenantFigures:
+            return TenantFigures(key, share_of(key, WAITING), share_of(key, WORKING))
 
-        keys = sorted({key for (key, _), v in self.seconds.items() if key.tenant and v > 0})
-        tenants = sorted(map(shares, keys), key=lambda it: -it.working.seconds)
-        return OsdTenants(
-            cluster, osd, dict(self.samples), tenants, shares(TenantKey("other")), shortfall
-        )
+        keys = {key for (key, _), seconds in self.seconds.items() if key.tenant and seconds > 0}
+        tenants = sorted(map(figures_of, sorted(keys)), key=lambda tenant: -tenant.working.seconds)
+        other = figures_of(TenantKey("other"))
+        return OsdTenants(cluster, osd, dict(self.samples), tenants, other, shortfall)

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-# Controls, formats (also those that change the direction of writing), surrogates, private ones,
-# unassigned ones, and separators of lines and paragraphs.
+# Unicode categories: control, format (also what changes the direction of writing), surrogate,
+# private use, unassigned, and the separators of lines and paragraphs.
 _HIDDEN: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
@@ -25,10 +25,15 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        " " if char in "\n\t" else _escaped(char) if unicodedata.category(char) in _HIDDEN else char
-        for char in text
-    )
+    return "".join(map(_printable_character, text))
+
+
+def _printable_character(char: str) -> str:
+    if char in "\n\t":
+        return " "
+    if unicodedata.category(char) in _HIDDEN:
+        return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return char
 
 
 def printable_lines(text: str) -> str:
@@ -43,7 +48,7 @@ def printable_lines(text: str) -> str:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON in ASCII that a terminal cannot obey: json escapes all else but the delete character."""
+    """JSON in ASCII that a terminal cannot obey: json.dumps leaves only the delete character."""
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
@@ -65,7 +70,7 @@ def say_text(text: str) -> None:
 
 
 def say_progress(line: str) -> None:
-    """To who watches; a script that reads errors gets none of it."""
+    """Print on standard error if a person watches it: a script that reads errors gets none."""
     if sys.stderr.isatty():
         say(line, file=sys.stderr)
 
@@ -78,8 +83,8 @@ def say_json(value: Any, indent: int = 1) -> None:
 def _print(text: str, file: IO[str] | None = None) -> None:
     stream = file or sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    # What the terminal's encoding lacks is escaped too: no reason to end with a traceback.
-    with _told(stream):
+    # What the terminal's encoding lacks is escaped too, or printing it would end in a traceback.
+    with _output_lost_on_error(stream):
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
@@ -88,8 +93,11 @@ class OutputLost(Exception):
 
 
 @contextlib.contextmanager
-def _told(stream: IO[str]) -> Iterator[None]:
-    """A full disk is no reason for a traceback. A pipe without a reader is not even a failure."""
+def _output_lost_on_error(stream: IO[str]) -> Iterator[None]:
+    """OutputLost instead of OSError, so that a full disk ends in one line and not in a traceback.
+
+    BrokenPipeError passes: `cephqos scenarios | head` is not a failure.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -102,7 +110,7 @@ def _told(stream: IO[str]) -> Iterator[None]:
 def flush() -> None:
     """Write what standard output still holds; there may be none."""
     if sys.stdout is not None:
-        with _told(sys.stdout):
+        with _output_lost_on_error(sys.stdout):
             sys.stdout.flush()
 
 
@@ -110,7 +118,3 @@ def discard_output() -> None:
     """Drop what standard output still holds, or the interpreter complains when it ends."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")

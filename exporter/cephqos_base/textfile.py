@@ -1,4 +1,4 @@
-"""Text files that commands write and compare. What goes wrong with one is said in one line."""
+"""Text files that commands write and compare. Every failure is an error of one line."""
 
 import errno
 import os
@@ -9,23 +9,28 @@ from pathlib import Path
 from cephqos_base.errors import UsageError
 
 
-def why(error: OSError | UnicodeDecodeError) -> str:
-    """The reason of an error without its number and file name: the message has the name."""
-    return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
+def reason_of(error: OSError | UnicodeDecodeError) -> str:
+    """The reason of an error, without its number and file name: the caller's message has the name.
+
+    `Permission denied`, or `it is not text`.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text"
+    return error.strerror or str(error)
 
 
-def found(error: OSError) -> str:
-    """What was found in place of a file to read, for a message that says "found"."""
-    plain = {
+def found_instead(error: OSError) -> str:
+    """What was found where a readable file should be: for messages `found …; allowed: …`."""
+    words = {
         errno.ENOENT: "no such file",
         errno.EISDIR: "a directory",
         errno.EACCES: "no right to read it",
     }
-    return plain.get(error.errno or 0) or why(error)
+    return words.get(error.errno or 0) or reason_of(error)
 
 
-def regular(file: Path) -> Path:
-    """The path; OSError if reading what is there might never end.
+def regular_file(file: Path) -> Path:
+    """The path itself; OSError if reading from it might never end.
 
     Opening a FIFO waits until another process writes to it, and a device may have no end.
     """
@@ -43,13 +48,14 @@ def write(file: Path, text: str, *, rights_of: Path | None = None) -> None:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        like = file if file.exists() else rights_of
-        _replace(file, text, like.stat() if like else None)
+        model = file if file.exists() else rights_of
+        _replace(file, text, model.stat() if model else None)
     except OSError as exc:
-        raise UsageError(f"{file}: cannot be written: {why(exc)}") from exc
+        raise UsageError(f"{file}: cannot be written: {reason_of(exc)}") from exc
 
 
 def _replace(file: Path, text: str, rights: os.stat_result | None) -> None:
+    """Write beside the file, then rename over it. `rights`: the mode and owner to give it."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
     # A process with the same pid may have been killed here: in containers, pids are used again.
     new.unlink(missing_ok=True)
@@ -74,23 +80,23 @@ def begins_with(file: Path, text: str) -> bool:
     """Whether a file begins with this text."""
     wanted = text.encode()
     try:
-        with regular(file).open("rb") as opened:
+        with regular_file(file).open("rb") as opened:
             return opened.read(len(wanted)) == wanted
     except OSError as exc:
-        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
+        raise UsageError(f"{file}: cannot be read: {reason_of(exc)}") from exc
 
 
 def remove(file: Path) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as exc:
-        raise UsageError(f"{file}: cannot be removed: {why(exc)}") from exc
+        raise UsageError(f"{file}: cannot be removed: {reason_of(exc)}") from exc
 
 
 def _read(file: Path) -> str | None:
     try:
-        return regular(file).read_text(encoding="utf-8")
+        return regular_file(file).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
+        raise UsageError(f"{file}: cannot be read: {reason_of(exc)}") from exc

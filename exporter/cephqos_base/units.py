@@ -109,14 +109,15 @@ def time_span(seconds: float) -> str:
 
 
 def osd_order(name: str) -> tuple[int, str]:
-    """By number; what has none comes last.
+    """A sort key for names of daemons: by number; names without a number come last.
 
     >>> sorted(["osd.10", "osd.x", "osd.2"], key=osd_order)
     ['osd.2', 'osd.10', 'osd.x']
     """
     number = name.removeprefix("osd.")
     # int() refuses a text of thousands of digits, which a label may be.
-    return (int(number) if number.isdecimal() and len(number) < 10 else 1 << 62, name)
+    usable = number.isdecimal() and len(number) < 10
+    return (int(number) if usable else 1 << 62, name)
 
 
 def parse_cpu_list(text: str, *, least: int = 0) -> tuple[int, ...]:
@@ -136,7 +137,7 @@ def parse_cpu_list(text: str, *, least: int = 0) -> tuple[int, ...]:
         if max(start, end) >= _MAX_CPU:
             raise UsageError(f"CPU list {text!r}: expected CPUs up to {_MAX_CPU - 1}")
         named += max(0, end - start) + 1
-        if named > _MAX_CPU:  # the same range again and again costs as much
+        if named > _MAX_CPU:  # a range that is repeated costs as much as a long one
             raise UsageError(f"CPU list of {named} CPUs: expected at most {_MAX_CPU}")
         cpus.update(range(start, end + 1))
     if len(cpus) < least:
@@ -156,4 +157,4 @@ def format_cpu_list(cpus: Iterable[int]) -> str:
             runs[-1][1] = cpu
         else:
             runs.append([cpu, cpu])
-    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)

@@ -58,12 +58,12 @@ _NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.
 def read(path: Path) -> "Value":
     """The document of a file; ConfigError if it cannot be read or is not YAML."""
     try:
-        with textfile.regular(path).open("rb") as file:
+        with textfile.regular_file(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as exc:
         raise NoSuchFile(path) from exc
     except OSError as exc:
-        found = Described(textfile.found(exc))
+        found = Described(textfile.found_instead(exc))
         raise ConfigError(where=path, key="", found=found, allowed="a readable file") from exc
     try:
         text = raw.decode("utf-8")
@@ -73,7 +73,7 @@ def read(path: Path) -> "Value":
             found = Described(f"a byte that is no UTF-8, 0x{raw[exc.start]:02x}")
             allowed = "YAML in UTF-8"
             raise ConfigError(where=path, line=line, key="", found=found, allowed=allowed) from exc
-        text = " " * (MAX_BYTES + 1)
+        text = " " * (MAX_BYTES + 1)  # cut inside of a character: `parse` refuses the length
     return parse(text, str(path))
 
 
@@ -100,7 +100,7 @@ def compose(text: str, file: str) -> yaml.Node:
             loader.dispose()
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
-        last = text.count("\n") + 1  # libyaml's end is a line further
+        last = text.count("\n") + 1  # libyaml's end of the file is one line further
         line = min(mark.line + 1, last) if mark else 1
         raise _invalid(file, line, Described(_problem(exc))) from None
     if node is None:
@@ -110,7 +110,7 @@ def compose(text: str, file: str) -> yaml.Node:
 
 
 def _check_nodes(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
-    """Refuse a key that is there twice, and NUL. `entries` would check only what is read."""
+    """Refuse repeated keys, long keys and NUL in the whole file, not only in what is read."""
     if isinstance(node, yaml.ScalarNode):
         if "\0" in node.value:  # written as an escape
             raise _invalid(file, node.start_mark.line + 1, Described("the character U+0000"))
@@ -207,11 +207,14 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A value in its place. Every method either returns what was asked for or raises."""
+    """A value and its place. Each method returns what its name says, or raises ConfigError.
+
+    `allowed` is what the error says instead of the value: "a number from 0 to 1".
+    """
 
     file: str
-    raw: yaml.Node
-    key: str
+    raw: yaml.Node  # as the file has it
+    key: str  # the path to it: `targets[0].class`
 
     # -- places and errors ----------------------------------------------------------------------
 
@@ -222,11 +225,11 @@ class Value:
 
     @property
     def node(self) -> yaml.Node:
-        """The node to read."""
+        """The node to read. In scenarios a subclass fills in variables here."""
         return self.raw
 
     def fail(self, allowed: str, found: str | Described | None = None) -> NoReturn:
-        """Refuse this value; `found` replaces the value in the message."""
+        """Refuse this value; the message says `found` instead of the value."""
         shown = Described(found) if isinstance(found, str) else found or self.shown()
         raise self.error(shown, allowed)
 
@@ -241,9 +244,10 @@ class Value:
         if isinstance(node, yaml.MappingNode):
             return Described("a mapping")
         if isinstance(node, yaml.SequenceNode):
-            short = [self.child(item, "").node for item in node.value[: _MAX_SHOWN + 1]]
-            plain = all(isinstance(item, yaml.ScalarNode) for item in short)
-            return self.plain() if plain and len(short) <= _MAX_SHOWN else Described("a list")
+            items = [self.child(item, "").node for item in node.value[: _MAX_SHOWN + 1]]
+            scalars = all(isinstance(item, yaml.ScalarNode) for item in items)
+            short = scalars and len(items) <= _MAX_SHOWN
+            return self.plain() if short else Described("a list")
         if self.is_null:
             return MISSING
         text = str(node.value)
@@ -268,11 +272,11 @@ class Value:
 
     @property
     def is_string(self) -> bool:
-        """Whether YAML takes it as text: `7`, `true` and nothing are none."""
+        """Whether YAML takes the value as text: `7`, `true` and an empty value are not text."""
         return isinstance(self.node, yaml.ScalarNode) and self.node.tag == f"{_TAG}str"
 
     def entries(self, allowed: str = "a mapping") -> dict[str, Self]:
-        """A mapping with keys of any name. `<<: *anchor` brings what the mapping itself has not."""
+        """A mapping with any keys. `<<: *anchor` adds the keys that the mapping does not have."""
         node = self.node
         if not isinstance(node, yaml.MappingNode):
             self.fail(allowed)
@@ -303,7 +307,7 @@ class Value:
         return entries
 
     def known(self, allowed: Sequence[str], mapping: str = "a mapping") -> dict[str, Self]:
-        """The same, with keys that are not the format's own: names of things."""
+        """A mapping whose keys are names from this list, such as names of thresholds."""
         entries = self.entries(mapping)
         for name, value in entries.items():
             if name not in allowed:
@@ -339,7 +343,7 @@ class Value:
         return value
 
     def string(self, allowed: str = "text") -> str:
-        """Text that YAML takes as text."""
+        """Text that YAML takes as text, unlike `7` or `true`."""
         if not self.is_string:
             self.fail(allowed)
         return str(self.node.value)
@@ -352,7 +356,7 @@ class Value:
         self.fail(f"one of {', '.join(allowed)}")
 
     def one_of(self, allowed: Sequence[str], what: str) -> str:
-        """One of too many words to list all: an error names the nearest."""
+        """A word of a long list: the error names `what` it is and the nearest word, not all."""
         value = self.text(allowed=what)
         if value not in allowed:
             near = difflib.get_close_matches(value, allowed, 1)
@@ -414,7 +418,7 @@ class Value:
 
 
 def _scalar(kind: str, text: str) -> Any:
-    """A scalar by the kind that YAML sees in it; what is no such number is text."""
+    """A scalar by its YAML tag (`int`, `bool`, ...). YAML's other numbers, as 0x1f, stay text."""
     if kind == "null":
         return None
     if kind == "bool":

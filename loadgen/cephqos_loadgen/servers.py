@@ -15,7 +15,7 @@ import aiohttp
 
 from cephqos_base.answers import AnswerTooLarge, body_within, in_one_line
 from cephqos_base.errors import UsageError
-from cephqos_base.textfile import why
+from cephqos_base.textfile import reason_of
 from cephqos_base.urls import without_password
 
 _MAX_BYTES = 256 << 20
@@ -157,7 +157,7 @@ def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=str(ca_cert))
     except (OSError, ssl.SSLError) as error:
-        wrong = "no certificate is in it" if isinstance(error, ssl.SSLError) else why(error)
+        wrong = "no certificate is in it" if isinstance(error, ssl.SSLError) else reason_of(error)
         raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {wrong}") from error
 
 

@@ -172,10 +172,10 @@ class _Reader:
     def _file(self, value: Value) -> str:
         path = self._directory / value.string()
         try:
-            textfile.regular(path).read_bytes()
+            textfile.regular_file(path).read_bytes()
         except OSError as exc:
             raise value.error(
-                Described(f"{path}: {textfile.found(exc)}"), "a readable file"
+                Described(f"{path}: {textfile.found_instead(exc)}"), "a readable file"
             ) from exc
         return str(path)
 

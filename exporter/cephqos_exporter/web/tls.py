@@ -49,10 +49,10 @@ class Credentials:
 
     def _content(self, key: str, file: str, inline: str) -> bytes:
         try:
-            return textfile.regular(Path(file)).read_bytes() if file else inline.encode()
+            return textfile.regular_file(Path(file)).read_bytes() if file else inline.encode()
         except OSError as exc:
             raise _bad(
-                self._where, key, f"{file}: {textfile.found(exc)}", "a readable file"
+                self._where, key, f"{file}: {textfile.found_instead(exc)}", "a readable file"
             ) from exc
 
     def _make(self) -> ssl.SSLContext:

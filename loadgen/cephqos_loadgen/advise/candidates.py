@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cephqos_base.profiles import PROFILE_OPTION, PROFILES, Share, shares_of, shares_of_any
+from cephqos_base.profiles import (
+    PROFILE_OPTION,
+    PROFILES,
+    Share,
+    release_independent_shares,
+    shares_of,
+)
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED
 from cephqos_loadgen.advise.facts import MCLOCK, WPQ, AdvisedOsd, Facts
 
@@ -41,7 +47,7 @@ def candidates(facts: Facts) -> Iterator[Candidate]:
         release = facts.release
         for profile in PROFILES:
             if wpq.now or profile != facts.profile:
-                shares = shares_of(release, profile) or shares_of_any(profile)
+                shares = shares_of(release, profile) or release_independent_shares(profile)
                 yield Candidate(name=profile, profile=profile, shares=shares)
     yield from with_right_capacities(facts, [mclock])
     if not wpq.now:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_base.textfile import why
+from cephqos_base.textfile import reason_of
 from cephqos_exporter.ceph.monclient import SAFE_START
 from cephqos_loadgen import processes
 from cephqos_loadgen.check import named_servers
@@ -123,7 +123,7 @@ def _read(option: str, path: Path, what: str) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        said = f"expected {what}; it cannot be read: {why(error)}"
+        said = f"expected {what}; it cannot be read: {reason_of(error)}"
         raise UsageError(f"{option} {path}: {said}") from None
 
 

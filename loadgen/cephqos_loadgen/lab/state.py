@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
-from cephqos_base.textfile import why
+from cephqos_base.textfile import reason_of
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.isolation.cgroups import remove_cgroups
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
@@ -80,7 +80,7 @@ def _opened(paths: LabPaths) -> int:
     except PermissionError:
         raise needs_root() from None
     except OSError as error:
-        raise UsageError(f"{paths.base}: labs cannot be kept there: {why(error)}") from None
+        raise UsageError(f"{paths.base}: labs cannot be kept there: {reason_of(error)}") from None
 
 
 def owns_lock(paths: LabPaths, fd: int) -> bool:

@@ -4,7 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-from cephqos_base.textfile import why
+from cephqos_base.textfile import reason_of
 
 
 def shipped() -> dict[str, str]:
@@ -24,7 +24,7 @@ def read(name_or_path: str) -> tuple[str, str]:
         try:
             return path.read_text(encoding="utf-8"), name_or_path
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read scenario {name_or_path}: {why(error)}") from None
+            raise UsageError(f"cannot read scenario {name_or_path}: {reason_of(error)}") from None
     known = shipped()
     if name_or_path not in known:
         raise UsageError(
