@@ -1,9 +1,14 @@
 """`cephqos blame`: for whom and what an OSD's clients wait, in seconds per second.
 
 A wait goes from the primary whose clients wait to the place where the time is spent: a state of
-the account, on that OSD or on the replica that it waits for. A replica's part is divided as the
-account of the writes that it carries out. Where it has none, the wait ends at the OSD. The seconds
-of a primary are its tenants' by their shares of the waiting in samples of its operations.
+the account of waiting, on that OSD or on the replica that it waits for. For example, osd.0 waits
+4 s/s for osd.1, whose own replica writes spend 75 % of their time on the device. Then osd.0 waits
+3 s/s for the state `store_device` of osd.1. If nothing is known about the replica writes of osd.1,
+all 4 s/s are in the state `unknown` of osd.1.
+
+    account of waiting -> waits -> roots (waits with one end) -> edges (the graph) or a table
+
+The seconds of a primary are divided between its tenants by their shares of its waiting.
 """
 
 import argparse
@@ -12,25 +17,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say_json, say_text
-from cephqos_doctor.json_api import Sample
+from cephqos_doctor.json_api import OsdKey, Sample, osd_of
 from cephqos_doctor.past import Past, add_past, stretch
 from cephqos_doctor.prometheus_access import prometheus_of
 from cephqos_doctor.who import FAMILIES as TENANT_FAMILIES
-from cephqos_doctor.who import answers_of, names_of, shares_of
+from cephqos_doctor.who import Answers, answers_of, names_of, shares_of
 from cephqos_doctor.who import queries as tenant_queries
 
-_WITHIN: Final = 60.0  # seconds for an answer about thousands of OSDs
+_ANSWER_SECONDS: Final = 60.0  # for an answer about thousands of OSDs
 _ROWS: Final = 20
-_WAITERS: Final = 3  # in a row of the table
-_LEAST: Final = 0.001  # seconds per second: less is no evidence
-_ON_REPLICAS: Final = "replica"
+_WAITERS: Final = 3  # shown in a row of the table
+_LEAST: Final = 0.001  # seconds per second: a shorter wait is no evidence
+_ON_REPLICAS: Final = "replica"  # the state of the account whose `by` is the OSD waited for
 OTHER: Final = "other"
 
 
@@ -40,37 +45,49 @@ class BlameFailed(CephqosError):
 
 @dataclass(frozen=True, slots=True)
 class PrimaryWait:
-    """Clients of `waiter` wait for `state` on `osd`; `by` as in the account."""
+    """Clients of the primary `waiter` wait for `state` on `osd`, itself or a replica."""
 
     cluster: str
     waiter: str
     osd: str
     state: str
-    by: str
+    by: str  # as in the account: the class, limit or cpu behind the state; often empty
     seconds: float  # per second
 
 
 def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[PrimaryWait]:
-    """All waits with evidence, the largest first."""
-    there = defaultdict[tuple[str, str], dict[str, float]](dict)
-    for labels, rate in replicas:
-        states = there[labels.get("cluster", ""), labels["ceph_daemon"]]
-        states[labels["state"]] = states.get(labels["state"], 0.0) + rate
+    """All waits with evidence, the largest first.
+
+    `account`: how an OSD's clients wait. `replicas`: how the replica writes wait that an OSD
+    carries out for others. Both in seconds per second, with the labels of the OSD and `state`.
+    """
+    replica_states = _states_by_osd(replicas)
     primary_waits = []
     for labels, rate in account:
-        cluster, osd, by = labels.get("cluster", ""), labels["ceph_daemon"], labels.get("by", "")
-        if labels["state"] != _ON_REPLICAS:
-            primary_waits.append(PrimaryWait(cluster, osd, osd, labels["state"], by, rate))
+        (cluster, osd), state, by = osd_of(labels), labels["state"], labels.get("by", "")
+        if state != _ON_REPLICAS:
+            primary_waits.append(PrimaryWait(cluster, osd, osd, state, by, rate))
             continue
-        states = there.get((cluster, by), {})
+        states = replica_states.get(OsdKey(cluster, by), {})
         whole = sum(states.values())
         if not whole:
             primary_waits.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
             continue
-        for state, seconds in states.items():
-            primary_waits.append(PrimaryWait(cluster, osd, by, state, "", rate * seconds / whole))
+        primary_waits += [
+            PrimaryWait(cluster, osd, by, replica_state, "", rate * seconds / whole)
+            for replica_state, seconds in states.items()
+        ]
     known = [wait for wait in primary_waits if wait.seconds >= _LEAST]
     return sorted(known, key=lambda wait: -wait.seconds)
+
+
+def _states_by_osd(samples: Iterable[Sample]) -> Mapping[OsdKey, Mapping[str, float]]:
+    """The seconds per second of each state, whatever their `by`."""
+    by_osd = defaultdict[OsdKey, dict[str, float]](dict)
+    for labels, rate in samples:
+        states = by_osd[osd_of(labels)]
+        states[labels["state"]] = states.get(labels["state"], 0.0) + rate
+    return by_osd
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,91 +105,103 @@ class Root:
         return f"{self.osd} {self.state} {self.by}".rstrip()
 
 
+class _End(NamedTuple):
+    """Where waits end."""
+
+    cluster: str
+    osd: str
+    state: str
+    by: str
+
+
 def roots(primary_waits: Iterable[PrimaryWait]) -> Sequence[Root]:
     """The waits by where they end, the worst first."""
-    ends = defaultdict[tuple[str, str, str, str], list[PrimaryWait]](list)
+    by_end = defaultdict[_End, list[PrimaryWait]](list)
     for wait in primary_waits:
-        ends[wait.cluster, wait.osd, wait.state, wait.by].append(wait)
-    made = [Root(*end[1:], sum(w.seconds for w in own), own) for end, own in ends.items()]
-    return sorted(made, key=lambda root: -root.seconds)
+        by_end[_End(wait.cluster, wait.osd, wait.state, wait.by)].append(wait)
+    ends = [
+        Root(end.osd, end.state, end.by, sum(wait.seconds for wait in ending), ending)
+        for end, ending in by_end.items()
+    ]
+    return sorted(ends, key=lambda root: -root.seconds)
 
 
-# By cluster and primary: each tenant's name, and its share of the waiting there.
+# By primary: the name of each tenant, and its share of the waiting there.
 Tenants = Mapping[tuple[str, str], Mapping[str, TenantShare]]
 
 
-def tenants_of(answers: Mapping[str, Any]) -> Tenants:
-    """The tenants that wait on each OSD; operations without a known one are `other`."""
-    name, tenants = names_of(answers["pools"]), {}
-    for it in shares_of(answers):
-        parts = [(name(it.cluster, one.key), one.waiting) for one in it.tenants]
-        parts.append((OTHER, it.other.waiting))
-        tenants[it.cluster, it.osd] = {who: share for who, share in parts if share.seconds > 0}
+def tenants_of(answers: Answers) -> Tenants:
+    """The tenants that wait on each OSD. Operations without a known tenant are `other`."""
+    name = names_of(answers["pools"])
+    tenants: dict[tuple[str, str], Mapping[str, TenantShare]] = {}
+    for osd in shares_of(answers):
+        shares = [(name(osd.cluster, tenant.key), tenant.waiting) for tenant in osd.tenants]
+        shares.append((OTHER, osd.other.waiting))
+        waiting = {tenant: share for tenant, share in shares if share.seconds > 0}
+        tenants[osd.cluster, osd.osd] = waiting
     return tenants
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`waiter` waits for `waits_for`, a part of its clients' seconds per second.
-
-    `root`: time is spent there, and nothing further is waited for. `low`, `high`: the bounds of the
-    seconds of a tenant, by the 95 % interval of its share.
-    """
+    """`waiter`, a tenant or an OSD, waits for `waits_for`: an OSD, or the name of a root."""
 
     cluster: str
     waiter: str
     waits_for: str
-    seconds: float
-    root: bool = False
-    low: float | None = None
-    high: float | None = None
+    seconds: float  # per second, of clients
+    root: bool = False  # `waits_for` is a root: time is spent there, nothing further is waited for
+    low: float | None = None  # of a tenant: the bounds of `seconds`, by the 95 % interval
+    high: float | None = None  # of its share
 
 
 def edges(worst: Iterable[Root], tenants: Tenants) -> Sequence[Edge]:
     """The graph behind these roots: tenant, primary, replica, root. The largest edges first."""
-    primaries = defaultdict[tuple[str, str], float](float)
-    replicas = defaultdict[tuple[str, str, str], float](float)
-    ends = defaultdict[tuple[str, str, str], float](float)
+    at_primary = defaultdict[tuple[str, str], float](float)  # by cluster and waiter
+    to_replica = defaultdict[tuple[str, str, str], float](float)  # by cluster, waiter and replica
+    to_root = defaultdict[tuple[str, str, str], float](float)  # by cluster, OSD and root
     for root in worst:
-        for it in root.waits:
-            primaries[it.cluster, it.waiter] += it.seconds
-            if it.osd != it.waiter:
-                replicas[it.cluster, it.waiter, it.osd] += it.seconds
-            ends[it.cluster, it.osd, root.name] += it.seconds
-    graph = [Edge(*edge, seconds) for edge, seconds in replicas.items()]
-    graph += [Edge(*edge, seconds, root=True) for edge, seconds in ends.items()]
-    for (cluster, osd), seconds in primaries.items():
-        for who, share in tenants.get((cluster, osd), {}).items():
-            part, low, high = (seconds * it for it in (share.share, share.low, share.high))
+        for wait in root.waits:
+            at_primary[wait.cluster, wait.waiter] += wait.seconds
+            if wait.osd != wait.waiter:
+                to_replica[wait.cluster, wait.waiter, wait.osd] += wait.seconds
+            to_root[wait.cluster, wait.osd, root.name] += wait.seconds
+    graph = [Edge(*ends, seconds) for ends, seconds in to_replica.items()]
+    graph += [Edge(*ends, seconds, root=True) for ends, seconds in to_root.items()]
+    for (cluster, osd), seconds in at_primary.items():
+        for tenant, share in tenants.get((cluster, osd), {}).items():
+            part, low, high = seconds * share.share, seconds * share.low, seconds * share.high
             if part >= _LEAST:
-                graph.append(Edge(cluster, who, osd, part, low=low, high=high))
+                graph.append(Edge(cluster, tenant, osd, part, low=low, high=high))
     return sorted(graph, key=lambda edge: -edge.seconds)
 
 
 def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
-    """The worst few as text."""
+    """The worst roots as text, one in a row, with the OSDs and tenants that wait there."""
     whole = sum(root.seconds for root in worst)
     if not whole:
         return "No client operation was completed."
     lines = [f"Clients wait {whole:.2f} seconds per second.", ""]
     for root in worst[:rows]:
-        osds = {w.waiter: w.seconds for w in root.waits}
-        whose = defaultdict[str, float](float)
+        osds = {wait.waiter: wait.seconds for wait in root.waits}
+        waiting_tenants = defaultdict[str, float](float)
         for wait in root.waits:
-            for who, share in tenants.get((wait.cluster, wait.waiter), {}).items():
-                whose[who] += wait.seconds * share.share
+            for tenant, share in tenants.get((wait.cluster, wait.waiter), {}).items():
+                waiting_tenants[tenant] += wait.seconds * share.share
         percent = 100 * root.seconds / whole
         row = f"{root.seconds:8.2f}  {percent:3.0f} %  {root.name:36} {_largest(osds)}"
-        lines.append(printable(f"{row:80}  for {_largest(whose)}" if whose else row))
+        if waiting_tenants:
+            row = f"{row:80}  for {_largest(waiting_tenants)}"
+        lines.append(printable(row))
     if len(worst) > rows:
-        rest = sum(root.seconds for root in worst[rows:])
-        lines.append(f"{rest:8.2f}  {100 * rest / whole:3.0f} %  {len(worst) - rows} other places")
+        left = sum(root.seconds for root in worst[rows:])
+        lines.append(f"{left:8.2f}  {100 * left / whole:3.0f} %  {len(worst) - rows} other places")
     return "\n".join(lines)
 
 
-def _largest(parts: Mapping[str, float]) -> str:
-    """The largest few, and that there are more."""
-    largest = sorted(parts.items(), key=lambda it: -it[1])
+def _largest(seconds_by_name: Mapping[str, float]) -> str:
+    """The largest few, and `…` if there are more: `osd.1 2.00, osd.4 1.50, osd.2 0.70, …`."""
+    largest = sorted(seconds_by_name.items(), key=lambda item: -item[1])
     shown = [f"{name} {seconds:.2f}" for name, seconds in largest[:_WAITERS]]
     return ", ".join([*shown, "…"] if len(largest) > _WAITERS else shown)
 
@@ -193,7 +222,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     if arguments.archive:
         answers = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
     else:
-        async with prometheus_of(arguments, _WITHIN) as api:
+        async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
             answers = await api.vectors(queries(since), at)
     if not answers["account"]:
         raise BlameFailed(
@@ -211,15 +240,15 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _in_archive(folder: Path, since: float, at: float | None) -> Mapping[str, Sequence[Sample]]:
-    own = (AccountSeries.SECONDS, AccountSeries.REPLICA_SECONDS)
-    past = Past(folder, (*own, *TENANT_FAMILIES), since, at)
-    account, replicas = map(past.rates, own)
+def _in_archive(folder: Path, since: float, at: float | None) -> Answers:
+    account_families = (AccountSeries.SECONDS, AccountSeries.REPLICA_SECONDS)
+    past = Past(folder, (*account_families, *TENANT_FAMILIES), since, at)
+    account, replicas = map(past.rates, account_families)
     return {"account": account, "replicas": replicas, **answers_of(past)}
 
 
 def queries(since: float) -> Mapping[str, str]:
-    """What is asked, by its name: of each OSD once, however many servers scrape it."""
+    """PromQL by name, for the last `since` seconds. `max`: several servers may scrape an OSD."""
 
     def rate(name: str) -> str:
         return f"max by (cluster, ceph_daemon, state, by) (rate({name}[{since:.0f}s]))"

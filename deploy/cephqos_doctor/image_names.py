@@ -1,4 +1,8 @@
-"""Names of RBD images. Operations have their ids only; the pool's `rbd_directory` has both."""
+"""Names of RBD images. Operations carry only an image's id. `cephqos who` wants its name.
+
+The object `rbd_directory` of a pool has an entry `id_<image id>` for each image. Its value is the
+name, with the name's length in four bytes before it.
+"""
 
 import errno
 from collections.abc import Iterable, Mapping
@@ -15,46 +19,51 @@ from cephqos_exporter.qos.tenants import IMAGE
 
 _DIRECTORY: Final = "rbd_directory"
 _ID: Final = "id_"
-_LENGTH: Final = 4  # bytes before a text, which say how long it is
-_WITHIN: Final = 10.0
+_LENGTH_BYTES: Final = 4
+_ANSWER_SECONDS: Final = 10.0  # for each command
 
-# By the cluster's fsid and the tenant.
-ImageNames = Mapping[tuple[str, TenantKey], str]
+ImageNames = Mapping[tuple[str, TenantKey], str]  # by the cluster's fsid and the tenant
 
 
 class NamesFailed(Exception):
-    """Why the cluster does not say them."""
+    """The cluster did not give the names. The message says why."""
 
 
 async def image_names(access: ClusterAccess, wanted: Iterable[tuple[str, TenantKey]]) -> ImageNames:
-    """What the images of this cluster are called. An image that was removed is left out, and so is
-    one in a namespace: its id is in another directory."""
+    """What the images of this cluster are called.
+
+    Left out are images of other clusters, removed images, and images in a namespace, which has a
+    directory of its own.
+    """
     names: dict[tuple[str, TenantKey], str] = {}
     try:
         async with MonClient(access) as client:
-            fsid = (await client.command("fsid", within=_WITHIN))["fsid"]
+            fsid = (await client.command("fsid", within=_ANSWER_SECONDS))["fsid"]
             pools: dict[str, list[TenantKey]] = {}
             for cluster, key in wanted:
                 if cluster == fsid and key.kind == IMAGE:
                     pools.setdefault(key.pool_id, []).append(key)
             for pool, keys in pools.items():
-                values = await _values(client, pool, [_ID + key.tenant for key in keys])
+                entries = await _directory_entries(client, pool, [_ID + key.tenant for key in keys])
                 for key in keys:
-                    if text := values.get(_ID + key.tenant):
-                        names[fsid, key] = bytes.fromhex(text)[_LENGTH:].decode(errors="replace")
+                    if value := entries.get(_ID + key.tenant):
+                        names[fsid, key] = bytes.fromhex(value)[_LENGTH_BYTES:].decode(
+                            errors="replace"
+                        )
     except (ClusterUnreachable, CommandFailed, LookupError, TypeError, ValueError) as exc:
         raise NamesFailed(str(exc)) from exc
     return names
 
 
-async def _values(client: MonClient, pool: str, keys: list[str]) -> Mapping[str, Any]:
+async def _directory_entries(client: MonClient, pool: str, keys: list[str]) -> Mapping[str, Any]:
+    """Values of a pool's directory of images, in hex, by key. Keys without a value are absent."""
     try:
         reply = await client.command(
             f"omap of {_DIRECTORY}",
             target=f"pool.{pool}",
             object=_DIRECTORY,
             keys=keys,
-            within=_WITHIN,
+            within=_ANSWER_SECONDS,
         )
     except CommandFailed as exc:
         if exc.code == errno.ENOENT:  # the pool or its directory was removed

@@ -1,8 +1,11 @@
-"""A JSON API behind a URL: within a time and a size, and with few requests at once."""
+"""A JSON API behind a URL, and what Prometheus' API answers.
+
+Each request has a deadline (of the session) and a largest size. Only a few run at once.
+"""
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import orjson
@@ -12,11 +15,21 @@ from cephqos_base.errors import CephqosError
 
 MAX_BYTES: Final = 64 << 20  # of one answer: rules and targets of a large Prometheus are 10 MB
 NO_JSON: Final = "the answer is not JSON"
-_AT_ONCE: Final = 8
+_REQUESTS_AT_ONCE: Final = 8
+
+Sample = tuple[Mapping[str, str], float]  # labels of a series, and its value
 
 
-# Labels of a series, and its value.
-Sample = tuple[Mapping[str, str], float]
+class OsdKey(NamedTuple):
+    """An OSD among those of several clusters. `osd` is the label `ceph_daemon`, such as `osd.3`."""
+
+    cluster: str
+    osd: str
+
+
+def osd_of(labels: Mapping[str, str]) -> OsdKey:
+    """The OSD that a series is about."""
+    return OsdKey(labels.get("cluster", ""), labels.get("ceph_daemon", ""))
 
 
 class ApiFailed(CephqosError):
@@ -34,36 +47,36 @@ class JsonApi:
         self, session: aiohttp.ClientSession, url: str, headers: Mapping[str, str]
     ) -> None:
         self._session, self._url, self._headers = session, url.rstrip("/"), headers
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
     async def get(self, path: str, **parameters: str) -> Any:
-        """The document."""
+        """The JSON document of a page."""
         return await self._ask("GET", path, params=parameters)
 
     async def post(self, path: str, **parameters: str) -> Any:
-        """As get, for parameters that may be long."""
+        """As `get`, for parameters that may be too long for a URL, such as queries."""
         return await self._ask("POST", path, data=parameters)
 
     async def result(self, path: str, **parameters: str) -> Any:
-        """What a query to Prometheus' API found."""
+        """The `result` of a query: `path` is `query` or `query_range`."""
         reply = await self.post(f"/api/v1/{path}", **parameters)
         if not isinstance(reply, dict) or not isinstance(reply.get("data"), dict):
             raise ApiFailed(f"/api/v1/{path}: this is not the API of a Prometheus")
         return reply["data"].get("result", ())
 
     async def vector(self, query: str, at: float | None = None) -> list[Sample]:
-        """What a query gives now, or at that time."""
+        """The samples that a query gives now, or at that Unix time."""
         moment = {} if at is None else {"time": f"{at:.3f}"}
         samples = await self.result("query", query=query, **moment)
         try:
-            return [(it["metric"], float(it["value"][1])) for it in samples]
+            return [(sample["metric"], float(sample["value"][1])) for sample in samples]
         except (KeyError, TypeError, ValueError, IndexError) as exc:
             raise ApiFailed("/api/v1/query: this is not the API of a Prometheus") from exc
 
     async def vectors(
         self, queries: Mapping[str, str], at: float | None = None
     ) -> dict[str, list[Sample]]:
-        """What each of these gives, by its name."""
+        """The samples of each query, by its name."""
         answers = await asyncio.gather(*(self.vector(query, at) for query in queries.values()))
         return dict(zip(queries, answers, strict=True))
 

@@ -1,9 +1,13 @@
-"""Commands about a stretch of time: in a Prometheus, or in an archive."""
+"""What `cephqos who`, `blame` and `advise` share: a time in a Prometheus or in an archive.
+
+The options that name the time (`--since`, `--at`) and the place (`--prometheus`, `--archive`), and
+`Past`, which gives the samples of an archive in the shape that a Prometheus answers.
+"""
 
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
@@ -13,7 +17,7 @@ from cephqos_doctor.json_api import Sample
 from cephqos_doctor.prometheus_access import add_prometheus, check_url
 
 _SHORTEST: Final = 60.0  # a few samples of a Prometheus
-_SHORTEST_IN_ARCHIVE: Final = 10.0  # it has a sample each second
+_SHORTEST_IN_ARCHIVE: Final = 10.0  # an archive has a sample each second
 
 
 def add_past(parser: Parser, *, since: str) -> None:
@@ -23,7 +27,10 @@ def add_past(parser: Parser, *, since: str) -> None:
 
 
 def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:
-    """How many seconds, and until when; UsageError where that or the place is not usable."""
+    """How many seconds, and the Unix time of their end; None: now, or the archive's end.
+
+    Raises UsageError if the time is too short, or neither a Prometheus nor an archive is named.
+    """
     if not arguments.archive:
         if not arguments.prometheus:
             raise UsageError(
@@ -37,13 +44,21 @@ def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:
     return since, parse_time(arguments.at, "--at") if arguments.at else None
 
 
+class RepeatPart(NamedTuple):
+    """A repeat of a run, and the part of the time that it covers."""
+
+    samples: Any  # Samples of cephqos_loadgen, which may not be installed
+    start: float  # Unix seconds
+    end: float
+
+
 class Past:
-    """What an archive has of a stretch of time."""
+    """What an archive has of `since` seconds until `at`."""
 
     def __init__(
         self, folder: Path, families: Sequence[str] | None, since: float, at: float | None
     ) -> None:
-        """Of these families; None: of those that reports are made of."""
+        """Reads these families; None: those that reports are made of."""
         try:
             from cephqos_loadgen.archive.reader import damage_named, open_archive
             from cephqos_loadgen.record.layout import METRICS_FILE
@@ -55,42 +70,46 @@ class Past:
         archive = open_archive(folder)
         with damage_named(folder):
             repeats = archive.repeats
-            files = [it.folder / METRICS_FILE for it in repeats]
+            files = [repeat.folder / METRICS_FILE for repeat in repeats]
             self._samples = [read_samples(file, families or FAMILIES) for file in files]
         end = archive.manifest.end_unix_seconds if at is None else at
-        self._span = end - since, end
-        times = [(it.record.start_unix_seconds, it.record.end_unix_seconds) for it in repeats]
-        spans = [(max(end - since, a), min(end, b)) for a, b in times]
-        # Samples of each repeat in the time, and its seconds there.
-        self.parts = [
-            (its, *span)
-            for its, span in zip(self._samples, spans, strict=True)
-            if span[0] < span[1]
+        self._span = start, end = end - since, end
+        parts = [
+            RepeatPart(
+                samples=samples,
+                start=max(start, repeat.record.start_unix_seconds),
+                end=min(end, repeat.record.end_unix_seconds),
+            )
+            for samples, repeat in zip(self._samples, repeats, strict=True)
         ]
-        self.seconds = sum(b - a for _, a, b in self.parts)
+        self.parts = [part for part in parts if part.start < part.end]
+        self.seconds = sum(part.end - part.start for part in self.parts)  # without gaps
         if not self.seconds:
             raise UsageError(f"{folder}: found no figures of that time; see cephqos archive show")
 
     def grown(self, family: str) -> Sequence[Sample]:
-        """Growth of counters."""
+        """How much counters grew in the time."""
         return self._of(family, lambda series: series.growth(*self._span))
 
     def rates(self, family: str) -> Sequence[Sample]:
-        """Growth per second."""
+        """How much counters grew per second of the time."""
         return [(labels, growth / self.seconds) for labels, growth in self.grown(family)]
 
     def known(self, family: str) -> Sequence[Sample]:
-        """What was shown at any time of the archive."""
+        """A sample for each series of the archive, at whatever time. Only its labels count."""
         return self._of(family, lambda _: 1.0)
 
     def _of(self, family: str, value: Callable[[Any], float]) -> Sequence[Sample]:
-        """Of an OSD that several exporters show, the largest figure."""
-        latest: dict[frozenset[tuple[str, str]], float] = {}
+        """A value for each labels, `instance` aside, summed over the repeats.
+
+        Where several exporters show the same OSD, the largest value of a repeat counts.
+        """
+        sums: dict[frozenset[tuple[str, str]], float] = {}  # by labels
         for samples in self._samples:
             largest: dict[frozenset[tuple[str, str]], float] = {}
-            for it in samples.of(family):
-                own = frozenset(item for item in it.labels.items() if item[0] != "instance")
-                largest[own] = max(largest.get(own, 0.0), value(it))
-            for own, figure in largest.items():
-                latest[own] = latest.get(own, 0.0) + figure
-        return [(dict(own), figure) for own, figure in latest.items()]
+            for series in samples.of(family):
+                labels = frozenset(item for item in series.labels.items() if item[0] != "instance")
+                largest[labels] = max(largest.get(labels, 0.0), value(series))
+            for labels, figure in largest.items():
+                sums[labels] = sums.get(labels, 0.0) + figure
+        return [(dict(labels), figure) for labels, figure in sums.items()]

@@ -1,11 +1,20 @@
-"""`cephqos who`: which tenants have the work of an OSD, and which of them wait."""
+"""`cephqos who`: which tenants have the work of an OSD, and which of them wait.
+
+The exporter samples operations in progress and counts their seconds by OSD, tenant and state:
+`working` (the OSD executes or commits it) or `waiting`. This file asks how much those counters grew
+in a time, from a Prometheus or an archive, and prints each tenant's share. For example:
+
+    osd.3   image rbd/a has 71 % of the work (65–77 %, 214 samples)   waiting: image rbd/b 40 % ...
+
+`cephqos blame` uses the same queries and shares.
+"""
 
 import argparse
 import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -19,18 +28,23 @@ from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
 from cephqos_doctor.cluster_access import access_of, add_access
 from cephqos_doctor.image_names import ImageNames, NamesFailed, image_names
-from cephqos_doctor.json_api import Sample
+from cephqos_doctor.json_api import OsdKey, Sample, osd_of
 from cephqos_doctor.past import Past, add_past, stretch
 from cephqos_doctor.prometheus_access import prometheus_of
 
-_WITHIN: Final = 60.0
+_ANSWER_SECONDS: Final = 60.0  # for an answer about thousands of OSDs
 _ROWS: Final = 20
-# In an archive.
+# What is read of an archive.
 FAMILIES: Final = (TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO)
-_NONE: Final = (
+_NO_TENANT: Final = (
     "No tenant is shown: no operation was sampled in this time, the collector `tenants` is off, or"
     " the exporter is not scraped."
 )
+# A tenant's kind tells the application where that of its pool is not known.
+_APPLICATION_OF_KIND: Final = {"image": "rbd", "bucket": "rgw", "cephfs": "cephfs"}
+
+Answers = Mapping[str, Sequence[Sample]]  # by the name of the query
+Namer = Callable[[str, TenantKey], str]  # a tenant's name, by cluster and key
 
 
 def add_options(parser: Parser) -> None:
@@ -46,15 +60,16 @@ def add_options(parser: Parser) -> None:
     parser.set_defaults(run=_run)
 
 
-def queries(since: float) -> Mapping[str, str]:
-    """What is asked, by its name."""
-    window = duration(since)
-    return {
-        "seconds": f"max by ({OSD}, {TENANT}, state) (increase({TenantsSeries.SECONDS}[{window}]))",
-        "samples": f"max by ({OSD}, state) (increase({TenantsSeries.SAMPLED}[{window}]))",
-        "shortfall": f'max by ({OSD}) ({PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}})',
-        "pools": f"max by (cluster, pool_id, pool, application) ({ClusterSeries.POOL_INFO})",
-    }
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """All that the command shows, as text or as JSON."""
+
+    since: float  # seconds
+    clusters: Sequence[OsdTenants]  # each as a whole; none where --osd names OSDs
+    osds: Sequence[OsdTenants]
+    applications: Mapping[OsdKey, OsdTenants]  # the same shares, by application
+    name: Namer
+    names_failure: str  # why the cluster did not give the names of images; empty: it did
 
 
 async def _run(arguments: argparse.Namespace) -> int:
@@ -64,28 +79,96 @@ async def _run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
     answers = await _ask(arguments, since, at)
     shares = shares_of(answers)
-    images, unnamed = await _images(arguments, shares)
-    name = names_of(answers["pools"], images)
-    uses = _by_application(answers)
-    osds = [it for it in shares if it.osd and (not arguments.osd or it.osd in arguments.osd)]
-    clusters = [] if arguments.osd else [it for it in shares if not it.osd]
+    images, names_failure = await _images(arguments, shares)
+    only = arguments.osd
+    shown = _Shown(
+        since=since,
+        clusters=[] if only else [tenants for tenants in shares if not tenants.osd],
+        osds=[t for t in shares if t.osd and (not only or t.osd in only)],
+        applications=_by_application(answers),
+        name=names_of(answers["pools"], images),
+        names_failure=names_failure,
+    )
     if arguments.json:
-        shown = [_document(it, name, uses[it.cluster, it.osd]) for it in (*clusters, *osds)]
-        head = {"version": __version__, "since_seconds": since}
-        say_json({**head, **({"unnamed": unnamed} if unnamed else {}), "shares": shown}, indent=2)
+        say_json(_document(shown), indent=2)
     else:
-        rows = osds if arguments.all else osds[:_ROWS]
-        lines = [_line(it, name) for it in rows]
-        lines[:0] = [f"{_line(it, name)}   {_uses(uses[it.cluster, it.osd])}" for it in clusters]
-        lines = lines or [_NONE]
-        if len(rows) < len(osds):
-            lines.append(f"… and {len(osds) - len(rows)} more OSDs (--all)")
-        if osds:
-            lines.append(f"Operations of the last {time_span(since)}, sampled by the exporter.")
-        if unnamed:
-            lines.append(printable(f"The cluster does not say the names of images: {unnamed}"))
-        say_text("\n".join(lines))
-    return 0 if osds else 1
+        say_text(_text(shown, None if arguments.all else _ROWS))
+    return 0 if shown.osds else 1
+
+
+async def _ask(arguments: argparse.Namespace, since: float, at: float | None) -> Answers:
+    if arguments.archive:
+        return answers_of(await asyncio.to_thread(Past, arguments.archive, FAMILIES, since, at))
+    async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
+        return await api.vectors(queries(since), at)
+
+
+def queries(since: float) -> Mapping[str, str]:
+    """PromQL by name: how much the counters grew in the last `since` seconds, and what is now."""
+    window = duration(since)
+    return {
+        "seconds": f"max by ({OSD}, {TENANT}, state) (increase({TenantsSeries.SECONDS}[{window}]))",
+        "samples": f"max by ({OSD}, state) (increase({TenantsSeries.SAMPLED}[{window}]))",
+        "shortfall": f'max by ({OSD}) ({PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}})',
+        "pools": f"max by (cluster, pool_id, pool, application) ({ClusterSeries.POOL_INFO})",
+    }
+
+
+def answers_of(past: Past) -> Answers:
+    """What `queries` would find, without `shortfall`: an archive has no series of rules."""
+    return {
+        "seconds": past.grown(TenantsSeries.SECONDS),
+        "samples": past.grown(TenantsSeries.SAMPLED),
+        "pools": past.known(ClusterSeries.POOL_INFO),
+    }
+
+
+def shares_of(answers: Answers) -> Sequence[OsdTenants]:
+    """The clusters as a whole, then their OSDs; each kind with the most waiting first."""
+    shortfalls = {osd_of(labels): ops for labels, ops in answers.get("shortfall", ())}
+    shares = [sums.shares(*osd, shortfalls.get(osd)) for osd, sums in _sums(answers).items()]
+    return sorted(shares, key=lambda tenants: (bool(tenants.osd), -_waiting_seconds(tenants)))
+
+
+def _waiting_seconds(tenants: OsdTenants) -> float:
+    return sum(tenant.waiting.seconds for tenant in (*tenants.tenants, tenants.other))
+
+
+def _sums(answers: Answers) -> Mapping[OsdKey, OsdSums]:
+    """Seconds and samples of each OSD that has any; the OSD "" is the cluster as a whole."""
+    all_sums = defaultdict[OsdKey, OsdSums](OsdSums)
+    for labels, seconds in answers["seconds"]:
+        key = TenantKey(*(labels.get(name, "") for name in ("kind", "pool_id", "tenant")))
+        all_sums[osd_of(labels)].seconds[key, labels.get("state", "")] = seconds
+    for labels, count in answers["samples"]:
+        all_sums[osd_of(labels)].samples[labels.get("state", "")] = count
+    osds = {osd: sums for osd, sums in all_sums.items() if _has_work(sums)}
+    clusters = {}
+    for cluster in sorted({osd.cluster for osd in osds}):
+        of_cluster = [sums for osd, sums in all_sums.items() if osd.cluster == cluster]
+        clusters[OsdKey(cluster, "")] = OsdSums().add(of_cluster)
+    return {**clusters, **osds}
+
+
+def _has_work(sums: OsdSums) -> bool:
+    return any(seconds > 0 for seconds in sums.seconds.values())
+
+
+def _by_application(answers: Answers) -> Mapping[OsdKey, OsdTenants]:
+    """The same shares by the application of the tenant's pool."""
+    of_pool = {
+        (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("application", "")
+        for labels, _ in answers["pools"]
+    }
+
+    def application(cluster: str, key: TenantKey) -> TenantKey:
+        name = of_pool.get((cluster, key.pool_id)) or _APPLICATION_OF_KIND.get(key.kind, "unknown")
+        return TenantKey("application", "", name)
+
+    return {
+        osd: sums.merged(partial(application, osd.cluster)).shares(*osd)
+        for osd, sums in _sums(answers).items()
+    }
 
 
 async def _images(
@@ -94,127 +177,72 @@ async def _images(
     """What images are called, or why that is not known."""
     if not arguments.conf:
         return {}, ""
-    wanted = dict.fromkeys((it.cluster, one.key) for it in shares for one in it.tenants)
+    wanted = dict.fromkeys((osd.cluster, tenant.key) for osd in shares for tenant in osd.tenants)
     try:
         return await image_names(access_of(arguments), wanted), ""
     except NamesFailed as exc:
         return {}, str(exc)
 
 
-def answers_of(past: Past) -> Mapping[str, Sequence[Sample]]:
-    """What `queries` would find, without what rules record."""
-    return {
-        "seconds": past.grown(TenantsSeries.SECONDS),
-        "samples": past.grown(TenantsSeries.SAMPLED),
-        "pools": past.known(ClusterSeries.POOL_INFO),
-    }
-
-
-async def _ask(arguments: argparse.Namespace, since: float, at: float | None) -> Mapping[str, Any]:
-    if arguments.archive:
-        return answers_of(await asyncio.to_thread(Past, arguments.archive, FAMILIES, since, at))
-    async with prometheus_of(arguments, _WITHIN) as api:
-        return await api.vectors(queries(since), at)
-
-
-# Where the pool's application is not known.
-_APPLICATIONS: Final = {"image": "rbd", "bucket": "rgw", "cephfs": "cephfs"}
-
-
-def _by_application(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdTenants]:
-    """The same shares by the application of the tenant's pool."""
-    known = {
-        (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("application", "")
-        for labels, _ in answers["pools"]
-    }
-
-    def application(cluster: str, key: TenantKey) -> TenantKey:
-        name = known.get((cluster, key.pool_id)) or _APPLICATIONS.get(key.kind, "unknown")
-        return TenantKey("application", "", name)
-
-    return {
-        (cluster, osd): its.merged(partial(application, cluster)).shares(cluster, osd)
-        for (cluster, osd), its in _sums(answers).items()
-    }
-
-
-def shares_of(answers: Mapping[str, Any]) -> Sequence[OsdTenants]:
-    """Clusters, and their OSDs: those with most waiting first."""
-    short = {_osd_of(labels): value for labels, value in answers.get("shortfall", ())}
-    shares = [its.shares(*osd, short.get(osd)) for osd, its in _sums(answers).items()]
-    return sorted(shares, key=lambda it: (bool(it.osd), -_waiting(it)))
-
-
-def _waiting(it: OsdTenants) -> float:
-    return sum(tenant.waiting.seconds for tenant in (*it.tenants, it.other))
-
-
-def _sums(answers: Mapping[str, Any]) -> Mapping[tuple[str, str], OsdSums]:
-    """By cluster and OSD; a cluster as a whole is the OSD ""."""
-    sums = defaultdict[tuple[str, str], OsdSums](OsdSums)
-    for labels, value in answers["seconds"]:
-        key = TenantKey(*(labels.get(name, "") for name in ("kind", "pool_id", "tenant")))
-        sums[_osd_of(labels)].seconds[key, labels.get("state", "")] = value
-    for labels, value in answers["samples"]:
-        sums[_osd_of(labels)].samples[labels.get("state", "")] = value
-    osds = {osd: its for osd, its in sums.items() if _any(its)}
-    clusters = {}
-    for cluster in sorted({cluster for cluster, _ in osds}):
-        own = [its for (of, _), its in sums.items() if of == cluster]
-        clusters[cluster, ""] = OsdSums().add(own)
-    return {**clusters, **osds}
-
-
-def _osd_of(labels: Mapping[str, str]) -> tuple[str, str]:
-    return labels.get("cluster", ""), labels.get("ceph_daemon", "")
-
-
-def _any(sums: OsdSums) -> bool:
-    return any(value > 0 for value in sums.seconds.values())
-
-
-Namer = Callable[[str, TenantKey], str]
-
-
-def names_of(
-    pools: Iterable[tuple[Mapping[str, str], float]], images: ImageNames | None = None
-) -> Namer:
+def names_of(pools: Iterable[Sample], images: ImageNames | None = None) -> Namer:
     """How a tenant of a cluster is called: with the names of its pool and image where known."""
-    by_id = {
+    pool_names = {
         (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("pool", "")
         for labels, _ in pools
     }
 
     def name(cluster: str, key: TenantKey) -> str:
-        known = (images or {}).get((cluster, key), key.tenant)
-        pool = by_id.get((cluster, key.pool_id), "")
-        return replace(key, tenant=known).named({key.pool_id: pool})
+        image_or_id = (images or {}).get((cluster, key), key.tenant)
+        pool = pool_names.get((cluster, key.pool_id), "")
+        return replace(key, tenant=image_or_id).named({key.pool_id: pool})
 
     return name
 
 
-def _line(it: OsdTenants, name: Namer) -> str:
-    parts = [it.osd or f"cluster {it.cluster}"]
-    if it.shortfall and it.shortfall > 0:
-        parts.append(f"client is {it.shortfall:,.0f} ops/s short")
-    largest = it.largest
-    if largest is None:
-        parts.append("no work was seen")
-    else:
-        samples = it.samples.get("working", 0.0)
+def _text(shown: _Shown, most: int | None) -> str:
+    """For a terminal: a line for each cluster, and for `most` OSDs; None: all of them."""
+    lines = []
+    for cluster in shown.clusters:
+        applications = shown.applications[OsdKey(cluster.cluster, "")]
+        lines.append(f"{_line(cluster, shown.name)}   {_applications(applications)}")
+    rows = shown.osds[:most]
+    lines += [_line(osd, shown.name) for osd in rows]
+    lines = lines or [_NO_TENANT]
+    if len(rows) < len(shown.osds):
+        lines.append(f"… and {len(shown.osds) - len(rows)} more OSDs (--all)")
+    if shown.osds:
+        lines.append(f"Operations of the last {time_span(shown.since)}, sampled by the exporter.")
+    if why := shown.names_failure:
+        lines.append(printable(f"The cluster does not say the names of images: {why}"))
+    return "\n".join(lines)
+
+
+def _line(tenants: OsdTenants, name: Namer) -> str:
+    """An OSD or a cluster: its largest tenant, and those that wait because of it."""
+    cluster, samples = tenants.cluster, tenants.samples
+    parts = [tenants.osd or f"cluster {cluster}"]
+    if tenants.shortfall and tenants.shortfall > 0:
+        parts.append(f"client is {tenants.shortfall:,.0f} ops/s short")
+    if largest := tenants.largest:
         parts.append(
-            f"{name(it.cluster, largest.key)} has {_percent(largest.working)} of the work"
-            f" ({_bounds(largest.working)}, {samples:,.0f} samples)"
+            f"{name(cluster, largest.key)} has {_percent(largest.working)} of the work"
+            f" ({_bounds(largest.working)}, {samples.get('working', 0.0):,.0f} samples)"
         )
-    if it.victims:
-        waiting = [f"{name(it.cluster, v.key)} {_percent(v.waiting)}" for v in it.victims]
-        parts.append(f"waiting: {', '.join(waiting)} ({it.samples.get('waiting', 0):,.0f} samples)")
+    else:
+        parts.append("no work was seen")
+    if tenants.victims:
+        waiting = [f"{name(cluster, v.key)} {_percent(v.waiting)}" for v in tenants.victims]
+        parts.append(f"waiting: {', '.join(waiting)} ({samples.get('waiting', 0):,.0f} samples)")
     return printable("   ".join(parts))
 
 
-def _uses(it: OsdTenants) -> str:
-    parts = [(one.key.tenant, one.working) for one in it.tenants] + [("other", it.other.working)]
-    return printable(", ".join(f"{name} {_percent(part)}" for name, part in parts if part.seconds))
+def _applications(tenants: OsdTenants) -> str:
+    """Each application's share of the work."""
+    working = [(application.key.tenant, application.working) for application in tenants.tenants]
+    working.append(("other", tenants.other.working))
+    return printable(
+        ", ".join(f"{name} {_percent(part)}" for name, part in working if part.seconds)
+    )
 
 
 def _percent(share: TenantShare) -> str:
@@ -225,30 +253,40 @@ def _bounds(share: TenantShare) -> str:
     return f"{share.low * 100:.0f}–{share.high * 100:.0f} %"
 
 
-def _document(it: OsdTenants, name: Namer, uses: OsdTenants) -> dict[str, Any]:
-    def tenant(one: TenantFigures) -> dict[str, Any]:
-        named = {"name": name(it.cluster, one.key)} if one.key.tenant else {}
+def _document(shown: _Shown) -> dict[str, Any]:
+    """The document that `--json` writes."""
+    unnamed = {"unnamed": shown.names_failure} if shown.names_failure else {}
+    shares = [
+        _osd_document(osd, shown.name, shown.applications[OsdKey(osd.cluster, osd.osd)])
+        for osd in (*shown.clusters, *shown.osds)
+    ]
+    return {"version": __version__, "since_seconds": shown.since, **unnamed, "shares": shares}
+
+
+def _osd_document(osd: OsdTenants, name: Namer, applications: OsdTenants) -> dict[str, Any]:
+    def tenant_document(tenant: TenantFigures) -> dict[str, Any]:
+        named = {"name": name(osd.cluster, tenant.key)} if tenant.key.tenant else {}
         return {
-            **asdict(one.key),
+            **asdict(tenant.key),
             **named,
-            "waiting": asdict(one.waiting),
-            "working": asdict(one.working),
-            "victim": one in it.victims,
+            "waiting": asdict(tenant.waiting),
+            "working": asdict(tenant.working),
+            "victim": tenant in osd.victims,
         }
 
     return {
-        "cluster": it.cluster,
-        "osd": it.osd or None,
-        "client_short_ops": it.shortfall,
-        "samples": dict(it.samples),
-        "tenants": [tenant(one) for one in it.tenants],
-        "other": tenant(it.other),
+        "cluster": osd.cluster,
+        "osd": osd.osd or None,
+        "client_short_ops": osd.shortfall,
+        "samples": dict(osd.samples),
+        "tenants": [tenant_document(tenant) for tenant in osd.tenants],
+        "other": tenant_document(osd.other),
         "applications": [
             {
-                "application": one.key.tenant,
-                "waiting": asdict(one.waiting),
-                "working": asdict(one.working),
+                "application": application.key.tenant,
+                "waiting": asdict(application.waiting),
+                "working": asdict(application.working),
             }
-            for one in uses.tenants
+            for application in applications.tenants
         ],
     }

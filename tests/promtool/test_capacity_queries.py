@@ -36,7 +36,7 @@ RULES, RAW = range_queries(3600, rules=True), range_queries(3600, rules=False)
 EXPECTED = {
     RULES["delivered"]: [(OF_0, 900), (OF_1, 50)],
     RULES["requests"]: [(OF_0, 300)],
-    RULES["saturated"]: [(OF_0, 900)],
+    RULES["saturated_ops"]: [(OF_0, 900)],
     RULES["saturated_samples"]: [(OF_0, 10)],
     RULES["cpu_samples"]: [],
     RAW["delivered"]: [(OF_0, 100)],

@@ -11,6 +11,7 @@ from tests.recorded import RELEASES
 
 from cephqos_dashboards.queries import waiting
 from cephqos_doctor.blame import edges, roots, tenants_of, waits
+from cephqos_doctor.who import Answers
 
 Rates = Sequence[tuple[str, Mapping[str, str], float]]  # a series' name, labels, and its rate
 WINDOW = 120
@@ -53,7 +54,7 @@ def said(rates: Rates) -> dict[str, float]:
         name: [(labels, rate) for one, labels, rate in rates if one == name]
         for name in (ACCOUNT, REPLICAS, TENANTS)
     }
-    answers = {
+    answers: Answers = {
         "seconds": [(labels, rate * WINDOW) for labels, rate in of[TENANTS]],
         "samples": [],
         "pools": [({"cluster": "c", "pool_id": "3", "pool": "3"}, 1.0)],

@@ -1,4 +1,7 @@
-"""`cephqos advise`."""
+"""`cephqos advise`: its options, and where its facts come from.
+
+`cephqos_loadgen.advise` computes the outcome of each candidate and writes the text.
+"""
 
 import argparse
 import asyncio
@@ -18,7 +21,7 @@ from cephqos_loadgen.advise.facts import Facts, checked
 from cephqos_loadgen.advise.goals import HELP, answer, met_how, parse_goal
 from cephqos_loadgen.advise.outcome import outcome
 
-_WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
+_ANSWER_SECONDS: Final = 120.0  # for an answer about 1,000 OSDs and a day
 
 
 def add_options(parser: Parser) -> None:
@@ -42,28 +45,28 @@ def add_options(parser: Parser) -> None:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    goals = [parse_goal(it) for it in arguments.goals]
+    goals = [parse_goal(goal) for goal in arguments.goals]
     since, at = stretch(arguments)
     if arguments.archive:
         clusters = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
     elif at is not None:
         raise UsageError("--at needs --archive")
     else:
-        async with prometheus_of(arguments, _WITHIN) as api:
+        async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
             clusters = await gather(api, since, say_progress)
     facts = checked(clusters, arguments.cluster)
     if not goals:
-        outcomes = [outcome(it, facts) for it in candidates(facts)]
+        outcomes = [outcome(candidate, facts) for candidate in candidates(facts)]
         if arguments.json:
             say_json(text.document(facts, outcomes), indent=2)
         else:
             say_text(text.text(facts, outcomes))
         return 0
     answered = answer(goals, facts)
-    chosen = [it for it in candidates(facts) if it.now]
+    shown = [candidate for candidate in candidates(facts) if candidate.now]
     if answered.candidate is not None and not answered.candidate.now:
-        chosen.append(answered.candidate)
-    outcomes = [outcome(it, facts) for it in chosen]
+        shown.append(answered.candidate)
+    outcomes = [outcome(candidate, facts) for candidate in shown]
     if arguments.json:
         say_json(text.document(facts, outcomes, answered), indent=2)
     else:
@@ -72,11 +75,12 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 def _in_archive(folder: Path, since: float, at: float | None) -> Sequence[Facts]:
+    """The facts of the repeat of a run that covers the time."""
     past = Past(folder, None, since, at)
     from cephqos_loadgen.report.figures.advice_facts import advice_facts
 
     if len(past.parts) > 1:
-        ends = ", ".join(f"{end:.0f}" for _, _, end in past.parts)
+        ends = ", ".join(f"{part.end:.0f}" for part in past.parts)
         raise UsageError(
             f"{folder}: found {len(past.parts)} repeats in this time, which end at {ends}; expected"
             " one: use --at and --since"

@@ -1,6 +1,10 @@
-"""What `cephqos advise` asks a Prometheus besides what `cephqos capacity` asks."""
+"""What `cephqos advise` asks a Prometheus besides what `cephqos capacity` asks.
 
-from collections.abc import Callable, Mapping, Sequence
+`gather` returns the facts of each cluster: its OSDs, and what each class attained and wanted on
+them in each piece of the time. `cephqos_loadgen.advise` computes from them.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cephqos_base.recorded import PerClass, PerOsd
@@ -8,8 +12,8 @@ from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySer
 from cephqos_base.units import duration, osd_order
 from cephqos_doctor.capacity import series
 from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
-from cephqos_doctor.capacity.series import Osd, osd_of, over_time
-from cephqos_doctor.json_api import JsonApi, Sample
+from cephqos_doctor.capacity.series import Progress, SeriesOverTime, over_time
+from cephqos_doctor.json_api import JsonApi, OsdKey, Sample, osd_of
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,
@@ -20,14 +24,14 @@ from cephqos_loadgen.advise.facts import (
     shares_from,
 )
 
-_HALF: Final = 0.5
+_DEMAND_SHARE: Final = 0.5  # a class has demand in a piece if it has it half of the time
 _POOL: Final = "cluster, pool"
-_WHOLE: Final = ("delivered", "")
-_Figures = dict[tuple[str, str], float]  # of one piece, by name and class
+_DELIVERED: Final = ("delivered", "")  # the figure of a piece that has no class
+_Figures = dict[tuple[str, str], float]  # of one OSD in one piece, by query and class
 
 
 def range_queries(step: float) -> Mapping[str, str]:
-    """Averages over pieces of `step` seconds, by their name."""
+    """Queries for averages over pieces of `step` seconds, by name."""
 
     def average(by: str, name: str) -> str:
         return f"max by ({by}) (avg_over_time({name}[{duration(step)}]))"
@@ -41,7 +45,7 @@ def range_queries(step: float) -> Mapping[str, str]:
 
 
 def now_queries(since: float) -> Mapping[str, str]:
-    """What is now, and what recovery did in the time."""
+    """Queries for how OSDs are set up now, and what recovery did in the last `since` seconds."""
     window = duration(since)
     return {
         "about": f"max by ({OSD}, profile, model) ({QosSeries.SCHEDULER_INFO})",
@@ -57,10 +61,13 @@ def _of_pools(expression: str) -> str:
 
 
 async def gather(
-    api: JsonApi, since: float, note: Callable[[str], None] = lambda _: None
+    api: JsonApi, since: float, progress: Progress = lambda _: None
 ) -> Sequence[Facts]:
-    """Each cluster. Raises ApiFailed, and NoAdvice without the series of the rules."""
-    history = await series.gather(api, since, None, note)
+    """The facts of each cluster.
+
+    Raises ApiFailed, and NoAdvice if the series of the recording rules are missing.
+    """
+    history = await series.gather(api, since, None, progress)
     if history.records and not history.rules:
         raise NoAdvice(
             "found no series of the recording rules; expected those of `cephqos rules build`: they"
@@ -68,14 +75,14 @@ async def gather(
         )
     now = await api.vectors(now_queries(since))
     queries = range_queries(history.step)
-    ranges = await over_time(api, queries, history.start, history.end, history.step, note)
-    pieces = _pieces(ranges, history.step)
+    averages = await over_time(api, queries, history.start, history.end, history.step, progress)
+    pieces = _pieces(averages, history.step)
+    info = {osd_of(labels): labels for labels, _ in now["about"]}
     by_cluster: dict[str, list[AdvisedOsd]] = {}
-    about = {osd_of(labels): labels for labels, _ in now["about"]}
-    for one in sorted(judge(history.records), key=lambda it: osd_order(it.record.osd)):
-        osd = (one.record.cluster, one.record.osd)
-        facts = _osd(one, about.get(osd, {}), pieces.get(osd, ()))
-        by_cluster.setdefault(one.record.cluster, []).append(facts)
+    for judged in sorted(judge(history.records), key=lambda judged: osd_order(judged.record.osd)):
+        osd = OsdKey(judged.record.cluster, judged.record.osd)
+        advised = _advised_osd(judged, info.get(osd, {}), pieces.get(osd, ()))
+        by_cluster.setdefault(osd.cluster, []).append(advised)
     return [
         Facts(cluster=name, seconds=since, osds=osds, backlog=_backlog(now, name))
         for name, osds in sorted(by_cluster.items())
@@ -83,78 +90,82 @@ async def gather(
 
 
 def _pieces(
-    ranges: Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]], step: float
-) -> Mapping[Osd, Sequence[AdvicePiece]]:
-    """By OSD; a piece without its whole work is left out."""
-    by_osd: dict[Osd, dict[float, _Figures]] = {}
-    for name, labels, values in ranges:
+    averages: Sequence[SeriesOverTime], step: float
+) -> Mapping[OsdKey, Sequence[AdvicePiece]]:
+    """The pieces of each OSD. One without the OSD's delivered operations is left out."""
+    by_osd: dict[OsdKey, dict[float, _Figures]] = {}  # by OSD and the end of the piece
+    for query, labels, values in averages:
         by_time = by_osd.setdefault(osd_of(labels), {})
         for time, value in values:
-            by_time.setdefault(time, {})[name, labels.get("class", "")] = value
-    elsewhere: dict[tuple[str, float], frozenset[str]] = {}  # by cluster and time
-    for (cluster, _), by_time in by_osd.items():
+            by_time.setdefault(time, {})[query, labels.get("class", "")] = value
+    # By cluster and time: the classes that have demand on any of its OSDs.
+    cluster_demand: dict[tuple[str, float], frozenset[str]] = {}
+    for osd, by_time in by_osd.items():
         for time, figures in by_time.items():
-            at = (cluster, time)
-            elsewhere[at] = elsewhere.get(at, frozenset()) | _wanting(figures)
+            at = (osd.cluster, time)
+            cluster_demand[at] = cluster_demand.get(at, frozenset()) | _with_demand(figures)
     return {
         osd: [
-            _piece(figures, step, elsewhere[osd[0], time])
+            _piece(figures, step, cluster_demand[osd.cluster, time])
             for time, figures in sorted(by_time.items())
-            if _WHOLE in figures
+            if _DELIVERED in figures
         ]
         for osd, by_time in by_osd.items()
     }
 
 
-def _wanting(figures: _Figures) -> frozenset[str]:
+def _with_demand(figures: _Figures) -> frozenset[str]:
     """The classes with demand."""
     demand = _by_class(figures, "demand")
-    return frozenset(cls for cls, share in demand.items() if share >= _HALF)
+    return frozenset(cls for cls, share in demand.items() if share >= _DEMAND_SHARE)
 
 
-def _piece(figures: _Figures, step: float, elsewhere: frozenset[str]) -> AdvicePiece:
+def _piece(figures: _Figures, step: float, cluster_demand: frozenset[str]) -> AdvicePiece:
     return AdvicePiece(
         attained=_by_class(figures, "attained"),
-        demand=_wanting(figures),
-        demand_elsewhere=elsewhere,
-        delivered=figures[_WHOLE],
+        demand=_with_demand(figures),
+        demand_elsewhere=cluster_demand,
+        delivered=figures[_DELIVERED],
         violated_seconds=step * sum(_by_class(figures, "violated").values()),
     )
 
 
-def _by_class(figures: _Figures, name: str) -> dict[str, float]:
-    return {cls: value for (figure, cls), value in figures.items() if figure == name}
+def _by_class(figures: _Figures, wanted: str) -> dict[str, float]:
+    return {cls: value for (query, cls), value in figures.items() if query == wanted}
 
 
-def _osd(
-    one: JudgedCapacity, about: Mapping[str, str], pieces: Sequence[AdvicePiece]
+def _advised_osd(
+    judged: JudgedCapacity, info: Mapping[str, str], pieces: Sequence[AdvicePiece]
 ) -> AdvisedOsd:
-    record, its = one.record, one.estimate
-    measured = its.kind == "measured" and its.low is not None and its.high is not None
+    """An OSD as advice needs it. `info`: the labels of its scheduler's series."""
+    record, estimate = judged.record, judged.estimate
+    measured = estimate.kind == "measured" and None not in (estimate.low, estimate.high)
     return AdvisedOsd(
         osd=record.osd,
         in_force=record.in_force,
-        profile=about.get("profile", ""),
-        model=about.get("model", ""),
+        profile=info.get("profile", ""),
+        model=info.get("model", ""),
         media=record.media,
         capacity_origin=record.origin,
         capacity=record.capacity,
         shares=shares_from(record.reservations, record.limits),
-        most_delivered=its.most or 0.0,
-        saturated_ops=SaturatedOps(its.low or 0.0, its.high or 0.0) if measured else None,
-        suggested_capacity=one.suggested,
+        most_delivered=estimate.most or 0.0,
+        saturated_ops=SaturatedOps(estimate.low or 0.0, estimate.high or 0.0) if measured else None,
+        suggested_capacity=judged.suggested,
         delivered_is_lower_bound=record.lower_bound,
         pieces=pieces,
     )
 
 
 def _backlog(now: Mapping[str, Sequence[Sample]], cluster: str) -> RecoveryBacklog:
-    def of(name: str) -> float | None:
-        return next((v for labels, v in now[name] if labels.get("cluster", "") == cluster), None)
+    def total(query: str) -> float | None:
+        values = [value for labels, value in now[query] if labels.get("cluster", "") == cluster]
+        return values[0] if values else None
 
+    work = {osd_of(labels): value for labels, value in now["work"]}
     return RecoveryBacklog(
-        degraded=of("degraded"),
-        misplaced=of("misplaced"),
-        recovered=of("recovered") or 0.0,
-        work={osd: v for labels, v in now["work"] for c, osd in [osd_of(labels)] if c == cluster},
+        degraded=total("degraded"),
+        misplaced=total("misplaced"),
+        recovered=total("recovered") or 0.0,
+        work={osd.osd: value for osd, value in work.items() if osd.cluster == cluster},
     )

@@ -1,4 +1,4 @@
-"""`cephqos capacity`."""
+"""`cephqos capacity`: its options, and what it asks. See `estimate` for how an OSD is judged."""
 
 import argparse
 import re
@@ -15,8 +15,8 @@ from cephqos_doctor.cluster_access import access_of, add_access
 from cephqos_doctor.prometheus_access import add_prometheus, check_url, prometheus_of
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 
-_WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
-_ASK_SECONDS: Final = 20.0
+_ANSWER_SECONDS: Final = 120.0  # for an answer about 1,000 OSDs and a day
+_CLUSTER_SECONDS: Final = 20.0  # for each command to the cluster
 _ROWS: Final = 20
 
 
@@ -41,12 +41,12 @@ def add_options(parser: Parser) -> None:
     )
     parser.option("--osd osd.N...", "only this OSD; repeatable")
     parser.option("--all", f"all OSDs, not the worst {_ROWS} only")
-    _add_cluster(parser)
+    _add_cluster_options(parser)
     parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
 
-def _add_cluster(parser: Parser) -> None:
+def _add_cluster_options(parser: Parser) -> None:
     add_access(parser, "device models, hosts and where capacities come from")
     parser.option(
         "--measure osd.N",
@@ -68,30 +68,30 @@ async def _run(arguments: argparse.Namespace) -> int:
     history = await _history(arguments, since, piece)
     judged = judge(history.records)
     if arguments.osd:
-        judged = [one for one in judged if one.record.osd in arguments.osd]
+        judged = [osd for osd in judged if osd.record.osd in arguments.osd]
     if arguments.json:
         say_json(text.document(history, judged), indent=2)
     else:
         say_text(text.text(history, judged, None if arguments.all else _ROWS))
-    return 1 if any(one.verdict in ("too_high", "too_low") for one in judged) else 0
+    return 1 if any(osd.verdict in ("too_high", "too_low") for osd in judged) else 0
 
 
 async def _history(
     arguments: argparse.Namespace, since: float, piece: float | None
 ) -> series.History:
-    async with prometheus_of(arguments, _WITHIN) as api:
+    async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
         history = await series.gather(api, since, piece, say_progress)
     if not arguments.conf:
         return history
     async with MonClient(access_of(arguments)) as client:
         metadata = await _ask(client, "osd metadata")
         dump = await _ask(client, "config dump")
-    return series.told_by_cluster(history, metadata, dump)
+    return series.with_cluster_facts(history, metadata, dump)
 
 
 async def _ask(client: MonClient, command: str) -> Any:
     try:
-        return await client.command(command, within=_ASK_SECONDS)
+        return await client.command(command, within=_CLUSTER_SECONDS)
     except (ClusterUnreachable, CommandFailed) as exc:
         raise CapacityFailed(f"the cluster does not say its {command}: {exc}") from exc
 
@@ -112,7 +112,7 @@ async def _measure(arguments: argparse.Namespace) -> int:
             raise CapacityFailed(f"{osd}: {exc}") from exc
     if arguments.json:
         say_json(
-            {"osd": osd, "iops": list(measured.iops), "median": measured.middle, "upper": True}
+            {"osd": osd, "iops": list(measured.iops), "median": measured.median, "upper": True}
         )
     else:
         say_text(measured.text())

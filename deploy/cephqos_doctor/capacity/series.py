@@ -1,71 +1,93 @@
-"""What `cephqos capacity` asks a Prometheus, in pieces of a day at most, and how it reads that."""
+"""What `cephqos capacity` asks a Prometheus, and how the answers become records of OSDs.
+
+The time is divided into pieces, such as the 168 hours of a week. `gather` asks how each OSD is set
+up now, and what it did in each piece. `with_cluster_facts` adds what only the cluster knows.
+`cephqos advise` uses `gather` and `over_time`, too.
+"""
 
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
 from cephqos_base.units import duration
 from cephqos_doctor.capacity.estimate import OsdRecord, Piece
-from cephqos_doctor.json_api import ApiFailed, JsonApi, Sample
+from cephqos_doctor.json_api import ApiFailed, JsonApi, OsdKey, Sample, osd_of
 
-# A week in hours, and as many pieces of any other time.
+# A week in hours; any other time is divided into as many pieces.
 PIECES: Final = 168
-SHORTEST: Final = 60.0  # rates look back that far
-_AT_ONCE: Final = 24  # pieces of one question: an engine limits the samples of an answer
-_RAW_SECONDS: Final = 300.0  # survives scrapes a minute apart
-
-Osd = tuple[str, str]
+SHORTEST: Final = 60.0  # seconds of a piece: rates look back that far
+_PIECES_AT_ONCE: Final = 24  # of one request: an engine limits the samples of an answer
+# Without rules: the window of a rate, long enough for scrapes a minute apart.
+_RATE_SECONDS: Final = 300.0
 
 
 def _condition(name: str) -> str:
     return f'{PerOsd.CONDITION}{{condition="{name}"}}'
 
 
-# Of the rules, by the field of a Piece. `count`: in how many samples. What a saturated OSD does is
-# its average: the most of many rates is a lucky one.
-_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
-    "delivered": ("max", PerOsd.DELIVERED_OPS),
-    "requests": ("max", f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'),
-    "saturated": ("avg", PerOsd.SATURATED_OPS),
-    "saturated_samples": ("count", PerOsd.SATURATED_OPS),
-    "cpu_samples": ("count", _condition("cpu_short")),
-    "depth": ("max", PerOsd.DEVICE_DEPTH),
-    "piling_up": ("max", PerOsd.STORE_PILING_UP),
-    "large": ("max", _condition("large_ops")),
-    "failing": ("max", _condition("device_failing")),
-    "capacity": ("last", PerOsd.CAPACITY_OPS),
+class _OverPiece(NamedTuple):
+    """How a field of a Piece is made: `function`_over_time(`series`) of one piece."""
+
+    function: str
+    series: str
+
+
+# `count`: in how many samples. What a saturated OSD does is an average: the highest of many rates
+# is a lucky one.
+_FIELDS: Final[Mapping[str, _OverPiece]] = {
+    "delivered": _OverPiece("max", PerOsd.DELIVERED_OPS),
+    "requests": _OverPiece("max", f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'),
+    "saturated_ops": _OverPiece("avg", PerOsd.SATURATED_OPS),
+    "saturated_samples": _OverPiece("count", PerOsd.SATURATED_OPS),
+    "cpu_samples": _OverPiece("count", _condition("cpu_short")),
+    "depth": _OverPiece("max", PerOsd.DEVICE_DEPTH),
+    "piling_up": _OverPiece("max", PerOsd.STORE_PILING_UP),
+    "large": _OverPiece("max", _condition("large_ops")),
+    "failing": _OverPiece("max", _condition("device_failing")),
+    "capacity": _OverPiece("last", PerOsd.CAPACITY_OPS),
 }
-_TRUTHS: Final = ("piling_up", "large", "failing")
+_BOOLEAN_FIELDS: Final = ("piling_up", "large", "failing")
+
+Progress = Callable[[str], None]  # gets a line after each answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What a Prometheus has of all OSDs."""
+    """What a Prometheus has of all OSDs. Times are Unix seconds."""
 
     records: tuple[OsdRecord, ...]
-    rules: bool  # it has what our rules record
+    rules: bool  # whether it has the series of our rules
     start: float
     end: float
-    step: float
+    step: float  # the length of a piece in seconds
+
+
+class SeriesOverTime(NamedTuple):
+    """A series that a query gave, with its value at the end of each piece that has one."""
+
+    query: str  # its name
+    labels: Mapping[str, str]
+    values: Sequence[tuple[float, float]]  # Unix seconds, value
 
 
 def range_queries(step: float, rules: bool) -> Mapping[str, str]:
-    """A query per field of a Piece, for pieces of `step` seconds."""
-    piece, every = duration(step), duration(min(step, _RAW_SECONDS))
-    window = duration(_RAW_SECONDS)
+    """A query per field of a Piece, for pieces of `step` seconds; without rules one field only."""
+    piece = duration(step)
     if rules:
         return {
-            name: f"max by ({OSD}) ({how}_over_time({series}[{piece}]))"
-            for name, (how, series) in _FIELDS.items()
+            name: f"max by ({OSD}) ({field.function}_over_time({field.series}[{piece}]))"
+            for name, field in _FIELDS.items()
         }
+    window, every = duration(_RATE_SECONDS), duration(min(step, _RATE_SECONDS))
     rate = f"max by ({OSD}) (rate({QosSeries.DELIVERED_OPS}[{window}]))"
     return {"delivered": f"max_over_time(({rate})[{piece}:{every}])"}
 
 
+# How an OSD is set up now.
 NOW: Final[Mapping[str, str]] = {
     "capacity": f"max by ({OSD}) ({QosSeries.CAPACITY_OPS})",
     "reservations": f"max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})",
@@ -77,24 +99,25 @@ NOW: Final[Mapping[str, str]] = {
 
 
 async def gather(
-    api: JsonApi, since: float, step: float | None, note: Callable[[str], None] = lambda _: None
+    api: JsonApi, since: float, step: float | None, progress: Progress = lambda _: None
 ) -> History:
-    """Ask for all OSDs. Raises ApiFailed if an answer is missing or odd."""
+    """Ask about all OSDs. Raises ApiFailed if an answer is missing or is not understood."""
     end = float((await api.result("query", query="time()"))[0])
     step = step or max(SHORTEST, math.ceil(since / PIECES))
-    # An OSD that was down a moment ago is an OSD all the same.
     now = await api.vectors(NOW)
     rules = bool(await api.vector(f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))"))
-    pieces: dict[Osd, dict[float, dict[str, float]]] = {}
-    for name, labels, values in await over_time(
-        api, range_queries(step, rules), end - since, end, step, note
+    # By OSD and the end of the piece: fields of a Piece.
+    pieces: dict[OsdKey, dict[float, dict[str, float]]] = {}
+    for query, labels, values in await over_time(
+        api, range_queries(step, rules), end - since, end, step, progress
     ):
-        osd = pieces.setdefault(osd_of(labels), {})
+        of_osd = pieces.setdefault(osd_of(labels), {})
         for time, value in values:
-            osd.setdefault(time, {})[name] = value
-    known = {name: _by_osd(samples) for name, samples in now.items()}
-    osds = sorted({*pieces, *known["host"], *known["capacity"]})
-    records = tuple(_record(osd, known, pieces.get(osd, {})) for osd in osds)
+            of_osd.setdefault(time, {})[query] = value
+    settings = {name: _by_osd(samples) for name, samples in now.items()}
+    # An OSD that is down now, but did something in the time, is shown too.
+    osds = sorted({*pieces, *settings["host"], *settings["capacity"]})
+    records = tuple(_record(osd, settings, pieces.get(osd, {})) for osd in osds)
     return History(records=records, rules=rules, start=end - since, end=end, step=step)
 
 
@@ -104,122 +127,134 @@ async def over_time(
     start: float,
     end: float,
     step: float,
-    note: Callable[[str], None] = lambda _: None,
-) -> Sequence[tuple[str, Mapping[str, str], Sequence[tuple[float, float]]]]:
+    progress: Progress = lambda _: None,
+) -> Sequence[SeriesOverTime]:
     """What each query, by its name, gives at the end of each piece of the time."""
     spans = list(_spans(start, end, step))
-    ranges = []
+    found = []
     for number, (first, last) in enumerate(spans, start=1):
         answers = await asyncio.gather(
-            *(_range(api, query, first, last, step) for query in queries.values())
+            *(_range(api, name, query, first, last, step) for name, query in queries.items())
         )
-        for name, answer in zip(queries, answers, strict=True):
-            ranges += [(name, labels, values) for labels, values in answer]
-        note(f"asked {number * len(queries)} of {len(spans) * len(queries)} questions")
-    return ranges
+        for answer in answers:
+            found += answer
+        progress(f"asked {number * len(queries)} of {len(spans) * len(queries)} questions")
+    return found
 
 
 def _spans(start: float, end: float, step: float) -> Iterator[tuple[float, float]]:
-    """From the end of the first piece to that of the last, in parts that an engine answers."""
+    """The ends of the first and the last piece of each request."""
     count = max(1, math.floor((end - start) / step))
     first = end - (count - 1) * step
-    for at in range(0, count, _AT_ONCE):
-        last = min(at + _AT_ONCE, count) - 1
+    for at in range(0, count, _PIECES_AT_ONCE):
+        last = min(at + _PIECES_AT_ONCE, count) - 1
         yield first + at * step, first + last * step
 
 
 async def _range(
-    api: JsonApi, query: str, start: float, end: float, step: float
-) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:
+    api: JsonApi, name: str, query: str, start: float, end: float, step: float
+) -> list[SeriesOverTime]:
     matrix = await api.result(
         "query_range", query=query, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"
     )
     try:
-        return [
-            (it["metric"], [(float(at), float(v)) for at, v in it["values"] if v != "NaN"])
-            for it in matrix
-        ]
+        return [SeriesOverTime(name, series["metric"], _numbers(series)) for series in matrix]
     except (KeyError, TypeError, ValueError) as exc:
         raise ApiFailed("/api/v1/query_range: an answer of another shape") from exc
 
 
-def osd_of(labels: Mapping[str, str]) -> Osd:
-    return (str(labels.get("cluster", "")), str(labels.get("ceph_daemon", "")))
+def _numbers(series: Mapping[str, Any]) -> list[tuple[float, float]]:
+    return [(float(time), float(value)) for time, value in series["values"] if value != "NaN"]
 
 
-def _by_osd(samples: Sequence[Sample]) -> dict[Osd, list[Sample]]:
-    by_osd: dict[Osd, list[Sample]] = {}
+def _by_osd(samples: Sequence[Sample]) -> dict[OsdKey, list[Sample]]:
+    by_osd: dict[OsdKey, list[Sample]] = {}
     for labels, value in samples:
         by_osd.setdefault(osd_of(labels), []).append((labels, value))
     return by_osd
 
 
 def _record(
-    osd: Osd,
-    now: Mapping[str, Mapping[Osd, list[Sample]]],
+    osd: OsdKey,
+    settings: Mapping[str, Mapping[OsdKey, list[Sample]]],
     pieces: Mapping[float, Mapping[str, float]],
 ) -> OsdRecord:
-    of_it = {name: samples.get(osd, []) for name, samples in now.items()}
-    info = of_it["info"][0][0] if of_it["info"] else {}
-    host = of_it["host"][0][0].get("instance", "") if of_it["host"] else ""
+    """An OSD from the answers to NOW, and from the fields of its pieces."""
+    samples = {name: by_osd.get(osd, []) for name, by_osd in settings.items()}
+    info = _first_labels(samples["info"])
     return OsdRecord(
-        cluster=osd[0],
-        osd=osd[1],
-        host=host,
+        cluster=osd.cluster,
+        osd=osd.osd,
+        host=_first_labels(samples["host"]).get("instance", ""),
         media=info.get("media", ""),
         origin=info.get("capacity_origin", ""),
         in_force=info.get("in_force", ""),
-        capacity=of_it["capacity"][0][1] if of_it["capacity"] else None,
-        lower_bound=any(value > 0 for _, value in of_it["lower_bound"]),
-        reservations={labels.get("class", ""): value for labels, value in of_it["reservations"]},
-        limits={labels.get("class", ""): value for labels, value in of_it["limits"]},
+        capacity=samples["capacity"][0][1] if samples["capacity"] else None,
+        lower_bound=any(value > 0 for _, value in samples["lower_bound"]),
+        reservations={labels.get("class", ""): value for labels, value in samples["reservations"]},
+        limits={labels.get("class", ""): value for labels, value in samples["limits"]},
         pieces=tuple(
-            _piece(at, values) for at, values in sorted(pieces.items()) if "delivered" in values
+            _piece(end, fields) for end, fields in sorted(pieces.items()) if "delivered" in fields
         ),
     )
 
 
-def _piece(at: float, values: Mapping[str, float]) -> Piece:
-    given: dict[str, Any] = dict(values)
-    given |= {name: given.get(name, 0) > 0 for name in _TRUTHS}
-    return Piece(end=at, **given)
+def _first_labels(samples: Sequence[Sample]) -> Mapping[str, str]:
+    return samples[0][0] if samples else {}
 
 
-def told_by_cluster(history: History, metadata: Any, dump: Any) -> History:
-    """The same with what the cluster says of devices, hosts and origins."""
-    told = {f"osd.{it.get('id')}": it for it in metadata if isinstance(it, dict)}
-    sections = {
-        (str(it.get("section", "")), str(it.get("name", ""))): str(it.get("value", ""))
-        for it in dump
-        if isinstance(it, dict) and not it.get("mask")
+def _piece(end: float, fields: Mapping[str, float]) -> Piece:
+    booleans = {name: fields.get(name, 0) > 0 for name in _BOOLEAN_FIELDS}
+    given: dict[str, Any] = {**fields, **booleans}
+    return Piece(end=end, **given)
+
+
+def with_cluster_facts(history: History, metadata: Any, dump: Any) -> History:
+    """The same history with devices, hosts and origins of capacities as the cluster says them.
+
+    `metadata`, `dump`: the replies to `ceph osd metadata` and `ceph config dump`.
+    """
+    by_osd = {f"osd.{row.get('id')}": row for row in metadata if isinstance(row, dict)}
+    values = {
+        (str(row.get("section", "")), str(row.get("name", ""))): str(row.get("value", ""))
+        for row in dump
+        if isinstance(row, dict) and not row.get("mask")
     }
 
-    def better(record: OsdRecord) -> OsdRecord:
-        its = told.get(record.osd, {})
+    def with_facts(record: OsdRecord) -> OsdRecord:
+        about = by_osd.get(record.osd, {})
         return replace(
             record,
-            host=str(its.get("hostname", "")) or record.host,
-            model=model_of(its),
-            kind=str(its.get("cpu", "")),
-            origin=_origin(record, sections),
+            host=str(about.get("hostname", "")) or record.host,
+            model=model_of(about),
+            cpu=str(about.get("cpu", "")),
+            origin=_origin(record, values),
         )
 
-    return replace(history, records=tuple(map(better, history.records)))
+    return replace(history, records=tuple(map(with_facts, history.records)))
 
 
 def model_of(metadata: Mapping[str, Any]) -> str:
-    """The models of its devices: `device_ids` has `sda=VENDOR_MODEL_SERIAL`."""
-    ids = [it.partition("=")[2] for it in str(metadata.get("device_ids", "")).split(",")]
-    return " + ".join(sorted({it.rpartition("_")[0] for it in ids} - {""}))
+    """The models of an OSD's devices.
+
+    >>> model_of({"device_ids": "sda=VENDOR_MODEL_SERIAL,sdb=VENDOR_OTHER_SERIAL"})
+    'VENDOR_MODEL + VENDOR_OTHER'
+    """
+    ids = [entry.partition("=")[2] for entry in str(metadata.get("device_ids", "")).split(",")]
+    models = {device_id.rpartition("_")[0] for device_id in ids}
+    return " + ".join(sorted(models - {""}))
 
 
-def _origin(record: OsdRecord, sections: Mapping[tuple[str, str], str]) -> str:
-    """The benchmark writes six decimals into the section of its OSD. People write fewer."""
-    name = f"osd_mclock_max_capacity_iops_{record.media}"
-    own = sections.get((record.osd, name))
-    if own is not None:
-        decimals = own.partition(".")[2]
+def _origin(record: OsdRecord, values: Mapping[tuple[str, str], str]) -> str:
+    """Where the capacity of an OSD comes from. `values`: by section and option.
+
+    The benchmark at boot writes six decimals into the section of its OSD. People write fewer.
+    """
+    option = f"osd_mclock_max_capacity_iops_{record.media}"
+    set_for_osd = values.get((record.osd, option))
+    if set_for_osd is not None:
+        decimals = set_for_osd.partition(".")[2]
         return "boot benchmark" if len(decimals) >= 6 and decimals.strip("0") else "set for it"
-    if any((section, name) in sections for section in ("osd", "global")):
+    if any((section, option) in values for section in ("osd", "global")):
         return "set for all"
     return record.origin

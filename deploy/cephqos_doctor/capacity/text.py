@@ -1,4 +1,7 @@
-"""What `cephqos capacity` prints: a table with the worst first, the commands, and JSON."""
+"""What `cephqos capacity` prints: a table with the worst first, the commands, and JSON.
+
+`cli` calls `text` or `document` with what `estimate.judge` returned.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,8 +20,17 @@ _NO_RULES: Final = (
     "The series of the rules are missing (cephqos rules build), so nothing shows when an OSD was"
     " saturated. Every figure below is only the least that an OSD can do."
 )
-_NO_OSD: Final = "No OSD is shown: the exporter is not scraped, or not under this Prometheus."
-_HEAD: Final = ("OSD", "host", "configured", "from", "most delivered", "can do", "bound", "equals")
+_NO_OSDS: Final = "No OSD is shown: the exporter is not scraped, or not under this Prometheus."
+_COLUMNS: Final = (
+    "OSD",
+    "host",
+    "configured",
+    "from",
+    "most delivered",
+    "can do",
+    "bound",
+    "equals",
+)
 _VERDICTS: Final = {
     "too_high": "too high",
     "too_low": "too low",
@@ -26,6 +38,7 @@ _VERDICTS: Final = {
     "unknown": "not known",
     "unused": "without mClock",
 }
+# Of the label `capacity_origin`; other origins are shown as they are.
 _ORIGINS: Final = {"mon": "database", "local": "ceph.conf or command line"}
 
 
@@ -53,9 +66,9 @@ def _osd_document(osd: JudgedCapacity) -> dict[str, Any]:
         "origin": record.origin,
         "estimate": asdict(estimate) | {"error": estimate.error},
         "verdict": osd.verdict,
-        "equals": {"osds": osd.equals, "ops": osd.equals_ops},
+        "equals": {"osds": osd.measured_equals, "ops": osd.equals_ops},
         "outlier": osd.outlier,
-        "odd_setting": osd.odd_setting,
+        "odd_setting": osd.unusual_setting,
         "command": command(osd),
         "classes": effects(osd),
     }
@@ -94,12 +107,12 @@ def _share_of(ops: float, share: float | None) -> float | None:
 
 
 def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -> str:
-    """The text for a terminal, with at most so many OSDs; None: all."""
+    """The text for a terminal, with `most` OSDs at most; None: all of them."""
     lines = [] if history.rules else [_NO_RULES, ""]
     if not judged:
-        return "\n".join([*lines, _NO_OSD])
+        return "\n".join([*lines, _NO_OSDS])
     shown = judged[:most]
-    lines += _table([_HEAD, *map(_row, shown)])
+    lines += _table([_COLUMNS, *map(_row, shown)])
     if len(shown) < len(judged):
         lines.append(f"… and {len(judged) - len(shown)} more OSDs (--all)")
     lines += ["", *_outlier_lines(judged)]
@@ -111,16 +124,16 @@ def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -
 
 def _row(osd: JudgedCapacity) -> tuple[str, ...]:
     record, estimate = osd.record, osd.estimate
-    mark = " !" if osd.outlier or osd.odd_setting else ""
+    unusual = " !" if osd.outlier or osd.unusual_setting else ""
     return (
-        record.osd + mark,
+        record.osd + unusual,
         record.host or "–",
         _ops(record.capacity),
         _ORIGINS.get(record.origin, record.origin) or "–",
         "–" if estimate.most is None else f"{_ops(estimate.most)} at {_time(estimate.most_at)}",
         _can_do(osd),
         estimate.bound,
-        "–" if osd.equals_ops is None else f"{_ops(osd.equals_ops)} ({osd.equals} OSDs)",
+        "–" if osd.equals_ops is None else f"{_ops(osd.equals_ops)} ({osd.measured_equals} OSDs)",
     )
 
 
@@ -139,18 +152,19 @@ def _command_lines(osd: JudgedCapacity) -> list[str]:
     if not command_line:
         return []
     record, estimate = osd.record, osd.estimate
-    times = f"{osd.wrong_by:.1f} times too {'high' if osd.verdict == 'too_high' else 'low'}"
-    least = ", or more" if estimate.kind == "at_least" else ""
+    direction = "high" if osd.verdict == "too_high" else "low"
+    or_more = ", or more" if estimate.kind == "at_least" else ""
     why = f" ({estimate.why})" if estimate.why else ""
     lines = [
         printable(command_line),
-        f"    # {_ops(record.capacity)} is {times}{least}{printable(why)}",
+        f"    # {_ops(record.capacity)} is {osd.wrong_by:.1f} times too {direction}{or_more}"
+        + printable(why),
     ]
-    for cls, of_class in effects(osd).items():
+    for cls, ops in effects(osd).items():
         changes = [
-            f"{name} {_ops(of_class[f'{name}_now'])} → {_ops(of_class[f'{name}_then'])}"
-            for name in ("reservation", "limit")
-            if of_class[f"{name}_now"] is not None
+            f"{setting} {_ops(ops[f'{setting}_now'])} → {_ops(ops[f'{setting}_then'])}"
+            for setting in ("reservation", "limit")
+            if ops[f"{setting}_now"] is not None
         ]
         lines.append(f"    # {cls}: {', '.join(changes) or 'no reservation and no limit'}")
     return lines
@@ -165,15 +179,17 @@ def _outlier_lines(judged: Iterable[JudgedCapacity]) -> list[str]:
             ops = estimate.ops if estimate.kind == "measured" else estimate.saturated
             slow = (ops or 0) < osd.equals_ops
             lines.append(
-                f"{osd.record.osd} delivers {_ops(ops)} when saturated; {osd.equals} OSDs like it"
-                f" deliver {_ops(osd.equals_ops)}.{' Look at its device.' if slow else ''}"
+                f"{osd.record.osd} delivers {_ops(ops)} when saturated; {osd.measured_equals} OSDs"
+                f" like it deliver {_ops(osd.equals_ops)}.{' Look at its device.' if slow else ''}"
             )
-        elif osd.odd_setting:
+        elif osd.unusual_setting:
             lines.append(
                 f"{osd.record.osd} is configured for {_ops(osd.record.capacity)}, far from OSDs"
                 " like it."
             )
-    return [*map(printable, lines), *([""] if lines else [])]
+    if lines:
+        lines.append("")
+    return [printable(line) for line in lines]
 
 
 def _summary(history: History, judged: Sequence[JudgedCapacity]) -> str:
@@ -181,11 +197,11 @@ def _summary(history: History, judged: Sequence[JudgedCapacity]) -> str:
     parts = [f"{counts[name]} {words}" for name, words in _VERDICTS.items() if counts[name]]
     return (
         f"{len(judged)} OSDs in {time_span(history.end - history.start)}: {', '.join(parts)}."
-        f" {_what_equals_are(osd.record for osd in judged)}"
+        f" {_who_are_equals(osd.record for osd in judged)}"
     )
 
 
-def _what_equals_are(records: Iterable[OsdRecord]) -> str:
+def _who_are_equals(records: Iterable[OsdRecord]) -> str:
     if any(record.model for record in records):
         return "OSDs with the same device and host are equals."
     return "OSDs on the same media are equals: --conf compares devices and hosts."
@@ -193,8 +209,12 @@ def _what_equals_are(records: Iterable[OsdRecord]) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)) for r in cells]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded))
+    return lines
 
 
 def _ops(ops: float | None) -> str:

@@ -15,7 +15,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_doctor.capacity import cli, measure, series
 from cephqos_doctor.capacity.estimate import judge
-from cephqos_doctor.capacity.series import NOW, gather, model_of, range_queries, told_by_cluster
+from cephqos_doctor.capacity.series import NOW, gather, model_of, range_queries, with_cluster_facts
 from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_exporter.ceph.monclient import CommandFailed
 
@@ -92,7 +92,7 @@ def saturated(ops: float) -> dict[str, Sequence[float | None]]:
     return {
         "delivered": [20.0] * (PIECES - 8) + [ops + 10 * i for i in range(8)],
         "requests": [90.0] * (PIECES - 8) + [2.5 * ops] * 8,
-        "saturated": [*quiet, *(ops + 10 * i for i in range(8))],
+        "saturated_ops": [*quiet, *(ops + 10 * i for i in range(8))],
         "saturated_samples": [*quiet, *[100.0] * 8],
         "depth": [0.1] * (PIECES - 8) + [5.0] * 8,
     }
@@ -243,7 +243,7 @@ async def test_the_cluster_says_models_hosts_and_origins() -> None:
         {"section": "osd.1", "name": option, "value": "2000", "mask": ""},
         {"section": "osd", "name": option, "value": "2000", "mask": ""},
     ]
-    told = told_by_cluster(history, metadata, dump).records
+    told = with_cluster_facts(history, metadata, dump).records
     assert {record.model for record in told} == {"ACME_M1"}
     assert [record.origin for record in told[:3]] == ["boot benchmark", "set for it", "set for all"]
     assert told[1].host == "h1"
@@ -288,7 +288,7 @@ async def test_slices_are_measured_one_after_the_other_with_cold_caches() -> Non
     cluster = Cluster({"iops": 100.0}, {"iops": 300.0}, {"iops": 120.0})
     notes: list[str] = []
     found = await measure.measure(cluster, "osd.1", notes.append, slices=3)  # type: ignore[arg-type]
-    assert (found.middle, len(notes)) == (120, 3)
+    assert (found.median, len(notes)) == (120, 3)
     assert cluster.asked[1:3] == [("cache drop", "osd.1"), ("bench", "osd.1")]
     assert {target for prefix, target in cluster.asked if prefix == "bench"} == {"osd.1"}
     assert "An upper bound" in found.text()

@@ -24,7 +24,7 @@ def busy(number: int, ops: float, **changes: Any) -> Piece:
         "end": number * HOUR,
         "delivered": ops,
         "requests": 2 * ops,
-        "saturated": ops,
+        "saturated_ops": ops,
         "saturated_samples": 40,
         "depth": 4.0,
     }
@@ -193,7 +193,7 @@ def test_one_outlier_among_equals_is_found() -> None:
     other = osd(*(busy(i, 300) for i in range(8)), osd="osd.6", model="N")
     found = judged(*fleet, slow, other)
     assert [name for name, one in found.items() if one.outlier] == ["osd.5"]
-    assert (found["osd.5"].equals, found["osd.5"].equals_ops) == (5, 1060)
+    assert (found["osd.5"].measured_equals, found["osd.5"].equals_ops) == (5, 1060)
 
 
 def test_an_osd_on_a_failing_device_is_an_outlier_that_is_not_measured() -> None:
@@ -216,7 +216,7 @@ def test_two_equals_are_too_few_for_an_outlier() -> None:
 def test_a_setting_far_from_that_of_equals_is_found_on_idle_osds_too() -> None:
     fleet = [osd(calm(1, 5), osd=f"osd.{i}") for i in range(4)]
     found = judged(*fleet, osd(calm(1, 5), osd="osd.4", capacity=300.0))
-    assert [name for name, one in found.items() if one.odd_setting] == ["osd.4"]
+    assert [name for name, one in found.items() if one.unusual_setting] == ["osd.4"]
 
 
 def test_an_idle_osd_is_told_what_its_equals_deliver_and_gets_no_command() -> None:
