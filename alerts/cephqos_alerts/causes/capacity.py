@@ -1,4 +1,4 @@
-"""The OSD cannot do what it is configured for."""
+"""The OSD cannot do what it is configured for: its capacity is overstated."""
 
 from typing import Final
 
@@ -11,8 +11,9 @@ from cephqos_base.thresholds import THRESHOLDS
 from cephqos_base.units import KIB
 
 _OVERSTATED: Final = wanting(f"{PerOsd.OVERSTATED} {COUNTED}")
-# If operations are large, bandwidth is the bottleneck, and the capacity in IOPS proves nothing.
-_EITHER: Final = f"""
+# OVERSTATED is recorded in recording/wanting.py. If operations are large, bandwidth is the
+# bottleneck, and the capacity in IOPS proves nothing.
+_OVERSTATED_AND_WHY: Final = f"""
 label_replace(
   ({_OVERSTATED}) and on ({OSD}) {LARGE_OPS},
   "by", "bandwidth", "", ""
@@ -28,5 +29,5 @@ CAPACITY: Final = CauseEvidence(
     f" {times(THRESHOLDS.twice)} normalised ops, or requests are larger than"
     f" {THRESHOLDS.large_requests / KIB:g} KiB",
     blind="an OSD that was slow all day",
-    expr=ranked(_EITHER, causes.CAPACITY.rank),
+    expr=ranked(_OVERSTATED_AND_WHY, causes.CAPACITY.rank),
 )

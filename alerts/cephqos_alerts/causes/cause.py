@@ -20,10 +20,10 @@ class CauseEvidence:
     cause: Cause
     means: str  # a sentence: "Writes wait for the network between this OSD and others."
     seen: str  # the condition, to follow "Seen where: "
-    # PromQL. A series per OSD and class with demand, even if its reservation is kept; the value is
-    # the rank of the cause there.
+    # PromQL: a series per OSD and class with demand, even if its reservation is kept. The value is
+    # the rank: the cause's own, or another one where the evidence is stronger or weaker.
     expr: str
-    other_ranks: str = ""  # and when: "67 where device and CPU of `by` are well"
+    other_ranks: str = ""  # which, and when: "67 where device and CPU of `by` are well"
     by: bool = False  # whether the label `by` of the series names what is to blame
     blind: str = ""  # when the cause is missed, or seen wrongly: "releases without queue figures"
 
@@ -66,7 +66,7 @@ def ranked(condition: str, rank: int) -> str:
 
 
 def wanting(condition: str) -> str:
-    """Classes with demand on the OSDs for which the condition holds."""
+    """Classes with demand on the OSDs for which the condition holds: one series for each."""
     return f"{PerClass.HAS_DEMAND} and on ({OSD}) ({condition.strip()})"
 
 

@@ -1,4 +1,8 @@
-"""Its threads have no CPU left."""
+"""The OSD's threads have no CPU left, or may not use one.
+
+Strongest evidence first: a limit or another program takes the CPU (CPU_DENIED, which names it in
+`by`); threads lack CPU and this hurts; threads lack CPU, but the OSD does its usual work.
+"""
 
 from typing import Final
 
@@ -31,8 +35,8 @@ _HURTS: Final = f"""
   or on ({OSD}) ({previously(PerOsd.WAITED_FOR)} unless on ({OSD}) {SLOW_FOR_RECOVERY})
 )
 """
-# A busy CPU explains too little work only if all work is counted. If the time is spent on another
-# OSD whose device or CPU has failed, the OSD's own CPU is not the cause.
+# The OSD's own CPU is not the cause if its time is spent on another OSD whose device or CPU has
+# failed (the last lines). A busy CPU explains too little work only if all work is COUNTED.
 _CPU_DENIED: Final = f"{PerClass.HAS_DEMAND} * on ({OSD}) group_left (by) {PerOsd.CPU_DENIED}"
 _EXPR: Final = f"""
 (

@@ -1,4 +1,8 @@
-"""Its device is slow, or has stopped."""
+"""The OSD's device is slow, or has stopped.
+
+DEVICE_FAILING (recording/failing.py) decides that. An I/O limit of the OSD's container looks like a
+slow device, so it is named in `by`.
+"""
 
 from typing import Final
 
@@ -14,7 +18,7 @@ from cephqos_base.thresholds import THRESHOLDS
 # An OSD at its I/O limit that still does its usual work. The limit explains more than a capacity.
 LIMITED_RANK: Final = 45
 
-# Where a scrape is late, a rate is too low for a moment.
+# At its I/O limit within the last minute: after a late scrape, a rate is too low for a moment.
 _LIMITED: Final = f"max by ({OSD}) (max_over_time({PerOsd.IO_LIMIT_REACHED}[@sustained@]))"
 
 

@@ -1,4 +1,11 @@
-"""All causes, and which of them leads."""
+"""All causes, and which of them leads.
+
+Rules, in the order of evaluation: EVIDENCE (each cause that is seen now, with its rank), CAUSE (the
+most urgent of them), LASTING_EVIDENCE (causes that were seen for long enough), MAIN_CAUSE (the most
+urgent of those, which alerts name), WAITED_FOR (how many OSDs wait for an OSD).
+
+A hold is the time that a violation must last before an alert fires (rules/settings.py: 5 minutes).
+"""
 
 from typing import Final
 
@@ -19,7 +26,7 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 
-# In the order in which they are recorded, the most urgent first.
+# In the order of recording, the most urgent first.
 EVERY: Final = (
     *(DEVICE, CPU, LIMIT, ONE_SHARD, OTHER_CLASS),
     *(OTHER_OSD, NETWORK, REPLICA_WRITES, CAPACITY, UNKNOWN),
@@ -28,15 +35,16 @@ EVERY: Final = (
 # The parts of LASTING_EVIDENCE. In PromQL `and` binds before `or`. EVIDENCE has one sample per
 # evaluation while its cause holds, so a count of samples is a time.
 _HALF_A_HOLD: Final = "@half@ * @hold_evaluations@"
-# How often in the last hold the cause was seen with this `by`; and with any `by`, if long enough.
+# How often in the last hold the cause was seen with this `by`.
 _TIMES_SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
+# Causes that were seen, with whatever `by`, for half of the last hold.
 _SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_TIMES_SEEN}) >= {_HALF_A_HOLD}"
 # What the evaluation before this one recorded.
 _BEFORE: Final = previously(PerClass.LASTING_EVIDENCE)
 _MEDIAN_RANK: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
-# The highest rank of the CPU in the last three holds, if it hurt for half a hold in all. Each
-# sample is BUSY_RANK or, where it hurts, the cause's own rank. So of N samples of which H hurt,
-# sum - BUSY_RANK * N = (own rank - BUSY_RANK) * H.
+# The highest rank of the CPU in the last three holds, if the lack of CPU hurt for half a hold in
+# all. A sample of this series is causes.CPU.rank (85) where the lack hurts, else BUSY_RANK (35). So
+# of N samples of which H hurt: sum - 35 * N = (85 - 35) * H.
 _CPU: Final = f'{PerClass.EVIDENCE}{{cause="{causes.CPU}"}}'
 _RANK_SHORT_OF_CPU: Final = f"""
   max_over_time({_CPU}[@long_hold@]) and (
@@ -45,25 +53,27 @@ _RANK_SHORT_OF_CPU: Final = f"""
     >= {causes.CPU.rank - BUSY_RANK} * {_HALF_A_HOLD}
   )
 """.strip()
-# The value: the rank of a lasting lack of CPU, else the median if seen long, else the one before.
+# The value is the rank of a lasting lack of CPU, else the median of the hold if the cause was seen
+# for half of it, else the rank before.
 _RANK: Final = f"""
               {_RANK_SHORT_OF_CPU} and {_BEFORE}
               or ({_MEDIAN_RANK} and on ({OSD_CLASS}, cause) ({_SEEN_LONG})) or {_BEFORE}
 """.strip()
-# One `by` per cause, the one seen most. The one before counts as seen for half a hold.
+# One `by` per cause: the one seen most. The `by` before counts as seen for half a hold.
 _CHOICE_OF_BY: Final = f"""
 topk by ({OSD_CLASS}, cause) (1,
                 {_TIMES_SEEN} > {_HALF_A_HOLD}
                 or {with_value(_BEFORE, _HALF_A_HOLD)} or {_TIMES_SEEN}
               )
 """.strip()
-# A cause stays while it is seen at all, and comes when it was seen long.
+# A cause that lasted before stays while it is seen at all. Another must be seen for half a hold.
 _STILL_SEEN: Final = f"{_BEFORE} and on ({OSD_CLASS}, cause) {_TIMES_SEEN} or {_SEEN_LONG}"
 
+# Clients that wait for the OSD `by`, with more evidence than a part of their time.
 _WAITS_FOR_BY: Final = (
     f'({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}} > {PARTLY_RANK})'
 )
-# OSDs that delay others because they recover much.
+# OSDs that delay others and spend more than a tenth of their work on recovery.
 _RECOVERS: Final = f"""
 {DELAYS_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
@@ -80,8 +90,8 @@ CAUSE: Final = RuleGroup(
             comment="The most urgent of the causes that hold now.",
             expr=with_value(f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE})"),
         ),
-        # Some engines go on to show a series after its last sample. There the new one wins by its
-        # count.
+        # Some engines show a series for minutes after its last sample: then two `by` are there, and
+        # the newer one wins in _CHOICE_OF_BY by its count.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             comment="""

@@ -1,4 +1,4 @@
-"""Its limit holds it back."""
+"""The scheduler's limit of the class holds it back: AT_LIMIT of recording/wanting.py."""
 
 from typing import Final
 

@@ -9,8 +9,9 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries
 
-# Slow heartbeats to an OSD that is well: replica writes wait for the link. This ranks above waiting
-# for an OSD that is well, and below waiting for one whose device or CPU has failed.
+# Heartbeats are slow, and device and CPU of `by` are well: so it is the link. This ranks above
+# other_osd without a reason that shows (65), and below an OSD that lacks CPU (68). If `by` is not
+# well, the network may only look slow, and causes.NETWORK.rank (62) is below both.
 _ONLY_NETWORK_RANK: Final = 67
 
 # The worst peer of each OSD on a network that is slow for it.
@@ -23,16 +24,17 @@ topk by ({OSD}) (1,
 """.strip()
 # How many peers of each OSD are slow to answer its heartbeats.
 _SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
-# How many slow peers the worst peer of each OSD has itself.
-_SLOW_PEERS_OF_THAT_PEER: Final = f"""
+# For each OSD: how many slow peers its worst peer has.
+_SLOW_PEERS_OF_WORST_PEER: Final = f"""
     {_WORST_PEER} * 0 + on (cluster, peer) group_left ()
     label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
 """.strip()
-# An OSD with more slow peers than its worst peer has: its own link is slow. So `peer` is itself.
+# OSDs with more slow peers than their worst peer has: their own link is slow. So in the label
+# `peer` they name themselves.
 _OWN_LINK: Final = f"""
 label_replace(
   {_SLOW_PEERS} > on ({OSD}) (
-    {_SLOW_PEERS_OF_THAT_PEER}
+    {_SLOW_PEERS_OF_WORST_PEER}
   ),
   "peer", "$1", "ceph_daemon", "(.+)"
 )

@@ -8,8 +8,9 @@ from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS
 from cephqos_base.thresholds import THRESHOLDS
 
-# SHARDS_WITH_DEMAND is a share of the OSD's shards. Few of them say nothing if work piles up behind
-# the scheduler, which delays all shards, or if writes wait elsewhere (AWAY).
+# SHARDS_WITH_DEMAND is the share of the OSD's shards in whose queues the class had requests. That
+# they are few proves nothing if work piles up behind the scheduler, which delays all shards, or if
+# writes wait elsewhere (AWAY).
 _FEW_SHARDS: Final = f"""
 {PerClass.HAS_DEMAND}
   and on ({OSD_CLASS}) ({PerClass.SHARDS_WITH_DEMAND} <= @part@)

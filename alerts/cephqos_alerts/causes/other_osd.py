@@ -1,4 +1,13 @@
-"""Its clients' writes wait for another OSD."""
+"""An OSD's clients wait for another OSD, mostly for a replica write there.
+
+Three kinds of evidence, the strongest first:
+- `by` is known: an OSD that delays others, seen in samples of operations, or the worst one;
+- a part of the time is spent on other OSDs, while an OSD delays others: `by` is the worst one;
+- the time is spent on other OSDs, but on which is not known: no `by`.
+
+AWAY (recording/wanting.py): a class whose writes spend their time neither in the queue of this OSD
+nor in its store.
+"""
 
 from typing import Final
 
@@ -23,18 +32,23 @@ from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, OpsSeries
 from cephqos_base.thresholds import THRESHOLDS
 
-# A failed device of another OSD slows this OSD more than anything on itself. It ranks above a lack
-# of CPU on another OSD, which much work can cause.
+# Ranks, by what is seen. causes.OTHER_OSD.rank (65) is for an OSD that delays others for no reason
+# that shows. Ranks of other causes are in cephqos_base/causes.py.
+# The device of `by` has failed: that slows this OSD more than anything on itself.
 _FAILED_RANK: Final = 72
+# `by` lacks CPU, which much work can cause, too.
 SICK_RANK: Final = 68
-# More time spent on other OSDs than if all are well, while an OSD delays others.
+# Only a part of the time is spent on other OSDs, but more than if all are well.
 PARTLY_RANK: Final = 61
-# Time spent on another OSD that is not known.
+# It is not known which OSD is waited for.
 _UNNAMED_RANK: Final = 45
 
-# An OSD that completes nothing has no ratio. One that does not answer comes last: it may be dead,
-# and then no OSD waits for it. If several are about as slow, the one named before stays.
-_WORST: Final = f"""
+# OSDs that delay others; the highest value is the worst. It is how many times longer a replica
+# write takes than on peers, twice that for the OSD that was named before: so `by` does not change
+# between OSDs that are about as slow. An OSD that completes nothing has no such figure. So if no
+# OSD of the cluster has one, a failing device counts, and last an OSD that only does not answer: it
+# may be dead, and then no OSD waits for it.
+_SLOWNESS: Final = f"""
 2 * {PerOsd.REPLICA_SLOWNESS}
   and on ({OSD}) {DELAYS_REPLICA_WRITES}
   and on ({OSD}) {previously(PerOsd.WAITED_FOR)}
@@ -42,10 +56,11 @@ or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {DELAYS_REPLICA_WRITES})
 or on (cluster) {DEVICE_FAILING}
 or on (cluster) {DELAYS_REPLICA_WRITES}
 """
-_BY_THE_WORST: Final = with_value(f"topk by (cluster) (1, {as_by(_WORST)})")
+# The worst OSD of each cluster, in the label `by`.
+_BY_THE_WORST: Final = with_value(f"topk by (cluster) (1, {as_by(_SLOWNESS)})")
 
-# The other OSD for which operations of an OSD's clients waited most, by sampling.
-_WAITED_FOR: Final = f"""
+# For each OSD, the peer for which its clients' operations waited most, by samples of operations.
+_MOST_WAITED_FOR: Final = f"""
     topk by ({OSD}) (1,
       label_replace(
         max by ({OSD}, peer) (
@@ -57,11 +72,12 @@ _WAITED_FOR: Final = f"""
     )
 """
 # Classes that wait for another OSD. `by` is the OSD that they were seen to wait for, or the worst.
-# Recovery and scrub need other OSDs, too, but no figure shows how long they wait there.
+# Recovery and scrub need other OSDs, too, but no figure shows how long they wait there: demand is
+# enough. An OSD that delays others itself has its cause on itself.
 _AWAY_BECAUSE_OF: Final = f"""
 (
   {PerClass.AWAY} * on ({OSD}) group_left (by) (
-    {with_value(_WAITED_FOR.strip())}
+    {with_value(_MOST_WAITED_FOR.strip())}
       and on (cluster, by) {as_by(DELAYS_OTHERS)}
   )
   or on ({OSD_CLASS})
@@ -70,12 +86,14 @@ _AWAY_BECAUSE_OF: Final = f"""
 )
 unless on ({OSD}) {DELAYS_OTHERS}
 """
-# Every OSD that delays others, with the rank of the cause on the OSDs that wait for it.
-_HOLDERS_RANKED: Final = as_by(
+# Every OSD that delays others, in the label `by`, with the rank of the cause on those that wait.
+_DELAYERS: Final = as_by(
     f"{ranked(f'{DELAYS_OTHERS} and on ({OSD}) {DEVICE_FAILING}', _FAILED_RANK)}"
     f" or {ranked(f'{DELAYS_OTHERS} and on ({OSD}) {CPU_SHORT}', SICK_RANK)}"
     f" or {with_value(DELAYS_OTHERS, causes.OTHER_OSD.rank)}"
 )
+# Clients of an OSD whose own store takes less than 0.4 of a write's time outside the queue (0.46 to
+# 0.71 if all OSDs are well), while an OSD of the cluster delays others.
 _PARTLY_AWAY: Final = f"""
 (
   {PerClass.HAS_DEMAND}{{class="client"}}
@@ -85,10 +103,10 @@ _PARTLY_AWAY: Final = f"""
 )
 * on (cluster) group_left (by) ({_BY_THE_WORST})
 """
-# An erasure-coded write takes most of its time on other OSDs even if all of them are well. So the
-# last one, without `by`, needs all work to be counted.
+# The last line has no `by`. It needs COUNTED: an erasure-coded write takes most of its time on
+# other OSDs even if all of them are well, and such pools leave work uncounted.
 _EXPR: Final = f"""
-group by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF}) * on (cluster, by) group_left () ({_HOLDERS_RANKED})
+group by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF}) * on (cluster, by) group_left () ({_DELAYERS})
 or on ({OSD_CLASS}) {ranked(_PARTLY_AWAY, PARTLY_RANK)}
 or on ({OSD_CLASS}) {ranked(f"{PerClass.AWAY} {COUNTED}", _UNNAMED_RANK)}
 """

@@ -22,11 +22,14 @@ _REPLICA_WRITES_EXPLAIN_IT: Final = f"""
       <= on ({OSD}) group_left () sum by ({OSD})
         ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
 """
+# Replica writes are a quarter of all that the OSD does.
 _MANY_REPLICA_WRITES: Final = f"""
       sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
       > @part@ * {PerOsd.DELIVERED_OPS}
 """
+# The OSD delivers two thirds of its capacity or more.
 _OSD_IS_FULL: Final = f"@more@ * {PerOsd.DELIVERED_OPS} > {PerOsd.CAPACITY_OPS}"
+# Other programs or virtual machines take the host's CPU: that is the cause.
 _HOST_TAKES_CPU: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@])'
 # A class that waits for another OSD (AWAY) is left out: it would still wait without replica writes.
 _EVIDENCE: Final = f"""

@@ -1,4 +1,4 @@
-"""Nothing else is seen."""
+"""The class has demand, and no other cause is seen. The lowest rank: any other cause leads."""
 
 from typing import Final
 

@@ -1,8 +1,11 @@
-"""Multi-window, multi-burn-rate rules from SLOs.
+"""Multi-window, multi-burn-rate rules from SLOs: a group of rules for each SLO.
 
-An alert requires that the error budget burns too fast over a long window, so that it matters, and
-over a short one, so that the alert ends soon after the problem. Windows are sums over
-two recorded rates per SLO, so their cost does not depend on the number of OSDs.
+The error budget is the share of operations that may be too slow: 1 % for an objective of 99 %. A
+burn rate of 1 spends exactly the whole budget in the SLO's window (30 days by default).
+
+An alert needs a high burn rate over a long window, so that it matters, and over a short one, so
+that the alert ends soon after the problem. The windows are sums over two recorded rates per SLO, so
+their cost does not depend on the number of OSDs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,40 +35,40 @@ SLO_SUBJECTS: Final[Sequence[Subject]] = ("load",)
 
 
 @dataclass(frozen=True)
-class Burn:
-    """An alert when `budget` of a whole window's budget is gone within `long`."""
+class BurnAlert:
+    """An alert when this share of an SLO's error budget is spent within the long window."""
 
     urgency: Urgency
-    long: float
-    short: float
-    budget: float
+    long: float  # seconds
+    short: float  # seconds
+    budget_share: float
 
-    def factor(self, slo: Slo) -> float:
-        """How many times faster than the budget allows."""
-        return self.budget * slo.window / self.long
+    def burn_rate(self, slo: Slo) -> float:
+        """The burn rate at which the share is spent: 14.4 for 2 % of 30 days in an hour."""
+        return self.budget_share * slo.window / self.long
 
 
 # The windows and shares of chapter 5 of Google's "The Site Reliability Workbook".
-BURNS: Final = (
-    Burn(NOW, 1 * HOUR, 5 * MINUTE, 0.02),
-    Burn(NOW, 6 * HOUR, 30 * MINUTE, 0.05),
-    Burn(MORNING, 1 * DAY, 2 * HOUR, 0.10),
-    Burn(MORNING, 3 * DAY, 6 * HOUR, 0.10),
+BURN_ALERTS: Final = (
+    BurnAlert(NOW, long=1 * HOUR, short=5 * MINUTE, budget_share=0.02),
+    BurnAlert(NOW, long=6 * HOUR, short=30 * MINUTE, budget_share=0.05),
+    BurnAlert(MORNING, long=1 * DAY, short=2 * HOUR, budget_share=0.10),
+    BurnAlert(MORNING, long=3 * DAY, short=6 * HOUR, budget_share=0.10),
 )
-_WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
+_WINDOWS: Final = sorted({window for burn in BURN_ALERTS for window in (burn.long, burn.short)})
 
 _METRICS: Final[Mapping[str, str]] = {
     "osd": OpSeries.LATENCY_SECONDS,
     "fio": ClientSeries.LATENCY_SECONDS,
     "probe": ProbeSeries.LATENCY_SECONDS,
 }
-# What an SLO is kept for: each cluster, each pool probed, each load of each run.
+# An SLO has an error budget for each cluster, each pool that is probed, each load of each run.
 _GROUPING: Final[Mapping[str, str]] = {
     "osd": "cluster",
     "fio": "cluster, run, load",
     "probe": "cluster, pool",
 }
-# With fewer operations in the long window, an SLO is not judged.
+# With fewer operations in the long window, no alert fires: one slow operation would be much.
 _LEAST_OPS: Final = 100
 
 
@@ -75,43 +78,42 @@ def slo_groups(slos: Sequence[Slo], settings: RuleSettings) -> list[RuleGroup]:
 
 
 def _rules(slo: Slo, settings: RuleSettings) -> list[Rule]:
-    own = {"slo": slo.name, **slo.labels}
-    rules: list[Rule] = [
-        RecordedSeries(record=PerSlo.GOOD, expr=_rate(slo, good=True), labels=own),
-        RecordedSeries(record=PerSlo.TOTAL, expr=_rate(slo, good=False), labels=own),
+    labels = {"slo": slo.name, **slo.labels}
+    rates = [
+        RecordedSeries(record=PerSlo.GOOD, expr=_rate(slo, good=True), labels=labels),
+        RecordedSeries(record=PerSlo.TOTAL, expr=_rate(slo, good=False), labels=labels),
     ]
-    for window in _WINDOWS:
-        rules.append(
-            RecordedSeries(
-                record=PerSlo.ERRORS,
-                expr=_errors(slo, settings.window(window)),
-                labels={"slo": slo.name, "window": duration(window)},
-            )
-        )
-    rules.append(
+    error_shares = [
         RecordedSeries(
-            record=PerSlo.BUDGET_LEFT,
-            expr=f"1 - ({_errors(slo, settings.window(slo.window))}) / {slo.budget:g}",
-            labels={"slo": slo.name},
+            record=PerSlo.ERRORS,
+            expr=_error_share(slo, settings.window(window)),
+            labels={"slo": slo.name, "window": duration(window)},
         )
+        for window in _WINDOWS
+    ]
+    budget_left = RecordedSeries(
+        record=PerSlo.BUDGET_LEFT,
+        expr=f"1 - ({_error_share(slo, settings.window(slo.window))}) / {slo.budget:g}",
+        labels={"slo": slo.name},
     )
-    # What dashboards draw a burn rate with: what it is a multiple of, and where alerts begin.
+    # For dashboards: from the objective they compute burn rates, and draw the bounds of alerts.
     objective = RecordedSeries(
-        record=PerSlo.OBJECTIVE, expr=f"vector({slo.objective:.10g})", labels=own
+        record=PerSlo.OBJECTIVE, expr=f"vector({slo.objective:.10g})", labels=labels
     )
     bounds = [
         RecordedSeries(
             record=PerSlo.BURN_BOUND,
-            expr=f"vector({burn.factor(slo):g})",
+            expr=f"vector({burn.burn_rate(slo):g})",
             labels={"slo": slo.name, "window": duration(burn.long)},
         )
-        for burn in BURNS
+        for burn in BURN_ALERTS
     ]
-    alerts = [_alert(slo, burn, settings) for burn in BURNS if slo.alerts]
-    return [*rules, objective, *bounds, *alerts]
+    alerts = [_alert(slo, burn, settings) for burn in BURN_ALERTS if slo.alerts]
+    return [*rates, *error_shares, budget_left, objective, *bounds, *alerts]
 
 
 def _rate(slo: Slo, *, good: bool) -> str:
+    """Operations per second: those within the threshold, or all."""
     matchers = [f'op="{slo.op}"']
     if good:
         matchers.append(f'le="{slo.threshold:.10g}"')
@@ -126,7 +128,8 @@ def _rate(slo: Slo, *, good: bool) -> str:
     return f"sum by (cluster) ({rate})"
 
 
-def _errors(slo: Slo, seconds: float) -> str:
+def _error_share(slo: Slo, seconds: float) -> str:
+    """The share of operations in this time that took longer than the threshold."""
     window = duration(seconds)
     good, total = (
         f'sum_over_time(cephqos_slo:{part}:rate{{slo="{slo.name}"}}[{window}])'
@@ -135,50 +138,50 @@ def _errors(slo: Slo, seconds: float) -> str:
     return f"1 - {good} / ({total} > 0)"
 
 
-# Not a label: an alert whose cause changes is still the same alert.
+# The cause is looked up when the text is made. As a label, each change of it would be a new alert.
 _LIKELY: Final = (
     f" Likely cause: {show('.cause')}{when('.by', f' by {ITSELF}')},"
     " on most OSDs whose clients wait."
 )
-_CAUSE: Final = when(
+_LIKELY_CAUSE: Final = when(
     query(f'{PerClusterClass.MAIN_CAUSE}{{class="client",cluster="%s"}}', "$labels.cluster"),
     when("(. | first).Labels", only_if('ne .cause "unknown"', _LIKELY)),
 )
 
 
-def _alert(slo: Slo, burn: Burn, settings: RuleSettings) -> Alert:
-    limit = burn.factor(slo) * slo.budget
-    long, short = (
-        f'{PerSlo.ERRORS}{{slo="{slo.name}", window="{duration(window)}"}}'
+def _alert(slo: Slo, burn: BurnAlert, settings: RuleSettings) -> Alert:
+    long_window = duration(settings.window(burn.long))
+    burn_rate = burn.burn_rate(slo)
+    bound = f"{burn_rate * slo.budget:.6g}"
+    errors_long, errors_short = (
+        f'{PerSlo.ERRORS}{{slo="{slo.name}", window="{duration(window)}"}} > {bound}'
         for window in (burn.long, burn.short)
     )
-    keys = f"{_GROUPING[slo.source]}, slo"
-    total = (
-        f'sum_over_time({PerSlo.TOTAL}{{slo="{slo.name}"}}'
-        f"[{duration(settings.window(burn.long))}]) * @interval_seconds@ > {_LEAST_OPS}"
+    # TOTAL is a rate with one sample per interval, so this is a number of operations.
+    enough_ops = (
+        f'sum_over_time({PerSlo.TOTAL}{{slo="{slo.name}"}}[{long_window}])'
+        f" * @interval_seconds@ > {_LEAST_OPS}"
     )
-    burning = (
-        f"({long} > {limit:.6g} and on ({keys}) {short} > {limit:.6g} and on ({keys}) {total})"
-    )
+    same_slo = f"on ({_GROUPING[slo.source]}, slo)"
     objective = f"{100 * slo.objective:g} % of {slo.op} operations within {slo.threshold:g} s"
     return Alert(
         name=SLO_ALERT,
         about=SLO_SUBJECTS,
         expr=f"""
-        {burning}
+        ({errors_long} and {same_slo} {errors_short} and {same_slo} {enough_ops})
         """,
         urgency=burn.urgency,
         where="cluster",
-        likely=_CAUSE,
+        likely=_LIKELY_CAUSE,
         first=FirstCommand(line="ceph health detail"),
-        within=duration(settings.window(burn.long)),
+        within=long_window,
         dashboard="cluster",
         labels={"slo": slo.name, "op": slo.op, "window": duration(burn.long)},
         summary=f"SLO {slo.name}: {{{{ $value | humanizePercentage }}}} of {slo.op} operations are"
         " too slow",
         description=f"""
         Objective: {objective}, over {duration(slo.window)}. In the last
-        {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer.
-        The error budget burns at least {burn.factor(slo):g} times too fast.
+        {long_window}, {{{{ $value | humanizePercentage }}}} took longer.
+        The error budget burns at least {burn_rate:g} times too fast.
         """,
     )

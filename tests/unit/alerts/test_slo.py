@@ -7,7 +7,7 @@ import yaml
 
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_alerts.slo.groups import BURNS, slo_groups
+from cephqos_alerts.slo.groups import BURN_ALERTS, slo_groups
 from cephqos_alerts.slo.spec import Slo, parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.bounds import BOUNDS_BY_SOURCE as BOUNDS
@@ -124,7 +124,7 @@ def _rules(slo: Slo) -> list[dict[str, Any]]:
 
 
 def test_burn_rates_of_a_month_are_the_well_known_ones() -> None:
-    assert [burn.factor(parse()) for burn in BURNS] == pytest.approx([14.4, 6, 3, 1])
+    assert [burn.burn_rate(parse()) for burn in BURN_ALERTS] == pytest.approx([14.4, 6, 3, 1])
 
 
 def test_an_slo_gets_two_critical_alerts_and_two_warnings_each_over_two_windows() -> None:
