@@ -32,12 +32,15 @@ OVERSTATED: Final = OsdFinding(
     """,
 )
 
-# What an OSD did for a whole hold in the last day, in multiples of its capacity: it can do that.
+# What an OSD did throughout a hold of the last day, in multiples of its capacity, if it is far
+# more.
 _DID_MORE: Final = (
     f'{PerOsd.DELIVERED_OPS_MAX1D}{{when="sustained"}} / on ({OSD}) {PerOsd.CAPACITY_OPS} > @more@'
 )
-_TOO_LOW: Final = "a benchmark at boot that was disturbed, or a default lower than these devices"
-_CONFIGURED: Final = FirstCommand(
+_LIKELY_TOO_LOW: Final = (
+    "a benchmark at boot that was disturbed, or a default lower than these devices"
+)
+_SHOW_CAPACITY: Final = FirstCommand(
     line="ceph config show-with-defaults {{ $labels.ceph_daemon }} | grep capacity_iops"
 )
 
@@ -47,8 +50,8 @@ UNDERSTATED: Final = (
         about=("load",),
         expr=_DID_MORE,
         urgency=MORNING,
-        likely=_TOO_LOW,
-        first=_CONFIGURED,
+        likely=_LIKELY_TOO_LOW,
+        first=_SHOW_CAPACITY,
         within="@day@",
         labels={"seen": "delivered"},
         figure='VALUE | printf "%.1f times"',
@@ -70,8 +73,8 @@ UNDERSTATED: Final = (
           unless on ({OSD}) ({_DID_MORE})
         """,
         urgency=MORNING,
-        likely=_TOO_LOW,
-        first=_CONFIGURED,
+        likely=_LIKELY_TOO_LOW,
+        first=_SHOW_CAPACITY,
         held="hold",
         labels={"seen": "limit"},
         figure='VALUE | printf "%.1f times"',
@@ -107,6 +110,7 @@ NEVER_MEASURED: Final = OsdFinding(
     """,
 )
 
+# OSDs that restarted within the hour may be in a rolling upgrade, in which settings differ.
 _NO_RESTARTS: Final = f"""unless on (cluster) (
           resets({DaemonSeries.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@]) > 0
         )"""

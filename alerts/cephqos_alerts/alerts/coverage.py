@@ -1,8 +1,11 @@
-"""Alerts on whether all is seen: exporters, daemons, deadlines; on maintenance and test runs."""
+"""Alerts on whether everything is monitored: exporters, daemons, scrape deadlines.
+
+Also HELPERS, which are sent to nobody: they silence others during maintenance and test runs.
+"""
 
 from typing import Final
 
-from cephqos_alerts.alerts.known import seen_of_it
+from cephqos_alerts.alerts.known import likely_cause_on_osd
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.rule import (
     MORNING,
@@ -25,7 +28,7 @@ _REASONS: Final = when(
     when(". | first", when(".Labels.reason", f": {ITSELF}")),
 )
 
-# Reasons for which an OSD is not asked: its clients do not wait.
+# Reasons of the exporter not to ask an OSD. They are no fault of the OSD: its clients do not wait.
 _NO_FAULT: Final = "permission|costly"
 
 COVERAGE: Final = RuleGroup(
@@ -83,7 +86,7 @@ COVERAGE: Final = RuleGroup(
               unless on ({OSD}) max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0
             """,
             urgency=NOW,
-            likely=seen_of_it("the OSD hangs, or its device does."),
+            likely=likely_cause_on_osd("the OSD hangs, or its device does."),
             first=FirstCommand(line="ceph osd tree"),
             within="@hold@",
             summary="{{ $labels.ceph_daemon }} does not answer",
@@ -112,8 +115,9 @@ COVERAGE: Final = RuleGroup(
     ),
 )
 
-# None is sent to a person: they inhibit others, or prove that alerting works. They have a file of
-# their own, which an Alertmanager without our routes and inhibitions must not get.
+# None is sent to a person: they inhibit others, or prove that alerting works. They have a rule file
+# of their own, to leave out if Alertmanager does not have the routes and inhibitions of cephqos: it
+# would send them.
 HELPERS: Final = RuleGroup(
     name="cephqos-helpers",
     rules=(
@@ -268,7 +272,8 @@ SLOW_COVERAGE: Final = RuleGroup(
 )
 
 _DOWN: Final = f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0"
-# Ceph heals the one, and clients of the other do not wait.
+# The case of CephQosDaemonNotAnswering (above) that can wait until morning: Ceph recovers without
+# an OSD that is down in the map, and clients of an OSD that is only not asked do not wait.
 DOWN: Final = OsdFinding(
     name="CephQosDaemonNotAnswering",
     about=("absence",),

@@ -19,43 +19,44 @@ from cephqos_base.recorded import PerClass, PerHost, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, CgroupSeries, DaemonSeries, HostSeries
 
 
-def _limit(by: str, what: str, series: str, size: str) -> str:
-    """A sentence if `.by` names the limit; its size is left out where it is not known.
+def _limited_by(by: str, *, what: str, series: str, size: str) -> str:
+    """A sentence if `.by` names this limit; `series` has its size, which may be unknown.
 
     As rendered: osd.3 is limited by its container's CPU limit of 2 CPUs.
     """
-    size_of_it = if_found(
+    of_size = if_found(
         f"{series}SELECTOR", ("cluster", "ceph_daemon"), when(". | first", f" of {size}")
     )
     limited = f"{show('$labels.ceph_daemon')} is limited by its container's {what} limit"
-    return only_if(f'eq .by "{by}"', f"{limited}{size_of_it}. ")
+    return only_if(f'eq .by "{by}"', f"{limited}{of_size}. ")
 
 
-# The first sentence of an alert on an OSD.
+# The first sentence of an alert on an OSD, if a limit is its cause.
 LIMITED_BY: Final = OF_OSD.found(
-    "".join(
-        (
-            _limit(CPU_LIMIT, "CPU", CgroupSeries.CPU_LIMIT, '{{ .Value | printf "%.3g" }} CPUs'),
-            _limit(
-                MEMORY_LIMIT,
-                "memory",
-                CgroupSeries.MEMORY_LIMIT_BYTES,
-                "{{ .Value | humanize1024 }}B",
-            ),
-            _limit(
-                IO_LIMIT,
-                "I/O",
-                PerOsd.IO_LIMIT_REACHED,
-                '{{ .Value | printf "%.0f" }} {{ .Labels.unit }}',
-            ),
-        )
+    _limited_by(
+        CPU_LIMIT,
+        what="CPU",
+        series=CgroupSeries.CPU_LIMIT,
+        size='{{ .Value | printf "%.3g" }} CPUs',
+    )
+    + _limited_by(
+        MEMORY_LIMIT,
+        what="memory",
+        series=CgroupSeries.MEMORY_LIMIT_BYTES,
+        size="{{ .Value | humanize1024 }}B",
+    )
+    + _limited_by(
+        IO_LIMIT,
+        what="I/O",
+        series=PerOsd.IO_LIMIT_REACHED,
+        size='{{ .Value | printf "%.0f" }} {{ .Labels.unit }}',
     )
 )
 
 # As rendered: Other programs take 3.5 of 8 CPUs. Without figures: Others take most of the CPUs.
-_MOST: Final = f"topk(1, {PerHost.CPUS_TAKEN}SELECTOR)"
-_TAKEN: Final = if_found(
-    _MOST,
+_MOST_TAKEN: Final = f"topk(1, {PerHost.CPUS_TAKEN}SELECTOR)"
+_OTHERS_TAKE: Final = if_found(
+    _MOST_TAKEN,
     ("instance",),
     when(
         ". | first",
@@ -65,7 +66,7 @@ _TAKEN: Final = if_found(
     ),
     "Others take most",
 )
-_BY: Final = if_found(_MOST, ("instance",), " by {{ (. | first).Labels.by }}")
+_BY: Final = if_found(_MOST_TAKEN, ("instance",), " by {{ (. | first).Labels.by }}")
 _OF_CPUS: Final = if_found(
     f"max({HostSeries.CPUS}SELECTOR)",
     ("instance",),
@@ -73,13 +74,15 @@ _OF_CPUS: Final = if_found(
     " of the CPUs",
 )
 
-_SEEN: Final = f'{{cause="{causes.CPU}", by=~"{OF_HOST}"}}'
-# A cause lasts for a hold after it was last seen. Then another one explains the violation.
+_CPU_TAKEN: Final = f'{{cause="{causes.CPU}", by=~"{OF_HOST}"}}'
+# Clients whose main cause is that the host takes the CPU. MAIN_CAUSE lasts for a hold after the
+# cause was last seen, and then another one explains the violation: so it must also have been seen
+# in half of the hold.
 _SUFFERING: Final = f"""(
-        {PerClass.MAIN_CAUSE}{_SEEN}
+        {PerClass.MAIN_CAUSE}{_CPU_TAKEN}
         and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}{{class="client"}}
         and on ({OSD_CLASS}, by) (
-          count_over_time({PerClass.EVIDENCE}{_SEEN}[@hold@]) >= @half@ * @hold_evaluations@
+          count_over_time({PerClass.EVIDENCE}{_CPU_TAKEN}[@hold@]) >= @half@ * @hold_evaluations@
         )
       )"""
 _HOST_OF_OSD: Final = f"max by ({OSD}, host) ({of_host(PerOsd.INSTANCE)})"
@@ -108,7 +111,7 @@ HOST_CPU_TAKEN: Final = Alert(
     summary=f"{{{{ $labels.instance }}}}: clients of {counted('OSD')} wait, others take its CPUs"
     f" (cause: cpu{_BY})",
     description=f"""
-    {_TAKEN}{_OF_CPUS}. Clients of {counted("OSD")} of this host get less than
+    {_OTHERS_TAKE}{_OF_CPUS}. Clients of {counted("OSD")} of this host get less than
     their reservation, and the threads of these OSDs wait for a CPU.
     """,
 )

@@ -1,4 +1,8 @@
-"""Templates that add what is known of an OSD and class. They are empty where nothing is known."""
+"""Parts of alert texts that say what is known of an OSD and class, and nothing if nothing is.
+
+Each is a template that Prometheus fills in when the alert is evaluated (rules/template.py). As
+rendered, CLIENTS_WAIT is " In each second its client operations wait 2.5s, longest in state queue."
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +15,9 @@ from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 from cephqos_base.series import TENANT, WORKING, AccountSeries, ClusterSeries, TenantsSeries
 
-_OF_OSD: Final = ("cluster", "ceph_daemon")
-_OF_CLASS: Final = (*_OF_OSD, "class")
+# Labels that an alert about an OSD has, and about a class of an OSD.
+_OSD_LABELS: Final = ("cluster", "ceph_daemon")
+_CLASS_LABELS: Final = (*_OSD_LABELS, "class")
 
 
 def of_alert(*labels: str) -> list[str]:
@@ -24,58 +29,66 @@ def if_found(
     expr: str, labels: Sequence[str], text: str, otherwise: str = "", also: str = ""
 ) -> str:
     """One text or the other, by whether Prometheus finds anything. `SELECTOR` in the expression
-    stands for those labels of the alert, such as {cluster="CLUSTER",ceph_daemon="osd.3"}.
+    stands for those labels of the alert and the matchers of `also`. As Prometheus sees it:
+    {cluster="CLUSTER",ceph_daemon="osd.3",at="store"}.
     """
-    # By number: it may stand there more than once.
+    # %[1]s is the first value, wherever it stands: SELECTOR may be there more than once.
     selector = ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1)) + also
     chosen = expr.replace("SELECTOR", f"{{{selector}}}")
     return when(query(chosen, *of_alert(*labels)), text, otherwise)
 
 
 def known(series: str, text: str, *, of_class: bool = True, at: str = "") -> str:
-    """Text with FIGURE, a figure of the same OSD and class; nothing where it is not known."""
-    labels = _OF_CLASS if of_class else _OF_OSD
+    """A text in which FIGURE stands for the value of this series of the alert's OSD (and class).
+    No text if the series is absent.
+    """
+    labels = _CLASS_LABELS if of_class else _OSD_LABELS
     text = text.replace("FIGURE", ". | first | value")
     return if_found(f"{series}SELECTOR", labels, text, also=f',at="{at}"' if at else "")
 
 
 def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
-    """One text or the other, by whether a series of the OSD, with a selector, is there, or was
-    there within some time."""
+    """One text or the other, by whether a series of the alert's OSD is there now, or was within
+    some time. The series has a selector: osd:cephqos_condition:bool{condition="cpu_short"}.
+    """
     of_osd = series.replace("{", '{cluster="%s",ceph_daemon="%s",')
-    at = f"last_over_time({of_osd}[{within}])" if within else of_osd
-    return when(query(at, *of_alert(*_OF_OSD)), text, otherwise)
+    expr = f"last_over_time({of_osd}[{within}])" if within else of_osd
+    return when(query(expr, *of_alert(*_OSD_LABELS)), text, otherwise)
 
 
 _SECONDS: Final = show(". | first | value | humanizeDuration")
-# From the account: what clients wait in each second. An OSD may have two exporters.
+# Seconds that client operations wait in each second, from the account of waiting. The maximum is
+# for an OSD that two exporters read.
 _WAITED: Final = f"max by (state, by) (rate({AccountSeries.SECONDS}SELECTOR[@rate@]))"
 _LONGEST: Final = if_found(
     f"topk(1, sum by (state) ({_WAITED}))",
-    _OF_OSD,
+    _OSD_LABELS,
     f", longest in state {show('(. | first).Labels.state')}",
 )
 CLIENTS_WAIT: Final = if_found(
     f"sum({_WAITED}) > 0",
-    _OF_OSD,
+    _OSD_LABELS,
     f" In each second its client operations wait {_SECONDS}{_LONGEST}.",
 )
-_FOR_IT: Final = f'{AccountSeries.SECONDS}{{cluster="%s",state="replica",by="%s"}}'
+_OTHERS_WAITED: Final = f'{AccountSeries.SECONDS}{{cluster="%s",state="replica",by="%s"}}'
 OTHERS_WAIT: Final = when(
-    query(f"sum(max by (ceph_daemon) (rate({_FOR_IT}[@rate@]))) > 0", *of_alert(*_OF_OSD)),
+    query(
+        f"sum(max by (ceph_daemon) (rate({_OTHERS_WAITED}[@rate@]))) > 0", *of_alert(*_OSD_LABELS)
+    ),
     f" In each second client operations wait {_SECONDS} for it.",
 )
-# Other causes that have lasted as well.
+# Other causes that have lasted, besides the one that the alert names.
 _LASTING: Final = query(
     f'{PerClass.LASTING_EVIDENCE}{{cluster="%s",ceph_daemon="%s",class="%s",cause!~"unknown|%s"}}',
-    *of_alert(*_OF_CLASS, "cause"),
+    *of_alert(*_CLASS_LABELS, "cause"),
 )
 ALSO: Final = each(
     _LASTING, f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')}."
 )
 
-# A tenant with more than half of an OSD's work: Wilson's lower bound of its share is above 1/2. For
-# that share the bound has a simple form: it is further above 1/2 than 1.96 standard errors.
+# A tenant that has more than half of an OSD's work for certain, although work is only sampled. Its
+# share of N samples must be above 1/2 by 1.96 standard errors (95 %), where one is 0.5 / sqrt(N):
+# share - 0.98 / sqrt(N) > 0.5.
 _WORK: Final = f'{{cluster="%[1]s",ceph_daemon="%[2]s",state="{WORKING}"}}[10m]'
 _OF_TENANT: Final = f"max by ({TENANT}) (increase({TenantsSeries.SECONDS}{_WORK}))"
 _MAJORITY: Final = (
@@ -95,60 +108,65 @@ _FOR_TENANT: Final = only_if(
     f" Most of its work is for {show('.Labels.kind')} {show('.Labels.tenant')} of pool {_POOL}.",
 )
 MOSTLY: Final = only_if(
-    'eq $labels.class "client"', each(query(_MAJORITY, *of_alert(*_OF_OSD)), _FOR_TENANT)
+    'eq $labels.class "client"', each(query(_MAJORITY, *of_alert(*_OSD_LABELS)), _FOR_TENANT)
 )
 BY: Final = when(".by", f" by {ITSELF}")
 
 
 @dataclass(frozen=True)
 class CauseNow:
-    """The cause and the culprit, looked up when the text is made.
+    """The cause and the culprit (`by`), looked up when the text is made.
 
-    Both may change while the alert fires. Were the culprit a label, each change would be a new
-    alert, and the end of the one before.
+    Both may change while the alert fires. If the culprit were a label, each change of it would end
+    the alert and begin a new one.
     """
 
-    series: str
-    labels: Sequence[str]
+    series: str  # PromQL with SELECTOR; the result has the labels cause and by
+    labels: Sequence[str]  # of the alert, for SELECTOR
 
     def found(self, text: str) -> str:
-        """A text with `.cause` and `.by`; nothing where neither is known."""
+        """A text with `.cause` and `.by`; no text if there is no cause."""
         return if_found(self.series, self.labels, when("(. | first).Labels", text))
 
     @property
     def brief(self) -> str:
+        """For a summary: " (cause: other_osd by osd.3)"."""
         return self.found(only_if(_KNOWN, f" (cause: {show('.cause')}{BY})"))
 
     @property
     def likely(self) -> str:
+        """For a description: " Likely cause: other_osd by osd.3 on host ceph4."."""
         words = f"{show('.cause')}{BY}{host_of('.by')}"
         return self.found(only_if(_KNOWN, f" Likely cause: {words}."))
 
 
 _KNOWN: Final = 'ne .cause "unknown"'
-OF_OSD: Final = CauseNow(f"{PerClass.MAIN_CAUSE}SELECTOR", _OF_CLASS)
+OF_OSD: Final = CauseNow(f"{PerClass.MAIN_CAUSE}SELECTOR", _CLASS_LABELS)
 OF_CLUSTER: Final = CauseNow(f"{PerClusterClass.MAIN_CAUSE}SELECTOR", ("cluster", "class"))
-# Where the culprit is an OSD, it is another one for each.
+# Of an alert about many OSDs. If the culprits are OSDs, they differ, so none is named.
 OF_MANY: Final = CauseNow(
     f"topk(1, count by (cause, by) (label_replace({PerClass.MAIN_CAUSE}SELECTOR,"
     ' "by", "", "by", "osd[.].+")))',
     ("cluster", "class", "cause"),
 )
-# What the host shows of an OSD, the first that holds; and within which time.
-_SEEN_OF_IT: Final = (
-    (DEVICE_FAILING, "the device. Its device is slow or has stopped.", ""),
-    (
-        f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}',
-        "the CPU. A limit of its container stops its threads.",
-        "@sustained@",
-    ),
-    (CPU_SHORT, "the CPU. Its threads wait for a CPU.", ""),
-)
+_THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
 
 
-def seen_of_it(otherwise: str) -> str:
-    """The likely cause of an OSD that is slow, or does not answer."""
-    text = f" Likely cause: {otherwise}"
-    for condition, words, within in reversed(_SEEN_OF_IT):
-        text = if_seen(condition, f" Likely cause: {words}", text, within=within)
-    return text
+def likely_cause_on_osd(otherwise: str) -> str:
+    """The likely cause of an OSD that is slow, or does not answer: the first that holds."""
+    waits = if_seen(
+        CPU_SHORT,
+        " Likely cause: the CPU. Its threads wait for a CPU.",
+        f" Likely cause: {otherwise}",
+    )
+    stopped_or_waits = if_seen(
+        _THREADS_STOPPED,
+        " Likely cause: the CPU. A limit of its container stops its threads.",
+        waits,
+        within="@sustained@",
+    )
+    return if_seen(
+        DEVICE_FAILING,
+        " Likely cause: the device. Its device is slow or has stopped.",
+        stopped_or_waits,
+    )

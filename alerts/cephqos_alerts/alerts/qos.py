@@ -1,5 +1,16 @@
-"""Alerts on reservations and limits."""
+"""Alerts on reservations and limits.
 
+- CephQosReservationViolated: one OSD and class. Critical for clients, if an operator can end it at
+  night; else a warning. `_CRITICAL` and `_WARNING` divide the causes.
+- CephQosReplicaSlow: other OSDs wait for this one.
+- CephQosReservationViolatedRepeatedly: many violations, each too short for the first alert.
+- CephQosReservationViolatedWidely: the first one on many OSDs of a cluster, as one alert.
+- CephQosAtLimitWhileIdle: a limit holds a class back although the OSD has room.
+
+Alerts on policy targets are in targets.py, and those on a whole host in host.py.
+"""
+
+from collections.abc import Sequence
 from typing import Final
 
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
@@ -12,7 +23,7 @@ from cephqos_alerts.alerts.known import (
     OTHERS_WAIT,
     if_found,
     known,
-    seen_of_it,
+    likely_cause_on_osd,
 )
 from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.causes.cause import COUNTED, with_value
@@ -41,56 +52,51 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS, QosSeries
 
+# Selectors of MAIN_CAUSE, by what the alert becomes.
 # Causes that an operator can end at night. All others can wait until morning.
-_ENDED_AT_NIGHT: Final = (
+_CAN_BE_ENDED: Final = (
     f"{causes.OTHER_CLASS}|{causes.LIMIT}|{causes.ONE_SHARD}"
     f"|{causes.DEVICE}|{causes.CPU}|{causes.NETWORK}"
 )
-# What happens to all OSDs of a host has one alert, about the host.
-_OWN: Final = f'by!~"{OF_HOST}"'
-_CRITICAL: Final = (f'class="client", cause=~"{_ENDED_AT_NIGHT}", {_OWN}',)
+# Other programs take the CPU of all OSDs of a host: CephQosHostCpuTaken is about the host.
+_NOT_OF_HOST: Final = f'by!~"{OF_HOST}"'
+_CRITICAL: Final = (f'class="client", cause=~"{_CAN_BE_ENDED}", {_NOT_OF_HOST}',)
 _WARNING: Final = (
-    f'class="client", cause!~"{_ENDED_AT_NIGHT}|{causes.OTHER_OSD}|{causes.REPLICA_WRITES}"',
-    f'class=~"background_.*", cause!="{causes.OTHER_OSD}", {_OWN}',
+    f'class="client", cause!~"{_CAN_BE_ENDED}|{causes.OTHER_OSD}|{causes.REPLICA_WRITES}"',
+    f'class=~"background_.*", cause!="{causes.OTHER_OSD}", {_NOT_OF_HOST}',
 )
 # No setting of an OSD leaves its clients more beside replica writes: one warning for the cluster.
-_OF_CLUSTER: Final = f'class="client", cause="{causes.REPLICA_WRITES}"'
+_REPLICA_WRITES: Final = f'class="client", cause="{causes.REPLICA_WRITES}"'
 # If the time is spent on another OSD, that OSD has a critical alert, which silences these. It may
-# take a while until that OSD is found.
-_AWAY: Final = f'cause="{causes.OTHER_OSD}"'
-
-
-# An OSD that waits for another one has its alert later: that OSD's critical alert comes first.
+# take a while until that OSD is found, so these wait for two holds longer.
+_OTHER_OSD: Final = f'cause="{causes.OTHER_OSD}"'
 _LASTING_LONGER: Final = (
     f"{PerClass.VIOLATED_LASTING} and count_over_time({PerClass.VIOLATED_LASTING}[@long_hold@])"
     " > @long_hold_evaluations@ - @hold_evaluations@"
 )
 
 
-# WPQ has no reservations: there a policy's target takes their place.
-_ONLY_A_TARGET: Final = f"""
-({TARGET_OPS} == {PerClass.RESERVED_OPS})
-  and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
-"""
+def _main_cause(selectors: Sequence[str]) -> str:
+    return " or ".join(f"{PerClass.MAIN_CAUSE}{{{selector}}}" for selector in selectors)
 
 
 def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
-    chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
+    """The shortfall of each violated OSD and class with such a cause; 0 if it has no figure."""
     return f"""
     (
       ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED_LASTING} * 0)
         and on ({OSD_CLASS}) ({lasting})
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
-    * on ({OSD_CLASS}) group_left (cause) ({chosen})
+    * on ({OSD_CLASS}) group_left (cause) ({_main_cause(selectors)})
     """
 
 
-_SHORT_SUMMARY: Final = (
+_SUMMARY: Final = (
     "{{ $labels.ceph_daemon }}: {{ $labels.class }} does not get its reservation" + OF_OSD.brief
 )
-# 0 where it is late, or what it is short of has no figure.
-_SHORT: Final = (
+# The value is 0 if the class gets its reservation too late, or if its shortfall has no figure.
+_SHORTFALL: Final = (
     '{{ if gt $value 0.0 }}: it is {{ $value | printf "%.0f" }} normalised ops/s short{{ end }}'
 )
 _GETS: Final = if_found(
@@ -101,14 +107,14 @@ _GETS: Final = if_found(
 _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
-_LOST: Final = only_if('eq $labels.class "client"', CLIENTS_WAIT)
-_SHORT_DESCRIPTION: Final = f"""
+_CLIENTS_WAIT: Final = only_if('eq $labels.class "client"', CLIENTS_WAIT)
+_DESCRIPTION: Final = f"""
 {LIMITED_BY}{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not
-get its reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}{_LOST}
+get its reservation{_SHORTFALL}.{_GETS}{_VIOLATED_FOR}{_CLIENTS_WAIT}
 """
 
 
-def _reservation(urgency: Urgency, expr: str) -> Alert:
+def _reservation_violated(urgency: Urgency, expr: str) -> Alert:
     return Alert(
         name="CephQosReservationViolated",
         about=("osd", "load"),
@@ -117,12 +123,12 @@ def _reservation(urgency: Urgency, expr: str) -> Alert:
         likely=f"{OF_OSD.likely}{ALSO}{MOSTLY}",
         first=FirstCommand(line="ceph osd perf"),
         held="hold",
-        summary=_SHORT_SUMMARY,
-        description=_SHORT_DESCRIPTION,
+        summary=_SUMMARY,
+        description=_DESCRIPTION,
     )
 
 
-_SEEN_OF_IT: Final = seen_of_it(
+_LIKELY_OF_SLOW_OSD: Final = likely_cause_on_osd(
     "the network. Neither its device nor its CPU shows why: look at its log and its network."
 )
 
@@ -138,8 +144,9 @@ _REPLICA_WRITE_TAKES: Final = known(
     at="replica_write",
 )
 
-# The slow OSD is seen all the time. Those that wait for it have little to do, so their demand comes
-# and goes.
+# That the OSD delays others shows all the time, so it must be seen in 80 % of the hold. Those that
+# wait for it have little to do, and their demand comes and goes: half of the hold is enough. There
+# is no alert if recovery explains it, or if a full host does and the device is well.
 _REPLICA_SLOW: Final = Alert(
     name="CephQosReplicaSlow",
     about=("osd", "load"),
@@ -161,7 +168,7 @@ _REPLICA_SLOW: Final = Alert(
       )
     """,
     urgency=NOW,
-    likely=_SEEN_OF_IT,
+    likely=_LIKELY_OF_SLOW_OSD,
     first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_ops_in_flight"),
     held="hold",
     labels={"cause": causes.OTHER_OSD.name},
@@ -172,7 +179,8 @@ _REPLICA_SLOW: Final = Alert(
     """,
 )
 
-# Most of the time it waited for another OSD that was violated as often itself: alerted there.
+# For half of the time of its violations it waited for another OSD that was violated for more than
+# 15 minutes of the hour itself: the finding is on that OSD.
 _REPEATED_ELSEWHERE: Final = f"""
 max by ({OSD_CLASS}, by) (
   count_over_time({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}}[@hour@])
@@ -184,14 +192,20 @@ and on (cluster, by) label_replace(
 )
 """
 
+# Without mClock nothing is reserved, and RESERVED_OPS is the target of a policy file.
+_ONLY_A_TARGET: Final = f"""
+({TARGET_OPS} == {PerClass.RESERVED_OPS})
+  and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
+"""
+
 REPEATED: Final = OsdFinding(
     name="CephQosReservationViolatedRepeatedly",
     about=("load",),
     expr=f"""
     {PerClass.VIOLATED_SECONDS} > @long_hold_seconds@
       and on ({OSD_CLASS})
-        last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}", {_OWN}}}[@hold@])
-      unless on ({OSD_CLASS}) last_over_time({PerClass.MAIN_CAUSE}{{{_OF_CLUSTER}}}[@hold@])
+        last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}", {_NOT_OF_HOST}}}[@hold@])
+      unless on ({OSD_CLASS}) last_over_time({PerClass.MAIN_CAUSE}{{{_REPLICA_WRITES}}}[@hold@])
       unless on ({OSD_CLASS}) max by ({OSD_CLASS}) (
         count_over_time(
           ALERTS{{alertname="CephQosReservationViolated", alertstate="firing"}}[@hour@]
@@ -213,45 +227,41 @@ REPEATED: Final = OsdFinding(
     """,
 )
 
-_HELD: Final = lasting(
-    PerClass.AT_LIMIT_WHILE_IDLE,
-    f'{previously(PerOsd.FINDING)}{{finding="AtLimitWhileIdle"}} and on ({OSD_CLASS})',
-)
 
-
-def _wide(*selectors: str, at_least: str = "@many@") -> str:
-    chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
+def _violated_osds(*selectors: str, at_least: str = "@many@") -> str:
+    """The number of OSDs that are violated for such a cause, if they are many."""
     return f"""
     count by (cluster, class, cause) (
-      ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
+      ({_main_cause(selectors)}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
     >= {at_least}
     """
 
 
-# What these OSDs do, of their capacity: below 100 % they do not sustain it. And what they do for
-# others than replica writes: the most that clients can have.
-_FULL_OF_REPLICAS: Final = (
+# Two shares of the capacity, for clients of OSDs that replica writes fill. What these OSDs deliver:
+# below 100 % they cannot do what they are configured for. What replica writes leave of it: the most
+# that clients can have.
+_FULL_OF_REPLICA_WRITES: Final = (
     f'and on ({OSD}) {PerClass.MAIN_CAUSE}{{cluster="%[1]s",class="client"'
     f',cause="{causes.REPLICA_WRITES}"}}'
 )
-_CAPACITY: Final = f"sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICAS})"
-_DELIVERED: Final = f"sum({PerOsd.DELIVERED_OPS} {_FULL_OF_REPLICAS}) / {_CAPACITY}"
-_LEFT: Final = (
-    f"sum(({PerOsd.DELIVERED_OPS} - on ({OSD})"
-    f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})) {_FULL_OF_REPLICAS})'
-    f" / {_CAPACITY}"
+_CAPACITY: Final = f"sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICA_WRITES})"
+_DELIVERED: Final = f"sum({PerOsd.DELIVERED_OPS} {_FULL_OF_REPLICA_WRITES}) / {_CAPACITY}"
+_BESIDE_REPLICA_WRITES: Final = (
+    f"{PerOsd.DELIVERED_OPS} - on ({OSD})"
+    f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})'
 )
+_LEFT: Final = f"sum(({_BESIDE_REPLICA_WRITES}) {_FULL_OF_REPLICA_WRITES}) / {_CAPACITY}"
 _SHARE: Final = "{{ . | first | value | humanizePercentage }}"
-_LEAVE: Final = (
+_LEFT_TEXT: Final = (
     f" Replica writes leave {_SHARE} of it: no larger reservation can be kept under this load."
 )
-_CAN_BE_KEPT: Final = only_if(
+_WHAT_CAN_BE_KEPT: Final = only_if(
     f'eq $labels.cause "{causes.REPLICA_WRITES}"',
     " Replica writes have no class and go first."
     + if_found(_DELIVERED, ("cluster",), f" These OSDs deliver {_SHARE} of their capacity.")
-    + if_found(_LEFT, ("cluster",), _LEAVE),
+    + if_found(_LEFT, ("cluster",), _LEFT_TEXT),
 )
 _WORST: Final = worst_of(
     f"{PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"
@@ -260,7 +270,7 @@ _WORST: Final = worst_of(
 )
 
 
-def _widely(urgency: Urgency, expr: str) -> Alert:
+def _violated_widely(urgency: Urgency, expr: str) -> Alert:
     return Alert(
         name="CephQosReservationViolatedWidely",
         about=("load",),
@@ -278,13 +288,15 @@ def _widely(urgency: Urgency, expr: str) -> Alert:
         description=f"""
         {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
         figure is the shortfall of the OSD. This alert silences those of the single
-        OSDs.{_CAN_BE_KEPT}
+        OSDs.{_WHAT_CAN_BE_KEPT}
         Worst first: {worst_first(_WORST, 'VALUE | printf "%.0f normalised ops/s"')}.
         """,
     )
 
 
-_LIMIT: Final = RecordedSeries(
+# At the limit, while the OSD delivers less than half of its capacity and has no request queued at
+# its device. Where the depth of the queue is not known, the first is enough.
+_AT_LIMIT_WHILE_IDLE: Final = RecordedSeries(
     # Best effort is meant to be slow: removing a pool stays at its limit until it is done.
     record=PerClass.AT_LIMIT_WHILE_IDLE,
     expr=f"""
@@ -300,12 +312,16 @@ _LIMIT: Final = RecordedSeries(
     )
     """,
 )
+_AT_LIMIT_LASTING: Final = lasting(
+    PerClass.AT_LIMIT_WHILE_IDLE,
+    already=f'{previously(PerOsd.FINDING)}{{finding="AtLimitWhileIdle"}} and on ({OSD_CLASS})',
+)
 AT_LIMIT: Final = OsdFinding(
     name="CephQosAtLimitWhileIdle",
     about=("load",),
     expr=f"""
     {PerClass.ATTAINED_OPS}
-      and on ({OSD_CLASS}) ({_HELD})
+      and on ({OSD_CLASS}) ({_AT_LIMIT_LASTING})
     """,
     by=("class",),
     urgency=MORNING,
@@ -326,18 +342,21 @@ QOS: Final = RuleGroup(
     rules=(
         RecordedSeries(
             record=PerClass.VIOLATED_LASTING,
-            expr=lasting(PerClass.VIOLATED, f"{previously(PerClass.VIOLATED_LASTING)} and"),
+            expr=lasting(PerClass.VIOLATED, already=f"{previously(PerClass.VIOLATED_LASTING)} and"),
         ),
-        _reservation(NOW, _violated(*_CRITICAL)),
-        _reservation(
+        _reservation_violated(NOW, _violated(*_CRITICAL)),
+        _reservation_violated(
             NOT_TONIGHT,
-            f"({_violated(*_WARNING)}) or ({_violated(_AWAY, lasting=_LASTING_LONGER)})",
+            f"({_violated(*_WARNING)}) or ({_violated(_OTHER_OSD, lasting=_LASTING_LONGER)})",
         ),
         HOST_CPU_TAKEN,
         _REPLICA_SLOW,
-        _widely(NOW, _wide(*_CRITICAL)),
-        _widely(NOT_TONIGHT, f"({_wide(*_WARNING)}) or ({_wide(_OF_CLUSTER, at_least='1')})"),
+        _violated_widely(NOW, _violated_osds(*_CRITICAL)),
+        _violated_widely(
+            NOT_TONIGHT,
+            f"({_violated_osds(*_WARNING)}) or ({_violated_osds(_REPLICA_WRITES, at_least='1')})",
+        ),
         *TARGETS,
-        _LIMIT,
+        _AT_LIMIT_WHILE_IDLE,
     ),
 )

@@ -1,4 +1,6 @@
-"""Alerts on policy targets, of OSDs and of clusters; how a finding is held."""
+"""Alerts on the targets of a policy file, of OSDs and of clusters. And `lasting`: when a state has
+lasted long enough for an alert, here and in qos.py.
+"""
 
 from typing import Final
 
@@ -10,46 +12,53 @@ from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHost
 from cephqos_base.series import OSD, OSD_CLASS, ClusterSeries
 
 
-def lasting(series: str, told: str) -> str:
-    """To fire: true in every sample of the hold, and seen in most of it. To go on: true in half.
+def lasting(series: str, *, already: str) -> str:
+    """Where a series of 0 and 1 has lasted for a hold (5 minutes).
 
-    A fault stays while its effects come and go, and they must not end the alert again and again.
-    The hold is in the expression and not in `for`, since a change of the cause would restart `for`.
+    To begin: 1 in every sample of the hold, and samples in most of it. To go on: 1 in half of the
+    hold, as the effects of a fault come and go, and must not end the alert again and again.
+    `already` is the start of an expression: "series for which it has begun, and".
+
+    The hold is in the expression and not in `for`: a change of the cause would restart `for`.
     """
     return (
         f"min_over_time({series}[@hold@]) == 1"
         f" and count_over_time({series}[@hold@]) >= @hold_samples@"
-        f" or {told} (sum_over_time({series}[@hold@]) >= @half@ * @hold_evaluations@)"
+        f" or {already} (sum_over_time({series}[@hold@]) >= @half@ * @hold_evaluations@)"
     )
 
 
-def _firing(alert: str, by: str, **labels: str) -> str:
-    """The start of an expression: those for which the alert already fires, and …"""
-    more = "".join(f', {name}="{value}"' for name, value in labels.items())
-    return f'max by ({by}) (ALERTS{{alertname="{alert}"{more}, alertstate="firing"}}) and'
+_ALERT: Final = "CephQosPolicyTargetViolated"
 
 
-_TARGET: Final = "CephQosPolicyTargetViolated"
+def _already_firing(by: str, *, scope: str) -> str:
+    """For `lasting`: where the alert of this scope fires already."""
+    firing = f'ALERTS{{alertname="{_ALERT}", scope="{scope}", alertstate="firing"}}'
+    return f"max by ({by}) ({firing}) and"
+
+
 _OSD_TARGET_VIOLATED: Final = lasting(
-    PerClass.TARGET_VIOLATED, _firing(_TARGET, OSD_CLASS, scope="osd")
+    PerClass.TARGET_VIOLATED, already=_already_firing(OSD_CLASS, scope="osd")
 )
 _CLUSTER_TARGET_VIOLATED: Final = lasting(
-    PerClusterClass.TARGET_VIOLATED, _firing(_TARGET, "cluster, class", scope="cluster")
+    PerClusterClass.TARGET_VIOLATED, already=_already_firing("cluster, class", scope="cluster")
 )
 
 CLUSTER_ATTAINED_OPS: Final = f'sum by (cluster, class) ({PerHostClass.OPS}{{figure="attained"}})'
-# Of the OSDs that are up in the map; where the map is not read, of those of the last hour.
+# 1 if all OSDs of the cluster are scraped, else 0: the sum of a part of them proves nothing. All
+# are those that are up in the map or, if no exporter reads the map, the most of the last hour.
 _ALL_SCRAPED: Final = f"""
         {PerCluster.OSDS} >= bool on (cluster) (
             count by (cluster) (max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1)
             or max_over_time({PerCluster.OSDS}[@hour@])
           )
 """.strip()
-# Causes that say no more than that an OSD does all it can for its own clients, replicas included.
+# Causes that say only that an OSD does all it can for its own clients, with their replica writes.
 _OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
-# Clients have demand on a cluster if half of its OSDs have demand, or if a few OSDs hold up most of
-# the operations in progress. The second is also true for one hot object, which violates no target.
-# So a cause must hold those few back, and their best throughput must have met the target.
+# 1 if clients have demand on the cluster: on half of its OSDs (the last lines), or on a few OSDs
+# that hold up half of all operations in progress. The second is also true for one hot object, which
+# violates no target. So a cause that is not their own load must hold those few back, and the target
+# would have been met if they did as much as in their best minute of the day.
 _CLUSTER_DEMAND: Final = f"""
         0 * (
           sum by (cluster, class) (
@@ -99,7 +108,7 @@ TARGETS: Final = (
         """,
     ),
     Alert(
-        name=_TARGET,
+        name=_ALERT,
         about=("osd", "load"),
         expr=f"""
         (
@@ -121,7 +130,7 @@ TARGETS: Final = (
         """,
     ),
     Alert(
-        name=_TARGET,
+        name=_ALERT,
         about=("osd", "load"),
         expr=f"""
         (
