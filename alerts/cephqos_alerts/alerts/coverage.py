@@ -1,6 +1,6 @@
 """Alerts on whether everything is monitored: exporters, daemons, scrape deadlines.
 
-Also HELPERS, which are sent to nobody: they silence others during maintenance and test runs.
+Also HELPERS, which are not sent: they silence others during maintenance and test runs.
 """
 
 from typing import Final

@@ -1,8 +1,12 @@
 """All causes, and which of them leads.
 
-Rules, in the order of evaluation: EVIDENCE (each cause that is seen now, with its rank), CAUSE (the
-most urgent of them), LASTING_EVIDENCE (causes that were seen for long enough), MAIN_CAUSE (the most
-urgent of those, which alerts name), WAITED_FOR (how many OSDs wait for an OSD).
+The series, in the order of evaluation:
+
+EVIDENCE          each cause that is seen now; the value is its rank.
+CAUSE             the most urgent of them.
+LASTING_EVIDENCE  causes that were seen for long enough.
+MAIN_CAUSE        the most urgent of those: alerts name it.
+WAITED_FOR        how many OSDs wait for this one.
 
 A hold is the time that a violation must last before an alert fires (rules/settings.py: 5 minutes).
 """

@@ -1,9 +1,10 @@
 """An OSD's clients wait for another OSD, mostly for a replica write there.
 
-Three kinds of evidence, the strongest first:
-- `by` is known: an OSD that delays others, seen in samples of operations, or the worst one;
-- a part of the time is spent on other OSDs, while an OSD delays others: `by` is the worst one;
-- the time is spent on other OSDs, but on which is not known: no `by`.
+There are three kinds of evidence, the strongest first:
+
+1. The time is spent on an OSD that delays others. `by` is the one that samples show, or the worst.
+2. A part of the time is spent on other OSDs, while one delays others. `by` is the worst.
+3. The time is spent on other OSDs, and it is not known on which. There is no `by`.
 
 AWAY (recording/wanting.py): a class whose writes spend their time neither in the queue of this OSD
 nor in its store.
