@@ -14,8 +14,8 @@ _GENERATED: Final = Path(cephqos_dashboards.__file__).parent / "generated"
 _MEND: Final = "cephqos dashboards install DIR   # and let Grafana's provisioning read DIR"
 
 
-def _what_counts(dashboard: Mapping[str, Any]) -> str:
-    """Panels and queries. Grafana counts ids and versions as it likes, and a user sets times."""
+def _comparable(dashboard: Mapping[str, Any]) -> str:
+    """Title, panels and variables as text, without what Grafana or a user changes."""
     kept = {key: _without_ids(dashboard.get(key)) for key in ("title", "panels", "templating")}
     variables = kept["templating"].get("list") if isinstance(kept["templating"], dict) else None
     for variable in variables if isinstance(variables, list) else ():
@@ -26,7 +26,7 @@ def _what_counts(dashboard: Mapping[str, Any]) -> str:
 
 
 def _without_ids(value: Any) -> Any:
-    """A copy without the numbers of panels. What is called by an id has a text there."""
+    """A copy without numeric ids, which Grafana gives to panels. Ids that are texts stay."""
     if isinstance(value, dict):
         return {
             key: _without_ids(inner)
@@ -46,32 +46,35 @@ def _grafana(facts: PrometheusFacts) -> Iterator[Finding]:
 
 
 def _boards(facts: PrometheusFacts) -> Iterator[Finding]:
-    if facts.dashboards is None:  # and so not checked
+    if facts.dashboards is None:  # Grafana was not asked, or did not answer
         return
     missing = [uid for uid in dashboards.ALL if uid not in facts.dashboards]
     if missing:
         yield Finding("Grafana", f"dashboards are missing: {', '.join(missing)}", _MEND)
-    other = [
-        uid
-        for uid, board in facts.dashboards.items()
-        if _what_counts(board) != _what_counts(json.loads((_GENERATED / f"{uid}.json").read_text()))
-    ]
-    if other:
+    different = []
+    for uid, board in facts.dashboards.items():
+        generated = json.loads((_GENERATED / f"{uid}.json").read_text())
+        if _comparable(board) != _comparable(generated):
+            different.append(uid)
+    if different:
         yield Finding(
-            "Grafana", f"dashboards differ from this version's: {', '.join(sorted(other))}", _MEND
+            "Grafana",
+            f"dashboards differ from this version's: {', '.join(sorted(different))}",
+            _MEND,
         )
 
 
-def _not_named(facts: PrometheusFacts) -> str:
+def _no_grafana(facts: PrometheusFacts) -> str:
     return "" if facts.grafana else "no --grafana"
 
 
-def _not_seen(facts: PrometheusFacts) -> str:
-    seen = facts.dashboards is not None
-    return "" if seen else _not_named(facts) or "Grafana gives no usable answer"
+def _no_dashboards(facts: PrometheusFacts) -> str:
+    if facts.dashboards is not None:
+        return ""
+    return _no_grafana(facts) or "Grafana gives no usable answer"
 
 
 CHECKS: Final = (
-    Check("grafana-reachable", _grafana, _not_named),
-    Check("dashboards-of-this-version", _boards, _not_seen),
+    Check("grafana-reachable", _grafana, _no_grafana),
+    Check("dashboards-of-this-version", _boards, _no_dashboards),
 )

@@ -1,4 +1,7 @@
-"""`cephqos doctor host|cluster|prometheus|dump`."""
+"""`cephqos doctor host|cluster|prometheus|dump`: options, and which checks each action asks.
+
+Each action gathers facts, asks its checks, and prints the findings.
+"""
 
 import argparse
 import asyncio
@@ -40,7 +43,7 @@ from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
 
 
-def _no_osd(facts: Osds) -> str:
+def _no_osd_config(facts: Osds) -> str:
     return "" if any(osd.options for osd in facts.osds) else "no OSD's configuration is known"
 
 
@@ -52,11 +55,11 @@ def _no_prometheus(facts: PrometheusFacts) -> str:
     return "Prometheus gives no usable answer" if facts.failure else ""
 
 
-_OSD_CHECKS: Final = unless(_no_osd, (*scheduler.CHECKS, *tuning.CHECKS, *figures.CHECKS))
+_OSD_CHECKS: Final = unless(_no_osd_config, (*scheduler.CHECKS, *tuning.CHECKS, *figures.CHECKS))
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     *sockets.CHECKS,
     *_OSD_CHECKS,
-    *unless(_no_osd, tuning.HOST_CHECKS),
+    *unless(_no_osd_config, tuning.HOST_CHECKS),
     *clock.HOST_CHECKS,
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
@@ -81,7 +84,7 @@ _CLUSTER_OPTIONS: Final = (
     cluster_options.KEYRING,
     cluster_options.PYTHON,
 )
-# Of the packages' service. Its sockets and policies are used here, too.
+# The configuration of the packages' service. `doctor host` uses its sockets and policies, too.
 PACKAGED: Final = Path("/etc/cephqos/exporter.yml")
 _FILE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
 
@@ -89,7 +92,7 @@ _FILE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
 def add_options(parser: Parser) -> None:
     parser.epilog = "Status 0: nothing found. 1: findings. 2: a mistake in the command."
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
-    for name, text, run, known in (
+    for name, text, run, options in (
         ("host", "this host: admin sockets, user, OSDs, clock", _host, _HOST_OPTIONS),
         (
             "cluster",
@@ -105,7 +108,7 @@ def add_options(parser: Parser) -> None:
             + (f" (default: {PACKAGED} if it is there)" if name == "host" else ""),
             dest="config.file",
         )
-        for option in known:
+        for option in options:
             add_flag(action, option)
         if name == "cluster":
             action.option(
@@ -158,7 +161,7 @@ async def _host(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments, _HOST_OPTIONS)
     check_root(settings, core_options.PROC)
     facts = await host_facts.gather(settings)
-    return _tell(diagnose("host", HOST_CHECKS, facts), arguments)
+    return _print(diagnose("host", HOST_CHECKS, facts), arguments)
 
 
 def file_of(
@@ -175,14 +178,14 @@ async def _cluster(arguments: argparse.Namespace) -> int:
     cluster_options.check(settings)
     connection = cluster_options.connection_of(settings)
     facts = await cluster_facts.gather(connection, try_powers=arguments.try_powers)
-    return _tell(diagnose("cluster", CLUSTER_CHECKS, facts), arguments)
+    return _print(diagnose("cluster", CLUSTER_CHECKS, facts), arguments)
 
 
 async def _dump(arguments: argparse.Namespace) -> int:
     facts = await asyncio.to_thread(dump.gather, arguments.folder)
     if not arguments.json:
         say_text(f"read: {', '.join(facts.read)}; {len(facts.osds)} OSDs")
-    return _tell(diagnose("dump", DUMP_CHECKS, facts), arguments)
+    return _print(diagnose("dump", DUMP_CHECKS, facts), arguments)
 
 
 async def _prometheus(arguments: argparse.Namespace) -> int:
@@ -196,16 +199,16 @@ async def _prometheus(arguments: argparse.Namespace) -> int:
         grafana_headers=headers_of(arguments.grafana_header),
         rules=arguments.rules,
     )
-    return _tell(diagnose("prometheus", PROMETHEUS_CHECKS, facts), arguments)
+    return _print(diagnose("prometheus", PROMETHEUS_CHECKS, facts), arguments)
 
 
-def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings:
+def _settings(arguments: argparse.Namespace, options: tuple[Any, ...]) -> Settings:
     given = vars(arguments)
-    names = {option.name for option in known} | {"config.file"}
+    names = {option.name for option in options} | {"config.file"}
     return read_settings({name: given.get(name) for name in names}, os.environ)
 
 
-def _tell(diagnosis: Diagnosis, arguments: argparse.Namespace) -> int:
+def _print(diagnosis: Diagnosis, arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(diagnosis.document(), indent=2)
     else:

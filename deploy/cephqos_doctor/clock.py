@@ -33,9 +33,9 @@ def _prometheus(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _not_told(facts: HostFacts) -> str:
+def _kernel_silent(facts: HostFacts) -> str:
     return "the kernel does not say" if facts.clock_synchronised is None else ""
 
 
-HOST_CHECKS: Final = (Check("clock-synchronised", _host, _not_told),)
+HOST_CHECKS: Final = (Check("clock-synchronised", _host, _kernel_silent),)
 PROMETHEUS_CHECKS: Final = (Check("clocks-agree", _prometheus),)

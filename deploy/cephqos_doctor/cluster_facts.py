@@ -20,10 +20,10 @@ from cephqos_exporter.ceph.monclient import (
     MonClient,
 )
 
-_SECONDS: Final = 10.0
+_SECONDS: Final = 10.0  # for each command
 _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word for OSDs
 _DENIED: Final = (-errno.EPERM, -errno.EACCES)
-# Of an OSD that went down or was removed since the map was read.
+# The answer for an OSD that went down or was removed since the map was read.
 _GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
 # Asked where deep scrubs are late, in the order of `scrub_hours`.
@@ -69,12 +69,12 @@ POWERS: Final = (
 class ClusterFacts:
     """A cluster as one key sees it."""
 
-    name: str
-    failure: str = ""  # no connection, and why
+    name: str  # of the key's user, such as client.cephqos
+    failure: str = ""  # why there is no connection; empty: there is one
     bindings_missing: bool = False
     denied: tuple[str, ...] = ()  # caps that are missing
-    powers: tuple[str, ...] = ()  # what the key can do besides
-    unasked: tuple[str, ...] = ()  # of these powers: no daemon to ask, or a silent monitor
+    powers: tuple[str, ...] = ()  # what the key can do beside what it needs
+    unasked: tuple[str, ...] = ()  # powers not known: no daemon to ask, or a silent monitor
     powers_tried: bool = True
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -105,10 +105,10 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     tried = POWERS if try_powers else ()
     async with MonClient(connection) as client:
         try:
-            facts, osds = await _needed(client, facts)
+            facts, osd_map = await _needed(client, facts)
             window = await _options(client, _WINDOW) if facts.overdue else None
             facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
-            allowed = {power.what: await _may(client, power, facts, osds) for power in tried}
+            allowed = {power.what: await _may(client, power, facts, osd_map) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
             return replace(facts, failure=str(exc), bindings_missing=missing)
@@ -143,11 +143,13 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
 
 
 async def _options(client: MonClient, queries: Sequence[cluster.ClusterQuery]) -> Sequence[Any]:
-    """The values of options; nothing where one has no answer."""
+    """The values of options; none of them if one has no answer."""
     try:
         return [
-            await client.command(it.prefix, target=it.target, within=_SECONDS, **it.arguments)
-            for it in queries
+            await client.command(
+                query.prefix, target=query.target, within=_SECONDS, **query.arguments
+            )
+            for query in queries
         ]
     except (CommandFailed, ClusterSilent):
         return ()
@@ -161,7 +163,7 @@ async def _balancing(client: MonClient) -> bool | None:
 
 
 def _hours(options: Sequence[Any] | None) -> float | None:
-    """Hours of a week in which scrubs may start, by what is set for all OSDs."""
+    """Hours of a week in which scrubs may start; None: not known."""
     try:
         return scrub_hours(*map(float, options)) if options else None
     except (TypeError, ValueError):
@@ -176,14 +178,14 @@ def scrub_hours(hour: float, end_hour: float, day: float, end_day: float) -> flo
     return ((end_hour - hour) % 24 or 24) * ((end_day - day) % 7 or 7)
 
 
-def _up(osds: Any) -> Iterator[str]:
-    """The OSDs of a map that can be asked something."""
-    for osd in osds.get("osds", ()) if isinstance(osds, dict) else ():
+def _up(osd_map: Any) -> Iterator[str]:
+    """The OSDs that are up."""
+    for osd in osd_map.get("osds", ()) if isinstance(osd_map, dict) else ():
         if osd.get("up"):
             yield f"osd.{osd['osd']}"
 
 
-async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) -> bool | None:
+async def _may(client: MonClient, power: Power, facts: ClusterFacts, osd_map: Any) -> bool | None:
     """Whether the key may run the command; None if no daemon can be asked.
 
     Another error than "permission denied" means that it may: rights are checked first, and the
@@ -196,7 +198,7 @@ async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) 
         return None
     if target == "osd":
         # An OSD that is down answers nothing, whatever the key may.
-        target, within = next(_up(osds), ""), _TELL_SECONDS
+        target, within = next(_up(osd_map), ""), _TELL_SECONDS
         if not target:
             return None
     try:

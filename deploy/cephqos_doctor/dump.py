@@ -1,11 +1,13 @@
 """What a folder of saved replies says of a cluster: files that people send one another.
 
-A file is known by what is in it, never by its name alone, since everybody names such files in
-another way. Only where the reply itself does not say which OSD gave it, the name must.
+`gather` reads the files and makes DumpFacts, which `cephqos doctor dump` judges. A file is known by
+what is in it, never by its name alone, since everybody names such files in another way. Only where
+the reply itself does not say which OSD gave it, the name must.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,24 +22,25 @@ from cephqos_exporter.cluster.replies import parse_stamp
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 from cephqos_exporter.qos.tags import MCLOCK
 
-_LARGEST: Final = 256 << 20  # placement groups of a large cluster
+_LARGEST: Final = 256 << 20  # bytes of a file: placement groups of a large cluster
 _MOST_FILES: Final = 20_000
 _OSD_IN_NAME: Final = re.compile(r"osd[._-]?(\d+)(?!\d)")
-# Where a reply begins, at most so far behind what a command said before it, or behind another
-# reply: `ceph tell osd.*` writes the name of each OSD first.
+# Where a reply begins: at most _NEAR characters behind what a command wrote before it, or behind
+# another reply. `ceph tell osd.*` writes the name of each OSD first.
 _BEGIN: Final = re.compile(r"^(?:(osd\.\d+): *)?(?=[\[{])", re.MULTILINE)
-_NEAR: Final = 16 << 10  # characters
-# Commands by how people name their files. A text that is no reply is left out, but not in silence.
-_NAMED: Final[Mapping[str, re.Pattern[str]]] = {
+_NEAR: Final = 16 << 10
+# By command: what people name a file with its reply. If such a file holds no reply, a finding
+# says so.
+_FILE_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
     command: re.compile(command.replace(" ", ".?").replace("dump_op_", ""))
     for command in (
         *("balancer status", "config diff", "config dump", "config show", "dump_op_pq_state"),
         *("osd metadata", "osd tree", "pg dump"),
     )
 }
-_OF_OTHERS: Final = re.compile(r"ceph-(?:mon|mgr|mds|client|rgw)|(?:mon|mgr|mds|client|rgw)\.")
+_OTHER_DAEMON: Final = re.compile(r"ceph-(?:mon|mgr|mds|client|rgw)|(?:mon|mgr|mds|client|rgw)\.")
 _FIRST_MCLOCK: Final = 17  # the first release whose OSDs run mClock by default
-# Defaults of the options that checks compare with what was set.
+# Defaults of the options that checks need, where their values were not saved.
 _DEFAULTS: Final[Mapping[str, str]] = {
     "osd_mclock_profile": "balanced",
     "osd_mclock_override_recovery_settings": "false",
@@ -48,16 +51,18 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "bluestore_throttle_cost_per_io_hdd": "670000",
     "bluestore_throttle_cost_per_io_ssd": "4000",
 }
+# `ceph config dump` as a person reads it, and the levels of its options.
 _TABLE: Final = re.compile(r"^WHO\s+MASK\s+LEVEL\s+OPTION\s+VALUE", re.MULTILINE)
 _LEVELS: Final = ("basic", "advanced", "dev", "unknown")
-# `ceph config show osd.N`, which monitors and the manager answer, and its sources.
+# `ceph config show osd.N`, which monitors and the manager answer, and the sources of its values.
 _SHOWN: Final = re.compile(r"^NAME\s+VALUE\s+SOURCE\b.*", re.MULTILINE)
 _NOT_SET: Final = ("default", "override")
 _SOURCES: Final = (*_NOT_SET, "mon", "file", "env", "cmdline")
 _DEEP_SECONDS: Final = 7 * 86400.0  # the default of osd_deep_scrub_interval
-# The default of mon_warn_pg_not_deep_scrubbed_ratio. A deep scrub begins with the first scrub after
-# its interval, so on a healthy cluster many are a day or two late.
-_WARNED: Final = 0.75
+# The default of mon_warn_pg_not_deep_scrubbed_ratio: Ceph warns when a deep scrub is late by this
+# share of its interval. It begins with the first scrub after its interval, so on a healthy cluster
+# many are a day or two late.
+_WARN_RATIO: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class SetOption:
 
 @dataclass(slots=True)
 class Saved:
-    """What the files of a folder hold, by what it is."""
+    """What the files of a folder hold. Reading a file adds to it."""
 
     options: list[SetOption] = field(default_factory=list)
     metadata: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by OSD
@@ -90,29 +95,29 @@ class DumpFacts:
 
     osds: Sequence[OsdFacts]
     policy: bool = False
-    read: Sequence[str] = ()  # what was found in the folder
-    unread: Mapping[str, Path] = field(default_factory=dict)  # by command: no reply in that file
+    read: Sequence[str] = ()  # the commands whose replies were found
+    unread: Mapping[str, Path] = field(default_factory=dict)  # by command: a file without its reply
     balancing: bool | None = None  # whether the balancer is on; None: not known
     window_hours: float | None = None  # of a week in which scrubs may start; None: not known
-    pgs: int = 0
+    pgs: int = 0  # placement groups whose times are understood
     overdue: int = 0  # placement groups so late that Ceph warns of their deep scrub
 
 
 def gather(folder: Path) -> DumpFacts:
-    """Read every file that is understood; the others are no replies of Ceph's, or other ones."""
+    """Read every file of the folder. Files that are no replies of Ceph are passed over."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder with saved replies, such as a sosreport")
     saved = Saved()
-    replies: dict[str, int] = {}
+    files_with_reply = Counter[str]()  # by command
     unread: dict[str, Path] = {}
     for path in _files(folder):
-        kinds = _store_file(saved, path)
-        for what in kinds:
-            replies[what] = replies.get(what, 0) + 1
-        for what, name in _NAMED.items() if not kinds else ():
-            if name.search(path.name) and not _OF_OTHERS.search(path.name):
-                unread.setdefault(what, path.relative_to(folder))
-    if not replies:
+        commands = _store_file(saved, path)
+        files_with_reply.update(commands)
+        if not commands and not _OTHER_DAEMON.search(path.name):
+            for command, name in _FILE_NAMES.items():
+                if name.search(path.name):
+                    unread.setdefault(command, path.relative_to(folder))
+    if not files_with_reply:
         raise UsageError(
             f"{folder}: no file in it is a reply of Ceph that is understood. Expected any of: ceph"
             " config dump, ceph osd metadata, ceph osd tree, ceph pg dump, ceph balancer status,"
@@ -120,13 +125,11 @@ def gather(folder: Path) -> DumpFacts:
             " config show, config diff, dump_op_pq_state"
         )
     pgs, overdue = _overdue(saved)
+    read = sorted(files_with_reply.items())
     return DumpFacts(
         osds=tuple(_osds(saved)),
-        read=tuple(
-            f"{what} ({count} files)" if count > 1 else what
-            for what, count in sorted(replies.items())
-        ),
-        unread={what: path for what, path in sorted(unread.items()) if what not in replies},
+        read=tuple(f"{command} ({n} files)" if n > 1 else command for command, n in read),
+        unread={command: unread[command] for command in sorted(unread.keys() - files_with_reply)},
         balancing=_balancing(saved),
         window_hours=_window(saved.options),
         pgs=pgs,
@@ -146,19 +149,19 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _store_file(saved: Saved, path: Path) -> set[str]:
-    """Store the replies of a file; the commands that they answer."""
+    """Store the replies of a file. Returns the commands that they answer."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
-    taken = {_store_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
+    commands = {_store_reply(saved, reply, osd, path) for osd, reply in _replies(text)}
     if match := _TABLE.search(text, 0, _NEAR):
         saved.options += _rows_of_table(text[match.end() :])
-        taken.add("config dump")
+        commands.add("config dump")
     if match := _SHOWN.search(text, 0, _NEAR):
         rows = (line.split()[:3] for line in text[match.end() :].splitlines())
-        taken.add(_store_shown(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
-    return taken - {""}
+        commands.add(_store_shown(saved, [row for row in rows if len(row) == 3], _osd_of(path)))
+    return commands - {""}
 
 
 def _replies(text: str) -> Iterator[tuple[str, Any]]:
@@ -175,13 +178,13 @@ def _replies(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _osd_of(path: Path) -> str:
-    """The last OSD in a file's name; empty without one. Folders may be named after others."""
+    """The last OSD in a file's name; empty without one. Folders may bear the names of others."""
     names = _OSD_IN_NAME.findall(path.name)
     return f"osd.{names[-1]}" if names else ""
 
 
 def _store_reply(saved: Saved, reply: Any, osd: str, path: Path) -> str:
-    """Store one reply; the command that it answers, or nothing if that is not one we use."""
+    """Store one reply. Returns the command that it answers; empty if that is not used here."""
     osd = osd or _osd_of(path)
     if isinstance(reply, list):
         return _store_list(saved, reply, osd)
@@ -189,7 +192,7 @@ def _store_reply(saved: Saved, reply: Any, osd: str, path: Path) -> str:
 
 
 def _store_shown(saved: Saved, rows: Iterable[Sequence[Any]], osd: str) -> str:
-    """Store options of an OSD from rows of name, value and source."""
+    """Store options of an OSD from rows of name, value and source, as `_store_reply` does."""
     options = {
         str(name): (str(source), str(value))
         for name, value, source in rows
@@ -202,14 +205,14 @@ def _store_shown(saved: Saved, rows: Iterable[Sequence[Any]], osd: str) -> str:
 
 
 def _rows_of_table(text: str) -> Iterator[SetOption]:
-    """The rows of `ceph config dump` as a person reads it."""
+    """The rows of the table that `ceph config dump` writes: WHO MASK LEVEL OPTION VALUE."""
     for line in text.splitlines():
         words = line.split()
         level = next((n for n, word in enumerate(words) if word in _LEVELS), None)
         if level not in (1, 2) or len(words) < level + 3:
             continue
-        mask = words[1] if level == 2 else ""
-        yield SetOption(words[0], mask, words[level + 1], words[level + 2])
+        mask = words[1] if level == 2 else ""  # in most rows the column is empty
+        yield SetOption(words[0], mask, name=words[level + 1], value=words[level + 2])
 
 
 def _store_list(saved: Saved, reply: list[Any], osd: str) -> str:
@@ -292,7 +295,7 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
 def _replies_of(
     saved: Saved, osd: str, device_class: str, release: int | None
 ) -> Mapping[str, Any]:
-    """What the OSD replied. For a reply that was not saved: what it would be, as far as known.
+    """The replies of an OSD. For one that was not saved: what it would be, as far as known.
 
     The value of an option is from the first of these that has it:
     1. `ceph config show osd.N`,
@@ -318,9 +321,9 @@ def _set_for_osd(
     the later line."""
     masks = {"", f"host:{metadata.get('hostname', '')}", f"class:{device_class}"}
     order = {"global": 0, "osd": 1, osd: 2}
-    ours = [one for one in options if one.section in order and one.mask in masks]
-    ours.sort(key=lambda one: (order[one.section], one.mask != ""))
-    return {one.name: one.value for one in ours}
+    applied = [option for option in options if option.section in order and option.mask in masks]
+    applied.sort(key=lambda option: (order[option.section], option.mask != ""))
+    return {option.name: option.value for option in applied}
 
 
 def _differences(changed: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
@@ -345,15 +348,21 @@ def _configuration(changed: Mapping[str, str], release: int | None) -> Mapping[s
 
 def _balancing(saved: Saved) -> bool | None:
     """Whether the balancer is on, by its status or else by its option."""
-    for one in saved.options if saved.balancing is None else ():
-        if one.name == "mgr/balancer/active":
-            return one.value.lower() in ("true", "1")
-    return saved.balancing
+    if saved.balancing is not None:
+        return saved.balancing
+    for option in saved.options:
+        if option.name == "mgr/balancer/active":
+            return option.value.lower() in ("true", "1")
+    return None
 
 
 def _set_for_all(options: Iterable[SetOption], sections: Collection[str]) -> Mapping[str, str]:
     """What is set in these sections without a mask: for every daemon of the kind."""
-    return {one.name: one.value for one in options if one.section in sections and not one.mask}
+    return {
+        option.name: option.value
+        for option in options
+        if option.section in sections and not option.mask
+    }
 
 
 def _window(options: Iterable[SetOption]) -> float | None:
@@ -369,18 +378,18 @@ def _window(options: Iterable[SetOption]) -> float | None:
 
 def _overdue(saved: Saved) -> tuple[int, int]:
     """Placement groups whose times are understood, and those of whose deep scrub Ceph warns."""
-    rows = [row for row in saved.placement.get("pg_stats", ()) if isinstance(row, dict)]
-    rows = [row for row in rows if row.get("state") != "unknown"]  # their times are 0
+    stats = [row for row in saved.placement.get("pg_stats", ()) if isinstance(row, dict)]
+    known = [row for row in stats if row.get("state") != "unknown"]  # the others' times are 0
     values = _set_for_all(saved.options, ("global", "mon", "mgr", "osd"))
     try:
         now = parse_stamp(saved.placement["stamp"])
         interval = float(values.get("osd_deep_scrub_interval", _DEEP_SECONDS))
-        ratio = float(values.get("mon_warn_pg_not_deep_scrubbed_ratio", _WARNED))
+        ratio = float(values.get("mon_warn_pg_not_deep_scrubbed_ratio", _WARN_RATIO))
     except MISREAD:
         now = 0.0
     if not now:
         return 0, 0
     stamps = NotUnderstood().each(
-        "a placement group", rows, lambda row: parse_stamp(row["last_deep_scrub_stamp"])
+        "a placement group", known, lambda row: parse_stamp(row["last_deep_scrub_stamp"])
     )
     return len(stamps), sum(now - stamp > interval * (1 + ratio) for stamp in stamps)

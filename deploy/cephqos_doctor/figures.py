@@ -1,48 +1,63 @@
-"""Checks of OSDs: which options of Ceph take figures away?"""
+"""A check of OSDs: which options of Ceph stop counters and figures that cephqos needs?"""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_doctor.finding import Check, Finding
 from cephqos_doctor.host_facts import Osds
 
-# Option, the values that blind, what is lost, the value to set, whether a restart is needed.
+
+class _Blinding(NamedTuple):
+    """A value of an option that takes figures away."""
+
+    option: str
+    value: str
+    lost: str  # what is lost with it
+    better: str
+    needs_restart: bool
+
+
 _BLINDING: Final = (
-    ("perf", ("false",), "all counters stay at zero", "true", True),
-    (
+    _Blinding(
+        "perf",
+        "false",
+        lost="all counters stay at zero",
+        better="true",
+        needs_restart=True,
+    ),
+    _Blinding(
         "throttler_perf_counter",
-        ("false",),
-        "waits in throttles are absent, so demand of clients is seen too low",
-        "true",
-        True,
+        "false",
+        lost="waits in throttles are absent, so demand of clients is seen too low",
+        better="true",
+        needs_restart=True,
     ),
-    (
+    _Blinding(
         "osd_enable_op_tracker",
-        ("false",),
-        "operations in progress, their age and where they wait are absent",
-        "true",
-        False,
+        "false",
+        lost="operations in progress, their age and where they wait are absent",
+        better="true",
+        needs_restart=False,
     ),
-    (
+    _Blinding(
         "osd_op_history_slow_op_size",
-        ("0",),
-        "slow operations are counted without the stage in which they waited",
-        "20",
-        False,
+        "0",
+        lost="slow operations are counted without the stage in which they waited",
+        better="20",
+        needs_restart=False,
     ),
 )
 
 
 def _blinding(facts: Osds) -> Iterator[Finding]:
     for osd in facts.osds:
-        for option, blind, lost, value, restart in _BLINDING:
-            present = osd.options.get(option)
-            if present in blind:
-                after = f"   # then restart {osd.osd}" if restart else ""
+        for blinding in _BLINDING:
+            if osd.options.get(blinding.option) == blinding.value:
+                restart = f"   # then restart {osd.osd}" if blinding.needs_restart else ""
                 yield Finding(
                     osd.osd,
-                    f"{option} is {present}: {lost}",
-                    f"ceph config set {osd.osd} {option} {value}{after}",
+                    f"{blinding.option} is {blinding.value}: {blinding.lost}",
+                    f"ceph config set {osd.osd} {blinding.option} {blinding.better}{restart}",
                 )
 
 

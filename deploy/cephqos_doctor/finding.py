@@ -1,4 +1,7 @@
-"""What a check finds, and how findings are shown."""
+"""What a check finds, and how findings are shown.
+
+facts -> diagnose(checks) -> Diagnosis -> text or JSON
+"""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -13,20 +16,20 @@ F_contra = TypeVar("F_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is missing or wrong. `mend` is a command, or what to write where."""
+    """Something that is missing or wrong."""
 
-    subject: str
+    subject: str  # an OSD, a host, a job ...
     problem: str
-    mend: str
+    mend: str  # a command, or what to write where; comments after `#`
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[F_contra]):
-    """A question to gathered facts. `find` and `skip` are pure."""
+    """A question about gathered facts. `find` and `skip` are pure."""
 
     name: str
     find: Callable[[F_contra], Iterable[Finding]]
-    skip: Callable[[F_contra], str] = lambda _: ""  # why it cannot be answered; empty: it can
+    skip: Callable[[F_contra], str] = lambda _: ""  # why the facts are not enough; empty: they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Diagnosis:
         }
 
     def text(self) -> str:
-        """As a terminal shows it: what is the same of sixty OSDs, once."""
+        """As a terminal shows it. What is the same for sixty OSDs is shown once."""
         lines = []
         for name, alike in _alike(self.findings):
             first, *others = alike
@@ -60,7 +63,7 @@ class Diagnosis:
                 names = ", ".join(printable(other.subject) for other in others)
                 lines.append(f"    # the same for {names}")
         for why in dict.fromkeys(why for _, why in self.skipped):
-            names = ", ".join(name for name, its in self.skipped if its == why)
+            names = ", ".join(name for name, reason in self.skipped if reason == why)
             lines.append(f"not checked: {names} ({printable(why)})")
         checks = _count(len(self.checks) - len(self.skipped), "check")
         findings = _count(len(self.findings), "finding")
@@ -75,24 +78,24 @@ def _count(number: int, noun: str) -> str:
 def _alike(findings: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Finding]]]:
     """Findings of one check that differ in their subject only, in the order of the first."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for name, one in findings:
-        texts = [text.replace(one.subject, "…") for text in (one.problem, one.mend)]
-        groups.setdefault((name, *texts), []).append(one)
+    for name, finding in findings:
+        texts = [text.replace(finding.subject, "…") for text in (finding.problem, finding.mend)]
+        groups.setdefault((name, *texts), []).append(finding)
     return [(name, alike) for (name, *_), alike in groups.items()]
 
 
 def unless(
-    why: Callable[[F_contra], str], checks: Iterable[Check[F_contra]]
+    facts_missing: Callable[[F_contra], str], checks: Iterable[Check[F_contra]]
 ) -> tuple[Check[F_contra], ...]:
-    """The checks, none of which can be answered where `why` says so.
+    """The same checks, all skipped where `facts_missing` says why their facts are missing.
 
-    Without facts none finds anything: that is no good news.
+    Without facts no check finds anything, which would look like good news.
     """
 
-    def either(check: Check[F_contra]) -> Callable[[F_contra], str]:
-        return lambda facts: why(facts) or check.skip(facts)
+    def skip_of(check: Check[F_contra]) -> Callable[[F_contra], str]:
+        return lambda facts: facts_missing(facts) or check.skip(facts)
 
-    return tuple(replace(check, skip=either(check)) for check in checks)
+    return tuple(replace(check, skip=skip_of(check)) for check in checks)
 
 
 def diagnose(looked_at: str, checks: Sequence[Check[F_contra]], facts: F_contra) -> Diagnosis:

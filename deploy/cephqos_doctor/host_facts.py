@@ -1,4 +1,8 @@
-"""What can be seen on a host: sockets, OSDs and exporters, and what OSDs say of themselves."""
+"""What can be seen on a host: sockets, OSDs and exporters, and what OSDs say of themselves.
+
+`gather` makes HostFacts, which the checks of `cephqos doctor host` judge. `dump` reads the same
+OsdFacts from saved replies.
+"""
 
 import asyncio
 import contextlib
@@ -28,10 +32,10 @@ from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
-_ASKED: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
+_COMMANDS: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
 _PATIENCE_SECONDS: Final = PATIENCE_SECONDS
-_TIME_ERROR: Final = 5  # of adjtimex: the kernel's clock is not synchronised
+_NOT_SYNCHRONISED: Final = 5  # what adjtimex returns: TIME_ERROR
 
 T = TypeVar("T")
 
@@ -46,14 +50,14 @@ class ClosedDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class SocketFacts:
-    """An admin socket of an OSD. `failure` is the error of asking it, or empty."""
+    """An admin socket of an OSD, and how it answered."""
 
     path: Path
     osd: str
     owner: str
-    failure: str = ""  # a reason of cephqos_daemon_up
-    unanswered: tuple[str, ...] = ()  # of a daemon that answers: what it did not, and why
-    pid: int | None = None  # of who listens; None: not known
+    failure: str = ""  # why no command was answered: a reason of cephqos_daemon_up; or empty
+    unanswered: tuple[str, ...] = ()  # if some were: the others, each with its reason
+    pid: int | None = None  # of the process that listens; None: not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +66,11 @@ class OsdFacts:
 
     osd: str
     config: EffectiveConfig
-    options: Mapping[str, str] = field(default_factory=dict)  # all of them
+    options: Mapping[str, str] = field(default_factory=dict)  # the values of all options
     queues: QueueDump | None = None  # None: it did not say (Crimson)
-    release: int | None = None  # the first number
-    rotational: bool | None = None  # of its device; None: not known
-    disks_rotate: bool | None = None  # whether a disk below that device turns
+    release: int | None = None  # the first number of the version, such as 18
+    rotational: bool | None = None  # what its device says, which Ceph believes; None: not known
+    disks_rotate: bool | None = None  # what the disks below that device say; None: not known
     device_class: str = ""  # of CRUSH; empty: not known
     model: str = ""  # of its devices; empty: not known
     recovering: bool | None = None  # whether recovery runs or waits; None: not known
@@ -82,7 +86,7 @@ class OsdFacts:
 
     @property
     def media(self) -> Media | None:
-        """Of which of the two the OSD takes the options: by its device, or by what it does."""
+        """Whether it uses the mClock options of hdd or ssd: by its device, or by its shards."""
         if self.rotational is not None:
             return "hdd" if self.rotational else "ssd"
         return guess_media(self.config, len(self.queues.shards)) if self.queues else None
@@ -100,7 +104,7 @@ class Osds(Protocol):
 def of_each(
     find: Callable[[OsdFacts, Osds], Iterable[Finding]],
 ) -> Callable[[Osds], Iterator[Finding]]:
-    """What `find` finds of each OSD."""
+    """A check of one OSD as a check of all: the findings of each OSD, one after the other."""
 
     def of_all(facts: Osds) -> Iterator[Finding]:
         for osd in facts.osds:
@@ -132,13 +136,13 @@ async def gather(settings: Settings) -> HostFacts:
     patterns = settings[core_options.SOCKETS]
     proc = Path(settings[core_options.PROC])
     sockets = find_sockets(patterns, ["osd"])
-    asked = await asyncio.gather(*(_ask(socket) for socket in sockets))
-    seen = await asyncio.to_thread(look, proc)
+    answered = await asyncio.gather(*(_ask(socket) for socket in sockets))
+    running = await asyncio.to_thread(look, proc)
     host = Host(proc=proc, sys=Path(settings[core_options.SYS]))
     osds = await asyncio.to_thread(
         lambda: [
             _on_host(host, socket, facts, osd)
-            for socket, (facts, osd) in zip(sockets, asked, strict=True)
+            for socket, (facts, osd) in zip(sockets, answered, strict=True)
             if osd is not None
         ]
     )
@@ -146,10 +150,10 @@ async def gather(settings: Settings) -> HostFacts:
         user=user_name(os.geteuid()),
         patterns=patterns,
         closed=tuple(closed_directories(patterns)),
-        sockets=tuple(facts for facts, _ in asked),
-        processes=seen.osds,
-        stuck=seen.stuck,
-        exporters=seen.exporters,
+        sockets=tuple(facts for facts, _ in answered),
+        processes=running.osds,
+        stuck=running.stuck,
+        exporters=running.exporters,
         osds=tuple(osds),
         policy=bool(settings[POLICY]),
         clock_synchronised=_clock_synchronised(),
@@ -185,7 +189,10 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
 
 
 def answer_of(lookup: Lookup[T]) -> T:
-    """While one directory hangs, a lookup has a moment only: the exporter asks again. Wait here."""
+    """The answer of a lookup, waited for as long as the first lookup of an exporter may take.
+
+    While one directory hangs, a lookup waits only a moment, because the exporter asks again.
+    """
     try:
         return lookup.answer()
     except TimeoutError:
@@ -206,11 +213,12 @@ def models(host: Host, devices: Iterable[sysfs.OsdDevice]) -> str:
 
 def disks_rotate(host: Host, devices: Iterable[sysfs.OsdDevice]) -> bool | None:
     """Whether a disk turns below what an OSD keeps its objects on: bcache calls itself an SSD."""
-    block = next((it for it in devices if it.role == "block"), None)
-    # What a loop device says was set for a test.
-    disks = sysfs.disks_under(host, block.device) if block and block.device[:4] != "loop" else ()
-    said = {sysfs.read_queue(host.sys, disk).rotational for disk in disks}
-    return None if not said or "" in said else "1" in said
+    block = next((device.device for device in devices if device.role == "block"), None)
+    if block is None or block.startswith("loop"):  # what a loop device says was set for a test
+        return None
+    disks = sysfs.disks_under(host, block)
+    rotational = {sysfs.read_queue(host.sys, disk).rotational for disk in disks}
+    return None if not rotational or "" in rotational else "1" in rotational
 
 
 def lowering_governor(sys: Path) -> str:
@@ -221,8 +229,8 @@ def lowering_governor(sys: Path) -> str:
     for cpu in sorted((sys / "devices" / "system" / "cpu").glob("cpu[0-9]*/cpufreq")):
         driver = sysfs.read_text(cpu / "scaling_driver") or ""
         governor = sysfs.read_text(cpu / "scaling_governor") or ""
-        chooses = driver in ("intel_pstate", "amd-pstate-epp") and governor == "powersave"
-        if governor in ("powersave", "ondemand", "conservative") and not chooses:
+        drives_itself = driver in ("intel_pstate", "amd-pstate-epp") and governor == "powersave"
+        if governor in ("powersave", "ondemand", "conservative") and not drives_itself:
             return governor
     return ""
 
@@ -239,7 +247,7 @@ def wake_seconds(sys: Path) -> float | None:
 
 async def _ask(socket: Socket) -> tuple[SocketFacts, OsdFacts | None]:
     deadline = asyncio.get_running_loop().time() + SECONDS
-    answers = await asok.ask_all(str(socket.path), _ASKED, deadline=deadline)
+    answers = await asok.ask_all(str(socket.path), _COMMANDS, deadline=deadline)
     replies = answers.parse()
     failure = "" if replies else next((e.reason for e in answers.errors.values()), "")
     # Crimson does not have all commands: that is no failure.
@@ -283,7 +291,7 @@ def read_osd(osd: str, replies: Mapping[str, Any]) -> OsdFacts | None:
 
 
 def _recovering(reply: Any) -> bool | None:
-    """Whether a placement group recovers or waits for it, on either side of its reservations."""
+    """Whether a placement group recovers here or waits for it, as a primary or as a replica."""
     if not isinstance(reply, dict) or not reply:
         return None
     sides = [side for side in reply.values() if isinstance(side, dict)]
@@ -292,14 +300,14 @@ def _recovering(reply: Any) -> bool | None:
 
 def closed_directories(patterns: Sequence[str]) -> Iterator[ClosedDirectory]:
     """Directories on the way to the patterns that exist and that this user may not list."""
-    told = set()
+    seen = set()
     for pattern in patterns:
         parts = Path(pattern).parts
         for end in range(2, len(parts) + 1):
             for path in _matching(parts[:end]):
-                if path not in told and _is_closed(path):
-                    told.add(path)
-                    with contextlib.suppress(OSError):  # it has ended
+                if path not in seen and _is_closed(path):
+                    seen.add(path)
+                    with contextlib.suppress(OSError):  # it has just been removed
                         yield ClosedDirectory(path=str(path), owner=user_name(path.stat().st_uid))
 
 
@@ -325,4 +333,4 @@ def _clock_synchronised() -> bool | None:
         state = int(ctypes.CDLL(None).adjtimex(buffer))
     except (OSError, AttributeError):
         return None
-    return None if state < 0 else state != _TIME_ERROR
+    return None if state < 0 else state != _NOT_SYNCHRONISED

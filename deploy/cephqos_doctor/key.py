@@ -27,21 +27,21 @@ def _unreachable(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(
             "the cluster",
             f"{facts.name} gets no connection: {facts.failure}",
-            _connect(facts),
+            _likely_remedy(facts),
         )
 
 
-def _connect(facts: ClusterFacts) -> str:
-    """What most often mends what librados says."""
-    name, said = quoted(facts.name), facts.failure
-    if "conf_read_file" in said:
+def _likely_remedy(facts: ClusterFacts) -> str:
+    """What most often helps against an error of librados."""
+    name, error = quoted(facts.name), facts.failure
+    if "conf_read_file" in error:
         return (
             "ceph config generate-minimal-conf > ceph.conf   # where an admin key is; here it is"
             " /etc/ceph/ceph.conf, or --cluster.conf"
         )
-    if "[errno 2]" in said:
+    if "[errno 2]" in error:
         return f"ceph auth get {name} -o KEYRING   # readable by this user; then --cluster.keyring"
-    if "[errno 110]" in said or "deadline" in said:
+    if "[errno 110]" in error or "deadline" in error:
         return (
             "ceph --connect-timeout 5 --status   # with an admin key on this host. If it hangs too:"
             " a firewall (ports 3300, 6789), or mon_host of the ceph.conf"
@@ -62,24 +62,27 @@ def _too_narrow(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _too_wide(facts: ClusterFacts) -> Iterator[Finding]:
-    if facts.powers:
-        yield Finding(
-            facts.name,
-            f"the key can do what the role cluster never needs: {', '.join(facts.powers)}",
+    if not facts.powers:
+        return
+    if facts.name == "client.admin":
+        mend = (
             f"ceph auth get-or-create client.cephqos mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
             "   # a key of its own for the exporter"
-            if facts.name == "client.admin"
-            else set_caps(facts.name),
         )
+    else:
+        mend = set_caps(facts.name)
+    powers = ", ".join(facts.powers)
+    problem = f"the key can do what the role cluster never needs: {powers}"
+    yield Finding(facts.name, problem, mend)
 
 
-def _not_told(facts: ClusterFacts) -> str:
-    """Caps that are known to be missing are reported even if the manager does not answer."""
+def _manager_silent(facts: ClusterFacts) -> str:
+    """Why missing caps are not known. Those that were found are reported all the same."""
     return "the manager does not answer" if facts.unanswered and not facts.denied else ""
 
 
-def _not_asked(facts: ClusterFacts) -> str:
-    """Powers that were found are reported even if others are not known."""
+def _powers_unknown(facts: ClusterFacts) -> str:
+    """Why powers are not known. Those that were found are reported all the same."""
     if facts.powers:
         return ""
     if not facts.powers_tried:
@@ -92,6 +95,6 @@ def _not_asked(facts: ClusterFacts) -> str:
 # Says why there is no connection. Without one, all other checks are left out.
 REACHABLE: Final = Check("cluster-reachable", _unreachable)
 CHECKS: Final = (
-    Check("caps-sufficient", _too_narrow, _not_told),
-    Check("caps-minimal", _too_wide, _not_asked),
+    Check("caps-sufficient", _too_narrow, _manager_silent),
+    Check("caps-minimal", _too_wide, _powers_unknown),
 )

@@ -18,11 +18,12 @@ from cephqos_exporter import core_options
 from cephqos_exporter.cli import read_settings
 
 _OSDS: Final = ("ceph-osd", "crimson-osd")
-# What the processes that we look for are called: an exporter's script, or the Python that runs it.
+# Names of processes that may be OSDs or exporters. The kernel cuts names after 15 characters. An
+# exporter is its script, or the Python that runs it.
 _NAMES: Final = (*_OSDS, "cephqos-exporte", "python")
 _CAP_DAC_OVERRIDE: Final = 1 << 1
-_FILE_SECONDS: Final = 0.5
-_ALL_SECONDS: Final = 5.0
+_FILE_SECONDS: Final = 0.5  # to read one file
+_ALL_SECONDS: Final = 5.0  # to read the arguments of all processes
 _ROLE_VARIABLES: Final = ("CEPHQOS_EXPORTER_ROLE", "CEPHQOS_EXPORTER_CONFIG_FILE")
 
 
@@ -41,20 +42,20 @@ class RunningExporter:
 
     pid: int
     user: str
-    overrides: bool = False  # it has CAP_DAC_OVERRIDE
+    overrides: bool = False  # it has CAP_DAC_OVERRIDE: it may open the sockets of any user
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """What runs. `stuck`: OSDs of which not even their arguments can be read in time."""
+    """What runs on the host."""
 
     osds: tuple[OsdProcess, ...]
     exporters: tuple[RunningExporter, ...]
-    stuck: tuple[int, ...]
+    stuck: tuple[int, ...]  # pids of OSDs whose arguments cannot be read in time
 
 
 def look(proc: Path) -> Running:
-    """All of it within a few seconds, whatever hangs."""
+    """Look at all processes. That takes a few seconds at most, whatever hangs."""
     commands, stuck = _commands(proc)
     return Running(
         osds=tuple(_osds(proc, commands)), exporters=tuple(_exporters(proc, commands)), stuck=stuck
@@ -133,8 +134,8 @@ def _listens_on(process: Path, osd: str) -> Iterator[str]:
 def _exporters(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[RunningExporter]:
     """Exporters of the role osd."""
     for pid, arguments in commands.items():
-        named = any(Path(word).name == "cephqos-exporter" for word in arguments[:3])
-        if not (named or "cephqos_exporter.cli" in arguments):
+        is_script = any(Path(word).name == "cephqos-exporter" for word in arguments[:3])
+        if not (is_script or "cephqos_exporter.cli" in arguments):
             continue
         process = proc / str(pid)
         environ = (read_within(process / "environ", _FILE_SECONDS) or "").split("\0")
@@ -152,12 +153,14 @@ def _exporters(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[Runnin
 def roles_of(
     arguments: Sequence[str], variables: Mapping[str, str], root: Path = Path("/")
 ) -> Sequence[str]:
-    """The roles of an exporter that was started so; of what cannot be read, the default.
+    """The roles of an exporter with these arguments and variables; if not known, the default.
 
     `root` is its file system, which is not ours where it runs in a container.
     """
     given = dict(word.split("=", 1) for word in arguments if word.startswith("--") and "=" in word)
-    given |= {a: b for a, b in pairwise(arguments) if a in ("--role", "--config.file")}
+    given |= {
+        flag: value for flag, value in pairwise(arguments) if flag in ("--role", "--config.file")
+    }
     known = {name: variables[name] for name in _ROLE_VARIABLES if name in variables}
     file = given.get("--config.file") or known.pop(_ROLE_VARIABLES[1], "")
     for path in (f"{root}/{file}", file) if file else ("",):

@@ -1,4 +1,9 @@
-"""What a Prometheus scrapes and evaluates, and which dashboards a Grafana has."""
+"""What a Prometheus scrapes and evaluates, and which dashboards a Grafana has.
+
+`gather` asks and makes PrometheusFacts, which the checks in `targets`, `rules`, `boards` and
+`clock` judge. VictoriaMetrics, Thanos and Mimir have parts of the same API: a page that is missing
+there (PageMissing) leaves its fact unknown.
+"""
 
 import asyncio
 import contextlib
@@ -37,7 +42,7 @@ class ScrapeTarget:
     instance: str
     up: bool
     error: str
-    interval: float
+    interval: float  # seconds
     url: str = ""  # that is scraped
 
 
@@ -48,7 +53,7 @@ class LoadedRule:
     group: str
     name: str
     expr: str
-    interval: float = 0.0
+    interval: float = 0.0  # seconds, of its group
     error: str = ""
     seconds: float = 0.0  # that the evaluation of its group took
     file: str = ""
@@ -62,32 +67,33 @@ class PrometheusFacts:
     failure: str = ""
     engine: str = PROMETHEUS  # or what else has its API
     version: str = ""  # of a Prometheus
-    prints: bool = True  # it prints rules as its parser has them, so that they can be compared
+    prints: bool = True  # it prints expressions in one form, so that rules can be compared
     recorded: bool = False  # there are series that our rules record
-    seconds_apart: float | None = None
+    seconds_apart: float | None = None  # that its clock is ahead of ours; None: not known
     targets: Sequence[ScrapeTarget] = ()
-    exporters: Sequence[Labels] = ()  # labels of the exporters' build_info
+    # From here to `recorder_lost`: labels of what the queries in `prometheus_queries` found.
+    exporters: Sequence[Labels] = ()
     doubled_osds: Sequence[Labels] = ()
     replicas: Sequence[Labels] = ()  # the same of one target, from more than one scraper
     doubled_counters: Sequence[Labels] = ()
     doubled_clusters: Sequence[Labels] = ()
     label_taken: Sequence[Labels] = ()
     not_understood: Sequence[Labels] = ()  # what the exporters cannot read of Ceph's replies
-    alertmanagers: int | None = None  # that get its alerts; None: it does not say
     recorders: Sequence[Labels] = ()
     recorder_lost: Sequence[Labels] = ()
     recorders_told: bool | None = None  # Alertmanager has their address; None: it does not say
-    rules: Sequence[LoadedRule] = ()
-    expected: Sequence[LoadedRule] = ()
+    alertmanagers: int | None = None  # that get its alerts; None: it does not say
+    rules: Sequence[LoadedRule] = ()  # of cephqos, that are loaded
+    expected: Sequence[LoadedRule] = ()  # that this version makes, or those of --rules
     grafana: str = ""
     grafana_failure: str = ""
     dashboards: Mapping[str, Any] | None = None  # by uid; None: no Grafana was named
 
 
-# What comes of a document that has another shape than the API gives.
 # As in `sum_over_time(osd_class:cephqos_violated:bool[1h]) * 15 > 0`.
 _COUNTED_WITH: Final = re.compile(r"\* (\d+(?:\.\d+)?) > 0$")
-_ODD: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
+# Raised by reading a document that has another shape than the API gives.
+_OTHER_SHAPE: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
 
 
 async def gather(
@@ -100,29 +106,30 @@ async def gather(
 ) -> PrometheusFacts:
     """Ask; nothing is changed. `rules`: the directory of rule files that should be loaded."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    wanted = _from_files(rules) if rules else None
+    expected = _from_files(rules) if rules else None
     async with aiohttp.ClientSession(timeout=timeout) as session:
         facts: dict[str, Any] = {"url": url, "grafana": grafana}
         try:
-            facts |= await _prometheus(JsonApi(session, url, headers), wanted)
+            facts |= await _prometheus(JsonApi(session, url, headers), expected)
             if facts["recorders"]:
                 api = JsonApi(session, url, headers)
                 facts["recorders_told"] = await _recorders_told(session, api)
         except ApiFailed as exc:
             facts["failure"] = str(exc)
-        except _ODD:
+        except _OTHER_SHAPE:
             facts["failure"] = "this is not the API of a Prometheus"
         if grafana:
             try:
                 facts["dashboards"] = await _dashboards(JsonApi(session, grafana, grafana_headers))
             except ApiFailed as exc:
                 facts["grafana_failure"] = str(exc)
-            except _ODD:
+            except _OTHER_SHAPE:
                 facts["grafana_failure"] = "this is not the API of a Grafana"
     return PrometheusFacts(**facts)
 
 
-async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict[str, Any]:
+async def _prometheus(api: JsonApi, expected: Sequence[LoadedRule] | None) -> dict[str, Any]:
+    """Fields of PrometheusFacts. `expected`: None for the rules that this version makes."""
     engine, version = await _engine(api)
     asked = time.time()
     now = await api.result("query", query="time()")
@@ -131,27 +138,26 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
         rules = _loaded(await _data(api, "/api/v1/rules"))
     except PageMissing:  # an engine without a ruler
         rules = ()
-    wanted = wanted or our_rules(scrape_interval_of(rules))
+    expected = expected or our_rules(scrape_interval_of(rules))
     prints = await _prints(api)
+    found = await api.vectors(queries.FACTS)
+    labels_of_facts = {name: [labels for labels, _ in found[name]] for name in found}
     return {
         "engine": engine,
         "version": version,
         "prints": prints,
         "seconds_apart": _apart(now, asked, answered),
         "targets": await _scraped(api),
-        **{
-            name: [labels for labels, _ in samples]
-            for name, samples in (await api.vectors(queries.FACTS)).items()
-        },
+        **labels_of_facts,
         "alertmanagers": await _alertmanagers(api),
         "recorded": bool(await api.vector(f"group({RECORDED})")),
         "rules": await _as_printed(api, rules) if prints else rules,
-        "expected": await _as_printed(api, wanted) if prints else wanted,
+        "expected": await _as_printed(api, expected) if prints else expected,
     }
 
 
 async def _engine(api: JsonApi) -> tuple[str, str]:
-    """What answers, and its version if it is a Prometheus: others number their own, or lie."""
+    """The name of the engine, and its version if it is a Prometheus. Others number their own."""
     try:
         info = (await api.get("/api/v1/status/buildinfo"))["data"]
     except PageMissing:
@@ -173,18 +179,19 @@ async def _alertmanagers(api: JsonApi) -> int | None:
 
 async def _recorders_told(session: aiohttp.ClientSession, api: JsonApi) -> bool | None:
     """Whether an Alertmanager has a receiver that makes exporters keep what they recorded."""
-    told: list[bool] = []  # by those whose configuration shows it
-    with contextlib.suppress(ApiFailed, *_ODD):
-        for one in (await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"]:
-            address = one["url"].partition("/api/")[0]
+    receivers: list[bool] = []  # of each Alertmanager whose configuration shows it
+    with contextlib.suppress(ApiFailed, *_OTHER_SHAPE):
+        for alertmanager in (await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"]:
+            address = alertmanager["url"].partition("/api/")[0]
             config = (await JsonApi(session, address, {}).get("/api/v2/status"))["config"]
             there = "/-/record" in config["original"]
             if there or "url: <secret>" not in config["original"]:  # hidden since 0.26
-                told.append(there)
-    return any(told) if told else None
+                receivers.append(there)
+    return any(receivers) if receivers else None
 
 
 async def _prints(api: JsonApi) -> bool:
+    """Whether it can print an expression in one form."""
     try:
         await api.post("/api/v1/format_query", query="up")
     except PageMissing:
@@ -193,32 +200,28 @@ async def _prints(api: JsonApi) -> bool:
 
 
 async def _scraped(api: JsonApi) -> tuple[ScrapeTarget, ...]:
-    """Targets that it scrapes; of what others scrape and send, what the series say."""
+    """Targets that it scrapes. Where agents scrape and send, the series say what they can."""
     try:
         targets = _targets(await _data(api, "/api/v1/targets", state="active"))
     except PageMissing:
         targets = ()
     if any(re.fullmatch(RuleSettings().job, target.job) for target in targets):
         return targets
-    return (
-        *targets,
-        *(
-            ScrapeTarget(
-                job=labels.get("job", ""), instance="", up=True, error="", interval=seconds
-            )
-            for labels, seconds in await api.vector(queries.INTERVALS)
-        ),
-        *(
-            ScrapeTarget(
-                job=labels.get("job", ""),
-                instance=labels.get("instance", ""),
-                up=False,
-                error="`up` is 0; the page Targets of what scrapes it has the reason",
-                interval=0.0,
-            )
-            for labels, _ in await api.vector(queries.DOWN)
-        ),
-    )
+    agents = [
+        ScrapeTarget(job=labels.get("job", ""), instance="", up=True, error="", interval=seconds)
+        for labels, seconds in await api.vector(queries.INTERVALS)
+    ]
+    down = [
+        ScrapeTarget(
+            job=labels.get("job", ""),
+            instance=labels.get("instance", ""),
+            up=False,
+            error="`up` is 0; the page Targets of what scrapes it has the reason",
+            interval=0.0,
+        )
+        for labels, _ in await api.vector(queries.DOWN)
+    ]
+    return (*targets, *agents, *down)
 
 
 async def _data(api: JsonApi, path: str, **parameters: str) -> Any:
@@ -229,7 +232,7 @@ async def _data(api: JsonApi, path: str, **parameters: str) -> Any:
 
 
 def _apart(now: Any, asked: float, answered: float) -> float | None:
-    """Seconds that the other clock is ahead; the time of the answer's way counts as agreement."""
+    """Seconds that the other clock is ahead of ours, beyond the time of the answer's way."""
     if not isinstance(now, list) or len(now) != 2:
         return None
     theirs = float(now[0])

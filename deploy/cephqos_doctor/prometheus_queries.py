@@ -17,27 +17,28 @@ INTERVALS: Final = (
 _OSDS: Final = f"count by (cluster, ceph_daemon, job, instance) ({DaemonSeries.UP} == 1)"
 _CLUSTERS: Final = f"count by (cluster, job, instance) ({ClusterSeries.UP} == 1)"
 
-# Ceph's own counters of an OSD: also shown by Ceph's exporter and its manager.
+# Ceph's own counters of an OSD come from one of our exporters (the job and instance of BUILD_INFO),
+# and perhaps from Ceph's exporter or manager too, which counts them double. Two clusters have
+# daemons of the same names. So a foreign series that names its cluster by FSID must match in
+# cluster and daemon, and one that names none, in the daemon.
 _COUNTER: Final = "ceph_osd_op_w"
-# From one of our exporters, and from something else too. Two clusters have daemons of the same
-# names, so two sources of the others' kind are none of our business; where the others' series name
-# the cluster by its FSID, neither is another cluster's.
-_OURS: Final = f"on (job, instance) {ExporterSeries.BUILD_INFO}"
+_FROM_OURS: Final = f"on (job, instance) {ExporterSeries.BUILD_INFO}"
 _FSID: Final = "[0-9a-f]{8}-.*"
-_MINE: Final = f"count by (cluster, ceph_daemon) ({_COUNTER} and {_OURS})"
-_OF_A_CLUSTER: Final = f'{_COUNTER}{{cluster=~"{_FSID}"}} unless {_OURS}'
-_OF_SOME: Final = f'{_COUNTER}{{cluster!~"{_FSID}"}} unless {_OURS}'
+_OUR_COUNTERS: Final = f"count by (cluster, ceph_daemon) ({_COUNTER} and {_FROM_OURS})"
+_FOREIGN_WITH_FSID: Final = f'{_COUNTER}{{cluster=~"{_FSID}"}} unless {_FROM_OURS}'
+_FOREIGN_WITHOUT_FSID: Final = f'{_COUNTER}{{cluster!~"{_FSID}"}} unless {_FROM_OURS}'
 _LOST: Final = ExporterSeries.RECORDER_LOST
 
-# By the name of the fact. A fact holds where its query has a result, whose labels say where.
+# By the field of PrometheusFacts. A fact is true where its query has a result: its labels say
+# where.
 FACTS: Final = {
     "exporters": ExporterSeries.BUILD_INFO,
     "replicas": f"{_OSDS} > 1",
     "doubled_osds": f"count by (cluster, ceph_daemon) ({_OSDS}) > 1",
     "doubled_clusters": f"count by (cluster) ({_CLUSTERS}) > 1",
-    "doubled_counters": f"({_MINE} and on (cluster, ceph_daemon) ({_OF_A_CLUSTER}))"
-    f" or ({_MINE} and on (ceph_daemon) ({_OF_SOME}))",
-    # Ten minutes: a single odd reply is not a newer release.
+    "doubled_counters": f"({_OUR_COUNTERS} and on (cluster, ceph_daemon) ({_FOREIGN_WITH_FSID}))"
+    f" or ({_OUR_COUNTERS} and on (ceph_daemon) ({_FOREIGN_WITHOUT_FSID}))",
+    # Ten minutes: a single broken reply is not a newer release.
     "not_understood": "sum by (cluster, ceph_daemon, instance, collector, what)"
     f" (increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[10m])) > 0",
     # Exporters that record, and what they lost within a day.

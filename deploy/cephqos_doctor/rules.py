@@ -1,4 +1,8 @@
-"""Checks of a Prometheus: does it evaluate our rules, all of them, of this version, in time?"""
+"""Checks of a Prometheus: does it evaluate our rules, all of them, of this version, in time?
+
+A rule is known by its group and name. Several may share both, so their expressions are compared as
+a sorted list.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -13,27 +17,30 @@ from cephqos_doctor.prometheus_facts import (
     scrape_interval_of,
 )
 
-_SHOWN: Final = 5
-_ELSEWHERE: Final = (
+_SHOWN: Final = 5  # names in a finding
+
+RuleKey = tuple[str, str]  # group and name
+_OTHER_RULER: Final = (
     "cephqos rules build --out DIR   # and let vmalert, Thanos' or Mimir's ruler evaluate them\n"
     "victoria-metrics -vmalert.proxyURL=http://VMALERT:8880   # so that its rules are seen here"
 )
 
 
-def _mend(facts: PrometheusFacts) -> str:
+def _build_rules(facts: PrometheusFacts) -> str:
+    """The command that makes the rules again, for the same scrape interval."""
     interval = scrape_interval_of(facts.rules)
     option = f"--scrape-interval {interval:g} " if interval not in (0.0, 15.0) else ""
     return f"cephqos rules build {option}--out /etc/prometheus/rules && systemctl reload prometheus"
 
 
-def _named(rules: set[tuple[str, str]]) -> str:
+def _names(rules: set[RuleKey]) -> str:
     names = sorted({name for _, name in rules})
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _expressions(rules: Iterable[LoadedRule]) -> dict[tuple[str, str], list[str]]:
-    by_rule: dict[tuple[str, str], list[str]] = {}
+def _expressions(rules: Iterable[LoadedRule]) -> dict[RuleKey, list[str]]:
+    by_rule: dict[RuleKey, list[str]] = {}
     for rule in rules:
         by_rule.setdefault((rule.group, rule.name), []).append(rule.expr)
     return {key: sorted(expressions) for key, expressions in by_rule.items()}
@@ -47,7 +54,7 @@ def _files(rules: Iterable[LoadedRule]) -> dict[str, list[str]]:
     return {group: sorted(files) for group, files in by_group.items()}
 
 
-def _twice(facts: PrometheusFacts) -> Iterator[Finding]:
+def _loaded_twice(facts: PrometheusFacts) -> Iterator[Finding]:
     copies: dict[tuple[str, ...], list[str]] = {}
     for group, files in _files(facts.rules).items():
         if len(files) > 1:
@@ -64,30 +71,30 @@ def _twice(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _texts(facts: PrometheusFacts) -> tuple[dict[tuple[str, str], list[str]], ...]:
-    """Expressions by rule: those that are loaded, and those that should be."""
-    # Of a group that is loaded twice, one copy: `rules-loaded-once` tells of the others.
-    first = {group: files[0] for group, files in _files(facts.rules).items()}
-    loaded = (rule for rule in facts.rules if rule.file == first[rule.group])
+def _loaded_and_expected(facts: PrometheusFacts) -> tuple[dict[RuleKey, list[str]], ...]:
+    """Expressions by rule: those that are loaded, and those that should be loaded."""
+    # One copy of a group that is loaded twice: the check `rules-loaded-once` finds the others.
+    first_file = {group: files[0] for group, files in _files(facts.rules).items()}
+    loaded = (rule for rule in facts.rules if rule.file == first_file[rule.group])
     return _expressions(loaded), _expressions(facts.expected)
 
 
-def _finding(facts: PrometheusFacts, problem: str, which: set[tuple[str, str]]) -> Finding:
+def _finding(facts: PrometheusFacts, problem: str, found: set[RuleKey]) -> Finding:
     return Finding(
         "rules",
-        f"{len(which)} rules {problem}: {_named(which)}",
-        f"{_mend(facts)}   # rules with options of your own: doctor --rules DIR",
+        f"{len(found)} rules {problem}: {_names(found)}",
+        f"{_build_rules(facts)}   # rules with options of your own: doctor --rules DIR",
     )
 
 
-def _complete(facts: PrometheusFacts) -> Iterator[Finding]:
+def _missing_or_unknown(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.failure:
         return
     if not facts.rules:
-        mend = _mend(facts) if facts.engine == PROMETHEUS else _ELSEWHERE
+        mend = _build_rules(facts) if facts.engine == PROMETHEUS else _OTHER_RULER
         yield Finding(facts.engine, "the rules of cephqos are not loaded", mend)
         return
-    loaded, expected = _texts(facts)
+    loaded, expected = _loaded_and_expected(facts)
     if missing := expected.keys() - loaded.keys():
         yield _finding(facts, "are missing", set(missing))
     if unknown := loaded.keys() - expected.keys():
@@ -95,7 +102,7 @@ def _complete(facts: PrometheusFacts) -> Iterator[Finding]:
 
 
 def _evaluated_elsewhere(facts: PrometheusFacts) -> str:
-    """Our series are there, so something evaluates the rules; which, it does not tell us."""
+    """Our series are there, so something else evaluates the rules. Its rules are not seen here."""
     if facts.rules or not facts.recorded:
         return ""
     return (
@@ -105,36 +112,34 @@ def _evaluated_elsewhere(facts: PrometheusFacts) -> str:
 
 
 def _changed(facts: PrometheusFacts) -> Iterator[Finding]:
-    loaded, expected = _texts(facts)
-    both = loaded.keys() & expected.keys()
-    if differ := {key for key in both if loaded[key] != expected[key]}:
+    loaded, expected = _loaded_and_expected(facts)
+    if differ := {key for key in loaded.keys() & expected.keys() if loaded[key] != expected[key]}:
         yield _finding(facts, "differ from this version's", differ)
 
 
-def _not_printed(facts: PrometheusFacts) -> str:
+def _not_comparable(facts: PrometheusFacts) -> str:
     return "" if facts.prints else f"{facts.engine} does not give the text of rules in one form"
 
 
 def _failing(facts: PrometheusFacts) -> Iterator[Finding]:
     for rule in facts.rules:
         if rule.error:
-            yield Finding(f"rule {rule.name}", f"it fails: {rule.error}", _mend(facts))
+            yield Finding(f"rule {rule.name}", f"it fails: {rule.error}", _build_rules(facts))
 
 
 def _late(facts: PrometheusFacts) -> Iterator[Finding]:
-    for group, (seconds, interval) in {
-        rule.group: (rule.seconds, rule.interval) for rule in facts.rules
-    }.items():
-        if seconds > interval > 0:
+    groups = {rule.group: rule for rule in facts.rules}
+    for group, rule in groups.items():
+        if rule.seconds > rule.interval > 0:
             yield Finding(
                 f"group {group}",
-                f"its evaluation takes {seconds:.1f} s and is due every {interval:g} s",
-                f"cephqos rules build --scrape-interval {2 * interval:g} --out DIR"
+                f"its evaluation takes {rule.seconds:.1f} s and is due every {rule.interval:g} s",
+                f"cephqos rules build --scrape-interval {2 * rule.interval:g} --out DIR"
                 "   # or more CPU for Prometheus",
             )
 
 
-def _sent(facts: PrometheusFacts) -> Iterator[Finding]:
+def _no_alertmanager(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.rules and not facts.alertmanagers and not facts.failure:
         yield Finding(
             "Prometheus",
@@ -143,13 +148,13 @@ def _sent(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _not_said(facts: PrometheusFacts) -> str:
+def _alertmanagers_unknown(facts: PrometheusFacts) -> str:
     if facts.failure or facts.alertmanagers is not None:
         return ""
     return f"{facts.engine} does not tell where alerts go"
 
 
-def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
+def _other_exporter_versions(facts: PrometheusFacts) -> Iterator[Finding]:
     for labels in facts.exporters:
         version = labels.get("version", "")
         if version != __version__:
@@ -163,11 +168,11 @@ def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
 
 
 CHECKS: Final = (
-    Check("rules-complete", _complete, _evaluated_elsewhere),
-    Check("rules-of-this-version", _changed, _not_printed),
-    Check("rules-loaded-once", _twice),
+    Check("rules-complete", _missing_or_unknown, _evaluated_elsewhere),
+    Check("rules-of-this-version", _changed, _not_comparable),
+    Check("rules-loaded-once", _loaded_twice),
     Check("rules-work", _failing),
     Check("rules-in-time", _late),
-    Check("alerts-sent", _sent, _not_said),
-    Check("exporters-of-this-version", _exporters),
+    Check("alerts-sent", _no_alertmanager, _alertmanagers_unknown),
+    Check("exporters-of-this-version", _other_exporter_versions),
 )

@@ -11,10 +11,10 @@ from cephqos_exporter.qos.cost_models import Media, QosState, read_qos
 from cephqos_exporter.qos.tags import MCLOCK
 
 _QUEUE: Final = "osd_op_queue"
-# Ceph's own bounds of what its boot benchmark may find, where the release has no option for them.
-_LOW: Final[Mapping[Media, float]] = {"hdd": 50, "ssd": 1000}
-_DEFAULT: Final[Mapping[Media, float]] = {"hdd": 315, "ssd": 21_500}
-_HIGH: Final[Mapping[Media, float]] = {"hdd": 500, "ssd": 80_000}
+# IOPS that Ceph's boot benchmark may find, where the release has no option for these bounds.
+_LOWEST: Final[Mapping[Media, float]] = {"hdd": 50, "ssd": 1000}
+_DEFAULT_CAPACITY: Final[Mapping[Media, float]] = {"hdd": 315, "ssd": 21_500}
+_HIGHEST: Final[Mapping[Media, float]] = {"hdd": 500, "ssd": 80_000}
 
 
 def _not_in_force(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def _no_reservation(osd: OsdFacts, facts: Osds) -> Iterator[Finding]:
             f"cephqos-exporter --qos.policy=FILE   # targets of your own; or: ceph config set osd"
             f" {_QUEUE} {MCLOCK}, and restart the OSDs",
         )
-    qos = _qos(osd)
+    qos = _mclock_state(osd)
     if qos is not None and not qos.classes:
         yield Finding(
             osd.osd,
@@ -49,8 +49,8 @@ def _no_reservation(osd: OsdFacts, facts: Osds) -> Iterator[Finding]:
         )
 
 
-def _qos(osd: OsdFacts) -> QosState | None:
-    """What the OSD's mClock believes; None without one, or where its media are not known."""
+def _mclock_state(osd: OsdFacts) -> QosState | None:
+    """What the OSD's mClock reserves; None with another scheduler, or without known media."""
     if osd.queues is None or osd.queues.scheduler != MCLOCK:
         return None
     shards, media = len(osd.queues.shards), osd.media
@@ -60,12 +60,12 @@ def _qos(osd: OsdFacts) -> QosState | None:
         return None
 
 
-def _capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+def _implausible_capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     media = osd.media
     if media is None or osd.scheduler != MCLOCK:
         return
     option = f"osd_mclock_max_capacity_iops_{media}"
-    iops = osd.config.number(option) or _DEFAULT[media]
+    iops = osd.config.number(option) or _DEFAULT_CAPACITY[media]
     mend = (
         f"ceph config set {osd.osd} {option} IOPS   # what it has delivered under full load:\n"
         f'# {PerOsd.DELIVERED_OPS_MAX1D}{{ceph_daemon="{osd.osd}",when="saturated"}} in Prometheus,'
@@ -76,8 +76,10 @@ def _capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     high = osd.config.number(f"osd_mclock_iops_capacity_threshold_{media}")
     # A release with a threshold does not take over what it measured above it. So an administrator
     # set a higher capacity of an SSD on purpose, and alerts judge it by what the OSD delivers.
-    chosen = high is not None and media == "ssd"
-    low, high = low or _LOW[media], math.inf if chosen else high or _HIGH[media]
+    set_on_purpose = high is not None and media == "ssd"
+    low = low or _LOWEST[media]
+    high = math.inf if set_on_purpose else high or _HIGHEST[media]
+    plausible_end = "or more" if high == math.inf else f"to {high:g}"
     if osd.config.origin(option) == "default":
         yield Finding(
             osd.osd,
@@ -89,13 +91,13 @@ def _capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         yield Finding(
             osd.osd,
             f"its capacity of {iops:g} IOPS is not plausible for an {media.upper()}"
-            f" ({low:g} {'or more' if high == math.inf else f'to {high:g}'})",
+            f" ({low:g} {plausible_end})",
             mend,
         )
 
 
-def _reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
-    qos = _qos(osd)
+def _over_reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    qos = _mclock_state(osd)
     # The built-in profiles of 20.2 reserve 105 % by design.
     if qos is None or osd.config.text("osd_mclock_profile") != "custom":
         return
@@ -109,8 +111,8 @@ def _reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         )
 
 
-def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
-    qos = _qos(osd)
+def _limit_below_reservation(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    qos = _mclock_state(osd)
     for name, settings in qos.classes.items() if qos else ():
         if settings.limit is not None and settings.limit < (settings.reservation or 0.0):
             yield Finding(
@@ -124,7 +126,7 @@ def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
 CHECKS: Final = (
     Check("scheduler-in-force", of_each(_not_in_force)),
     Check("scheduler-reservations", of_each(_no_reservation)),
-    Check("capacity-plausible", of_each(_capacity)),
-    Check("reservations-possible", of_each(_reserved)),
-    Check("limits-possible", of_each(_limits)),
+    Check("capacity-plausible", of_each(_implausible_capacity)),
+    Check("reservations-possible", of_each(_over_reserved)),
+    Check("limits-possible", of_each(_limit_below_reservation)),
 )

@@ -9,11 +9,12 @@ from cephqos_doctor.host_facts import HostFacts, SocketFacts
 from cephqos_doctor.processes import OsdProcess
 from cephqos_exporter.ceph.discovery import fsid_in_path
 
+# Reasons of a failure: no process listens, and the socket is left over from an earlier start.
 _LEFT_OVER: Final = ("refused", "gone")
 
 
-def _closed(facts: HostFacts) -> Iterator[Finding]:
-    if facts.processes and not _hidden(facts):
+def _closed_directories(facts: HostFacts) -> Iterator[Finding]:
+    if facts.processes and not _osds_without_socket(facts):
         return  # such as the directories of Rook's monitors: there is no OSD left to look for
     for directory in facts.closed:
         yield Finding(
@@ -21,19 +22,19 @@ def _closed(facts: HostFacts) -> Iterator[Finding]:
             f"user {facts.user} may not read this directory, so no socket in it is found",
             "sudo cephqos doctor host   # as root, who owns the directory"
             if directory.owner == "root"
-            else f"{_as_user(directory.owner)}\n{_unit_of(directory.owner)}",
+            else f"{_doctor_as(directory.owner)}\n{_exporter_as(directory.owner)}",
         )
 
 
-def _as_user(owner: str) -> str:
-    """The doctor as a user. One without a name (167 on hosts of cephadm) is unknown to sudo."""
+def _doctor_as(owner: str) -> str:
+    """The command that runs the doctor as a user. sudo needs one with a name, not 167."""
     if owner.isdecimal():
         return f"setpriv --reuid={owner} --regid={owner} --clear-groups cephqos doctor host"
     return f"sudo -u {quoted(owner)} cephqos doctor host"
 
 
-def _unit_of(owner: str) -> str:
-    """The exporter as a user. systemd starts nothing as a number that no user has."""
+def _exporter_as(owner: str) -> str:
+    """The commands that run the exporter as a user. systemd needs one with a name."""
     edit = f"systemctl edit cephqos-exporter   # [Service] User={owner}"
     if not owner.isdecimal():
         return edit
@@ -43,22 +44,24 @@ def _unit_of(owner: str) -> str:
     )
 
 
-def _hidden(facts: HostFacts) -> list[OsdProcess]:
+def _osds_without_socket(facts: HostFacts) -> list[OsdProcess]:
     """OSDs that run and of which no socket is found. Two clusters may have the same numbers."""
-    live = [one for one in facts.sockets if one.failure not in _LEFT_OVER]
-    hidden = []
+    live = [socket for socket in facts.sockets if socket.failure not in _LEFT_OVER]
+    without = []
     for osd in dict.fromkeys(process.osd for process in facts.processes):
-        sockets = [one for one in live if one.osd == osd]
-        running = [one for one in facts.processes if one.osd == osd]
-        known = {one.pid for one in sockets}
-        # Where no socket tells a pid (another namespace), their number has to do.
-        hidden += sorted(running, key=lambda one: one.pid in known)[: len(running) - len(sockets)]
-    return hidden
+        sockets = [socket for socket in live if socket.osd == osd]
+        running = [process for process in facts.processes if process.osd == osd]
+        pids = {socket.pid for socket in sockets}
+        # A socket in another namespace tells no pid. So as many processes are without a socket as
+        # there are more of them, and those whose pids no socket tells come first.
+        running.sort(key=lambda process: process.pid in pids)
+        without += running[: len(running) - len(sockets)]
+    return without
 
 
-def _missing(facts: HostFacts) -> Iterator[Finding]:
-    for process in _hidden(facts):
-        yield _not_found(facts, process)
+def _sockets_missing(facts: HostFacts) -> Iterator[Finding]:
+    for process in _osds_without_socket(facts):
+        yield _socket_missing(facts, process)
     if not facts.processes and not facts.sockets and not facts.closed and not facts.stuck:
         where = ", ".join(facts.patterns)
         yield Finding(
@@ -68,11 +71,11 @@ def _missing(facts: HostFacts) -> Iterator[Finding]:
         )
 
 
-def _not_found(facts: HostFacts, process: OsdProcess) -> Finding:
+def _socket_missing(facts: HostFacts, process: OsdProcess) -> Finding:
     problem = f"it runs (pid {process.pid}), and its admin socket is not found"
-    old = [one.path for one in facts.sockets if one.osd == process.osd and one.failure]
-    if old:
-        problem += f"; {old[0]} is left over from an earlier start"
+    left = [it.path for it in facts.sockets if it.osd == process.osd and it.failure]
+    if left:
+        problem += f"; {left[0]} is left over from an earlier start"
     here = sorted({str(Path(path).parent) for path in process.sockets if _exists(path)})
     if here:
         flag = f"--discovery.sockets={quoted(here[0] + '/*.asok')}"
@@ -97,10 +100,10 @@ def _exists(path: str) -> bool:
     try:
         return Path(path).exists()
     except OSError:
-        return True  # there, and closed to us
+        return True  # it is there, but this user may not look
 
 
-def _refused(facts: HostFacts) -> Iterator[Finding]:
+def _not_permitted(facts: HostFacts) -> Iterator[Finding]:
     for socket in facts.sockets:
         if socket.failure == "permission" and facts.user in (socket.owner, "root"):
             yield Finding(
@@ -116,12 +119,12 @@ def _refused(facts: HostFacts) -> Iterator[Finding]:
                 socket.osd,
                 f"user {facts.user} may not connect to {socket.path}, which belongs to"
                 f" {socket.owner}",
-                f"{_as_user(socket.owner)}\n{_unit_of(socket.owner)}",
+                f"{_doctor_as(socket.owner)}\n{_exporter_as(socket.owner)}",
             )
 
 
-def _state_of(socket: SocketFacts) -> str:
-    """Shows whether an OSD runs, in the way that its host starts OSDs."""
+def _status_command(socket: SocketFacts) -> str:
+    """The command that shows whether an OSD runs, as its host starts OSDs."""
     number = socket.osd.removeprefix("osd.")
     if "rook" in socket.path.parts:
         return f"kubectl get pods --all-namespaces -l {quoted(f'ceph-osd-id={number}')}"
@@ -147,7 +150,7 @@ def _hanging(facts: HostFacts) -> Iterator[Finding]:
             )
 
 
-def _silent(facts: HostFacts) -> Iterator[Finding]:
+def _not_answering(facts: HostFacts) -> Iterator[Finding]:
     yield from _hanging(facts)
     # An OSD that runs has its socket in another place: the finding `sockets-found` names it.
     running = {socket.osd for socket in facts.sockets if not socket.failure}
@@ -164,7 +167,7 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
             yield Finding(
                 socket.osd,
                 f"no process listens on {socket.path}: the OSD does not run",
-                _state_of(socket),
+                _status_command(socket),
             )
         elif socket.failure == "descriptors":
             yield Finding(
@@ -180,33 +183,33 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
             )
 
 
-def _user(facts: HostFacts) -> Iterator[Finding]:
+def _wrong_user(facts: HostFacts) -> Iterator[Finding]:
     owners = {socket.owner for socket in facts.sockets if socket.owner}
     if not owners:
         return
     users = {exporter.user for exporter in facts.exporters}
-    able = any(exporter.overrides for exporter in facts.exporters)
+    one_overrides = any(exporter.overrides for exporter in facts.exporters)
     for exporter in facts.exporters:
         subject = f"cephqos-exporter (pid {exporter.pid})"
-        closed = sorted(owners - users) or sorted(owners)
+        unserved = min(owners - users or owners)  # whose sockets no exporter reads
         if exporter.overrides:
             if exporter.user == "root" and "root" not in owners:
                 yield Finding(
                     subject,
                     f"it runs as root; {min(owners)}, who owns the sockets, is enough",
-                    _unit_of(min(owners)),
+                    _exporter_as(min(owners)),
                 )
         elif exporter.user not in owners:
-            yield Finding(subject, _may_not(exporter.user, closed[0]), _unit_of(closed[0]))
-        elif owners - users and not able:
-            yield Finding(subject, _may_not(exporter.user, closed[0]), _second_unit(closed[0]))
+            yield Finding(subject, _may_not(exporter.user, unserved), _exporter_as(unserved))
+        elif owners - users and not one_overrides:
+            yield Finding(subject, _may_not(exporter.user, unserved), _second_exporter_as(unserved))
 
 
 def _may_not(user: str, owner: str) -> str:
     return f"it runs as {user}, who may not connect to the sockets of {owner}"
 
 
-def _second_unit(owner: str) -> str:
+def _second_exporter_as(owner: str) -> str:
     """One exporter has one user, and these sockets have two owners."""
     return (
         f"systemctl edit --full --force cephqos-exporter-{owner}   # as cephqos-exporter.service,"
@@ -215,9 +218,9 @@ def _second_unit(owner: str) -> str:
 
 
 CHECKS: Final = (
-    Check("directories-readable", _closed),
-    Check("sockets-found", _missing),
-    Check("sockets-permitted", _refused),
-    Check("osds-answer", _silent),
-    Check("exporter-user", _user),
+    Check("directories-readable", _closed_directories),
+    Check("sockets-found", _sockets_missing),
+    Check("sockets-permitted", _not_permitted),
+    Check("osds-answer", _not_answering),
+    Check("exporter-user", _wrong_user),
 )

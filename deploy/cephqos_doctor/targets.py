@@ -1,7 +1,10 @@
-"""Checks of a Prometheus: is everything scraped, once, and often enough for the rules?"""
+"""Checks of a Prometheus: is everything scraped, once, and often enough for the rules?
+
+What `prometheus_queries.FACTS` found is judged here. `CHECKS` at the end names the checks.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cephqos_alerts.rules.settings import RuleSettings
@@ -9,6 +12,7 @@ from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.json_api import NO_JSON
 from cephqos_doctor.prometheus_facts import (
     PROMETHEUS,
+    Labels,
     PrometheusFacts,
     ScrapeTarget,
     scrape_interval_of,
@@ -16,7 +20,7 @@ from cephqos_doctor.prometheus_facts import (
 
 _JOB: Final = re.compile(RuleSettings().job)
 _LEAST_VERSION: Final = (2, 42)
-# An interval that is counted from samples is this exact.
+# An interval that is counted from samples may be too long by 5 %.
 _TOLERANCE: Final = 1.05
 _DROP: Final = (
     "metric_relabel_configs:   # in the scrape job of cephqos-exporter\n"
@@ -24,7 +28,7 @@ _DROP: Final = (
 )
 
 
-def _ours(facts: PrometheusFacts) -> list[ScrapeTarget]:
+def _our_targets(facts: PrometheusFacts) -> list[ScrapeTarget]:
     return [target for target in facts.targets if _JOB.fullmatch(target.job)]
 
 
@@ -33,11 +37,11 @@ def _reachable(facts: PrometheusFacts) -> Iterator[Finding]:
         yield Finding(
             facts.url,
             f"no usable answer: {facts.failure}",
-            f"curl -fsS {quoted(facts.url)}/api/v1/status/buildinfo{_hint(facts.failure)}",
+            f"curl -fsS {quoted(facts.url)}/api/v1/status/buildinfo{_login_hint(facts.failure)}",
         )
 
 
-def _hint(failure: str) -> str:
+def _login_hint(failure: str) -> str:
     """What most often mends a Prometheus that is there and does not let us in."""
     if "HTTP 401" in failure or "HTTP 403" in failure or NO_JSON in failure:
         return (
@@ -49,7 +53,7 @@ def _hint(failure: str) -> str:
     return ""
 
 
-def _version(facts: PrometheusFacts) -> Iterator[Finding]:
+def _old_version(facts: PrometheusFacts) -> Iterator[Finding]:
     numbers = re.match(r"(\d+)\.(\d+)", facts.version)
     if numbers and (int(numbers[1]), int(numbers[2])) < _LEAST_VERSION:
         yield Finding(
@@ -63,8 +67,8 @@ def _other_engine(facts: PrometheusFacts) -> str:
     return "" if facts.engine == PROMETHEUS else f"this is {facts.engine}"
 
 
-def _none(facts: PrometheusFacts) -> Iterator[Finding]:
-    if facts.failure or _ours(facts):
+def _no_exporter_scraped(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.failure or _our_targets(facts):
         return
     jobs = sorted({labels.get("job", "") for labels in facts.exporters})
     if not jobs:
@@ -76,7 +80,7 @@ def _none(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _job_names(facts: PrometheusFacts) -> Iterator[Finding]:
+def _other_job_names(facts: PrometheusFacts) -> Iterator[Finding]:
     for job in sorted({labels.get("job", "") for labels in facts.exporters}):
         if not _JOB.fullmatch(job):
             yield Finding(
@@ -88,7 +92,7 @@ def _job_names(facts: PrometheusFacts) -> Iterator[Finding]:
 
 
 def _down(facts: PrometheusFacts) -> Iterator[Finding]:
-    for target in _ours(facts):
+    for target in _our_targets(facts):
         if not target.up:
             yield Finding(
                 target.instance,
@@ -99,10 +103,10 @@ def _down(facts: PrometheusFacts) -> Iterator[Finding]:
             )
 
 
-def _interval(facts: PrometheusFacts) -> Iterator[Finding]:
+def _scraped_too_rarely(facts: PrometheusFacts) -> Iterator[Finding]:
     made_for = scrape_interval_of(facts.rules)
     slowest: dict[str, float] = {}
-    for target in _ours(facts):
+    for target in _our_targets(facts):
         slowest[target.job] = max(slowest.get(target.job, 0.0), target.interval)
     for job, interval in slowest.items():
         if made_for and interval > made_for * _TOLERANCE:
@@ -115,16 +119,16 @@ def _interval(facts: PrometheusFacts) -> Iterator[Finding]:
             )
 
 
-def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
+def _counted_twice(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.doubled_counters:
         yield Finding(
-            _some(facts.doubled_counters),
+            _first_names(facts.doubled_counters),
             "Ceph's own counters (ceph_…) come from two jobs: sums over them count double",
             _DROP,
         )
     if facts.replicas:
         yield Finding(
-            _some(facts.replicas),
+            _first_names(facts.replicas),
             "samples of one target are here more than once: the replicas of a pair of Prometheus"
             " servers are not merged, and sums count double",
             "remote_write: [{write_relabel_configs: [{regex: replica, action: labeldrop}]}]"
@@ -133,7 +137,7 @@ def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
         )
     if facts.doubled_osds:
         yield Finding(
-            _some(facts.doubled_osds),
+            _first_names(facts.doubled_osds),
             "more than one target reports the same OSD",
             f"promtool query instant {quoted(facts.url)}"
             " 'count by (job, instance, ceph_daemon) (cephqos_daemon_up)'"
@@ -141,19 +145,20 @@ def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
         )
     if facts.doubled_clusters:
         yield Finding(
-            _some(facts.doubled_clusters, "cluster"),
+            _first_names(facts.doubled_clusters, "cluster"),
             "more than one exporter runs with the role cluster",
             "systemctl disable --now cephqos-cluster   # on all hosts but one",
         )
 
 
-def _some(series: object, label: str = "ceph_daemon") -> str:
-    names = sorted({labels.get(label, "") for labels in series})  # type: ignore[attr-defined]
+def _first_names(series: Iterable[Labels], label: str = "ceph_daemon") -> str:
+    """The values of a label, at most three: `osd.1, osd.2, osd.3 and 5 more`."""
+    names = sorted({labels.get(label, "") for labels in series})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
 
-def _label_taken(facts: PrometheusFacts) -> Iterator[Finding]:
+def _label_hidden(facts: PrometheusFacts) -> Iterator[Finding]:
     for labels in facts.label_taken:
         yield Finding(
             f"job {labels.get('job', '')}",
@@ -176,7 +181,7 @@ def _not_understood(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _recorded(facts: PrometheusFacts) -> Iterator[Finding]:
+def _recorder_lost(facts: PrometheusFacts) -> Iterator[Finding]:
     for labels in facts.recorder_lost:
         instance = labels.get("instance", "")
         if labels.get("reason") == "full":
@@ -200,10 +205,10 @@ def _recorded(facts: PrometheusFacts) -> Iterator[Finding]:
             )
 
 
-def _recorders_told(facts: PrometheusFacts) -> Iterator[Finding]:
+def _no_receiver(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.recorders and facts.recorders_told is False:
         yield Finding(
-            _some(facts.recorders, "instance"),
+            _first_names(facts.recorders, "instance"),
             "it records, but Alertmanager has no receiver with its address: no alert keeps a piece",
             "receivers:   # docs/install/alertmanager.md\n"
             "  - name: critical\n"
@@ -211,7 +216,7 @@ def _recorders_told(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-def _not_told(facts: PrometheusFacts) -> str:
+def _receivers_unknown(facts: PrometheusFacts) -> str:
     unknown = facts.recorders and facts.recorders_told is None
     return "Alertmanager does not say which receivers it has" if unknown else ""
 
@@ -219,14 +224,14 @@ def _not_told(facts: PrometheusFacts) -> str:
 # Says why there is no answer. Without one, all other checks of the server are left out.
 REACHABLE: Final = Check("prometheus-reachable", _reachable)
 CHECKS: Final = (
-    Check("prometheus-version", _version, _other_engine),
-    Check("exporters-scraped", _none),
-    Check("job-names", _job_names),
+    Check("prometheus-version", _old_version, _other_engine),
+    Check("exporters-scraped", _no_exporter_scraped),
+    Check("job-names", _other_job_names),
     Check("targets-up", _down),
-    Check("scrape-interval", _interval),
-    Check("nothing-twice", _doubled),
-    Check("label-cluster-free", _label_taken),
+    Check("scrape-interval", _scraped_too_rarely),
+    Check("nothing-twice", _counted_twice),
+    Check("label-cluster-free", _label_hidden),
     Check("replies-understood", _not_understood),
-    Check("recorder-keeps", _recorded),
-    Check("recorder-told", _recorders_told, _not_told),
+    Check("recorder-keeps", _recorder_lost),
+    Check("recorder-told", _no_receiver, _receivers_unknown),
 )

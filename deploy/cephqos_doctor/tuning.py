@@ -1,8 +1,10 @@
-"""Checks of OSDs that experts make first: settings that do nothing, or fit another machine."""
+"""Checks of OSDs that experts make first: settings that do nothing, or fit another machine.
+
+A check gets the facts and yields findings. `CHECKS` at the end names the checks. `cli` runs them.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from statistics import median
 from typing import Final
 
@@ -11,7 +13,7 @@ from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
 from cephqos_exporter.qos.cost_models import MEDIA, model_name
 from cephqos_exporter.qos.tags import MCLOCK
 
-# Under mClock an OSD undoes a change of these while it runs, unless an option allows it.
+# Under mClock an OSD undoes a change of these while it runs, unless _OVERRIDE allows it.
 _RECOVERY: Final = ("osd_max_backfills", "osd_recovery_max_active")
 _OVERRIDE: Final = "osd_mclock_override_recovery_settings"
 # Under WPQ each of these paces the work that its name begins with; mClock sets them to 0.
@@ -23,11 +25,10 @@ _SLEEPS: Final = (
 )
 # mClock from 17.2 on computes these costs itself.
 _COSTS: Final = ("osd_scrub_cost", "osd_recovery_cost", "osd_snap_trim_cost")
-# What a profile decides; not all options that begin like these.
-_OF_CLASSES: Final = re.compile(r"osd_mclock_scheduler_\w+_(res|wgt|lim)")
-# Ceph's hardware recommendations: one core at least. They also tell how many operations a core
-# makes, but an OSD need not make all that its device could: what a limit really holds back is an
-# alert.
+# Reservation, weight and limit of a class: a profile decides them.
+_CLASS_OPTION: Final = re.compile(r"osd_mclock_scheduler_\w+_(res|wgt|lim)")
+# Ceph's hardware recommendations: one core at least. They also say how many operations a core can
+# do, but an OSD need not do all that its device could. An alert shows a limit that really hurts.
 _LEAST_CPUS: Final = 1.0
 # The default of osd_memory_target_cgroup_limit_ratio: the share of a limit that caches may take.
 _MEMORY_SHARE: Final = 0.8
@@ -36,18 +37,19 @@ _THROTTLES: Final = (
     "bluestore_throttle_cost_per_io",
     *(f"bluestore_throttle_cost_per_io_{media}" for media in MEDIA),
 )
-# Work of one second that BlueStore accepted is out of mClock's reach for that second.
+# mClock cannot order what BlueStore has accepted. More than a second of work is too much.
 _ACCEPTED_SECONDS: Final = 1.0
-_WRITE_BYTES: Final = 4096
-# As many OSDs, and as far from the middle of the others: an outlier among equals.
-_EQUALS: Final = 4
-_FAR: Final = 3.0
+_WRITE_BYTES: Final = 4096  # of a small write
+# Among this many OSDs on the same devices, a capacity that differs by this factor is an outlier.
+_LEAST_EQUALS: Final = 4
+_OUTLIER_FACTOR: Final = 3.0
 # A CPU that sleeps deeper than this wakes later than a flash device answers.
 _WAKE_SECONDS: Final = 100e-6
 # A controller or a virtual machine may say that such a device turns.
 _SSD_IN_NAME: Final = re.compile(r"ssd|nvme", re.IGNORECASE)
 _PROFILE: Final = "osd_mclock_profile"
-_BUSIEST_PROFILE: Final = "high_recovery_ops"
+# The profile with the smallest reservation for clients.
+_RECOVERY_PROFILE: Final = "high_recovery_ops"
 
 
 def _is_set(osd: OsdFacts, option: str) -> bool:
@@ -57,16 +59,7 @@ def _is_set(osd: OsdFacts, option: str) -> bool:
 
 def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     """Options that were set, but that another setting or mClock replaces."""
-    for name, entry in sorted(osd.config.differences.items()):
-        given, first = entry.get("mon"), entry.get("file")
-        if None not in (given, first) and str(given) != str(first):
-            yield Finding(
-                osd.osd,
-                f"{name} is {given} in the cluster's configuration, but ceph.conf sets {first},"
-                " which comes first",
-                f"sed -i -E '/^ *{name.replace('_', '[_ ]')} *=/d' /etc/ceph/ceph.conf"
-                f"   # then restart {osd.osd}",
-            )
+    yield from _hidden_by_ceph_conf(osd)
     if osd.scheduler != MCLOCK:
         return
     names = sorted(name for name in osd.config.differences if _is_set(osd, name))
@@ -77,10 +70,10 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         yield from _ignored(osd, costs, "mClock takes the size of the work")
     profile = osd.config.text(_PROFILE)
     if profile and profile != "custom":
-        classes = [name for name in names if _OF_CLASSES.fullmatch(name)]
-        yield from _ignored(osd, classes, f"the profile {profile} decides")
+        class_options = [name for name in names if _CLASS_OPTION.fullmatch(name)]
+        yield from _ignored(osd, class_options, f"the profile {profile} decides")
     recovery = [name for name in names if name.startswith(_RECOVERY)]
-    # Without that option (16.2) there is nothing to set.
+    # A release without that option (16.2) has nothing to set.
     if recovery and osd.config.text(_OVERRIDE) == "false":
         yield Finding(
             osd.osd,
@@ -91,11 +84,25 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         )
 
 
+def _hidden_by_ceph_conf(osd: OsdFacts) -> Iterator[Finding]:
+    for name, values in sorted(osd.config.differences.items()):
+        in_cluster, in_file = values.get("mon"), values.get("file")
+        if None not in (in_cluster, in_file) and str(in_cluster) != str(in_file):
+            yield Finding(
+                osd.osd,
+                f"{name} is {in_cluster} in the cluster's configuration, but ceph.conf sets"
+                f" {in_file}, which comes first",
+                f"sed -i -E '/^ *{name.replace('_', '[_ ]')} *=/d' /etc/ceph/ceph.conf"
+                f"   # then restart {osd.osd}",
+            )
+
+
 def _are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
 def _removal(names: Sequence[str]) -> str:
+    """Commands that remove these options."""
     return "\n".join(f"ceph config rm osd {name}" for name in names) + (
         "   # or the section that `ceph config dump` shows, or the line in ceph.conf"
     )
@@ -110,33 +117,34 @@ def _ignored(osd: OsdFacts, names: Sequence[str], why: str) -> Iterator[Finding]
         )
 
 
-def _media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+def _wrong_media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+    """Ceph takes an SSD for a disk, or a disk for an SSD."""
     if osd.rotational is None:
         return
-    taken = "a disk (HDD)" if osd.rotational else "an SSD"
+    taken_for = "a disk (HDD)" if osd.rotational else "an SSD"
     if osd.device_class in (*MEDIA, "nvme") and (osd.device_class == "hdd") != osd.rotational:
-        but = f"its CRUSH class is {osd.device_class}"
+        evidence = f"its CRUSH class is {osd.device_class}"
     elif osd.disks_rotate not in (None, osd.rotational):
-        but = "there is a disk (HDD) below it" if osd.disks_rotate else "all below it are SSDs"
+        evidence = "there is a disk (HDD) below it" if osd.disks_rotate else "all below it are SSDs"
     elif osd.rotational and _SSD_IN_NAME.search(osd.model):
-        but = f"its model is {osd.model}"
+        evidence = f"its model is {osd.model}"
     else:
         return
     yield Finding(
         osd.osd,
-        f"Ceph takes its device for {taken}, but {but}: it uses the mClock options of the wrong"
-        " medium",
+        f"Ceph takes its device for {taken_for}, but {evidence}: it uses the mClock options of"
+        " the wrong medium",
         "cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual"
         f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}",
     )
 
 
 def _nothing_to_compare(facts: Osds) -> str:
-    known = any(it.device_class or it.model or it.disks_rotate is not None for it in facts.osds)
+    known = any(osd.device_class or osd.model or osd.disks_rotate is not None for osd in facts.osds)
     return "" if known else "neither CRUSH classes nor disks are known"
 
 
-def _shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+def _several_shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     shards = len(osd.queues.shards) if osd.queues else 0
     if osd.scheduler == MCLOCK and osd.media == "hdd" and shards > 1:
         yield Finding(
@@ -148,11 +156,11 @@ def _shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         )
 
 
-def _throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+def _wide_throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     media = osd.media
-    # Ceph's defaults are wide for a slow SSD, too, but so many writes at a time are rare: only a
-    # throttle that was changed is a finding.
-    if media is None or osd.scheduler != MCLOCK or not any(map(partial(_is_set, osd), _THROTTLES)):
+    changed = any(_is_set(osd, option) for option in _THROTTLES)
+    # Ceph's defaults are wide for a slow SSD, too, but so many writes at a time are rare.
+    if media is None or osd.scheduler != MCLOCK or not changed:
         return
     limit = osd.config.number("bluestore_throttle_bytes")
     cost = osd.config.number("bluestore_throttle_cost_per_io") or osd.config.number(
@@ -161,34 +169,34 @@ def _throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     capacity = osd.config.number(f"osd_mclock_max_capacity_iops_{media}")
     if not (limit and cost and capacity):
         return
-    accepted = limit / (cost + _WRITE_BYTES)
+    accepted = limit / (cost + _WRITE_BYTES)  # small writes
     if accepted / capacity > _ACCEPTED_SECONDS:
-        width = int(_ACCEPTED_SECONDS / 2 * capacity * (cost + _WRITE_BYTES))
+        half = int(_ACCEPTED_SECONDS / 2 * capacity * (cost + _WRITE_BYTES))
         yield Finding(
             osd.osd,
             f"BlueStore accepts {accepted:,.0f} small writes at a time, which is"
             f" {accepted / capacity:.1f} s of work at its capacity of {capacity:g} IOPS: mClock"
             " cannot order what waits there",
-            f"ceph config set {osd.osd} bluestore_throttle_bytes {width}   # half a second of work",
+            f"ceph config set {osd.osd} bluestore_throttle_bytes {half}   # half a second of work",
         )
 
 
-def _left_over(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+def _recovery_profile_left(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if (
         osd.scheduler == MCLOCK
-        and osd.config.text(_PROFILE) == _BUSIEST_PROFILE
+        and osd.config.text(_PROFILE) == _RECOVERY_PROFILE
         and osd.recovering is False
     ):
         yield Finding(
             osd.osd,
-            f"its profile is {_BUSIEST_PROFILE}, and no recovery runs or waits: clients have the"
+            f"its profile is {_RECOVERY_PROFILE}, and no recovery runs or waits: clients have the"
             " smallest reservation for nothing",
             f"ceph config rm osd {_PROFILE}   # or the section that `ceph config dump` shows",
         )
 
 
-def _one(facts: Osds) -> Iterator[Finding]:
-    """One scheduler, and one profile for each medium, of all these OSDs."""
+def _more_than_one(facts: Osds) -> Iterator[Finding]:
+    """OSDs that have another scheduler than most, or another profile than most on their media."""
     schedulers = {osd.osd: osd.scheduler for osd in facts.osds}
     yield from _differing("scheduler", "osd_op_queue", schedulers)
     mclock = [osd for osd in facts.osds if osd.scheduler == MCLOCK]
@@ -198,19 +206,19 @@ def _one(facts: Osds) -> Iterator[Finding]:
 
 
 def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
-    having: dict[str, list[str]] = {}
+    by_value: dict[str, list[str]] = {}  # the OSDs with each value
     for osd, value in values.items():
         if value:
-            having.setdefault(value, []).append(osd)
-    if len(having) < 2:
+            by_value.setdefault(value, []).append(osd)
+    if len(by_value) < 2:
         return
-    most, *others = sorted(having, key=lambda each: -len(having[each]))
+    most, *others = sorted(by_value, key=lambda value: -len(by_value[value]))
     for other in others:
-        names = having[other]
+        names = by_value[other]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         yield Finding(
             "the OSDs",
-            f"they have more than one {what}: {other} on {shown}, {most} on {len(having[most])}."
+            f"they have more than one {what}: {other} on {shown}, {most} on {len(by_value[most])}."
             " Clients get the weakest of these settings",
             f"ceph config dump | grep {option}   # and remove what is set for single OSDs",
         )
@@ -218,18 +226,18 @@ def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iter
 
 def _outliers(facts: Osds) -> Iterator[Finding]:
     """Capacities far from those of OSDs on the same devices: NVMe and SATA are one medium."""
-    equals: dict[tuple[str, str], dict[str, float]] = {}
+    equals: dict[tuple[str, str], dict[str, float]] = {}  # by option and device model
     for osd in facts.osds:
         option = f"osd_mclock_max_capacity_iops_{osd.media}"
         capacity = osd.config.number(option)
         if capacity and osd.model and _is_set(osd, option):
             equals.setdefault((option, osd.model), {})[osd.osd] = capacity
     for (option, model), capacities in equals.items():
-        if len(capacities) < _EQUALS:
+        if len(capacities) < _LEAST_EQUALS:
             continue
         for name, capacity in capacities.items():
             middle = median(other for osd, other in capacities.items() if osd != name)
-            if capacity > _FAR * middle or capacity * _FAR < middle:
+            if capacity > _OUTLIER_FACTOR * middle or capacity * _OUTLIER_FACTOR < middle:
                 yield Finding(
                     name,
                     f"its capacity is {capacity:g} IOPS, and the middle of {len(capacities) - 1}"
@@ -239,7 +247,7 @@ def _outliers(facts: Osds) -> Iterator[Finding]:
                 )
 
 
-def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
+def _small_limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if osd.cpu_limit is not None and osd.cpu_limit < _LEAST_CPUS:
         yield Finding(
             osd.osd,
@@ -257,7 +265,7 @@ def _limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         )
 
 
-def _power(facts: HostFacts) -> Iterator[Finding]:
+def _slow_cpus(facts: HostFacts) -> Iterator[Finding]:
     if facts.governor:
         yield Finding(
             "this host",
@@ -265,8 +273,8 @@ def _power(facts: HostFacts) -> Iterator[Finding]:
             " take longer while little is to do",
             "cpupower frequency-set -g performance   # and in tuned: throughput-performance",
         )
-    flash = any(osd.media == "ssd" for osd in facts.osds)
-    if flash and facts.wake_seconds is not None and facts.wake_seconds > _WAKE_SECONDS:
+    has_flash = any(osd.media == "ssd" for osd in facts.osds)
+    if has_flash and facts.wake_seconds is not None and facts.wake_seconds > _WAKE_SECONDS:
         yield Finding(
             "this host",
             f"its CPUs may sleep so deeply that they need {facts.wake_seconds * 1e6:.0f} µs to"
@@ -277,14 +285,14 @@ def _power(facts: HostFacts) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Check[Osds], ...]] = (
     Check("options-in-effect", of_each(_without_effect)),
-    Check("media-as-it-is", of_each(_media), _nothing_to_compare),
-    Check("one-shard-per-disk", of_each(_shards)),
-    Check("throttles-narrow", of_each(_throttles)),
-    Check("profile-needed", of_each(_left_over)),
-    Check("one-scheduler", _one),
+    Check("media-as-it-is", of_each(_wrong_media), _nothing_to_compare),
+    Check("one-shard-per-disk", of_each(_several_shards)),
+    Check("throttles-narrow", of_each(_wide_throttles)),
+    Check("profile-needed", of_each(_recovery_profile_left)),
+    Check("one-scheduler", _more_than_one),
     Check("capacity-like-equals", _outliers),
 )
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
-    Check("limits-sufficient", of_each(_limits)),
-    Check("cpus-awake", _power),
+    Check("limits-sufficient", of_each(_small_limits)),
+    Check("cpus-awake", _slow_cpus),
 )

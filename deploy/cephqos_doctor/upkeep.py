@@ -8,16 +8,17 @@ from cephqos_doctor.dump import DumpFacts
 from cephqos_doctor.finding import Check, Finding, quoted
 
 _WEEK_HOURS: Final = 7 * 24.0
-# Some are always late: an OSD was down, or a group is large.
-_LATE: Final = 0.05
-_OF_OSDS: Final = ("config diff", "config show", "dump_op_pq_state")
+# Share of the placement groups. Some are always late: an OSD was down, or a group is large.
+_LATE_SHARE: Final = 0.05
+# Commands that an OSD answers.
+_OSD_COMMANDS: Final = ("config diff", "config show", "dump_op_pq_state")
 
 
-# What knows of scrubs and of the balancer: a cluster that was asked, or its saved replies.
+# Facts about scrubs and the balancer: of a cluster that was asked, or from saved replies.
 Upkeep = ClusterFacts | DumpFacts
 
 
-def _balanced(facts: Upkeep) -> Iterator[Finding]:
+def _balancer_off(facts: Upkeep) -> Iterator[Finding]:
     if facts.balancing is False:
         yield Finding(
             "the cluster",
@@ -26,19 +27,21 @@ def _balanced(facts: Upkeep) -> Iterator[Finding]:
         )
 
 
-def _readable(facts: DumpFacts) -> Iterator[Finding]:
+def _files_not_understood(facts: DumpFacts) -> Iterator[Finding]:
     for command, path in facts.unread.items():
-        asked = f"ceph daemon osd.N {command}" if command in _OF_OSDS else f"ceph {command}"
+        ceph_command = (
+            f"ceph daemon osd.N {command}" if command in _OSD_COMMANDS else f"ceph {command}"
+        )
         yield Finding(
             str(path),
-            f"it has no reply to `{asked}` that is understood",
-            f"{asked} --format json > {quoted(command.replace(' ', '_'))}"
-            + (".osd.N" if command in _OF_OSDS else ""),
+            f"it has no reply to `{ceph_command}` that is understood",
+            f"{ceph_command} --format json > {quoted(command.replace(' ', '_'))}"
+            + (".osd.N" if command in _OSD_COMMANDS else ""),
         )
 
 
-def _scrub_time(facts: Upkeep) -> Iterator[Finding]:
-    if facts.overdue <= _LATE * facts.pgs:
+def _scrubs_late(facts: Upkeep) -> Iterator[Finding]:
+    if facts.overdue <= _LATE_SHARE * facts.pgs:
         return
     late = f"{facts.overdue} of {facts.pgs} placement groups are very late for a deep scrub"
     if facts.window_hours is not None and facts.window_hours < _WEEK_HOURS:
@@ -58,7 +61,7 @@ def _scrub_time(facts: Upkeep) -> Iterator[Finding]:
         )
 
 
-def _no_balancer(facts: Upkeep) -> str:
+def _balancer_unknown(facts: Upkeep) -> str:
     return "" if facts.balancing is not None else "whether the balancer is on is not known"
 
 
@@ -71,11 +74,11 @@ def _no_pgs(facts: Upkeep) -> str:
 
 
 CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
-    Check("files-understood", _readable),
-    Check("balancer-on", _balanced, _no_balancer),
-    Check("scrub-time-sufficient", _scrub_time, _no_placement),
+    Check("files-understood", _files_not_understood),
+    Check("balancer-on", _balancer_off, _balancer_unknown),
+    Check("scrub-time-sufficient", _scrubs_late, _no_placement),
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
-    Check("balancer-on", _balanced, _no_balancer),
-    Check("scrub-time-sufficient", _scrub_time, _no_pgs),
+    Check("balancer-on", _balancer_off, _balancer_unknown),
+    Check("scrub-time-sufficient", _scrubs_late, _no_pgs),
 )
