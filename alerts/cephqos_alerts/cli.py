@@ -22,17 +22,18 @@ from cephqos_base.urls import refuse_login
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
-_NAME: Final = 'name = "cephqos"'
-# They become links: a host without http:// would not open, and another scheme may run code.
+_PROJECT_NAME: Final = 'name = "cephqos"'  # a line of pyproject.toml
+# What URLs of runbooks and dashboards may be. Without http:// a link would not open, and another
+# scheme may run code in a browser.
 _LINK: Final = re.compile(r"https?://[^/\s]\S*|[\w.-]*/[^:\s]*")
 
 
 def _checkout(alerts: Path) -> Path | None:
-    """What is committed, if the command runs from a checkout. Beside a wheel anything may lie, a
-    package named `rules` too."""
+    """The folder alerts/ with the committed rules, if the command runs from a checkout. In
+    site-packages, a folder `rules` may belong to another package, so pyproject.toml decides."""
     project = alerts.parent / "pyproject.toml"
     try:
-        ours = _NAME in project.read_text(encoding="utf-8").splitlines()
+        ours = _PROJECT_NAME in project.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return None
     return alerts if ours and (alerts / "rules").is_dir() else None
@@ -115,7 +116,7 @@ def _add_places(parser: Parser, *, writes: bool) -> None:
 
 
 def _add_settings(parser: Parser) -> None:
-    """What the rules depend on."""
+    """Options for what the rules depend on: RuleSettings."""
     default = RuleSettings()
     parser.option(
         "--config FILE",
@@ -146,7 +147,7 @@ def _add_settings(parser: Parser) -> None:
 
 
 def _add_pace(parser: Parser, default: RuleSettings) -> None:
-    """How often they are evaluated, and how far they look back."""
+    """How often rules are evaluated, and how far they look back."""
     parser.option(
         "--scrape-interval SECONDS",
         "scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
@@ -206,8 +207,9 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         dashboard_url=arguments.dashboard_url,
         dashboard_prefix=arguments.dashboard_prefix,
     )
-    own = arguments.config
-    return parse_changes(yamlfile.read(own), settings) if own else settings
+    if not arguments.config:
+        return settings
+    return parse_changes(yamlfile.read(arguments.config), settings)
 
 
 def _places(arguments: argparse.Namespace) -> tuple[Path, Path | None]:
@@ -239,19 +241,20 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
 
 
 def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
-    webhook, own = arguments.webhook or DEFAULT_WEBHOOK, arguments.receivers
+    webhook = arguments.webhook or DEFAULT_WEBHOOK
     refuse_login("--webhook", webhook, "put the receiver into the file of --receivers")
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
         raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
-    receivers = parse_receivers(yamlfile.read(own)) if own else None
+    receivers = None
+    if arguments.receivers:
+        receivers = parse_receivers(yamlfile.read(arguments.receivers))
     return alertmanager_config(settings, webhook, receivers)
 
 
 def _left_over(built: Mapping[Path, str], out: Path) -> list[Path]:
-    """Rule files that were generated once and are not any more; Prometheus would still load them.
+    """Rule files of an earlier build that this one does not write: Prometheus would load them, too.
 
-    Only what carries the mark is ours; other rules may lie beside it. Rules for Loki are left where
-    an earlier build wrote them.
+    Files without the mark are not ours. Rules for Loki stay where an earlier build wrote them.
     """
     loki = f"- name: {LOGS.name}\n"
     return [

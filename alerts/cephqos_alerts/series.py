@@ -1,4 +1,7 @@
-"""`cephqos rules series`: the metrics that rules, dashboards and commands read."""
+"""`cephqos rules series`: the metrics that rules, dashboards and commands read.
+
+An operator with little room keeps only these: `keep` prints the relabelling for the scrape job.
+"""
 
 import json
 import re
@@ -12,23 +15,27 @@ from cephqos_alerts.slo.groups import slo_groups
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base import series as series_names
 
-_TEXTS: Final = re.compile(r'"[^"]*"|#.*')
+_STRINGS_AND_COMMENTS: Final = re.compile(r'"[^"]*"|#.*')
 # Metrics of exporters: no recorded series (with a colon), and none that Prometheus adds to a scrape
 # (`up`), which relabelling cannot drop.
-_SHOWN: Final = re.compile(r"(?<![\w:])(?:cephqos|process)_\w+(?![\w:(])")
+_EXPORTER_METRIC: Final = re.compile(r"(?<![\w:])(?:cephqos|process)_\w+(?![\w:(])")
 
 
 def read_by(expressions: Iterable[str]) -> set[str]:
-    return {name for expr in expressions for name in _SHOWN.findall(_TEXTS.sub("", expr))}
+    names: set[str] = set()
+    for expr in expressions:
+        names.update(_EXPORTER_METRIC.findall(_STRINGS_AND_COMMENTS.sub("", expr)))
+    return names
 
 
 def series(slos: Sequence[Slo]) -> list[str]:
-    names = read_by([*_of_rules(slos), *_of_dashboards()])
-    for name in _of_commands():
+    names = read_by([*_expressions_of_rules(slos), *_expressions_of_dashboards()])
+    for name in _named_in_code():
         bucket = series_names.bucket(name)
-        is_histogram = bucket in names  # as rules and dashboards read it
-        histogram = {bucket, series_names.count(name), series_names.total(name)}
-        names |= histogram if is_histogram else {name}
+        if bucket in names:  # a histogram: rules and dashboards read its buckets
+            names |= {bucket, series_names.count(name), series_names.total(name)}
+        else:
+            names.add(name)
     return sorted(names)
 
 
@@ -42,33 +49,33 @@ def keep(names: Sequence[str]) -> Sequence[str]:
     )
 
 
-def _of_rules(slos: Sequence[Slo]) -> Iterator[str]:
+def _expressions_of_rules(slos: Sequence[Slo]) -> Iterator[str]:
     groups = [group for groups in FILES.values() for group in groups]
     for group in (*groups, *slo_groups(slos, RuleSettings())):
         yield from (rule.expr for rule in group.rules)
 
 
-def _of_dashboards() -> Iterator[str]:
-    """Of their files: rules know nothing of the program that makes them."""
+def _expressions_of_dashboards() -> Iterator[str]:
+    """From their JSON, since alerts may not import the package that makes them."""
     for file in (files("cephqos_dashboards") / "generated").iterdir():
-        yield from _expressions(json.loads(file.read_text(encoding="utf-8")))
+        yield from _expressions_in(json.loads(file.read_text(encoding="utf-8")))
 
 
-def _expressions(node: Any) -> Iterator[str]:
-    """Of panels, annotations and variables."""
+def _expressions_in(node: Any) -> Iterator[str]:
+    """Of panels, annotations and variables, wherever they are in the JSON of a dashboard."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in ("expr", "query", "definition") and isinstance(value, str):
                 yield value
             else:
-                yield from _expressions(value)
+                yield from _expressions_in(value)
     elif isinstance(node, list):
         for value in node:
-            yield from _expressions(value)
+            yield from _expressions_in(value)
 
 
-def _of_commands() -> Iterator[str]:
-    """The names in cephqos_base.series; histograms are there without suffix."""
+def _named_in_code() -> Iterator[str]:
+    """The names in cephqos_base.series, which commands read; histograms are there without suffix."""
     for group in vars(series_names).values():
         if isinstance(group, type):
             yield from (name for key, name in vars(group).items() if key.isupper())

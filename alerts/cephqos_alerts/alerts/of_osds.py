@@ -1,4 +1,4 @@
-"""What can be true of many OSDs at once: a series per OSD, and one alert for each cluster."""
+"""All findings (rules/findings.py): what can be true of many OSDs at once, and has one alert."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from cephqos_alerts.alerts.configuration import (
 from cephqos_alerts.alerts.coverage import COLLECTOR_FAILING, DOWN, NOT_SCRAPED
 from cephqos_alerts.alerts.qos import AT_LIMIT, REPEATED
 from cephqos_alerts.alerts.state import DEVICE_SATURATED, REACTOR_SHARED, THREAD_AT_CEILING
-from cephqos_alerts.rules.findings import findings
+from cephqos_alerts.rules.findings import finding_rules
 from cephqos_alerts.rules.rule import RuleGroup
 
 _FAST: Final = (OVERSTATED, *UNDERSTATED, AT_LIMIT, REPEATED, EXCEED_WHOLE)
@@ -23,6 +23,6 @@ _SLOW: Final = (
 EVERY_FINDING: Final = (*_FAST, *_SLOW)
 
 OF_OSDS: Final = (
-    RuleGroup(name="cephqos-osd-findings", rules=findings(*_FAST)),
-    RuleGroup(name="cephqos-slow-osd-findings", rules=findings(*_SLOW), slow=True),
+    RuleGroup(name="cephqos-osd-findings", rules=finding_rules(*_FAST)),
+    RuleGroup(name="cephqos-slow-osd-findings", rules=finding_rules(*_SLOW), slow=True),
 )

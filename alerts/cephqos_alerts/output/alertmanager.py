@@ -8,7 +8,7 @@ from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Severity, Subject
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.causes import OTHER_OSD
-from cephqos_base.units import duration
+from cephqos_base.units import DAY, HOUR, duration
 from cephqos_base.yamlfile import Value
 
 HEADER: Final = (
@@ -36,23 +36,24 @@ def alertmanager_config(
         receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
-        "inhibit_rules": [*_inhibitions(settings), *(_OF_RUNS if runs_silence else ())],
+        "inhibit_rules": [*_inhibitions(settings), *([_DURING_TEST_RUNS] if runs_silence else [])],
         "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
 
 
 def parse_receivers(document: Value) -> list[Mapping[str, Any]]:
-    """The receivers of a file, which the routes know by name; what they hold is Alertmanager's."""
+    """The receivers of an operator's file. Routes lead to five names, which must be there; what
+    is in a receiver is between the operator and Alertmanager."""
     top = document.table(("receivers",), ("receivers",), "the key receivers, with a list")
     entries = top["receivers"].sequence("a list of receivers")
-    names = [_name(entry) for entry in entries]
+    names = [_receiver_name(entry) for entry in entries]
     if missing := [name for name in RECEIVERS if name not in names]:
         top["receivers"].fail(f"also {', '.join(missing)}, to which routes lead", ", ".join(names))
     return [entry.plain() for entry in entries]
 
 
-def _name(entry: Value) -> str:
+def _receiver_name(entry: Value) -> str:
     keys = entry.entries("a receiver, with a name")
     if "name" not in keys:
         raise entry.missing("name", "the receiver's name")
@@ -60,7 +61,8 @@ def _name(entry: Value) -> str:
 
 
 def _route(settings: RuleSettings) -> dict[str, Any]:
-    def times(wait: float, interval: float, repeat: float) -> dict[str, str]:
+    def times(*, wait: float, interval: float, repeat: float) -> dict[str, str]:
+        """How Alertmanager groups and repeats, in seconds, which demos shorten."""
         return {
             "group_wait": duration(max(1.0, wait * settings.time_scale)),
             "group_interval": duration(max(1.0, interval * settings.time_scale)),
@@ -74,18 +76,21 @@ def _route(settings: RuleSettings) -> dict[str, Any]:
     return {
         "receiver": "warning",
         "group_by": ["cluster", "alertname", "severity"],
-        # Longer than a weekend: what waits in a queue need not be sent again. Alertmanager forgets
-        # what it has sent after 120 hours.
-        **times(120, 300, 4 * 86400),
+        # A warning is sent again after four days, so not within a weekend. That must be less than
+        # 120 hours: then Alertmanager forgets what it has sent.
+        **times(wait=120, interval=300, repeat=4 * DAY),
         "routes": [
             {
                 "matchers": ['alertname="CephQosWatchdog"'],
                 "receiver": "watchdog",
-                **times(0, 60, 300),
+                **times(wait=0, interval=60, repeat=300),
             },
             {"matchers": to("none")["matchers"], "receiver": "nobody"},
-            {**to("critical", **times(30, 120, 3600)), "routes": [_BY_CAUSE]},
-            {**to("info", **times(300, 600, 604800)), "routes": [_BY_CAUSE]},
+            {
+                **to("critical", **times(wait=30, interval=120, repeat=HOUR)),
+                "routes": [_BY_CAUSE],
+            },
+            {**to("info", **times(wait=300, interval=600, repeat=7 * DAY)), "routes": [_BY_CAUSE]},
             _BY_CAUSE,
         ],
     }
@@ -103,13 +108,14 @@ def _receiver(name: str, webhook: str) -> dict[str, Any]:
 
 
 def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
-    """While a source fires, its targets of the same labels are silent."""
+    """While the first alert fires, the second with the same cluster and labels is silent."""
     burn = _named("CephQosLatencySloBurn")
     critical, warning = (
         f'severity="{settings.changes.severity(name)}"' for name in ("critical", "warning")
     )
     return [
-        # An alert that counts OSDs names none, so it is equal to every other one without an OSD.
+        # Only about one OSD: an alert that counts OSDs has no label ceph_daemon, and Alertmanager
+        # would take it as equal to every other alert without that label.
         _rule(
             [*_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), 'ceph_daemon=~".+"'],
             _about("osd"),
@@ -122,8 +128,8 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
             _named("CephQosReplicaSlow"),
             "ceph_daemon",
         ),
-        # For which OSD they wait changes, so it is no label. One that waits for yet another OSD is
-        # silent until the slow one is mended.
+        # The OSD that is waited for is no label, as it changes. So an OSD that waits for yet
+        # another one is silent, too, until the first slow OSD is mended.
         _rule(
             _named("CephQosReplicaSlow"),
             [
@@ -131,7 +137,11 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
                 f'cause="{OTHER_OSD}"',
             ],
         ),
-        _rule(_WIDELY, _OF_ONE, "class", "cause", "severity"),
+        _rule(
+            _named("CephQosReservationViolatedWidely"),
+            _named("CephQosReservationViolated"),
+            *("class", "cause", "severity"),
+        ),
         _rule([*burn, critical], [*burn, warning], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
         _rule(_flags("noout|nodown|noup"), _about("absence")),
@@ -141,7 +151,8 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
 
 
 def _rule(source: Sequence[str], target: Sequence[str], *equal: str) -> dict[str, Any]:
-    """Within one cluster always."""
+    """While an alert of the source fires, alerts of the target with equal labels are silent. Both
+    are matchers. The cluster must be equal always."""
     return {
         "source_matchers": [*source],
         "target_matchers": [*target],
@@ -150,7 +161,9 @@ def _rule(source: Sequence[str], target: Sequence[str], *equal: str) -> dict[str
 
 
 def _named(*names: str) -> list[str]:
-    return [f'alertname=~"{"|".join(names)}"' if len(names) > 1 else f'alertname="{names[0]}"']
+    if len(names) == 1:
+        return [f'alertname="{names[0]}"']
+    return [f'alertname=~"{"|".join(names)}"']
 
 
 def _about(subject: Subject) -> list[str]:
@@ -161,6 +174,4 @@ def _flags(flags: str) -> list[str]:
     return [*_named("CephQosMaintenance"), f'flag=~"{flags}"']
 
 
-_WIDELY: Final = _named("CephQosReservationViolatedWidely")
-_OF_ONE: Final = _named("CephQosReservationViolated")
-_OF_RUNS: Final = (_rule(_named("CephQosTestRun"), _about("load")),)
+_DURING_TEST_RUNS: Final = _rule(_named("CephQosTestRun"), _about("load"))

@@ -22,7 +22,9 @@ from cephqos_base.series import OSD, DaemonSeries, OpSeries, QosSeries, count, t
 
 
 def among_peers(series: str, by: str = "cluster, media") -> str:
-    """The median of the OSDs of a cluster on the same media, where there are at least three."""
+    """The median of the series over the OSDs of a cluster with the same media (hdd or ssd), if they
+    are three or more: with two, it is not known which of them is the unusual one.
+    """
     return (
         f"quantile by ({by}) (0.5, ({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA})"
         f" and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3"
@@ -37,24 +39,29 @@ def more_than_peers(series: str, times: str = "@more@") -> str:
     )
 
 
-# A client's operation costs its primary more than its replicas. So an OSD that leads many of them
-# comes to its end before its peers do. One that is sick does less than before.
+# OSDs that are the primary of far more client operations than their peers, while they do nearly as
+# much as ever. An operation costs its primary more than its replicas, so such an OSD is the first
+# to be saturated. One that has failed does less than before.
 _LEADS_MORE: Final = f"""
 {more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
                 and on ({OSD}) (@more@ * {PerOsd.DELIVERED_OPS} > on ({OSD}) {most("ever")})
 """
-# Seconds of replica writes per second: the mean number of them under way.
-_UNDER_WAY: Final = f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
+# Seconds of replica writes per second: the mean number of them that are in progress.
+_REPLICA_WRITES_IN_PROGRESS: Final = (
+    f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
+)
+# Threads wait for a CPU, far more than on peers, and the OSD does not use more CPU than they do.
 _WAITS_FOR_CPU: Final = f"""
               {CPU_WAITING} > @twice@
                 and on ({OSD}) ({more_than_peers(CPU_WAITING, times="@twice@")})
                 unless on ({OSD}) ({more_than_peers(CPU_USED, times="1 / @reached@")})
 """.strip()
+# That, or a limit stops the threads.
 _LACKS_CPU: Final = f"""
               {_WAITS_FOR_CPU}
               or on ({OSD}) {previously(PerOsd.CPU_DENIED)}{{by=~"{OF_THREADS}"}}
 """.strip()
-# Each replica write takes longer than on the peers. Less counts as longer while threads lack a CPU.
+# A replica write takes more than 4 times as long as on peers; 2 times, while threads lack a CPU.
 _SLOW_REPLICA_WRITES: Final = f"""
                 {PerOsd.REPLICA_SLOWNESS} > @slower@
                 or on ({OSD}) {PerOsd.REPLICA_SLOWNESS} > @twice@
@@ -63,12 +70,13 @@ _SLOW_REPLICA_WRITES: Final = f"""
                   )
 """.strip()
 
-# Seconds of a client write, and the share of them that it is not in the scheduler.
+# The mean time of a client write, in seconds.
 _CLIENT_WRITE_SECONDS: Final = f"""
               max by ({OSD}) (rate({total(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
               / (max by ({OSD}) (rate({count(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
                 > 0)
 """.strip()
+# The share of that time in which the write does not wait for the scheduler.
 _SHARE_OUTSIDE_SCHEDULER: Final = f"""
                 1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
                 / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0)
@@ -120,8 +128,8 @@ ACROSS: Final = RuleGroup(
                 {_SLOW_REPLICA_WRITES}
               )
                 and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
-                and on ({OSD}) ({_UNDER_WAY} > 1)
-                and on ({OSD}) ({more_than_peers(_UNDER_WAY, times="@twice@")})
+                and on ({OSD}) ({_REPLICA_WRITES_IN_PROGRESS} > 1)
+                and on ({OSD}) ({more_than_peers(_REPLICA_WRITES_IN_PROGRESS, times="@twice@")})
                 unless on ({OSD}) {BUSIER}
               or on ({OSD}) {STORE_STALLED}
               or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)

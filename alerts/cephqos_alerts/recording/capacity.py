@@ -21,17 +21,17 @@ from cephqos_base.series import (
 
 
 def _rate_of_busiest_device(counter: str, window: str) -> str:
-    """Of the devices that the OSD opens, the highest rate in this window of settings.py."""
+    """The highest rate among the devices that the OSD opens, in a window of rules/settings.py."""
     rate = f'rate({counter}{{layer="osd"}}[@{window}@])'
     return f"max by ({OSD}) (sum by ({OSD}, instance, device) ({rate}))"
 
 
 _DEVICE_REQUESTS: Final = _rate_of_busiest_device(DisksSeries.OPS, window="hold")
-# How busy the OSD is: the mean number of requests in its device, plus the shares of the time of
-# commits, reads and the busiest thread. The sum contains the bottleneck, whichever it is. It is
-# high on purpose, and above 1 on a device that serves several requests at once: so a capacity is
-# called too low only where there is room for certain. A limit of a cgroup delays requests before
-# the device counts them. BlueStore's own waits show that.
+# How busy the OSD is: the mean number of requests in its device, plus the shares of the time in
+# which it commits, reads, and its busiest thread runs. The bottleneck is one of these, so the sum
+# is never too low. It is too high on a device that serves several requests at once. So a capacity
+# is called too low only if there is room for certain. Commits and reads are in it, since a limit of
+# a cgroup delays requests before the device counts them.
 _BUSY: Final = f"""
               {_rate_of_busiest_device(DisksSeries.WEIGHTED_SECONDS, window="rate")}
               + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))

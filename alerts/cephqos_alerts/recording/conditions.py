@@ -1,6 +1,8 @@
-"""What is true of an OSD now: one series, with a label for each. Absent where it is not true.
+"""Conditions: what is true of an OSD now. A series with the label `condition`; absent if untrue.
 
-The causes are made of these. `osd:cephqos_condition:bool{ceph_daemon="osd.3"}` shows all of an OSD.
+The causes are made of these. In Prometheus, `osd:cephqos_condition:bool{ceph_daemon="osd.3"}` shows
+all conditions of an OSD. They are recorded in demand.py (store_stalled), across.py (busier,
+delays_replica_writes) and failing.py (the others).
 """
 
 from typing import Final
@@ -9,18 +11,19 @@ from cephqos_alerts.rules.rule import previously
 from cephqos_base.recorded import PerOsd
 
 
-def _of(condition: str, series: str = PerOsd.CONDITION) -> str:
+def _condition(condition: str, series: str = PerOsd.CONDITION) -> str:
     return f'{series}{{condition="{condition}"}}'
 
 
-BUSIER: Final = _of("busier")
-COLLAPSED: Final = _of("collapsed")
-CPU_SHORT: Final = _of("cpu_short")
-DELAYS_OTHERS: Final = _of("delays_others")
-DELAYS_REPLICA_WRITES: Final = _of("delays_replica_writes")
-DEVICE_FAILING: Final = _of("device_failing")
-DISK_AT_WORK: Final = _of("disk_at_work")
-LARGE_OPS: Final = _of("large_ops")
-SLOW_FOR_RECOVERY: Final = _of("slow_for_recovery")
-STORE_STALLED: Final = _of("store_stalled")
-DELAYED_OTHERS: Final = _of("delays_others", previously(PerOsd.CONDITION))
+BUSIER: Final = _condition("busier")
+COLLAPSED: Final = _condition("collapsed")
+CPU_SHORT: Final = _condition("cpu_short")
+DELAYS_OTHERS: Final = _condition("delays_others")
+DELAYS_REPLICA_WRITES: Final = _condition("delays_replica_writes")
+DEVICE_FAILING: Final = _condition("device_failing")
+DISK_AT_WORK: Final = _condition("disk_at_work")
+LARGE_OPS: Final = _condition("large_ops")
+SLOW_FOR_RECOVERY: Final = _condition("slow_for_recovery")
+STORE_STALLED: Final = _condition("store_stalled")
+# As of the evaluation before, for rules that are evaluated before `delays_others`.
+DELAYED_OTHERS: Final = _condition("delays_others", previously(PerOsd.CONDITION))

@@ -1,4 +1,10 @@
-"""Recording rules: which class of which OSD has unmet demand."""
+"""Recording rules: which class of which OSD has unmet demand.
+
+Background classes have demand if a request of theirs is in the scheduler's queue in every sample of
+a minute. For clients it is harder: most of their operations wait in BlueStore, behind the
+scheduler, or for another OSD, and both are in no queue. The comment of PerClass.DEMAND says how it
+is decided; the constants before DEMAND are its parts.
+"""
 
 from typing import Final
 
@@ -15,17 +21,18 @@ def _zero(metric: str) -> str:
 
 
 def _highest_of_shards(record: str, metric: str) -> RecordedSeries:
-    """Nearly all shards are at 0. They are left out first, so that the maximum is of few."""
+    """The highest of a class's shards. Nearly all are 0, and are left out before the maximum."""
     return RecordedSeries(
         record=record,
         expr=f"max by ({OSD_CLASS}) ({metric} > 0) or {_zero(metric)}",
     )
 
 
-# The share of a client write's time that the own store takes.
+# The share of a client write's time outside the scheduler that the OSD's own store takes. It is
+# also a series that OSDs with client writes have: `{_OWN_STORE} and on (cluster) …` are OSDs.
 _OWN_STORE: Final = previously(PerOsd.OWN_STORE)
-# OSDs of clusters whose clients get less than the cluster's target.
-_CLUSTER_FALLS_SHORT: Final = f"""
+# OSDs of clusters whose clients get less than the cluster's target of a policy file.
+_CLUSTER_BELOW_TARGET: Final = f"""
                     {_OWN_STORE} and on (cluster) (
                       sum by (cluster, class) ({previously(PerHostClass.OPS)}{{figure="attained"}})
                       < on (cluster, class) (@reached@ * {CLUSTER_TARGET_OPS})
@@ -36,24 +43,27 @@ _OSD_OR_NETWORK_SLOW: Final = f"""
                       {_OWN_STORE} and on (cluster) {DELAYED_OTHERS}
                       or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
 """.strip()
-_OSD_OR_CLUSTER_FALLS_SHORT: Final = f"""
+# Clients get less than the reservation of this OSD, or than the target of their cluster.
+_CLIENTS_SHORT: Final = f"""
                       {PerClass.ATTAINED_OPS}{{class="client"}}
                       < on ({OSD}) (@reached@ * {PerClass.RESERVED_OPS}{{class="client"}})
                       or on ({OSD})
-                      {_CLUSTER_FALLS_SHORT.strip()}
+                      {_CLUSTER_BELOW_TARGET.strip()}
 """.strip()
-# Clients have no reservation here, and some OSD is slow, be it because it recovers.
+# Clients have no reservation on this OSD, their cluster is below its target, and replica writes are
+# slow on some OSD, even if only because it recovers.
 _SLOW_WITHOUT_RESERVATION: Final = f"""
-                    {_CLUSTER_FALLS_SHORT.strip()}
+                    {_CLUSTER_BELOW_TARGET.strip()}
                       and on (cluster) (
                         {previously(PerOsd.REPLICA_SLOWNESS)} > @slower@
                         and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
                       )
                       unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
 """.strip()
-# OSDs whose clients wait for another OSD: many operations are in progress, and a write takes as
-# long as on a slow device (the store's time divided by its share).
-_KEPT_WAITING: Final = f"""
+# OSDs whose clients wait for another OSD. The own store takes little of a write's time, many
+# operations are in progress, and a write takes as long as on a slow device: the store's time,
+# divided by its share of the write, is that of a write.
+_WAIT_FOR_ANOTHER_OSD: Final = f"""
                   {_OWN_STORE} < @part@
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
                   and on ({OSD}) (
@@ -65,15 +75,15 @@ _KEPT_WAITING: Final = f"""
                       {_OSD_OR_NETWORK_SLOW}
                     )
                     and on ({OSD}) (
-                      {_OSD_OR_CLUSTER_FALLS_SHORT}
+                      {_CLIENTS_SHORT}
                     )
                     or on ({OSD})
                     {_SLOW_WITHOUT_RESERVATION}
                   )
 """
 
-# Client operations in the scheduler's queue or at a throttle, on average (Little's law). A look at
-# the queue says less: it is empty as often as full.
+# Client operations in the scheduler's queue or at a throttle, on average: seconds of waiting per
+# second (Little's law). The length of the queue at a scrape says less: it is often empty by chance.
 _WAITING: Final = f"""
                 sum by ({OSD}) (
                   max by ({OSD}, throttle) (
@@ -203,7 +213,7 @@ DEMAND: Final = RuleGroup(
               and on ({OSD}) (
                 {_WAITING.strip()} >= @waiting@
                 or max_over_time({PerOsd.STORE_PILING_UP}[@sustained@]) == 1
-                or on ({OSD}) ({_KEPT_WAITING.strip()})
+                or on ({OSD}) ({_WAIT_FOR_ANOTHER_OSD.strip()})
               )
               unless on ({OSD}) (
                 @part@ * {PerOsd.CLIENT_PRESENT_LOW}

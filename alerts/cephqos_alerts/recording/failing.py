@@ -1,9 +1,14 @@
 """What has failed or run out on an OSD itself: its device, its CPU.
 
-These series exist only for such OSDs, so on a healthy cluster these rules cost almost nothing.
+Each is a condition: a series with the value 1 for the OSDs of which it is true, and none for
+others. So on a healthy cluster these rules cost almost nothing. A condition is written as
+`0 * max by (…) (…) + 1`, which makes a 1 of any value.
+
+"failing" looks at three things: the time of the device (DEVICE_SECONDS, where it is long), whether
+the OSD has collapsed (does far less than before), and what its peers do.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_alerts.recording.across import among_peers
 from cephqos_alerts.recording.conditions import (
@@ -30,26 +35,33 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, OpSeries, QosSeries, RecoverySeries, ThreadsSeries, count
 
-# Commits and reads also take long if their threads wait for a CPU: the threads' group, and the time
-# that commits or reads took.
+
+class _ThreadsAt(NamedTuple):
+    """Commits and reads also take long if their threads wait for a CPU."""
+
+    groups: str  # of threads, a regular expression
+    seconds: str  # the counter of the time that commits or reads took
+
+
 _THREADS_AT: Final = {
-    "commit": ("bstore_(kv|aio).*", QosSeries.STORE_KV_COMMIT_SECONDS),
-    "read": ("tp_osd_tp", QosSeries.STORE_READ_WAIT_SECONDS),
+    "commit": _ThreadsAt("bstore_(kv|aio).*", QosSeries.STORE_KV_COMMIT_SECONDS),
+    "read": _ThreadsAt("tp_osd_tp", QosSeries.STORE_READ_WAIT_SECONDS),
 }
 
 
-# An OSD whose threads are stopped answers late or not at all, so its figures have gaps.
+# A limit has stopped the OSD's threads within the last minute. Such an OSD answers late or not at
+# all, so its figures have gaps.
 _STOPPED: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sustained@])'
 _UNLESS_STOPPED: Final = f"unless on ({OSD}) {_STOPPED}"
 
 
 def _unless_waiting_for_cpu(place: str) -> str:
     """Leave out OSDs whose threads wait for a CPU during half of that time, or are stopped."""
-    threads, seconds = _THREADS_AT[place]
+    groups, seconds = _THREADS_AT[place]
     return f"""
     unless on ({OSD}) (
       max by ({OSD}) (
-        sum by ({OSD}, instance) (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"{threads}"}}[@rate@]))
+        sum by ({OSD}, instance) (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"{groups}"}}[@rate@]))
         > on ({OSD}, instance)
         (@half@ * sum by ({OSD}, instance) (rate({seconds}[@rate@])))
       )
@@ -70,15 +82,15 @@ def _long_device_seconds(place: str) -> RecordedSeries:
     )
 
 
-# Far above the OSD's own usual figure.
-_BEYOND_ITS_OWN: Final = (
+# Far above the median of the OSD's own last day.
+_FAR_ABOVE_ITS_DAY: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS}"
     f" > on ({OSD}, at) (@far_above@ * {previously(PerOsdPlace.SECONDS_MEDIAN1D)})"
 )
 
 # All kinds of flash are one media. An OSD with a far lower capacity than the others has another
 # kind, which is slower by nature.
-_OF_ANOTHER_KIND: Final = (
+_OTHER_KIND_OF_FLASH: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS} * 0 + on ({OSD}) group_left () {PerOsd.CAPACITY_OPS}"
     f" < on (cluster, media) group_left () (@half@ * ({among_peers(PerOsd.CAPACITY_OPS)}))"
 )
@@ -91,24 +103,26 @@ _FAR_TOO_LONG: Final = (
     f" unless on ({OSD}) {DISK_AT_WORK}"
 )
 
-# This OSD does little because its clients' writes wait for another OSD, not for its own device. If
+# The OSD does little because its clients' writes wait for another OSD, not for its own device. If
 # others wait for this OSD, too, both have failed.
-_ELSEWHERE: Final = f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {DELAYS_REPLICA_WRITES}'
+_WAITS_FOR_ANOTHER: Final = (
+    f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {DELAYS_REPLICA_WRITES}'
+)
 
-# In what follows, `and` and `unless` bind before `or`, from left to right.
+# In the next expressions, `and` and `unless` bind before `or`, from left to right.
 _COLLAPSED_AND_SLOW: Final = f"""
           {COLLAPSED}
           unless on ({OSD}) {DISK_AT_WORK}
-          unless on ({OSD}) ({_ELSEWHERE})
+          unless on ({OSD}) ({_WAITS_FOR_ANOTHER})
           and on ({OSD}) (
             {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
             or {PerOsdPlace.DEVICE_SECONDS} > @device_latency_hdd@
-            or on ({OSD}) {_BEYOND_ITS_OWN}
+            or on ({OSD}) {_FAR_ABOVE_ITS_DAY}
           )
 """
 # Slower than its peers because it does more or is another kind of flash, and not far too slow.
-_EXPLAINED: Final = f"""
-              ({BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
+_SLOWNESS_EXPLAINED: Final = f"""
+              ({BUSIER} or on ({OSD}) {_OTHER_KIND_OF_FLASH})
               unless on ({OSD}) ({_FAR_TOO_LONG})
 """
 _FAR_ABOVE_PEERS: Final = f"""
@@ -117,12 +131,12 @@ _FAR_ABOVE_PEERS: Final = f"""
               @far_above@ * ({among_peers(OF_DEVICE, "cluster, media, at")})
             )
             unless on ({OSD}) (
-              {_EXPLAINED.strip()}
+              {_SLOWNESS_EXPLAINED.strip()}
             )
 """
 
 # Normalised operations per operation of a client: high if its operations are large.
-_COST_OF_AN_OPERATION: Final = f"""
+_COST_OF_CLIENT_OP: Final = f"""
           {PerClass.ATTAINED_OPS}{{class="client"}}
           / on ({OSD}) (
             sum by ({OSD}) (max by ({OSD}, op) (rate({count(OpSeries.LATENCY_SECONDS)}[@rate@])))
@@ -210,7 +224,7 @@ _FAILING: Final = (
         """,
         expr=f"""
         0 * (
-          {_COST_OF_AN_OPERATION} > @twice@
+          {_COST_OF_CLIENT_OP} > @twice@
           or on ({OSD})
           {BYTES} > on ({OSD}) (@large_requests@ * {REQUESTS})
         ) + 1

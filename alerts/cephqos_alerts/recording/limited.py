@@ -1,6 +1,8 @@
 """What holds an OSD back from outside: limits of its container or unit, other programs on its host.
 
-These series exist only for such OSDs and hosts.
+CPUS_TAKEN of a host: CPUs that others use while none is idle. CPU_DENIED of an OSD: its threads
+cannot run, and the label `by` says why. IO_LIMIT_REACHED of an OSD: its I/O limit. These series
+exist only for such OSDs and hosts.
 """
 
 from typing import Final
@@ -10,7 +12,7 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerHost, PerOsd
 from cephqos_base.series import OSD, CgroupSeries, DaemonSeries, HostSeries
 
-# Values of the label `by`.
+# Values of the label `by` of CPUS_TAKEN, CPU_DENIED and the causes cpu and device.
 CPU_LIMIT: Final = "cpu_limit"
 MEMORY_LIMIT: Final = "memory_limit"
 IO_LIMIT: Final = "io_limit"
@@ -29,39 +31,45 @@ def of_host(series: str) -> str:
     return f'label_replace({series}, "host", "$1", "instance", "(.+?)(:[0-9]+)?")'
 
 
+# CPUs that OSDs use: one OSD, and all OSDs of a host.
 _OSD_USES: Final = (
     f'sum by ({OSD}, instance) (rate({DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}[@rate@]))'
 )
 _OSDS_USE: Final = f"sum by (host) (max by ({OSD}, host) ({of_host(_OSD_USES)}))"
 
 
-def _mode(mode: str) -> str:
+def _cpus_in(mode: str) -> str:
+    """CPUs of the host that are in this mode, "used" or "steal"."""
     return f'max by (instance) (rate({HostSeries.CPU_SECONDS}{{mode="{mode}"}}[@rate@]))'
 
 
-_FULL: Final = f"""
+# Hosts without an idle CPU: 90 % of their CPUs are used.
+_HOST_IS_FULL: Final = f"""
 (sum by (instance) (max by (instance, mode) (rate({HostSeries.CPU_SECONDS}[@rate@]))))
 > on (instance) (@reached@ * {_CPUS})
 """
 
 
-def _denied(by: str, condition: str) -> str:
+def _cpu_denied(by: str, condition: str) -> str:
+    """1 for the OSDs of which the condition is true, with the reason in the label `by`."""
     return f'label_replace(0 * max by ({OSD}) ({condition}) + 1, "by", "{by}", "", "")'
 
 
+# The CPU limit was used up in a quarter of its periods.
 _THROTTLED: Final = f"""
 max by ({OSD}) (rate({CgroupSeries.CPU_THROTTLED_PERIODS}[@rate@]))
 > on ({OSD}) (@part@ * max by ({OSD}) (rate({CgroupSeries.CPU_PERIODS}[@rate@])))
 """
+# Threads wait for memory for a quarter of the time.
 _SHORT_OF_MEMORY: Final = f"""
 max by ({OSD}) (rate({CgroupSeries.PRESSURE_SECONDS}{{resource="memory"}}[@rate@]))
 > @part@ and on ({OSD}) {CgroupSeries.MEMORY_LIMIT_BYTES}
 """
 
 
-def _starved(by: str) -> str:
-    """OSDs of such a host whose threads wait for a CPU. On a busy host scrapes are late, and some
-    rates too low: one sample of a minute is enough to call it full."""
+def _waiting_on_full_host(by: str) -> str:
+    """OSDs whose threads wait for a CPU, on a host whose CPUs others take. On a busy host scrapes
+    are late, and some rates too low: one sample of CPUS_TAKEN within a minute is enough."""
     return f"""
 ({PerOsd.INSTANCE} == 1)
   and on (instance) max_over_time({PerHost.CPUS_TAKEN}{{by="{by}"}}[@sustained@])
@@ -69,14 +77,16 @@ def _starved(by: str) -> str:
 """
 
 
-# On any busy host threads wait now and then. These wait most of the time.
-_MOST_OF_IT: Final = f"and on ({OSD}) ({CPU_WAITING} > on ({OSD}) (@slower@ * {CPU_USED}))"
+# On any busy host threads wait now and then. These wait four times as long as they run.
+_WAITING_MOSTLY: Final = f"and on ({OSD}) ({CPU_WAITING} > on ({OSD}) (@slower@ * {CPU_USED}))"
+_STARVED_BY_PROGRAMS: Final = f"{_waiting_on_full_host(OTHER_PROGRAMS).strip()} {_WAITING_MOSTLY}"
 
 
 _BY_OP: Final = f"{OSD}, device, op"
 
 
-def _io_limit(limit: str, unit: str, counter: str) -> RecordedSeries:
+def _io_limit_reached(*, limit: str, counter: str, unit: str) -> RecordedSeries:
+    """The lowest limit of the OSD that is reached by the rate of this counter."""
     return RecordedSeries(
         record=PerOsd.IO_LIMIT_REACHED,
         labels={"unit": unit},
@@ -101,9 +111,9 @@ LIMITED: Final = RuleGroup(
             labels={"by": OTHER_PROGRAMS},
             comment="CPUs that programs other than OSDs use, if no CPU is left idle.",
             expr=f"""
-            max by (instance) ({of_host(_mode("used"))} - on (host) group_left () {_OSDS_USE})
+            max by (instance) ({of_host(_cpus_in("used"))} - on (host) group_left () {_OSDS_USE})
               > on (instance) (@half@ * {_CPUS})
-              and on (instance) ({_FULL.strip()})
+              and on (instance) ({_HOST_IS_FULL.strip()})
             """,
         ),
         RecordedSeries(
@@ -111,8 +121,8 @@ LIMITED: Final = RuleGroup(
             labels={"by": OTHER_VMS},
             comment="CPUs that other virtual machines use (steal), if no CPU is left idle.",
             expr=f"""
-            {_mode("steal")} > on (instance) (@part@ * {_CPUS})
-              and on (instance) ({_FULL.strip()})
+            {_cpus_in("steal")} > on (instance) (@part@ * {_CPUS})
+              and on (instance) ({_HOST_IS_FULL.strip()})
             """,
         ),
         RecordedSeries(
@@ -123,14 +133,18 @@ LIMITED: Final = RuleGroup(
             time for which threads wait shows it. The first reason that holds is named.
             """,
             expr=f"""
-            {_denied(CPU_LIMIT, _THROTTLED.strip())}
-            or on ({OSD}) {_denied(MEMORY_LIMIT, _SHORT_OF_MEMORY.strip())}
+            {_cpu_denied(CPU_LIMIT, _THROTTLED.strip())}
+            or on ({OSD}) {_cpu_denied(MEMORY_LIMIT, _SHORT_OF_MEMORY.strip())}
             or on ({OSD})
-            {_denied(OTHER_PROGRAMS, f"{_starved(OTHER_PROGRAMS).strip()} {_MOST_OF_IT}")}
-            or on ({OSD}) {_denied(OTHER_VMS, _starved(OTHER_VMS).strip())}
+            {_cpu_denied(OTHER_PROGRAMS, _STARVED_BY_PROGRAMS)}
+            or on ({OSD}) {_cpu_denied(OTHER_VMS, _waiting_on_full_host(OTHER_VMS).strip())}
             """,
         ),
-        _io_limit(CgroupSeries.IO_LIMIT_OPS, "requests/s", CgroupSeries.IO_OPS),
-        _io_limit(CgroupSeries.IO_LIMIT_BYTES, "bytes/s", CgroupSeries.IO_BYTES),
+        _io_limit_reached(
+            limit=CgroupSeries.IO_LIMIT_OPS, counter=CgroupSeries.IO_OPS, unit="requests/s"
+        ),
+        _io_limit_reached(
+            limit=CgroupSeries.IO_LIMIT_BYTES, counter=CgroupSeries.IO_BYTES, unit="bytes/s"
+        ),
     ),
 )

@@ -18,13 +18,14 @@ from cephqos_base.series import (
     ThreadsSeries,
 )
 
-# Few clusters have policy targets, and few rules read limits.
+# Expressions that other modules read, too. They are not recorded, since few clusters have targets
+# of a policy file, and few rules read limits.
 LIMIT_OPS: Final = f"max by ({OSD_CLASS}) ({QosSeries.LIMIT_OPS})"
 TARGET_OPS: Final = f"max by ({OSD_CLASS}) ({QosSeries.TARGET_RESERVATION_OPS})"
 CLUSTER_TARGET_OPS: Final = f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})"
 
-# A throttled device shows in commits and read waits only: its requests are held back before the
-# kernel counts them.
+# Places at which a slow device shows. One that a cgroup throttles shows in commits and reads only:
+# its requests are held back before the kernel counts them.
 DEVICE_PLACES: Final = ("commit", "read", "device")
 OF_DEVICE: Final = f'{PerOsdPlace.SECONDS}{{at=~"{"|".join(DEVICE_PLACES)}"}}'
 OF_STORE: Final = f'{PerOsdPlace.SECONDS}{{at="store"}}'
@@ -37,7 +38,9 @@ REQUESTS: Final = f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'
 
 
 def most(when: str) -> str:
-    """Delivered in a day, as the evaluation before has it."""
+    """The most that the OSD delivered in the last day: "ever", "saturated", or "sustained" for a
+    hold. As of the evaluation before.
+    """
     return f'{previously(PerOsd.DELIVERED_OPS_MAX1D)}{{when="{when}"}}'
 
 
@@ -49,8 +52,8 @@ def per_osd(record: str, metric: str) -> RecordedSeries:
     return RecordedSeries(record=record, expr=f"max by ({OSD}) ({metric})")
 
 
-def _seconds(at: str, seconds: str, count: str) -> RecordedSeries:
-    """Mean time of what was counted in the rate window; absent when nothing was."""
+def _mean_seconds(at: str, seconds: str, count: str) -> RecordedSeries:
+    """The mean time of one commit, read, … in the window of a rate; absent if there was none."""
     return RecordedSeries(
         record=PerOsdPlace.SECONDS,
         labels={"at": at},
@@ -102,8 +105,8 @@ WORK: Final = RuleGroup(
             > on ({OSD}) group_left () (@little@ * {PerOsd.DELIVERED_OPS})
             """,
         ),
-        _seconds("commit", QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
-        _seconds("read", QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
+        _mean_seconds("commit", QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
+        _mean_seconds("read", QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
         RecordedSeries(
             record=PerOsdPlace.SECONDS,
             labels={"at": "device"},
@@ -116,8 +119,8 @@ WORK: Final = RuleGroup(
             )
             """,
         ),
-        _seconds("store", QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
-        _seconds("replica_write", QosSeries.REPLICA_WRITE_SECONDS, QosSeries.REPLICA_WRITES),
+        _mean_seconds("store", QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
+        _mean_seconds("replica_write", QosSeries.REPLICA_WRITE_SECONDS, QosSeries.REPLICA_WRITES),
         per_osd(
             PerOsd.DEVICE_DEPTH, f'rate({DisksSeries.WEIGHTED_SECONDS}{{layer="osd"}}[@rate@])'
         ),
@@ -239,7 +242,7 @@ VIOLATION: Final = RuleGroup(
 )
 
 
-def _most(when: str, series: str) -> RecordedSeries:
+def _most_in_a_day(when: str, series: str) -> RecordedSeries:
     return RecordedSeries(
         record=PerOsd.DELIVERED_OPS_MAX1D,
         labels={"when": when},
@@ -252,9 +255,9 @@ HISTORY: Final = RuleGroup(
     name="cephqos-history",
     slow=True,
     rules=(
-        _most("saturated", PerOsd.SATURATED_OPS),
-        _most("sustained", PerOsd.SUSTAINED_OPS),
-        _most("ever", PerOsd.DELIVERED_OPS),
+        _most_in_a_day("saturated", PerOsd.SATURATED_OPS),
+        _most_in_a_day("sustained", PerOsd.SUSTAINED_OPS),
+        _most_in_a_day("ever", PerOsd.DELIVERED_OPS),
         RecordedSeries(
             record=PerOsd.DEVICE_WORK_MAX1D,
             expr=f"max_over_time({PerOsd.DEVICE_WORK}[@day@:@rate@])",

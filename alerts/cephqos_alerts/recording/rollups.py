@@ -6,7 +6,8 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerCluster, PerHostClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries
 
-# The same figure per class of an OSD and of a host. A sum over a cluster reads those of its hosts.
+# Record, label `figure`, and the series per OSD and class that is summed. A sum over a cluster then
+# reads few series: those of its hosts.
 _FIGURES: Final = (
     (PerHostClass.OPS, "attained", PerClass.ATTAINED_OPS),
     (PerHostClass.OPS, "reserved", PerClass.RESERVED_OPS),

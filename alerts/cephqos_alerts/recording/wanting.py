@@ -1,4 +1,7 @@
-"""Recording rules: findings on classes with demand. They are few, and the causes join them."""
+"""Recording rules: what holds of classes with demand, for the causes to read. Few classes have it.
+
+Their group is in failing.py, which adds what has failed on OSDs.
+"""
 
 from typing import Final
 

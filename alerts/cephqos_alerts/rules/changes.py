@@ -27,14 +27,15 @@ _KEYS: Final = (
     *("helpers", "duplicates"),
 )
 _SEVERITIES: Final[Sequence[str]] = get_args(Severity)
-# The judge's are not among them: reports and `top` judge by them, too.
+# An operator may not change the bounds of the judge: reports and `top` judge by them, too.
+_JUDGE_BOUNDS: Final = {bound.name for bound in fields(Bounds)}
 THRESHOLDS: Final = tuple(
-    it.name for it in fields(Thresholds) if it.name not in {bound.name for bound in fields(Bounds)}
+    threshold.name for threshold in fields(Thresholds) if threshold.name not in _JUDGE_BOUNDS
 )
 _ALERTS: Final = tuple(name for names in RUNBOOKS.values() for name in names)
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-# What the rules put on alerts themselves.
+# Labels and annotations that alerts have already.
 _LABELS: Final = frozenset((
     "alertname", "severity", "cluster", "ceph_daemon", "instance", "class", "cause", "by", "pool",
     "finding", "seen", "scope", "media", "group", "collector", "what", "level", "flag", "run",
@@ -53,8 +54,8 @@ def parse_changes(document: Value, settings: RuleSettings) -> RuleSettings:
     changes = Changes(
         severities=_severities(top["severities"]) if "severities" in top else {},
         leave_out=_alerts(top["leave_out"]) if "leave_out" in top else (),
-        labels=_words(top["labels"], _LABELS) if "labels" in top else {},
-        annotations=_words(top["annotations"], _ANNOTATIONS) if "annotations" in top else {},
+        labels=_texts(top["labels"], _LABELS) if "labels" in top else {},
+        annotations=_texts(top["annotations"], _ANNOTATIONS) if "annotations" in top else {},
         helpers=top["helpers"].boolean() if "helpers" in top else True,
         duplicates=top["duplicates"].boolean() if "duplicates" in top else True,
     )
@@ -63,14 +64,14 @@ def parse_changes(document: Value, settings: RuleSettings) -> RuleSettings:
 
 def _severities(value: Value) -> Mapping[str, str]:
     allowed = "a word of letters, digits, _ and -"
-    names = {
-        name: word.text(r"[A-Za-z0-9_-]{1,40}", allowed)
-        for name, word in value.known(_SEVERITIES).items()
+    renamed = {
+        severity: name.text(r"[A-Za-z0-9_-]{1,40}", allowed)
+        for severity, name in value.known(_SEVERITIES).items()
     }
-    every = [names.get(name, name) for name in _SEVERITIES]
-    if len(set(every)) < len(every):
-        value.fail("another name for each severity", ", ".join(every))
-    return names
+    names = [renamed.get(severity, severity) for severity in _SEVERITIES]
+    if len(set(names)) < len(names):
+        value.fail("another name for each severity", ", ".join(names))
+    return renamed
 
 
 def _alerts(value: Value) -> tuple[str, ...]:
@@ -78,15 +79,16 @@ def _alerts(value: Value) -> tuple[str, ...]:
     return tuple(item.one_of(_ALERTS, "the name of an alert") for item in items)
 
 
-def _words(value: Value, ours: frozenset[str]) -> Mapping[str, str]:
-    words = {}
-    for name, text in value.entries("names and values").items():
-        if not _NAME.fullmatch(name) or name in ours:
-            text.fail("a name of letters, digits and _ that the rules do not use", f"{name!r}")
-        words[name] = text.string()
-        if "{{" in _TEMPLATE.sub("", words[name]):
-            text.fail("a template that ends with }}", f"{words[name]!r}")
-    return words
+def _texts(value: Value, taken: frozenset[str]) -> Mapping[str, str]:
+    """Labels or annotations, by name; `taken` are names that the rules use themselves."""
+    texts = {}
+    for name, entry in value.entries("names and values").items():
+        if not _NAME.fullmatch(name) or name in taken:
+            entry.fail("a name of letters, digits and _ that the rules do not use", f"{name!r}")
+        text = texts[name] = entry.string()
+        if "{{" in _TEMPLATE.sub("", text):
+            entry.fail("a template that ends with }}", f"{text!r}")
+    return texts
 
 
 def changed(groups: Sequence[RuleGroup], changes: Changes) -> list[RuleGroup]:

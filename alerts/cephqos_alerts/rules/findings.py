@@ -1,7 +1,11 @@
-"""What can be true of many OSDs at once: a series per OSD, and one alert per cluster.
+"""Findings can be true of many OSDs at once. Each is a series per OSD and one alert per cluster.
 
 The alert counts the OSDs and names the worst. It does not depend on how many there are, so 3,000
 OSDs are one notification, and OSDs that come and go while it fires send none.
+
+OsdFinding(name="CephQosThreadAtCeiling", …) becomes two rules. One records the series
+osd:cephqos_finding:value{finding="ThreadAtCeiling"} for each OSD, with the finding's figure as its
+value. The other is the alert CephQosThreadAtCeiling, a count of these series.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +17,15 @@ from cephqos_alerts.rules.template import show, when
 from cephqos_alerts.rules.text import ON_OSDS, ON_SO_MANY, worst_first, worst_is, worst_of
 from cephqos_base.recorded import PerOsd
 
-# It goes on for so long after the last OSD: load that comes and goes over a day is one alert.
+# Seconds for which the alert goes on after the last OSD: load that comes and goes over a day is one
+# alert.
 KEPT: Final = 6 * 3600.0
 _OSD: Final = "{{ $labels.ceph_daemon }}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OsdFinding:
-    """One of them. Its text speaks of one OSD, and of its `figure`."""
+    """A finding. Fields that `Alert` has, too, mean the same here."""
 
     name: str
     about: Sequence[Subject] = ()
@@ -28,37 +33,40 @@ class OsdFinding:
     by: Sequence[str] = ()  # labels besides cluster and OSD: an alert for each of their values
     urgency: Urgency
     likely: str
-    first: FirstCommand  # of the worst
-    summary: str  # goes on: on 214 of 3000 OSDs, worst osd.7
+    first: FirstCommand  # $labels.ceph_daemon in it becomes the worst OSD
+    summary: str  # the alert adds: on 214 of 3000 OSDs, worst osd.7
     description: str
-    figure: str = ""  # template of a value, with VALUE
-    window: str = ""  # of settings.py: for how long it must last, unless the expression says
-    held: str = ""  # the same, where the expression says
+    figure: str = ""  # template that shows the value of an OSD: "VALUE | humanizePercentage"
+    # How long it must last: a window of settings.py. `window` if this module has to wait for it,
+    # `held` if `expr` does.
+    window: str = ""
+    held: str = ""
     within: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    counted: bool = True  # among the OSDs that exporters report
+    counted: bool = True  # "on 3 of 12 OSDs"; False if no exporter reports these OSDs
 
 
-def findings(*found: OsdFinding) -> tuple[Rule, ...]:
-    """Their rules."""
-    return tuple(rule for one in found for rule in (_recorded(one), _alert(one)))
+def finding_rules(*findings: OsdFinding) -> tuple[Rule, ...]:
+    return tuple(rule for finding in findings for rule in (_recorded(finding), _alert(finding)))
 
 
-def _own(finding: OsdFinding) -> dict[str, str]:
+def _fixed_labels(finding: OsdFinding) -> dict[str, str]:
+    """The labels by which the series of this finding are known."""
     return {"finding": finding.name.removeprefix("CephQos"), **finding.labels}
 
 
 def _recorded(finding: OsdFinding) -> RecordedSeries:
-    return RecordedSeries(record=PerOsd.FINDING, expr=finding.expr, labels=_own(finding))
+    return RecordedSeries(record=PerOsd.FINDING, expr=finding.expr, labels=_fixed_labels(finding))
 
 
 def _alert(finding: OsdFinding) -> Alert:
-    own = ", ".join(f'{label}="{value}"' for label, value in _own(finding).items())
-    lasting = f"{PerOsd.FINDING}{{{own}}}"
+    labels = _fixed_labels(finding).items()
+    selector = ", ".join(f'{label}="{value}"' for label, value in labels)
+    lasting = f"{PerOsd.FINDING}{{{selector}}}"
     if window := finding.window:
         # Minute by minute, so that it does not depend on how often rules are evaluated.
-        seen = f"count_over_time({lasting}[@{window}@:@slow_interval@])"
-        lasting += f" and {seen} >= @{window}_minutes@"
+        minutes = f"count_over_time({lasting}[@{window}@:@slow_interval@])"
+        lasting += f" and {minutes} >= @{window}_minutes@"
     worst = _worst(finding)
     first = finding.first.line.replace(
         _OSD,
@@ -83,5 +91,7 @@ def _alert(finding: OsdFinding) -> Alert:
 
 
 def _worst(finding: OsdFinding) -> str:
-    fixed = "".join(f'{label}="{value}",' for label, value in _own(finding).items())
-    return worst_of(f"{PerOsd.FINDING}{{{fixed}SELECTOR}}", ("cluster", *finding.by))
+    """A query of a template: the OSDs with the largest values."""
+    labels = _fixed_labels(finding).items()
+    selector = "".join(f'{label}="{value}",' for label, value in labels)
+    return worst_of(f"{PerOsd.FINDING}{{{selector}SELECTOR}}", ("cluster", *finding.by))

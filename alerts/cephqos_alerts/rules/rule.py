@@ -7,25 +7,26 @@ from typing import Final, Literal
 
 Severity = Literal["critical", "warning", "info", "none"]
 
-# What an alert can be about. alertmanager.py uses it to know when an alert says nothing new.
-# osd: what one OSD reserves or does. Pointless while that OSD does not answer. None of findings.
-# absence: an OSD that is not there or not seen. Expected during its maintenance.
-# load: what a test run causes on purpose.
-# scrub, recovery: work that flags of the cluster can stop.
+# What an alert can be about. output/alertmanager.py silences alerts by it:
+# osd: what one OSD reserves or does. Silent while that OSD does not answer. Not for findings.
+# absence: an OSD that is not there or not seen. Silent during its maintenance.
+# load: what a test run causes on purpose. Silent during one.
+# scrub, recovery: work that flags of the cluster can stop. Silent while such a flag is set.
 Subject = Literal["osd", "absence", "load", "scrub", "recovery"]
 
 
 _PREVIOUSLY: Final = re.compile(r"@previously ([\w:]+)@")
 # A recorded series, marked or not, with its matchers: only names of recorded series have colons.
-_READ: Final = re.compile(r"(@previously )?\b(\w+:[\w:]+)@?(?:\{([^}]*)\})?")
+_SERIES_READ: Final = re.compile(r"(@previously )?\b(\w+:[\w:]+)@?(?:\{([^}]*)\})?")
 _EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
 def previously(series: str) -> str:
     """The series as the evaluation before this one recorded it, by this rule or by a later one.
 
-    The mark says that an old value is meant: to readers, and to the test that looks for circles.
-    render.py removes it, so Prometheus reads a plain series.
+    Returns `@previously NAME@`: readers see that an old value is meant, and so does the test that
+    looks for rules that depend on each other in a circle. render.py removes the mark, so Prometheus
+    reads a plain series.
     """
     return f"@previously {series}@"
 
@@ -44,7 +45,7 @@ class SeriesRead:
     marked: bool  # by `previously`
 
     def may_be(self, record: str, labels: Mapping[str, str]) -> bool:
-        """Whether a rule may record it that records this name with these fixed labels."""
+        """Whether this series may come from a rule that records this name with these labels."""
         return record == self.name and all(
             labels.get(label, value) == value for label, value in self.labels.items()
         )
@@ -53,7 +54,7 @@ class SeriesRead:
 def series_read(expr: str) -> list[SeriesRead]:
     return [
         SeriesRead(name, dict(_EQUAL.findall(matchers)), bool(marked))
-        for marked, name, matchers in _READ.findall(expr)
+        for marked, name, matchers in _SERIES_READ.findall(expr)
     ]
 
 
@@ -90,7 +91,7 @@ CAN_WAIT: Final[Mapping[Severity, str]] = {
     "info": "yes",
 }
 NOW: Final = Urgency(clients_suffer=True, ends_tonight=True)
-# It takes a decision, other hardware or other settings.
+# Clients suffer, but to end it takes a decision, other hardware or other settings.
 NOT_TONIGHT: Final = Urgency(clients_suffer=True)
 MORNING: Final = Urgency()
 SOME_DAY: Final = Urgency(to_do=False)
@@ -131,14 +132,15 @@ class Alert:
     where: Place = "osd"
     likely: str = ""  # the likely cause, without a full stop, or a template of the sentence
     first: FirstCommand | None = None
-    hold: float = 0.0  # `for`, in seconds before scaling
+    # How long the condition lasts before the alert fires: `hold` if Prometheus waits (`for`, in
+    # seconds before scaling), `held` if the expression does (a window of settings.py: "hold").
+    hold: float = 0.0
+    held: str = ""
     keep: float = 0.0  # `keep_firing_for`, in seconds
-    held: str = ""  # the window of settings.py for which the expression itself waits
-    within: str = ""  # the time in which the expression looks for events
-    dashboard: str = "osd"
+    within: str = ""  # "@hour@": the time in which the expression looks for events
+    dashboard: str = "osd"  # a key of DASHBOARDS of render.py
     labels: Mapping[str, str] = field(default_factory=dict)
-
-    duplicates: Sequence[str] = ()  # alerts that Ceph ships, of which this one says nothing new
+    duplicates: Sequence[str] = ()  # alerts that Ceph ships and that say the same
 
     @property
     def severity(self) -> Severity:

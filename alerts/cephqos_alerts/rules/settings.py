@@ -1,7 +1,16 @@
 """Every window and link of the rules, in one place. Thresholds are in `cephqos_base.thresholds`.
 
-Rules name them as `@name@`. Windows and holds are written as they are for a scrape interval of
-15 s; `time_scale` shortens all of them in the same proportion for tests and demos.
+Rules name them as `@name@`, and `RuleSettings.expand` puts in the values:
+
+    @hold@              5m: a window of WINDOWS
+    @hold_seconds@      300: the same as a number
+    @hold_evaluations@  20: evaluations of rules in that time
+    @hold_samples@      16: so many of them (80 %) must have a sample
+    @hold_minutes@      4: the same for rules that are evaluated once a minute
+    @half@              0.5: a threshold
+
+Windows and holds are for a scrape interval of 15 s; `time_scale` shortens all of them in the same
+proportion for tests and demos.
 """
 
 import re
@@ -25,25 +34,25 @@ WINDOWS: Final[Mapping[str, float]] = {
     "long_hold": 900,
     "hour": 3600,
     "day": 86400,
-    "history_step": 300,  # how finely the look back samples
-    "slow_interval": 60,  # how often the rules that look back for a day are evaluated
+    "history_step": 300,  # between samples of a look back for a day
+    "slow_interval": 60,  # between evaluations of rules that look back for a day
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What an operator's file changes besides thresholds; changes.py reads it."""
+    """What an operator's file changes besides thresholds; changes.py reads it and explains it."""
 
-    severities: Mapping[str, str] = field(default_factory=dict)
-    leave_out: Sequence[str] = ()  # alerts
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    helpers: bool = True
-    duplicates: bool = True
+    severities: Mapping[str, str] = field(default_factory=dict)  # our name -> the operator's
+    leave_out: Sequence[str] = ()  # names of alerts
+    labels: Mapping[str, str] = field(default_factory=dict)  # added to every alert
+    annotations: Mapping[str, str] = field(default_factory=dict)  # added to every alert
+    helpers: bool = True  # keep alerts that only inhibit others
+    duplicates: bool = True  # keep alerts that Ceph's own rules have, too
 
-    def severity(self, ours: str) -> str:
-        """What a severity is called."""
-        return self.severities.get(ours, ours)
+    def severity(self, our_name: str) -> str:
+        """The operator's name of a severity."""
+        return self.severities.get(our_name, our_name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,54 +60,47 @@ class RuleSettings:
     """What a set of rules is generated for."""
 
     scrape_interval: float = 15.0
-    evaluations_per_scrape: int = 1  # of which the engine keeps one
+    evaluations_per_scrape: int = 1  # the engine keeps the result of one of them
     time_scale: float = 1.0
     job: str = "cephqos.*"  # regular expression of the scrape jobs of cephqos-exporter
     runbook_url: str = ""  # without one, alerts have no such link
-    dashboard_url: str = ""  # the same
-    dashboard_prefix: str = ""  # of the uids
+    dashboard_url: str = ""  # without one, alerts have no such link
+    dashboard_prefix: str = ""  # what the uids of the dashboards begin with
     thresholds: Thresholds = THRESHOLDS
     changes: Changes = Changes()
 
-    @property
-    def shortest(self) -> float:
-        """No window is shorter than this: a rate over less sees no two samples."""
-        return SAMPLES_PER_RATE * self.scrape_interval
-
     def scaled(self, seconds: float) -> float:
-        """A hold: in proportion, but at least two samples."""
+        """A `for`: shortened by the time scale, but at least two samples."""
         return max(seconds * self.time_scale, 2 * self.scrape_interval)
 
     def window(self, seconds: float) -> float:
-        """A window of a rate: in proportion, but never too short for one."""
-        return max(seconds * self.time_scale, self.shortest)
+        """A window of a rate: shortened by the time scale, but never too short for a rate."""
+        return max(seconds * self.time_scale, SAMPLES_PER_RATE * self.scrape_interval)
 
     def expand(self, text: str) -> str:
-        """Put in the values of all `@name@`."""
+        """A text with the values of all `@name@`."""
         return _PLACEHOLDER.sub(lambda match: self._value(match[1]), text)
 
     def _value(self, name: str) -> str:
         if name in WINDOWS:
             return duration(self.window(WINDOWS[name]))
+        if name.endswith("_samples"):
+            seconds = self.window(WINDOWS[name.removesuffix("_samples")])
+            return f"{self.thresholds.coverage * seconds / self.scrape_interval:g}"
         if name.endswith("_minutes"):
-            # The same, of a window that is looked at once in a slow interval.
             seconds = self.window(WINDOWS[name.removesuffix("_minutes")])
             slow = self.window(WINDOWS["slow_interval"])
             return f"{self.thresholds.coverage * seconds / slow:g}"
-        if name.endswith("_samples"):
-            # The minimum of evaluations of a window that must have found something.
-            seconds = self.window(WINDOWS[name.removesuffix("_samples")])
-            return f"{self.thresholds.coverage * seconds / self.scrape_interval:g}"
         if name.endswith("_evaluations"):
             seconds = self.window(WINDOWS[name.removesuffix("_evaluations")])
             return f"{seconds / self.scrape_interval:g}"
         if name == "interval_seconds":
             return f"{self.scrape_interval:g}"
         if name.endswith("_seconds"):
-            # As long as real things take, so not scaled.
+            # Compared with figures that are in real seconds, so not scaled.
             return f"{WINDOWS[name.removesuffix('_seconds')]:g}"
-        if name in {it.name for it in fields(Thresholds)}:
+        if name in {threshold.name for threshold in fields(Thresholds)}:
             return f"{getattr(self.thresholds, name):g}"
-        if name in {it.name for it in fields(self)}:
+        if name in {setting.name for setting in fields(self)}:
             return str(getattr(self, name))
         raise KeyError(f"no setting is called {name}")

@@ -1,11 +1,12 @@
 """Parts of an alert's text in Go's template language, which Prometheus fills in.
 
-    when(query('up{instance="%s"}', "$labels.instance"), " It is scraped.")
+    when(query('up{instance="%s"}', "$labels.instance"), " It is scraped.") ->
+    {{ with printf "up{instance=\\"%s\\"}" $labels.instance | query }} It is scraped.{{ end }}
 
-A value is written as Go has it: `$labels.cluster`, `.Labels.by`, `. | first | value`.
+A value is written as in Go: `$labels.cluster`, `.Labels.by`, `. | first | value`.
 """
 
-ITSELF = "{{ . }}"
+ITSELF = "{{ . }}"  # the value, in a text of `when` or `each`
 
 
 def show(value: str) -> str:
@@ -13,19 +14,19 @@ def show(value: str) -> str:
 
 
 def query(expr: str, *values: str) -> str:
-    """What Prometheus finds. Each %s of the expression is the next value, %[1]s is the first."""
+    """The result of a PromQL query. Each %s in it is the next value, and %[1]s is the first."""
     escaped = expr.replace('"', '\\"')
     return f'printf "{escaped}"{"".join(f" {value}" for value in values)} | query'
 
 
 def when(value: str, text: str, otherwise: str = "") -> str:
-    """The text, in which `.` is the value; the other one where there is none."""
+    """The text, in which `.` is the value; the other text if the value is empty."""
     instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
     return f"{{{{ with {value} }}}}{text}{instead}{{{{ end }}}}"
 
 
 def each(value: str, text: str) -> str:
-    """The text for each of many, in which `.` is one of them."""
+    """The text once for each element of the value. In the text, `.` is the element."""
     return f"{{{{ range {value} }}}}{text}{{{{ end }}}}"
 
 

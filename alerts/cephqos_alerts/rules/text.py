@@ -1,7 +1,10 @@
 """The text of an alert: what happens, where, since when, why, whether it can wait, what to type.
 
+As rendered: "client on osd.3 has unmet demand … Where: osd.3 on host ceph1, cluster c. Since: 03:12
+UTC, 4 May. Likely cause: device. Can it wait: no. Look at this first: `ceph osd perf`."
+
 Each part is a sentence of its own, so one that is not known can be left out. Host and time come
-from queries of the template: as labels they would make another alert of the same one.
+from queries of the template: if they were labels, each change of them would be a new alert.
 """
 
 import re
@@ -17,7 +20,7 @@ from cephqos_base.units import duration
 
 
 def host_of(osd: str = "$labels.ceph_daemon", otherwise: str = "") -> str:
-    """The host of the OSD: what Prometheus scrapes it at, without the port."""
+    """As rendered: " on host ceph1". It is the address of the scrape target, without the port."""
     host = " on host " + show('. | reReplaceAll ":[0-9]+$" ""')
     return when(
         query(f'{PerOsd.INSTANCE}{{cluster="%s",ceph_daemon="%s"}}', "$labels.cluster", osd),
@@ -27,18 +30,18 @@ def host_of(osd: str = "$labels.ceph_daemon", otherwise: str = "") -> str:
 
 
 COUNT: Final = show('$value | printf "%.0f"')  # never as 1.2e+06
-_S: Final = only_if("ne $value 1.0", "s")
+_PLURAL_S: Final = only_if("ne $value 1.0", "s")
 
 
 def counted(noun: str) -> str:
     """The value as a number of things: 1 OSD, 2 OSDs."""
-    return f"{COUNT} {noun}{_S}"
+    return f"{COUNT} {noun}{_PLURAL_S}"
 
 
-_OSDS: Final = query(f'{PerCluster.OSDS}{{cluster="%s"}}', "$labels.cluster")
+_ALL_OSDS: Final = query(f'{PerCluster.OSDS}{{cluster="%s"}}', "$labels.cluster")
 # As rendered: on 214 of 3000 OSDs. Without the number of all: on 214 OSDs.
 _OF_ALL: Final = f"of {show('. | first | value')} OSDs"
-ON_SO_MANY: Final = f"on {COUNT} {when(_OSDS, _OF_ALL, f'OSD{_S}')}"
+ON_SO_MANY: Final = f"on {COUNT} {when(_ALL_OSDS, _OF_ALL, f'OSD{_PLURAL_S}')}"
 ON_OSDS: Final = f"on {counted('OSD')}"
 _MOST_OSDS_NAMED: Final = 5  # in one text
 
@@ -53,6 +56,7 @@ def worst_of(expr: str, labels: Sequence[str]) -> str:
 
 
 def worst_is(worst: str) -> str:
+    """As rendered: ", worst osd.7"."""
     return when(worst, f", worst {show('(. | first).Labels.ceph_daemon')}")
 
 
@@ -64,18 +68,18 @@ def worst_first(worst: str, figure: str) -> str:
     return f"{show(f'range $i, $osd := {worst}')}{listed}{show('else')}not known{show('end')}"
 
 
-# Of the collector, where lines of logs are the source: Loki's ruler has no series to ask.
+# In alerts on log lines the host is a label. Loki's ruler has no series to ask for it.
 _HOST_OF_LOG: Final = when("$labels.host", f" on host {ITSELF}")
 _CLUSTER: Final = when("$labels.cluster", f", cluster {ITSELF}")
 _WHERE: Final[Mapping[Place, str]] = {
-    "osd": f"{show('$labels.ceph_daemon')}HOST{_CLUSTER}",
+    "osd": f"{show('$labels.ceph_daemon')}HOST{_CLUSTER}",  # `described` fills in HOST
     "pool": f"pool {show('$labels.pool')}{_CLUSTER}",
     "osds": "cluster {{ $labels.cluster }}",
     "cluster": "cluster {{ $labels.cluster }}",
     "exporter": f"the exporter at {show('$labels.instance')}{_CLUSTER}",
     "prometheus": "this Prometheus",
 }
-_CEPH: Final = " (cephadm: in `cephadm shell`; Rook: in the toolbox)"
+_WHERE_CEPH_WORKS: Final = " (cephadm: in `cephadm shell`; Rook: in the toolbox)"
 
 
 def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
@@ -86,55 +90,62 @@ def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     if alert.severity == "none":
         return f"{what}{where}".strip()
     since = f" Since: {_since(alert, f'{what}{where}', settings, for_loki=for_loki)}."
-    return what + where + since + _likely(alert) + _to_do(alert)
+    return what + where + since + _likely(alert) + _what_to_do(alert)
 
 
 def _likely(alert: Alert) -> str:
-    """A template may leave the whole sentence out."""
+    """A template brings the sentence with it, as it may leave it out."""
     return alert.likely if "Likely cause:" in alert.likely else f" Likely cause: {alert.likely}."
 
 
-_PLACES: Final[Mapping[str, str]] = {
+_COMMAND_HOSTS: Final[Mapping[str, str]] = {
     "ceph": "",
     "prometheus": " on Prometheus' host",
     "host": " on the exporter's host",
 }
 
 
-def _to_do(alert: Alert) -> str:
+def _what_to_do(alert: Alert) -> str:
     wait = f" Can it wait: {alert.urgency.can_wait}."
     if not alert.first:
         return wait
     on = alert.first.on
-    place = _PLACES[on]
+    host = _COMMAND_HOSTS[on]
     if on == "host" and alert.where == "osd":
-        how = f"`ceph osd find {show('$labels.ceph_daemon')}` names it"
-        place = host_of(otherwise=f" on its host ({how})")
+        find = f"`ceph osd find {show('$labels.ceph_daemon')}` names it"
+        host = host_of(otherwise=f" on its host ({find})")
     elif on == "host" and alert.where == "osds":
-        place = " on the host of the worst"
-    return f"{wait} Look at this first{place}: `{alert.first.line}`{_CEPH if on == 'ceph' else ''}."
+        host = " on the host of the worst"
+    hint = _WHERE_CEPH_WORKS if on == "ceph" else ""
+    return f"{wait} Look at this first{host}: `{alert.first.line}`{hint}."
 
 
 def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -> str:
-    """When it began, from Prometheus' own series of alerts; at its first evaluation, a bound."""
+    """When it began: from ALERTS_FOR_STATE, Prometheus' own series of alerts, whose value is that
+    time. At its first evaluation an alert has no such series yet, so the text gives a bound.
+    """
     held = settings.window(WINDOWS[alert.held]) if alert.held else 0.0
-    lasted = held or (settings.scaled(alert.hold) if alert.hold else 0.0)
+    lasted = held
+    if alert.hold and not held:
+        lasted = settings.scaled(alert.hold)
     bound = f"at least {duration(lasted)} ago" if lasted else f"within the last {alert.within}"
     if for_loki:
         return bound
-    named = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause"}
+    # The labels that tell this alert from others of its name: those that its text shows. The cause
+    # may change while the alert fires.
+    shown = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause"}
     fixed = {"alertname": alert.name, **alert.labels}
     fixed.pop("cause", None)
-    names = sorted(named - set(fixed))
-    selector = ",".join(
-        [f'{key}="{value}"' for key, value in fixed.items() if value]
-        + [f'{name}="%s"' for name in names]
-        # That of a single OSD may have the same name.
-        + ['ceph_daemon=""'] * (alert.where == "osds")
-    )
-    expr = f"min(ALERTS_FOR_STATE{{{selector}}}){f' - {held:.0f}' if held else ''}"
+    from_alert = sorted(shown - set(fixed))
+    matchers = [f'{label}="{value}"' for label, value in fixed.items() if value]
+    matchers += [f'{label}="%s"' for label in from_alert]
+    if alert.where == "osds":  # an alert about a single OSD may have the same name
+        matchers.append('ceph_daemon=""')
+    began = f"min(ALERTS_FOR_STATE{{{','.join(matchers)}}})"
+    if held:
+        began += f" - {held:.0f}"
     return when(
-        query(expr, *(f"$labels.{name}" for name in names)),
+        query(began, *(f"$labels.{label}" for label in from_alert)),
         show('(. | first | value | toTime).Format "15:04 UTC, 2 January"'),
         bound,
     )
