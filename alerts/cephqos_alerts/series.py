@@ -75,7 +75,7 @@ def _expressions_in(node: Any) -> Iterator[str]:
 
 
 def _named_in_code() -> Iterator[str]:
-    """The names in cephqos_base.series, which commands read; histograms are there without suffix."""
+    """The names in cephqos_base.series, which commands read; those of histograms have no suffix."""
     for group in vars(series_names).values():
         if isinstance(group, type):
             yield from (name for key, name in vars(group).items() if key.isupper())
