@@ -92,12 +92,22 @@ _LONG: Final = ("io.stat", *_V1_IO_COUNTERS.values())
 _GONE: Final = (OSError, ValueError, LookupError)
 
 
-class _Counters(NamedTuple):
+@dataclass(slots=True)
+class _Counters:
     """What is read at every scrape: `parse` makes numbers of the files, one for each series."""
 
     paths: Sequence[str]
     parse: Callable[..., Sequence[float]]
     series: Sequence[tuple[str, LabelText]]
+    _contents: Sequence[bytes] = ()
+    _numbers: Sequence[float] = ()
+
+    def read(self, files: "_Files") -> Sequence[float]:
+        """The numbers now. Files that have not changed, as of an idle OSD, are not parsed again."""
+        contents = [files.read(path) for path in self.paths]
+        if contents != self._contents:
+            self._contents, self._numbers = contents, self.parse(*contents)
+        return self._numbers
 
 
 class _LimitedIo(NamedTuple):
@@ -339,7 +349,7 @@ def _readable(sources: Iterable[_Counters], files: _Files) -> Iterator[_Counters
 
 
 def _read(sources: Iterable[_Counters], files: _Files) -> list[float]:
-    return [n for one in sources for n in one.parse(*map(files.read, one.paths))]
+    return [number for source in sources for number in source.read(files)]
 
 
 def _fields(raw: bytes) -> dict[bytes, int]:
