@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, RECOVERY, QosSeries
 from cephqos_loadgen.report.tables.of_reservations import load_steps
-from cephqos_loadgen.report.tables.of_waiting import QUEUE, waited
+from cephqos_loadgen.report.tables.of_waiting import QUEUE, WaitingPlace, waited
 from cephqos_loadgen.report.words import number
 
 from .side import ALONE, POLICY, Side
@@ -27,7 +27,7 @@ def waits_behind(work: str, *policies: str, meaning: str) -> Reason:
                 if point == points.get(policy) and phase != ALONE
             ]  # fmt: skip
             if found:
-                said.append(f"{found[0].get((QUEUE, work), 0.0):.1%} with {policy}")
+                said.append(f"{found[0].get(WaitingPlace(QUEUE, work), 0.0):.1%} with {policy}")
         if not said:
             return ""
         return f"Clients waited behind {_WORDS[work]} for {' and '.join(said)}. {meaning}"

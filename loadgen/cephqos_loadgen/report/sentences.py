@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow
-from cephqos_loadgen.report.figures.baseline import is_no_baseline, pairs
+from cephqos_loadgen.report.figures.baseline import is_no_baseline, loads_with_alone
 from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_changes import change_between
@@ -43,7 +43,7 @@ def _what_ran(subject: Subject) -> str:
 
 def _best_and_worst(subject: Subject, rows: Sequence[ReportRow]) -> Iterator[str]:
     """Per load: the most and the least throughput, and whether they really differ."""
-    alone = {other.key for run in subject.runs for _, other in pairs(run)}
+    alone = {other.key for run in subject.runs for _, other in loads_with_alone(run)}
     rows = [row for row in rows if row.key not in alone]
     for phase in dict.fromkeys(row.key.phase for row in rows):
         group = [row for row in rows if row.key.phase == phase]
@@ -88,7 +88,7 @@ def _curve(subject: Subject) -> Iterator[str]:
 def _against_alone(subject: Subject) -> Iterator[str]:
     """What background work cost the clients of each point, while it was active."""
     sentences: dict[str, str] = {}
-    for row, alone in (pair for run in subject.runs for pair in pairs(run)):
+    for row, alone in (pair for run in subject.runs for pair in loads_with_alone(run)):
         moved = change_between(row, alone, metrics.IOPS)
         label = subject.label(row.key)
         during = row.key.window.startswith("during")

@@ -6,7 +6,11 @@ from statistics import fmean
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings
-from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline, pairs
+from cephqos_loadgen.report.figures.baseline import (
+    against_baseline,
+    is_no_baseline,
+    loads_with_alone,
+)
 from cephqos_loadgen.report.figures.environment import environment_differences
 from cephqos_loadgen.report.words import with_unit
 
@@ -35,7 +39,7 @@ def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) 
 def slower_alone(run: ReportRun) -> Iterator[Caveat]:
     """Clients alone did less than the same load beside background work."""
     above = []
-    for row, alone in pairs(run):
+    for row, alone in loads_with_alone(run):
         base = alone.figures[metrics.IOPS.key]
         if is_no_baseline(against_baseline(row, base.samples)):
             above.append((row, base.value))

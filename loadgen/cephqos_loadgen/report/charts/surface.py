@@ -11,7 +11,7 @@ from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_axes import DEPTH, as_number, numeric_axes, place
+from cephqos_loadgen.report.tables.of_axes import DEPTH, as_number, numeric_axes, value_on_axis
 
 _MOST_SURFACES: Final = 16
 
@@ -40,7 +40,9 @@ def surfaces(subject: Subject) -> Iterator[Chart]:
 
 def _grid(name: str, rows: list[ReportRow], x_axis: str, y_axis: str, largest: float) -> Grid:
     values = {
-        (place(row, x_axis), place(row, y_axis)): row.figures[metrics.IOPS.key].value
+        (value_on_axis(row, x_axis), value_on_axis(row, y_axis)): row.figures[
+            metrics.IOPS.key
+        ].value
         for row in rows
     }
     across = sorted({x for x, _ in values}, key=as_number)

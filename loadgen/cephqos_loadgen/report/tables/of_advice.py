@@ -29,7 +29,9 @@ def advice_table(subject: Subject) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for run in subject.runs:
         for load, facts in _loads(run):
-            outcomes = {it.name: outcome(it, facts) for it in candidates(facts)}
+            outcomes = {
+                candidate.name: outcome(candidate, facts) for candidate in candidates(facts)
+            }
             label = subject.point_label(run, load.point)
             cells = [
                 _cell(outcomes[name], facts) if name in outcomes else "–"
@@ -49,6 +51,7 @@ def _loads(run: ReportRun) -> Iterator[tuple[LoadStep, Facts]]:
 
 
 def _cell(result: Outcome, facts: Facts) -> str:
+    """`now, client 1,200, violated 0 of 3, recovery at least 2 min`, as far as it is known."""
     parts = ["now"] if result.candidate.now else []
     if result.reserved:
         parts += [f"client {ops_text(result.reserved['client'])}"]

@@ -1,4 +1,7 @@
-"""One table per load and figure with the values of an axis across, as the studies printed them."""
+"""One table per load and figure with the values of an axis across, as the studies printed them.
+
+For example throughput of a load: a column per scheduler, a line per object size.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +25,7 @@ _RUN: Final = "run"
 
 @dataclass(frozen=True, slots=True)
 class _AxisAcross:
-    """Which axis is across, and which others tell one line from another."""
+    """Which axis has a column for each value, and which others tell one line from another."""
 
     across: str
     others: Sequence[str]
@@ -32,17 +35,17 @@ class _AxisAcross:
 def axis_tables(subject: Subject) -> Iterator[Table]:
     """Names across (schedulers, profiles) where the matrix has other axes too. Numbers across
     (volumes) where there is a second dimension of numbers: another axis, or the depth."""
-    named = subject.named_axis
-    numbers = numeric_axes(subject)
-    if named and len(subject.varying) > 1 and len(subject.runs) == 1:
-        layout = _AxisAcross(named, [axis for axis in subject.varying if axis != named])
-        yield from _of_loads(subject.main_loads, layout, _PRINTED)
-    if numbers and (subject.steps or len(numbers) > 1):
-        others = [axis for axis in subject.varying if axis != numbers[0]]
+    name_axis = subject.named_axis
+    number_axes = numeric_axes(subject)
+    if name_axis and len(subject.varying) > 1 and len(subject.runs) == 1:
+        layout = _AxisAcross(name_axis, [axis for axis in subject.varying if axis != name_axis])
+        yield from _tables_of_loads(subject.main_loads, layout, _PRINTED)
+    if number_axes and (subject.steps or len(number_axes) > 1):
+        others = [axis for axis in subject.varying if axis != number_axes[0]]
         others += [DEPTH] if subject.steps else []
         others += [_RUN] if len(subject.runs) > 1 else []
-        rows = subject.steps or subject.main_loads
-        yield from _of_loads(rows, _AxisAcross(numbers[0], others, shaded=True), [metrics.IOPS])
+        layout = _AxisAcross(number_axes[0], others, shaded=True)
+        yield from _tables_of_loads(subject.steps or subject.main_loads, layout, [metrics.IOPS])
 
 
 def numeric_axes(subject: Subject) -> list[str]:
@@ -62,41 +65,43 @@ def as_number(value: str) -> float:
         return float(value) if value.replace(".", "", 1).isdigit() else -1.0
 
 
-def _of_loads(
-    rows: Sequence[ReportRow], layout: _AxisAcross, wanted: Sequence[FigureKind]
+def _tables_of_loads(
+    rows: Sequence[ReportRow], layout: _AxisAcross, printed: Sequence[FigureKind]
 ) -> Iterator[Table]:
     for phase in dict.fromkeys(row.key.phase for row in rows):
-        own = [row for row in rows if row.key.phase == phase and layout.across in row.axes]
-        for metric in wanted:
-            if any(metric.key in row.figures for row in own):
-                yield _table(layout, phase, own, metric)
+        of_load = [row for row in rows if row.key.phase == phase and layout.across in row.axes]
+        for metric in printed:
+            if any(metric.key in row.figures for row in of_load):
+                yield _table(layout, phase, of_load, metric)
 
 
 def _table(layout: _AxisAcross, phase: str, rows: Sequence[ReportRow], metric: FigureKind) -> Table:
     values = list(dict.fromkeys(row.axes[layout.across] for row in rows))
-    lines: dict[tuple[str, ...], dict[str, ReportRow]] = {}
+    by_others: dict[tuple[str, ...], dict[str, ReportRow]] = {}
     for row in rows:
-        rest = tuple(place(row, axis) for axis in layout.others)
-        lines.setdefault(rest, {})[row.axes[layout.across]] = row
-    cells = []
-    most = max((row.value(metric.key) or 0.0) * metric.scale for row in rows) or 1.0
-    for rest, by_value in lines.items():
+        other_values = tuple(value_on_axis(row, axis) for axis in layout.others)
+        by_others.setdefault(other_values, {})[row.axes[layout.across]] = row
+    lines = []
+    largest = max((row.value(metric.key) or 0.0) * metric.scale for row in rows) or 1.0
+    for other_values, by_value in by_others.items():
         marks = best_and_worst(list(by_value.values()), [metric])
-        own = [_mean_and_deviation(by_value.get(value), metric, marks) for value in values]
+        cells = [_mean_and_deviation(by_value.get(value), metric, marks) for value in values]
         if layout.shaded:
-            own = [replace(it, shade=_DARKEST * float(it.value or 0) / most) for it in own]
-        cells.append((*map(text, rest), *own))
+            shades = (_DARKEST * float(cell.value or 0) / largest for cell in cells)
+            cells = [replace(cell, shade=s) for cell, s in zip(cells, shades, strict=True)]
+        lines.append((*map(text, other_values), *cells))
     return Table(
         f"by-{layout.across}-{phase}-{metric.key}",
         f"{metric.title} of {phase} by {layout.across}, mean ± σ",
         (*text_columns(*layout.others), *(TableColumn(value, metric.unit) for value in values)),
-        tuple(cells),
+        tuple(lines),
         "▲ best and ▼ worst of a line are marked only where mean ± 1 σ over the repeats of the two"
         " do not overlap.",
     )
 
 
-def place(row: ReportRow, axis: str) -> str:
+def value_on_axis(row: ReportRow, axis: str) -> str:
+    """Of an axis of the matrix, or of DEPTH or _RUN, which are axes of these tables only."""
     key = row.key
     return row.axes.get(axis, {DEPTH: f"{key.depth}", _RUN: key.run}.get(axis, "–"))
 
@@ -104,8 +109,8 @@ def place(row: ReportRow, axis: str) -> str:
 def _mean_and_deviation(row: ReportRow | None, metric: FigureKind, marks: Marks) -> Cell:
     if row is None or metric.key not in row.figures:
         return Cell("–")
-    of_row = row.figures[metric.key]
-    words = shown(metric, of_row.value)
-    if of_row.deviation is not None:
-        words += f" ± {shown(metric, of_row.deviation)}"
-    return Cell(words, of_row.value * metric.scale, marks.get((row.key, metric.key), ""))
+    figure = row.figures[metric.key]
+    words = shown(metric, figure.value)
+    if figure.deviation is not None:
+        words += f" ± {shown(metric, figure.deviation)}"
+    return Cell(words, figure.value * metric.scale, marks.get((row.key, metric.key), ""))

@@ -1,4 +1,8 @@
-"""Tables of changes: against the load alone, a point of the same runs, a baseline."""
+"""The tables of changes: against the load alone, a point of the same runs, a baseline.
+
+A line has a figure of a row, the same figure of the row that it is compared with, and the change
+with its interval. Each table differs in what a row is compared with.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,8 +13,8 @@ from cephqos_loadgen.report.figures.analysis import BACKGROUND, LOAD, ReportRow,
 from cephqos_loadgen.report.figures.baseline import (
     against_baseline,
     is_no_baseline,
+    loads_with_alone,
     outcome,
-    pairs,
 )
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.subject import Subject
@@ -27,12 +31,11 @@ from cephqos_loadgen.report.tables.table import (
 from cephqos_loadgen.report.words import interval, verdict
 
 LATENCIES: Final = (metrics.MEAN, *(metrics.percentile(p) for p in (95.0, 99.0, 99.5)))
-WORK: Final = (
+_BACKGROUND_WORK: Final = (
     *(metrics.SCRUB_SECONDS, metrics.SCRUB_BANDWIDTH),
     *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE, metrics.RECOVERY_BANDWIDTH),
 )
-COMPARED: Final = (metrics.IOPS, *LATENCIES, *WORK)
-WHO: Final = tuple(text_columns("Point", "Load"))
+_POINT_AND_LOAD: Final = tuple(text_columns("Point", "Load"))
 _INTERVAL: Final = TableColumn("95 % interval", "%", numeric=False)
 _RESULT: Final = TableColumn("Result", numeric=False)
 _CHANGE: Final = (TableColumn("Change"), TableColumn("Change", "%"), _INTERVAL, _RESULT)
@@ -49,16 +52,17 @@ _TARGET_NOTE: Final = (
 
 def change_tables(subject: Subject) -> Iterator[Table]:
     """All of them that have rows."""
-    built = (
-        *(alone_table(subject), changes_table(subject)),
-        *(targets_table(subject), baseline_table(subject)),
-    )
-    yield from (table for table in built if table.rows)
+    for build in (alone_table, changes_table, targets_table, baseline_table):
+        table = build(subject)
+        if table.rows:
+            yield table
 
 
 def change_between(
     row: ReportRow, reference: ReportRow, metric: FigureKind, comparisons: int = 1
 ) -> ChangeInterval | None:
+    """The change of one figure of a row from that of the reference; None where one of the two does
+    not have it. See `statistics.change` for `comparisons`."""
     new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
     if new is None or old is None or not new.samples or not old.samples:
         return None
@@ -68,16 +72,16 @@ def change_between(
 def alone_table(subject: Subject) -> Table:
     """What background work cost the clients, by the load alone of the same point."""
     lines = []
-    for row, alone in (pair for run in subject.runs for pair in pairs(run)):
+    for row, alone in (pair for run in subject.runs for pair in loads_with_alone(run)):
         throughput = change_between(row, alone, metrics.IOPS)
         untested = throughput is not None and is_no_baseline(throughput)
+        names = [*_point_and_load(subject, row), text(row.key.window)]
         for metric in (metrics.IOPS, *LATENCIES):
-            if cells := _both_and_change(row, alone, metric):
-                cells[-1] = text("not put to the test") if untested else cells[-1]
-                who = [*_who(subject, row), text(row.key.window)]
-                lines.append((*who, text(metric.named), *cells))
+            if cells := _figures_and_change(row, alone, metric):
+                result = text("not put to the test") if untested else cells[-1]
+                lines.append((*names, text(metric.named), *cells[:-1], result))
     columns = (
-        *WHO,
+        *_POINT_AND_LOAD,
         *text_columns("Part", "Figure"),
         TableColumn("Alone"),
         TableColumn("Value"),
@@ -93,36 +97,37 @@ def changes_table(subject: Subject) -> Table:
         reference = subject.reference_of(row)
         if reference is None or reference.key == row.key:
             continue
-        for metric in COMPARED:
-            if moved := change_between(row, reference, metric):
-                against = text(subject.label(reference.key))
-                change = _change_cells(metric, moved)
-                lines.append((*_who(subject, row), text(metric.named), against, *change))
-    columns = (*WHO, *text_columns("Figure", "Reference"), *_CHANGE)
+        names = _point_and_load(subject, row)
+        against = text(subject.label(reference.key))
+        for metric in (metrics.IOPS, *LATENCIES, *_BACKGROUND_WORK):
+            if change := change_between(row, reference, metric):
+                cells = _change_cells(metric, change)
+                lines.append((*names, text(metric.named), against, *cells))
+    columns = (*_POINT_AND_LOAD, *text_columns("Figure", "Reference"), *_CHANGE)
     return Table("changes", "Change against the reference", columns, tuple(lines), _NOTE)
 
 
 def targets_table(subject: Subject) -> Table:
-    """Every load against the baseline, and the target where one is set."""
+    """Throughput of every load against the baseline, and the target where one is set."""
     settings = subject.settings
     target, baseline = settings.target, settings.baseline_iops
     lines = []
     for row in _compared(subject) if baseline else []:
-        base = sum(baseline) / len(baseline)
-        moved = against_baseline(row, baseline, exact=settings.baseline_row is None)
+        mean = sum(baseline) / len(baseline)
+        change = against_baseline(row, baseline, exact=settings.baseline_row is None)
         cells = [
-            *_who(subject, row),
-            figure(metrics.IOPS, base),
+            *_point_and_load(subject, row),
+            figure(metrics.IOPS, mean),
             figure(metrics.IOPS, row.figures[metrics.IOPS.key].value),
-            *_change_cells(metrics.IOPS, moved)[:-1],
+            *_change_cells(metrics.IOPS, change)[:-1],
         ]
         if target is not None:
             # A low depth of a curve asks for less: it is not judged.
-            result = _outcome_cell(moved, target) if row.key.depth is None else Cell("–")
-            cells += [figure(metrics.IOPS, target * base), result]
+            result = _outcome_cell(change, target) if row.key.depth is None else Cell("–")
+            cells += [figure(metrics.IOPS, target * mean), result]
         lines.append(tuple(cells))
     columns = (
-        *WHO,
+        *_POINT_AND_LOAD,
         TableColumn("Baseline", "IOPS"),
         TableColumn("Throughput", "IOPS"),
         TableColumn("Change", "IOPS"),
@@ -140,12 +145,12 @@ def baseline_table(subject: Subject) -> Table:
     settings = subject.settings
     lines = []
     for row in [*_compared(subject), *background_rows(subject)]:
-        for metric in (*LATENCIES, *WORK):
-            base = _of_baseline(settings, row, metric)
-            if base and (cells := _both_and_change(row, base, metric)):
-                lines.append((*_who(subject, row), text(metric.named), *cells))
+        for metric in (*LATENCIES, *_BACKGROUND_WORK):
+            base = _row_of_baseline(settings, row, metric)
+            if base and (cells := _figures_and_change(row, base, metric)):
+                lines.append((*_point_and_load(subject, row), text(metric.named), *cells))
     columns = (
-        *WHO,
+        *_POINT_AND_LOAD,
         *text_columns("Figure"),
         TableColumn("Baseline"),
         TableColumn("Value"),
@@ -156,21 +161,19 @@ def baseline_table(subject: Subject) -> Table:
     return Table("baseline-others", title, columns, tuple(lines), note)
 
 
-def _of_baseline(settings: ReportSettings, row: ReportRow, metric: FigureKind) -> ReportRow | None:
-    """A load is compared with the baseline's load, other work with the same of that point."""
+def _row_of_baseline(
+    settings: ReportSettings, row: ReportRow, metric: FigureKind
+) -> ReportRow | None:
+    """The row that this one is compared with: for a load the baseline's load, for scrub and
+    recovery the row of the same point of the baseline that has this figure."""
     load = settings.baseline_row
     if load is None or settings.baseline_run is None or row.key.kind == LOAD:
         return load
-    return next(
-        (
-            base
-            for base in settings.baseline_run.rows
-            if base.key.point == load.key.point
-            and base.key.kind == BACKGROUND
-            and metric.key in base.figures
-        ),
-        None,
-    )
+    for base in settings.baseline_run.rows:
+        same_point = base.key.point == load.key.point
+        if same_point and base.key.kind == BACKGROUND and metric.key in base.figures:
+            return base
+    return None
 
 
 # -- rows and cells --------------------------------------------------------------------------------
@@ -181,30 +184,31 @@ def _compared(subject: Subject) -> list[ReportRow]:
     return [*subject.main_loads, *subject.steps]
 
 
-def _who(subject: Subject, row: ReportRow) -> list[Cell]:
-    """Point and load, of a step with its depth."""
+def _point_and_load(subject: Subject, row: ReportRow) -> list[Cell]:
+    """The first two cells of a line; a step of a curve has its depth too."""
     depth = "" if row.key.depth is None else f", depth {row.key.depth}"
     return [text(subject.label(row.key)), text(f"{row.key.phase}{depth}")]
 
 
-def _both_and_change(row: ReportRow, base: ReportRow, metric: FigureKind) -> list[Cell]:
+def _figures_and_change(row: ReportRow, base: ReportRow, metric: FigureKind) -> list[Cell]:
     """The two figures and the change; nothing where one of the rows does not have it."""
-    moved = change_between(row, base, metric)
-    if moved is None:
+    change = change_between(row, base, metric)
+    if change is None:
         return []
-    both = [figure(metric, base.value(metric.key)), figure(metric, row.value(metric.key))]
-    return [*both, *_change_cells(metric, moved)]
+    figures = [figure(metric, base.value(metric.key)), figure(metric, row.value(metric.key))]
+    return [*figures, *_change_cells(metric, change)]
 
 
-def _change_cells(metric: FigureKind, moved: ChangeInterval) -> list[Cell]:
+def _change_cells(metric: FigureKind, change: ChangeInterval) -> list[Cell]:
+    """For the columns of _CHANGE."""
     return [
-        figure(metric, moved.absolute),
-        percent_cell(moved.ratio),
-        text(interval(moved)),
-        text(verdict(moved)),
+        figure(metric, change.absolute),
+        percent_cell(change.ratio),
+        text(interval(change)),
+        text(verdict(change)),
     ]
 
 
-def _outcome_cell(moved: ChangeInterval, target: float) -> Cell:
-    judged = outcome(moved, target)
-    return Cell(judged, judged, {"kept": "best", "broken": "worst"}.get(judged, ""))
+def _outcome_cell(change: ChangeInterval, target: float) -> Cell:
+    result = outcome(change, target)
+    return Cell(result, result, {"kept": "best", "broken": "worst"}.get(result, ""))

@@ -23,7 +23,7 @@ from cephqos_loadgen.report.tables.table import (
     text_columns,
 )
 
-_GROUPS: Final = 10
+_MOST_GROUPS: Final = 10  # that have a column; the others are added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,15 @@ class _LoadCpu:
 
 
 def threads_table(subject: Subject) -> Table:
+    """A row per load, a column per group of threads, the busiest first."""
     loads = list(_cpu_of_loads(subject))
     curves = any(load.depth is not None for load in loads)
     totals: dict[str, float] = defaultdict(float)
     for load in loads:
         for group, cores in load.cores.items():
             totals[group] += cores
-    groups = sorted(filter(totals.get, totals), key=lambda group: -totals[group])[:_GROUPS]
+    used = [group for group, cores in totals.items() if cores]
+    groups = sorted(used, key=lambda group: -totals[group])[:_MOST_GROUPS]
     lines = []
     for load in loads:
         cells = [text(load.label), text(load.phase)]
@@ -74,18 +76,17 @@ def _cpu_of_loads(subject: Subject) -> Iterator[_LoadCpu]:
                 for group, seconds in thread_groups(observed.samples, part.start, part.end).items():
                     groups[group].append(seconds / (part.end - part.start))
     for load, groups in loads.items():
-        if any(map(any, groups.values())):
-            yield _LoadCpu(
-                *load, {group: sum(values) / len(values) for group, values in groups.items()}
-            )
+        means = {group: sum(cores) / len(cores) for group, cores in groups.items()}
+        if any(means.values()):
+            yield _LoadCpu(*load, means)
 
 
 # -- which CPUs ------------------------------------------------------------------------------------
 
-_PLACES: Final = tuple(
+_CPUS_COLUMNS: Final = tuple(
     text_columns("Point", "Who", "May use", "Planned", "Threads ran on", "Reactors")
 )
-_PLACES_NOTE: Final = (
+_CPUS_NOTE: Final = (
     "Of the first finished repeat of each point that pins something or has reactors."
 )
 
@@ -94,10 +95,10 @@ _PLACES_NOTE: Final = (
 class _CpusOf:
     """The CPUs of one OSD or client."""
 
-    allowed: set[int] = field(default_factory=set)
-    planned: set[int] = field(default_factory=set)
-    threads: set[int] = field(default_factory=set)
-    reactors: set[int] = field(default_factory=set)
+    allowed: set[int] = field(default_factory=set)  # by the kernel
+    planned: set[int] = field(default_factory=set)  # by a phase `pin`, or the load's `cpus`
+    threads: set[int] = field(default_factory=set)  # on which threads ran
+    reactors: set[int] = field(default_factory=set)  # of Crimson
 
     def cells(self) -> Iterator[Cell]:
         for cpus in (self.allowed, self.planned, self.threads, self.reactors):
@@ -109,43 +110,41 @@ def cpus_table(subject: Subject) -> Table:
     for run in subject.runs:
         for point, observed in run.first_repeats.items():
             label = text(subject.point_label(run, point))
-            own = _cpus(run, observed)
-            if _tells_something(own):
-                lines += [(label, text(name), *own[name].cells()) for name in own]
-    return Table("cpus", "CPUs of OSDs and clients", _PLACES, tuple(lines), _PLACES_NOTE)
+            cpus_of = _cpus_of_osds_and_clients(run, observed)
+            if _something_is_pinned(cpus_of):
+                lines += [(label, text(name), *cpus.cells()) for name, cpus in cpus_of.items()]
+    return Table("cpus", "CPUs of OSDs and clients", _CPUS_COLUMNS, tuple(lines), _CPUS_NOTE)
 
 
-def _tells_something(own: dict[str, _CpusOf]) -> bool:
-    """Whether anything is pinned."""
-    everything = {cpu for its in own.values() for cpu in its.allowed}
+def _something_is_pinned(cpus_of: Mapping[str, _CpusOf]) -> bool:
+    """Whether a plan or the kernel binds anything to a part of the CPUs that all of them have."""
+    all_allowed = {cpu for cpus in cpus_of.values() for cpu in cpus.allowed}
     return any(
-        its.planned or its.threads or its.reactors or its.allowed != everything
-        for its in own.values()
+        cpus.planned or cpus.threads or cpus.reactors or cpus.allowed != all_allowed
+        for cpus in cpus_of.values()
     )
 
 
-def _cpus(run: ReportRun, observed: Observation) -> dict[str, _CpusOf]:
-    """By OSD in the order of their numbers, then by client that is pinned."""
-    osds: dict[str, _CpusOf] = {}
+def _cpus_of_osds_and_clients(run: ReportRun, observed: Observation) -> dict[str, _CpusOf]:
+    """By OSD in the order of their numbers, then by load whose clients are pinned."""
+    osds: dict[str, _CpusOf] = defaultdict(_CpusOf)
     for series in observed.samples.of(PlacementSeries.INFO):
-        its = osds.setdefault(series.labels.get("ceph_daemon", ""), _CpusOf())
-        its.allowed |= _parsed(series.labels.get("cpus", ""))
+        osds[series.labels.get("ceph_daemon", "")].allowed |= _parsed(series.labels.get("cpus", ""))
     for series in observed.samples.of(PlacementSeries.CPU_THREADS):
-        its = osds.setdefault(series.labels.get("ceph_daemon", ""), _CpusOf())
-        its.threads |= _parsed(series.labels.get("cpu", "")) if series.values.any() else set()
+        ran = _parsed(series.labels.get("cpu", "")) if series.values.any() else set()
+        osds[series.labels.get("ceph_daemon", "")].threads |= ran
     for series in observed.samples.of(PlacementSeries.REACTOR_CPU):
-        its = osds.setdefault(series.labels.get("ceph_daemon", ""), _CpusOf())
-        its.reactors |= set(map(int, series.values))
+        osds[series.labels.get("ceph_daemon", "")].reactors |= set(map(int, series.values))
     for phase in observed.record.phases.values():
         if isinstance(phase.result, PinResult):
             for osd, cpus in phase.result.cpus.items():
-                osds.setdefault(osd, _CpusOf()).planned |= set(cpus)
-    own = {name: osds[name] for name in sorted(osds, key=osd_order)}
-    for point, planned in run.planned_phases:
-        own_cpus = planned["action"].get("cpus")
-        if point == observed.record.point and own_cpus:
-            own[f"load {planned['name']}"] = _CpusOf(planned=set(map(int, own_cpus)))
-    return own
+                osds[osd].planned |= set(cpus)
+    cpus_of = {name: osds[name] for name in sorted(osds, key=osd_order)}
+    for point, phase_plan in run.planned_phases:
+        client_cpus = phase_plan["action"].get("cpus")
+        if point == observed.record.point and client_cpus:
+            cpus_of[f"load {phase_plan['name']}"] = _CpusOf(planned=set(map(int, client_cpus)))
+    return cpus_of
 
 
 def _parsed(cpus: str) -> set[int]:

@@ -26,7 +26,7 @@ def operations_table(subject: Subject) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for run in subject.runs:
         operations = [op for observed in run.finished for op in observed.operations]
-        for op in sorted(operations, key=lambda it: -it["seconds"])[:_SHOWN]:
+        for op in sorted(operations, key=lambda op: -op["seconds"])[:_SHOWN]:
             event, seconds = longest_wait(op)
             began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(op["started_unix_seconds"]))
             names = text(began), text(op["ceph_daemon"])

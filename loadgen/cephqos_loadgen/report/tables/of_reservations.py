@@ -26,8 +26,9 @@ from cephqos_loadgen.results.phase import LoadResult
 
 def reservations_table(subject: Subject) -> Table:
     """What each class got on each OSD while a load ran; violated seconds add up over repeats."""
-    evaluated = any(o.causes is not None for run in subject.runs for o in run.finished)
-    curves = any(part.several_depths for r in subject.runs for o in r.finished for part in o.loads)
+    finished = [observed for run in subject.runs for observed in run.finished]
+    evaluated = any(observed.causes is not None for observed in finished)
+    curves = any(part.several_depths for observed in finished for part in observed.loads)
     columns: list[ColumnOf[_ClassRow]] = [
         (TableColumn("Point", numeric=False), lambda row: text(row.label)),
         (TableColumn("Load", numeric=False), lambda row: text(row.load.phase)),
@@ -41,8 +42,8 @@ def reservations_table(subject: Subject) -> Table:
         (TableColumn("Demand", "s"), _demand),
         (TableColumn("Violated", "s"), _violated),
         (TableColumn("Lag, most", "s"), _lag),
-        (TableColumn("Of", "s"), lambda row: plain_figure(sum(it.seconds for it in row.repeats))),
-        *([(TableColumn("Main causes", "s", numeric=False), _causes)] if evaluated else []),
+        (TableColumn("Of", "s"), _seconds),
+        *([(TableColumn("Main causes", "s", numeric=False), _main_causes)] if evaluated else []),
     ]
     rows = [row for run in subject.runs for row in _by_class(subject, run)]
     note = _NOTE + (_CAUSES if evaluated else _NO_CAUSES)
@@ -78,8 +79,8 @@ class LoadStep:
 
 
 def load_steps(observed: Observation) -> Iterator[LoadStep]:
-    """Each load of a repeat; of a curve its steps instead. All phases of what an exporter recorded
-    by itself: there the clients are others."""
+    """Each load of a repeat, or the steps of a curve. In what an exporter recorded by itself every
+    phase is one: the clients there are the cluster's own, not those of a phase."""
     point = observed.record.point
     for phase, record in observed.record.phases.items():
         if point == RECORDED:
@@ -87,35 +88,36 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
         if not isinstance(record.result, LoadResult):
             continue
         if not record.result.is_curve:
-            began = [step.counted_from_unix_seconds or 0.0 for step in record.result.steps]
-            start = max([record.worked[0], *began])
+            after_ramp = [step.counted_from_unix_seconds or 0.0 for step in record.result.steps]
+            start = max([record.worked[0], *after_ramp])
             yield LoadStep(point, phase, None, start, record.worked[1])
             continue
         for step in record.result.steps:
             yield LoadStep(point, phase, step.depth, *step.counted)
 
 
-# A window has so many samples at least, as a rate in the rules has.
-_SCRAPES = 4
+# A window has this many scrapes at least, as a rate in the rules has.
+_SCRAPES_IN_WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _ClassRow:
-    """What a class got on an OSD during a load or step, and when, in each repeat."""
+    """What a class got on an OSD during a load or step, in each repeat."""
 
     label: str  # of the point
-    load: LoadStep
+    load: LoadStep  # in the first repeat
     repeats: list[Attained] = field(default_factory=list)
-    seen: list[tuple[Observation, LoadStep]] = field(default_factory=list)
+    # for each of `repeats`: what it was taken from, and when the load ran there
+    observed: list[tuple[Observation, LoadStep]] = field(default_factory=list)
 
     @property
     def reserved(self) -> float | None:
         # Repeats differ where the capacity was measured for each.
-        return _average([it.reservation for it in self.repeats])
+        return _average([repeat.reservation for repeat in self.repeats])
 
     @property
     def attained(self) -> float:
-        return sum(it.attained for it in self.repeats) / len(self.repeats)
+        return sum(repeat.attained for repeat in self.repeats) / len(self.repeats)
 
 
 def _by_class(subject: Subject, run: ReportRun) -> Iterable[_ClassRow]:
@@ -123,12 +125,13 @@ def _by_class(subject: Subject, run: ReportRun) -> Iterable[_ClassRow]:
     rows: dict[tuple[object, ...], _ClassRow] = {}
     for observed in run.finished:
         for load in load_steps(observed):
-            window = max(WINDOW, _SCRAPES * observed.record.metrics.interval_seconds)
-            for one in attained_by_class(observed.samples, load.start, load.end, window):
-                key = (load.point, load.phase, load.depth, one.osd, one.work)
+            interval = observed.record.metrics.interval_seconds
+            window = max(WINDOW, _SCRAPES_IN_WINDOW * interval)
+            for attained in attained_by_class(observed.samples, load.start, load.end, window):
+                key = (load.point, load.phase, load.depth, attained.osd, attained.work)
                 row = rows.setdefault(key, _ClassRow(subject.point_label(run, load.point), load))
-                row.repeats.append(one)
-                row.seen.append((observed, load))
+                row.repeats.append(attained)
+                row.observed.append((observed, load))
     return rows.values()
 
 
@@ -137,7 +140,7 @@ def _depth(row: _ClassRow) -> Cell:
 
 
 def _limit(row: _ClassRow) -> Cell:
-    return plain_figure(_average([it.limit for it in row.repeats]))
+    return plain_figure(_average([repeat.limit for repeat in row.repeats]))
 
 
 def _attainment(row: _ClassRow) -> Cell:
@@ -145,27 +148,31 @@ def _attainment(row: _ClassRow) -> Cell:
 
 
 def _demand(row: _ClassRow) -> Cell:
-    return plain_figure(sum(it.demand_seconds for it in row.repeats))
+    return plain_figure(sum(repeat.demand_seconds for repeat in row.repeats))
+
+
+def _seconds(row: _ClassRow) -> Cell:
+    return plain_figure(sum(repeat.seconds for repeat in row.repeats))
 
 
 def _violated(row: _ClassRow) -> Cell:
-    known = [it.violated_seconds for it in row.repeats if it.violated_seconds is not None]
-    lost = sum(known) if known else None
-    return Cell(number(lost), lost, "worst" if lost else "")
+    seconds = _known([repeat.violated_seconds for repeat in row.repeats])
+    total = sum(seconds) if seconds else None
+    return Cell(number(total), total, "worst" if total else "")
 
 
 def _lag(row: _ClassRow) -> Cell:
-    lags = [it.lag_most_seconds for it in row.repeats if it.lag_most_seconds is not None]
+    lags = _known([repeat.lag_most_seconds for repeat in row.repeats])
     return plain_figure(max(lags, default=None))
 
 
-def _causes(row: _ClassRow) -> Cell:
+def _main_causes(row: _ClassRow) -> Cell:
     """Seconds of each cause, the most first, summed over the repeats.
 
     The rules look back over a window, which at the start of a step still is the step before it.
     """
     total: dict[str, float] = defaultdict(float)
-    for (observed, load), attained in zip(row.seen, row.repeats, strict=True):
+    for (observed, load), attained in zip(row.observed, row.repeats, strict=True):
         start = load.start if load.depth is None else load.start + WINDOW
         for name, seconds in causes_within(observed, attained, start, load.end).items():
             total[name] += seconds
@@ -175,6 +182,9 @@ def _causes(row: _ClassRow) -> Cell:
 
 
 def _average(values: Sequence[float | None]) -> float | None:
-    """Of those that are known."""
-    known = [value for value in values if value is not None]
+    known = _known(values)
     return sum(known) / len(known) if known else None
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -9,7 +9,7 @@ from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_loads import figure_column, present, who_columns
+from cephqos_loadgen.report.tables.of_loads import figure_column, name_columns, recorded_of
 from cephqos_loadgen.report.tables.table import (
     Cell,
     Table,
@@ -25,12 +25,12 @@ from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others
 
 def cost_table(subject: Subject) -> Table:
     rows = subject.main_loads
-    wanted = present(rows, metrics.COST)
+    shown = recorded_of(rows, metrics.COST)
     return table_of(
         "cost",
         "CPU, memory and devices",
-        rows if wanted else [],
-        [*who_columns(subject), *map(figure_column, wanted)],
+        rows if shown else [],
+        [*name_columns(subject), *map(figure_column, shown)],
         "Means over repeats, while the load ran. OSD CPU is of all OSDs together. Devices are those"
         " that exporters see below OSDs.",
     )
@@ -41,7 +41,7 @@ def recording_table(subject: Subject) -> Table:
         _repeat_line(subject.point_label(run, observed.record.point), observed)
         for run in subject.runs
         for observed in run.observations
-        if observed.record.point != RECORDED  # what that cost was not measured
+        if observed.record.point != RECORDED  # an exporter's own recording: its cost is not known
     ]
     return Table(
         "repeats",
@@ -97,10 +97,11 @@ def _by_others(observed: Observation) -> list[Cell]:
 
 def environment_table(runs: Sequence[ReportRun]) -> Table:
     """What the runs ran on."""
-    facts = [environment_facts(run) for run in runs]
-    names = list(dict.fromkeys(name for own in facts for name in own))
+    facts_by_run = [environment_facts(run) for run in runs]
+    names = list(dict.fromkeys(name for facts in facts_by_run for name in facts))
     lines = tuple(
-        (text(name), *(text(own.get(name, "not recorded")) for own in facts)) for name in names
+        (text(name), *(text(facts.get(name, "not recorded")) for facts in facts_by_run))
+        for name in names
     )
     columns = tuple(text_columns("What", *(run.name for run in runs)))
     return Table("environment", "Environment", columns, lines)

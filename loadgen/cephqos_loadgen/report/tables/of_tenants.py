@@ -27,10 +27,11 @@ def tenants_table(subject: Subject) -> Table:
             shares = sums.shares("", osd)
             if shares.largest is None:
                 continue
-            most = _said(shares.largest.key, shares.largest.working, pools)
-            waiting = [_said(it.key, it.waiting, pools) for it in shares.victims]
+            most_work = _in_words(shares.largest.key, shares.largest.working, pools)
+            waiting = [_in_words(tenant.key, tenant.waiting, pools) for tenant in shares.victims]
             label = subject.point_label(run, point)
-            lines.append(tuple(map(text, (label, phase, osd, most, ", ".join(waiting) or "–"))))
+            words = (label, phase, osd, most_work, ", ".join(waiting) or "–")
+            lines.append(tuple(map(text, words)))
     return Table("tenants", "Tenants by OSD", _COLUMNS, tuple(lines), _NOTE)
 
 
@@ -43,31 +44,33 @@ def _pool_names(run: ReportRun) -> Mapping[str, str]:
     }
 
 
-def _said(key: TenantKey, share: TenantShare, pools: Mapping[str, str]) -> str:
+def _in_words(key: TenantKey, share: TenantShare, pools: Mapping[str, str]) -> str:
+    """`image rbd/vm-1 40% (35% to 45%)`; `pools` are names by id."""
     name = f"{key.kind} {pools.get(key.pool_id) or f'pool {key.pool_id}'}/{key.tenant}"
     return f"{name} {share.share:.0%} ({share.low:.0%} to {share.high:.0%})"
 
 
 def _sums(run: ReportRun) -> Mapping[tuple[str, str, str], OsdSums]:
-    """By point, load and OSD."""
+    """Samples of operations by point, load and OSD, of all repeats together."""
     sums: dict[tuple[str, str, str], OsdSums] = defaultdict(OsdSums)
     for observed in run.finished:
         for load in load_steps(observed):
-            for osd, of_repeat in _by_osd(observed.samples, load).items():
-                sums[load.point, load.phase, osd].add([of_repeat])
+            for osd, sums_of_load in _by_osd(observed.samples, load).items():
+                sums[load.point, load.phase, osd].add([sums_of_load])
     return sums
 
 
 def _by_osd(samples: Samples, load: LoadStep) -> Mapping[str, OsdSums]:
-    """Of an OSD that several exporters show, the largest figure."""
+    """The same of one load in one repeat. Of an OSD that several exporters show, the largest figure
+    counts."""
     sums: dict[str, OsdSums] = defaultdict(OsdSums)
-    for it in samples.of(TenantsSeries.SECONDS):
-        seconds = sums[it.labels.get("ceph_daemon", "")].seconds
-        names = (it.labels.get(name, "") for name in ("kind", "pool_id", "tenant"))
-        key = TenantKey(*names), it.labels.get("state", "")
-        seconds[key] = max(seconds.get(key, 0.0), it.growth(load.start, load.end))
-    for it in samples.of(TenantsSeries.SAMPLED):
-        counts = sums[it.labels.get("ceph_daemon", "")].samples
-        state = it.labels.get("state", "")
-        counts[state] = max(counts.get(state, 0.0), it.growth(load.start, load.end))
+    for series in samples.of(TenantsSeries.SECONDS):
+        seconds = sums[series.labels.get("ceph_daemon", "")].seconds
+        names = (series.labels.get(name, "") for name in ("kind", "pool_id", "tenant"))
+        key = TenantKey(*names), series.labels.get("state", "")
+        seconds[key] = max(seconds.get(key, 0.0), series.growth(load.start, load.end))
+    for series in samples.of(TenantsSeries.SAMPLED):
+        counts = sums[series.labels.get("ceph_daemon", "")].samples
+        state = series.labels.get("state", "")
+        counts[state] = max(counts.get(state, 0.0), series.growth(load.start, load.end))
     return sums

@@ -1,7 +1,7 @@
 """Where the time of the clients' operations went while a load ran, by the exporters' account."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_base.series import AccountSeries
 from cephqos_loadgen.report.figures.analysis import ReportRun
@@ -16,14 +16,26 @@ from cephqos_loadgen.report.tables.table import (
 )
 
 QUEUE: Final = "queue"
-_LEAST: Final = 0.005  # a column needs this share in some row
+_LEAST_SHARE: Final = 0.005  # a column needs this share in some row
 _NOTE: Final = (
     "Percent of the latency of all completed client operations, of all OSDs and repeats together."
     " queue: in the queue of the scheduler, behind work of the class that is named; immediate is"
     " mostly replica writes. A place without 0.5 % in any row has no column."
 )
-Place = tuple[str, str]  # the account's state, and of `queue` what was served instead
-Shares = Mapping[Place, float]
+
+
+class WaitingPlace(NamedTuple):
+    """Where client-seconds went, by the labels of `cephqos_account_seconds_total`."""
+
+    state: str
+    behind: str  # of the state `queue` the class that was served instead, else empty
+
+    @property
+    def title(self) -> str:
+        return ": ".join(filter(None, self))
+
+
+Shares = Mapping[WaitingPlace, float]
 
 
 def waiting_table(subject: Subject) -> Table:
@@ -32,13 +44,14 @@ def waiting_table(subject: Subject) -> Table:
     for run in subject.runs:
         for (point, phase), shares in waited(run).items():
             rows.append((subject.point_label(run, point), phase, shares))
-    most: dict[Place, float] = {}
+    largest: dict[WaitingPlace, float] = {}
     for *_, shares in rows:
-        most |= {place: max(share, most.get(place, 0.0)) for place, share in shares.items()}
-    places = [p for p in sorted(most, key=lambda p: -most[p]) if most[p] >= _LEAST]
+        largest |= {place: max(share, largest.get(place, 0.0)) for place, share in shares.items()}
+    by_size = sorted(largest, key=lambda place: -largest[place])
+    places = [place for place in by_size if largest[place] >= _LEAST_SHARE]
     columns = (
         *text_columns("Point", "Load"),
-        *(TableColumn(": ".join(filter(None, p)), "%") for p in places),
+        *(TableColumn(place.title, "%") for place in places),
     )
     lines = (
         (text(label), text(phase), *(_percent(shares.get(place)) for place in places))
@@ -53,17 +66,17 @@ def _percent(share: float | None) -> Cell:
 
 def waited(run: ReportRun) -> Mapping[tuple[str, str], Shares]:
     """Shares by place, for each point and load whose OSDs had an account."""
-    seconds: dict[tuple[str, str], dict[Place, float]] = {}
+    seconds: dict[tuple[str, str], dict[WaitingPlace, float]] = {}
     for observed in run.finished:
         for load in load_steps(observed):
             places = seconds.setdefault((load.point, load.phase), {})
             for series in observed.samples.of(AccountSeries.SECONDS):
                 state = series.labels.get("state", "")
-                place = (state, series.labels.get("by", "") if state == QUEUE else "")
-                grown = series.growth(load.start, load.end)
-                places[place] = places.get(place, 0.0) + grown
+                place = WaitingPlace(state, series.labels.get("by", "") if state == QUEUE else "")
+                waited_there = series.growth(load.start, load.end)
+                places[place] = places.get(place, 0.0) + waited_there
     return {
-        key: {place: value / whole for place, value in places.items()}
-        for key, places in seconds.items()
-        if (whole := sum(places.values())) > 0
+        load: {place: value / total for place, value in places.items()}
+        for load, places in seconds.items()
+        if (total := sum(places.values())) > 0
     }

@@ -15,11 +15,13 @@ class Cell:
     text: str
     value: float | str | None = None
     mark: str = ""  # best, worst, caveat
-    shade: float = 0.0  # 0 to 1: how dark it is behind it, as on a heat map
+    shade: float = 0.0  # 0 to 1: how dark the background is, as on a heat map
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
+    """The head of a column. One that is not `numeric` is text, aligned to the left."""
+
     title: str
     unit: str = ""
     numeric: bool = True
@@ -41,14 +43,14 @@ class Table:
 
 
 Row = TypeVar("Row")
-# A column, and its cell for a row of any kind.
+# A column, and how its cell is made from a row of any kind.
 ColumnOf = tuple[TableColumn, Callable[[Row], Cell]]
 
 
 def table_of(
     name: str, title: str, rows: Iterable[Row], columns: Sequence[ColumnOf[Row]], note: str = ""
 ) -> Table:
-    """A line for each row."""
+    """A table with a line for each row, whose cells the columns make."""
     lines = tuple(tuple(cell(row) for _, cell in columns) for row in rows)
     return Table(name, title, tuple(column for column, _ in columns), lines, note)
 
@@ -66,7 +68,7 @@ def count(value: int) -> Cell:
 
 
 def percent_cell(ratio: float | None) -> Cell:
-    """A change, which is sorted and written as percent."""
+    """A change of 0.05 as `+5.0 %`; sorted and written as 5."""
     return Cell(percent(ratio), None if ratio is None else ratio * 100)
 
 
