@@ -186,8 +186,8 @@ def test_windows_in_which_an_osd_restarted_are_neither_demand_nor_a_violation(wo
     assert (steady.demand_seconds, steady.violated_seconds) == (31.0, 31.0)
     (restarted,) = attained_by_class(_short_of_its_reservation(work, restart_at=20), 0.0, 40.0)
     assert (restarted.demand_seconds, restarted.violated_seconds) == (21.0, 21.0)
-    assert not restarted.wanted_at(np.array([20.0, 29.0])).any()
-    assert restarted.wanted_at(np.array([19.0, 30.0])).all()
+    assert not restarted.had_demand_at(np.array([20.0, 29.0])).any()
+    assert restarted.had_demand_at(np.array([19.0, 30.0])).all()
     assert restarted.attained_most == pytest.approx(300.0)
 
 

@@ -23,7 +23,7 @@ from cephqos_loadgen.report.caveats.of_run import (
 )
 from cephqos_loadgen.report.figures.analysis import ReportRun
 
-_ALIKE: Final = 3  # caveats that are listed one by one
+_MOST_ALIKE: Final = 3  # caveats that say the same of different points are listed one by one
 
 CHECKS: Final[tuple[Check, ...]] = (
     not_whole,
@@ -50,14 +50,16 @@ def caveats(run: ReportRun) -> list[Caveat]:
 
 
 def gathered(caveats: Iterable[Caveat], run: ReportRun) -> Iterator[Caveat]:
-    """What is said alike of many points and repeats is said once, and how often."""
+    """What is said alike of many points and repeats is said once, and how often. Texts are alike if
+    they differ in names of points and in numbers only."""
     points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
-    names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
+    names_and_numbers = re.compile("|".join([*map(re.escape, points), r"\d+"]))
     groups: dict[tuple[str, str], list[Caveat]] = {}
     for caveat in caveats:
-        groups.setdefault((caveat.severity, names.sub("", caveat.text)), []).append(caveat)
+        alike = (caveat.severity, names_and_numbers.sub("", caveat.text))
+        groups.setdefault(alike, []).append(caveat)
     for group in groups.values():
-        if len(group) <= _ALIKE:
+        if len(group) <= _MOST_ALIKE:
             yield from group
             continue
         rows = dict.fromkeys(key for caveat in group for key in caveat.rows)

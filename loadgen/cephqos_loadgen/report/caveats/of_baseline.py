@@ -19,8 +19,8 @@ def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) ->
     """The baseline that was given did less than loads that are compared with it."""
     if settings.baseline_iops:
         base = settings.baseline_iops
-        above = [row for row in rows if is_no_baseline(against_baseline(row, base))]
-        yield from _caveat("The baseline", [(row, fmean(base)) for row in above])
+        faster = [row for row in rows if is_no_baseline(against_baseline(row, base))]
+        yield from _caveat("The baseline", [(row, fmean(base)) for row in faster])
 
 
 def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Caveat]:
@@ -38,24 +38,25 @@ def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) 
 
 def slower_alone(run: ReportRun) -> Iterator[Caveat]:
     """Clients alone did less than the same load beside background work."""
-    above = []
+    faster = []
     for row, alone in loads_with_alone(run):
         base = alone.figures[metrics.IOPS.key]
         if is_no_baseline(against_baseline(row, base.samples)):
-            above.append((row, base.value))
-    yield from _caveat("The load alone", above)
+            faster.append((row, base.value))
+    yield from _caveat("The load alone", faster)
 
 
-def _caveat(what: str, above: Sequence[tuple[ReportRow, float]]) -> Iterator[Caveat]:
-    if above:
-        row, base = max(above, key=lambda pair: pair[0].figures[metrics.IOPS.key].value / pair[1])
+def _caveat(baseline: str, faster: Sequence[tuple[ReportRow, float]]) -> Iterator[Caveat]:
+    """`faster` are the rows that did more, each with the IOPS of its baseline."""
+    if faster:
+        row, base = max(faster, key=lambda pair: pair[0].figures[metrics.IOPS.key].value / pair[1])
         iops = row.figures[metrics.IOPS.key].value
-        rows = "row" if len(above) == 1 else "rows"
+        rows = "row" if len(faster) == 1 else "rows"
         yield Caveat(
             "serious",
-            f"{what} is slower than what is compared with it in {len(above)} {rows}: it is no"
+            f"{baseline} is slower than what is compared with it in {len(faster)} {rows}: it is no"
             " baseline for them, and no reservation was tested there.",
             f"Most: {row.key.phase} of {row.key.point} did {with_unit(metrics.IOPS, iops)}, the"
             f" baseline {with_unit(metrics.IOPS, base)}.",
-            tuple(row.key for row, _ in above),
+            tuple(row.key for row, _ in faster),
         )

@@ -3,7 +3,7 @@ reservation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cephqos_base.series import CLIENT, QosSeries
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
@@ -20,9 +20,10 @@ from cephqos_loadgen.results.phase import LoadResult, Step
 
 _CEILING: Final = 0.90  # of one core, by the busiest thread of a client
 _SPREAD: Final = 0.20  # between the slowest and the fastest job
-_COVERED: Final = 0.80
-_SLOWED: Final = ("rate", "thinktime")  # options of fio
-_SYNCS: Final = ("fsync", "fdatasync")
+_COVERED: Final = 0.80  # of a load's time, by background work
+# Options of fio: the load waits, so that it does less than it could; it syncs.
+_LIMITING: Final = ("rate", "thinktime")
+_SYNCING: Final = ("fsync", "fdatasync")
 
 
 def _rows(run: ReportRun, point: str, phase: str, depth: int | None = None) -> tuple[Key, ...]:
@@ -50,10 +51,11 @@ class _RanLoad:
 
     @property
     def place(self) -> tuple[str, str, int | None]:
+        """Point, phase and depth: the same in all repeats."""
         return self.observed.record.point, self.phase, self.depth
 
 
-def _ran(run: ReportRun) -> Iterator[_RanLoad]:
+def _loads_that_ran(run: ReportRun) -> Iterator[_RanLoad]:
     for observed in run.finished:
         for phase, record in observed.record.phases.items():
             if isinstance(record.result, LoadResult):
@@ -65,7 +67,7 @@ def _ran(run: ReportRun) -> Iterator[_RanLoad]:
 
 def nothing_completed(run: ReportRun) -> Iterator[Caveat]:
     """A load that stood still: no figure of it is a figure of the cluster at work."""
-    for load in _ran(run):
+    for load in _loads_that_ran(run):
         if not load.step.total.ios:
             seconds = load.step.end_unix_seconds - load.step.start_unix_seconds
             yield Caveat(
@@ -78,32 +80,43 @@ def nothing_completed(run: ReportRun) -> Iterator[Caveat]:
 
 def client_at_its_ceiling(run: ReportRun) -> Iterator[Caveat]:
     """A thread of a client used a core almost entirely."""
-    worst: dict[tuple[str, str, int | None], tuple[float, str, str]] = {}
-    for load in _ran(run):
-        for share, thread in _busiest(load.host):
-            if share > max(_CEILING, worst.get(load.place, (0.0,))[0]):
-                worst[load.place] = (share, thread, load.name)
-    for place, (share, thread, name) in worst.items():
+    worst: dict[
+        tuple[str, str, int | None], tuple[_BusyThread, str]
+    ] = {}  # by place, with the name
+    for load in _loads_that_ran(run):
+        for busy in _busiest_threads(load.host):
+            before = worst[load.place][0].share if load.place in worst else 0.0
+            if busy.share > max(_CEILING, before):
+                worst[load.place] = (busy, load.name)
+    for place, (busy, name) in worst.items():
         yield Caveat(
             "serious",
             f"The client limits the load {name}: one of its threads is at its ceiling.",
-            f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
+            f"Thread {busy.thread} used {busy.share:.0%} of a core. The cluster may be able to do"
+            " more.",
             _rows(run, *place),
         )
 
 
-def _busiest(use: HostUse | None) -> Iterator[tuple[float, str]]:
-    """Of each group of threads of the clients, the share of a core that its busiest used."""
+class _BusyThread(NamedTuple):
+    """The busiest client thread of one name."""
+
+    thread: str
+    share: float  # of a core
+
+
+def _busiest_threads(use: HostUse | None) -> Iterator[_BusyThread]:
+    """Of each client process, and of each name of its threads."""
     if use is None or use.seconds <= 0:
         return
     for name, process in use.processes.items():
         if not name.startswith("osd."):
             for thread, spent in process.threads.items():
-                yield spent.busiest_seconds / use.seconds, thread
+                yield _BusyThread(thread, spent.busiest_seconds / use.seconds)
 
 
 def unequal_jobs(run: ReportRun) -> Iterator[Caveat]:
-    for load in _ran(run):
+    for load in _loads_that_ran(run):
         rates = {job: figures.iops for job, figures in load.step.jobs.items()}
         low, high = min(rates.values(), default=0.0), max(rates.values(), default=0.0)
         if low < (1 - _SPREAD) * high:
@@ -121,14 +134,14 @@ def limited_rate(run: ReportRun) -> Iterator[Caveat]:
     """The plan sets a rate: throughput cannot show what the cluster can do."""
     for name, action, rows in _planned_loads(run):
         rate, options = action.get("rate_iops"), dict(action.get("options") or ())
-        asked = [f"rate_iops is {rate:,}, for reads and writes each"] if rate else []
-        asked += [f"{option} is {options[option]}" for option in _SLOWED if option in options]
-        if asked:
+        limits = [f"rate_iops is {rate:,}, for reads and writes each"] if rate else []
+        limits += [f"{option} is {options[option]}" for option in _LIMITING if option in options]
+        if limits:
             yield Caveat(
                 "caution",
                 f"The plan limits the load {name}: its throughput says what was asked for, not what"
                 " the cluster can do.",
-                f"{listed(asked)}.",
+                f"{listed(limits)}.",
                 rows,
             )
 
@@ -137,19 +150,19 @@ def syncs_apart(run: ReportRun) -> Iterator[Caveat]:
     """fio counts the time of a sync apart from that of the write before it."""
     for name, action, rows in _planned_loads(run):
         options = dict(action.get("options") or ())
-        asked = [f"{it} is {options[it]}" for it in _SYNCS if options.get(it, "0") != "0"]
-        if asked:
+        syncs = [f"{name} is {options[name]}" for name in _SYNCING if options.get(name, "0") != "0"]
+        if syncs:
             yield Caveat(
                 "caution",
                 f"The load {name} syncs: latencies are of its writes, without the syncs that follow"
                 " them.",
-                f"{listed(asked)} in the plan.",
+                f"{listed(syncs)} in the plan.",
                 rows,
             )
 
 
 def _planned_loads(run: ReportRun) -> Iterator[tuple[str, Mapping[str, Any], tuple[Key, ...]]]:
-    """What each phase is to do that has rows."""
+    """Name, planned action and rows of each phase that has rows."""
     for point, phase in run.planned_phases:
         if rows := _rows(run, point, phase["name"]):
             yield f"{phase['name']} of {point}", phase["action"], rows
@@ -176,9 +189,8 @@ def not_in_steady_state(run: ReportRun) -> Iterator[Caveat]:
     """Writes to flash without a phase before that goes on until figures are steady."""
     osds = (run.environment.get("cluster") or {}).get("osds") or []
     flash = [osd for osd in osds if str(osd.get("rotational")) == "0" and not on_a_file(osd)]
-    bare = [point for point in run.plan.get("points", []) if flash and _writes_unprepared(point)]
-    rows = {str(point["name"]): rows_of(run, str(point["name"])) for point in bare}
-    unsteady = {name: keys for name, keys in rows.items() if keys}
+    names = [str(p["name"]) for p in run.plan.get("points", []) if flash and _writes_unprepared(p)]
+    unsteady = {name: rows for name in names if (rows := rows_of(run, name))}
     if unsteady:
         yield Caveat(
             "caution",
@@ -186,12 +198,13 @@ def not_in_steady_state(run: ReportRun) -> Iterator[Caveat]:
             " a fresh device writes faster than one in use.",
             f"{len(flash)} OSDs are on flash. No phase before the load ends by a steady state"
             " (steady_state, or fio's own steadystate).",
-            tuple(key for keys in unsteady.values() for key in keys),
+            tuple(key for rows in unsteady.values() for key in rows),
         )
 
 
 def _writes_unprepared(point: Mapping[str, Any]) -> bool:
-    """Whether its first load that writes comes before any phase that waits for a steady state."""
+    """Whether the point's first load that writes comes before any phase that waits for a steady
+    state."""
     for phase in point.get("phases", []):
         action = phase["action"]
         options = dict(action.get("options") or ())
@@ -204,7 +217,7 @@ def _writes_unprepared(point: Mapping[str, Any]) -> bool:
 
 def background_too_short(run: ReportRun) -> Iterator[Caveat]:
     """Background work that covers a small part of the load that it was to disturb."""
-    short: dict[tuple[str, str], tuple[float, str]] = {}
+    short: dict[tuple[str, str], tuple[float, str]] = {}  # by point and phase: share and work
     for observed in run.finished:
         for work, stretches in observed.stretches.items():
             for part in observed.loads:
@@ -219,13 +232,13 @@ def background_too_short(run: ReportRun) -> Iterator[Caveat]:
                     key = (observed.record.point, part.phase)
                     short[key] = min(short.get(key, (1.0, "")), (share, work))
     if short:
-        least = min(short, key=lambda key: short[key])
-        share, work = short[least]
+        point, phase = min(short, key=lambda key: short[key])
+        share, work = short[point, phase]
         yield Caveat(
             "note",
             f"Background work covers less than {_COVERED:.0%} of {count(len(short), 'load')}."
             ' Compare the rows "during" it: the rows of the whole time mix both.',
-            f"Least: {work} during {share:.0%} of {least[1]} of {least[0]}.",
+            f"Least: {work} during {share:.0%} of {phase} of {point}.",
             tuple(
                 row.key
                 for row in run.rows
@@ -239,6 +252,7 @@ def background_too_short(run: ReportRun) -> Iterator[Caveat]:
 
 def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
     """Clients never had more demand than their reservation."""
+    # by point and phase: what clients attained at most, and their largest reservation
     untested: dict[tuple[str, str], tuple[float, float]] = {}
     tested: set[tuple[str, str]] = set()
     for observed in run.finished:
@@ -246,23 +260,26 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
             if not isinstance(record.result, LoadResult):
                 continue
             key = (observed.record.point, phase)
-            reserved = [  # on each OSD: what clients attained at most, their reservation, demand
-                (it.attained_most, it.reservation, it.demand_seconds)
-                for it in attained_by_class(observed.samples, *record.worked)
-                if it.work == CLIENT and it.reservation
-            ]
-            if any(demand or most >= reservation for most, reservation, demand in reserved):
+            by_class = attained_by_class(observed.samples, *record.worked)
+            clients = [osd for osd in by_class if osd.work == CLIENT and osd.reservation]
+            reservations = [osd.reservation or 0.0 for osd in clients]
+            attained = [osd.attained_most for osd in clients]
+            used_up = any(
+                most >= reservation
+                for most, reservation in zip(attained, reservations, strict=True)
+            )
+            if used_up or any(osd.demand_seconds for osd in clients):
                 tested.add(key)
-            elif reserved:
-                untested[key] = max(it[0] for it in reserved), max(it[1] for it in reserved)
+            elif clients:
+                untested[key] = max(attained), max(reservations)
     untested = {key: value for key, value in untested.items() if key not in tested}
     if untested:
-        (point, phase), (attained, reservation) = next(iter(untested.items()))
+        (point, phase), (most, reservation) = next(iter(untested.items()))
         yield Caveat(
             "serious",
             f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
             " had unmet demand on any OSD.",
-            f"{phase} of {point}: at most {attained:,.0f} of {reservation:,.0f} reserved normalised"
+            f"{phase} of {point}: at most {most:,.0f} of {reservation:,.0f} reserved normalised"
             " operations/s on one OSD, and nothing piled up.",
             tuple(row.key for row in run.rows if (row.key.point, row.key.phase) in untested),
         )

@@ -19,13 +19,13 @@ def too_few_completions(run: ReportRun) -> Iterator[Caveat]:
     """A percentile needs at least one completion beyond it: p99.9 needs 1,000."""
     unknown = _affected(run, lambda bins, percent: not bins.knows(percent))
     if unknown:
-        least = min(unknown, key=lambda affected: affected.bins.total)
+        fewest = min(unknown, key=lambda affected: affected.bins.total)
         yield Caveat(
             "caution",
             f"Too few completions for {_names(unknown)} in {count(len(unknown), 'row')}: fewer than"
             " one is beyond it, so what is shown is the slowest one.",
-            f"Least: {count(least.bins.total, 'completion')}, {least.row.key.phase} of"
-            f" {least.row.key.point}.",
+            f"Least: {count(fewest.bins.total, 'completion')}, {fewest.row.key.phase} of"
+            f" {fewest.row.key.point}.",
             tuple(affected.row.key for affected in unknown),
         )
 
@@ -58,18 +58,18 @@ class _Affected:
     percents: Sequence[float]
 
 
-def _affected(run: ReportRun, wrong: Callable[[Bins, float], bool]) -> list[_Affected]:
-    """Rows with completions for some of whose percentiles `wrong` is true."""
+def _affected(run: ReportRun, is_wrong: Callable[[Bins, float], bool]) -> list[_Affected]:
+    """Rows with completions for some of whose percentiles `is_wrong` is true."""
     affected = []
     for row in run.rows:
         if row.bins and row.bins.total:
-            percents = [percent for percent in metrics.PERCENTS if wrong(row.bins, percent)]
+            percents = [percent for percent in metrics.PERCENTS if is_wrong(row.bins, percent)]
             affected += [_Affected(row, row.bins, percents)] if percents else []
     return affected
 
 
 def _names(affected: Sequence[_Affected]) -> str:
-    percents = {percent for it in affected for percent in it.percents}
+    percents = {percent for row in affected for percent in row.percents}
     return listed([f"p{percent:g}" for percent in sorted(percents)], 8)
 
 

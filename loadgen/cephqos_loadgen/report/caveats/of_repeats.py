@@ -12,8 +12,9 @@ from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.report.figures.observe import Observation
 
 _ENOUGH_REPEATS: Final = 3
-_UNSTABLE: Final = 0.10
-_DRIFT: Final = 0.10
+_UNSTABLE: Final = 0.10  # deviation over mean
+_DRIFT: Final = 0.10  # last third of a load over the first, less 1
+_LEAST_THIRD_SECONDS: Final = 3
 
 
 def few_repeats(run: ReportRun) -> Iterator[Caveat]:
@@ -40,61 +41,67 @@ def unstable(run: ReportRun) -> Iterator[Caveat]:
         if iops and row.key.window == WHOLE and (iops.variation or 0.0) > _UNSTABLE:
             rows.append((iops.variation or 0.0, row))
     if rows:
-        worst, row = max(rows, key=lambda pair: pair[0])
+        variation, row = max(rows, key=lambda pair: pair[0])
         yield Caveat(
             "caution",
             f"Throughput differs much between repeats: the deviation is above {_UNSTABLE:.0%} of"
-            f" the mean in {len(rows)} of {_loads(run)} rows.",
-            f"Most: {worst:.0%}, {_named(row)}.",
-            tuple(each.key for _, each in rows),
+            f" the mean in {len(rows)} of {_load_rows(run)} rows.",
+            f"Most: {variation:.0%}, {_name(row)}.",
+            tuple(row.key for _, row in rows),
         )
 
 
-def _loads(run: ReportRun) -> int:
+def _load_rows(run: ReportRun) -> int:
+    """How many rows are of a whole load."""
     return sum(metrics.IOPS.key in row.figures and row.key.window == WHOLE for row in run.rows)
 
 
-def _named(row: ReportRow) -> str:
+def _name(row: ReportRow) -> str:
     return f"{load_name(row.key.phase, row.key.depth)} of {row.key.point}"
 
 
 def drift(run: ReportRun) -> Iterator[Caveat]:
     """The first third of a load differs from its last, without background work to explain it."""
-    drifting: dict[Key, tuple[float, str]] = {}
+    drifting: dict[Key, tuple[float, str]] = {}  # the drift, and in which repeat it is largest
     for observed in run.finished:
         for part in observed.loads:
             if not part.is_whole:
                 continue
-            moved = _moved(observed, part)
+            change = _change_within(observed, part)
             key = key_of(run.name, observed, part)
-            if moved is not None and abs(moved) > max(_DRIFT, abs(drifting.get(key, (0.0, ""))[0])):
-                drifting[key] = (moved, f"repeat {observed.record.repeat}")
+            largest, _ = drifting.get(key, (0.0, ""))
+            if change is not None and abs(change) > max(_DRIFT, abs(largest)):
+                drifting[key] = (change, f"repeat {observed.record.repeat}")
     if drifting:
-        key, (moved, where) = max(drifting.items(), key=lambda item: abs(item[1][0]))
+        key, (change, repeat) = max(drifting.items(), key=lambda item: abs(item[1][0]))
         yield Caveat(
             "caution",
             f"Throughput drifts: the last third of a load differs from its first by more than"
-            f" {_DRIFT:.0%} in {len(drifting)} of {_loads(run)} rows, in seconds without background"
-            " work.",
-            f"Most: {moved:+.0%}, {key.phase} of {key.point}, {where}.",
+            f" {_DRIFT:.0%} in {len(drifting)} of {_load_rows(run)} rows, in seconds without"
+            " background work.",
+            f"Most: {change:+.0%}, {key.phase} of {key.point}, {repeat}.",
             tuple(drifting),
         )
 
 
-def _moved(observed: Observation, part: LoadPart) -> float | None:
-    """Last third against first, of the quiet seconds; None of fewer than nine."""
-    table = observed.intervals
-    chosen = table.of(part.phase, part.depth) & table.within([(part.start, part.end)])
+def _change_within(observed: Observation, part: LoadPart) -> float | None:
+    """Throughput of the last third over that of the first, less 1, in seconds without background
+    work; None where a third would have too few of them, or nothing completed in the first."""
+    intervals = observed.intervals
+    chosen = intervals.of(part.phase, part.depth) & intervals.within([(part.start, part.end)])
     for stretches in observed.stretches.values():
-        chosen &= ~table.within(stretches)
+        chosen &= ~intervals.within(stretches)
     if not chosen.any():
         return None
-    start = float(table.middles[chosen].min())
-    seconds = np.floor(table.middles[chosen] - start).astype(np.int64)
-    done = np.bincount(seconds, table.ios[chosen].astype(np.float64))
+    start = float(intervals.middles[chosen].min())
+    second = np.floor(intervals.middles[chosen] - start).astype(np.int64)
+    ios = np.bincount(second, intervals.ios[chosen].astype(np.float64))
     # The last interval of a load is short: its I/Os count for its time, not for a second.
-    took = np.bincount(seconds, table.seconds[chosen])
-    done, took = done[took > 0], took[took > 0]
-    third = len(done) // 3
-    first = float(done[:third].sum() / took[:third].sum()) if third >= 3 else 0.0
-    return float(done[-third:].sum() / took[-third:].sum()) / first - 1 if first else None
+    seconds = np.bincount(second, intervals.seconds[chosen])
+    ios, seconds = ios[seconds > 0], seconds[seconds > 0]
+    third = len(ios) // 3
+    if third < _LEAST_THIRD_SECONDS:
+        return None
+    first = float(ios[:third].sum() / seconds[:third].sum())
+    last = float(ios[-third:].sum() / seconds[-third:].sum())
+    return last / first - 1 if first else None

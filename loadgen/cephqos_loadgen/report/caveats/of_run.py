@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
 from cephqos_loadgen.results.repeat import Gap
 
-_RECORDING: Final = 0.03  # of a core
-_MUCH: Final = 0.25  # of the CPUs' or disks' time for others
-# What others may take of a host while a load runs, and the share of it that is too much.
+_COSTLY_CORES: Final = 0.03  # of a core, for recording
+_SERIOUS_SHARE: Final = 0.25  # of the CPUs' or disks' time for others
+# What others may take of a host while a load runs. _TOO_MUCH has the share that is too much.
 _STEAL: Final = "Another virtual machine took CPU time (steal): more than 1% of all CPU time"
 _THROTTLED: Final = (
     "CPUs were throttled, by heat or by a limit of the control group: more than 1% of all CPU time"
@@ -114,33 +114,41 @@ def cut_off(observed: Observation) -> Iterator[Caveat]:
 
 def busy_host(run: ReportRun) -> Iterator[Caveat]:
     """Steal, throttling, CPUs and disks that neither OSDs nor clients used."""
-    worst: dict[str, dict[str, tuple[float, str]]] = {what: {} for what in _TOO_MUCH}  # by point
+    nothing = _Taken(0.0, "")
+    worst: dict[str, dict[str, _Taken]] = {kind: {} for kind in _TOO_MUCH}  # by kind and point
     for observed in run.finished:
         point = observed.record.point
         for use in observed.hosts_of_loads:
-            for what, share, whose in _taken(use):
-                worst[what][point] = max(worst[what].get(point, (0.0, "")), (share, whose))
-    for what, of_points in worst.items():
-        above = {point: of for point, of in of_points.items() if of[0] > _TOO_MUCH[what]}
-        if above:
-            point = max(above, key=lambda name: above[name])
-            most, whose = above[point]
+            for kind, taken in _taken_by_others(use):
+                worst[kind][point] = max(worst[kind].get(point, nothing), taken)
+    for kind, of_points in worst.items():
+        too_much = {p: taken for p, taken in of_points.items() if taken.share > _TOO_MUCH[kind]}
+        if too_much:
+            point = max(too_much, key=lambda name: too_much[name])
+            share, by_whom = too_much[point]
             yield Caveat(
-                "serious" if most > _MUCH else "caution",
-                f"{what} in {len(above)} of {len(of_points)} points.",
-                f"Most: {most:.0%}, {point}{whose}.",
-                rows_of(run, *above),
+                "serious" if share > _SERIOUS_SHARE else "caution",
+                f"{kind} in {len(too_much)} of {len(of_points)} points.",
+                f"Most: {share:.0%}, {point}{by_whom}.",
+                rows_of(run, *too_much),
             )
 
 
-def _taken(use: HostUse) -> Iterator[tuple[str, float, str]]:
-    """What others took while a load ran, its share, and whose it was."""
+class _Taken(NamedTuple):
+    """What others took of a host while a load ran. The larger share compares as larger."""
+
+    share: float
+    by_whom: str  # the end of the evidence
+
+
+def _taken_by_others(use: HostUse) -> Iterator[tuple[str, _Taken]]:
+    """By kind, which is one of _TOO_MUCH."""
     if cpu := cpu_by_others(use):
-        yield _STEAL, cpu.stolen, ""
-        yield _THROTTLED, cpu.throttled, ""
-        yield _PROGRAMS, cpu.others, f", most of it by {cpu.most}" if cpu.most else ""
+        yield _STEAL, _Taken(cpu.stolen, "")
+        yield _THROTTLED, _Taken(cpu.throttled, "")
+        yield _PROGRAMS, _Taken(cpu.others, f", most of it by {cpu.most}" if cpu.most else "")
     if disks := disks_by_others(use):
-        yield _DISKS, disks.time_share, f": {words_of(use, disks)}"
+        yield _DISKS, _Taken(disks.time_share, f": {words_of(use, disks)}")
 
 
 @each_repeat
@@ -162,9 +170,10 @@ def lost_samples(observed: Observation) -> Iterator[Caveat]:
 
 
 def _silence(source: str, gaps: Sequence[Gap]) -> str:
-    """Of an exporter or a daemon: how long, and why where that is known."""
-    why = reasons_of(gaps)
-    return f"{source} {sum(gap.seconds for gap in gaps):.0f} s{f' ({why})' if why else ''}"
+    """`osd.3 12 s (refused)`, of an exporter or a daemon; without reasons if none is known."""
+    reasons = reasons_of(gaps)
+    seconds = sum(gap.seconds for gap in gaps)
+    return f"{source} {seconds:.0f} s" + (f" ({reasons})" if reasons else "")
 
 
 @each_repeat
@@ -188,15 +197,15 @@ def lost_seconds(observed: Observation) -> Iterator[Caveat]:
 @each_repeat
 def grave_findings(observed: Observation) -> Iterator[Caveat]:
     for beginning, (severity, words) in _GRAVE.items():
-        own = [line for line in observed.record.findings if line.startswith(beginning)]
-        if own:
-            evidence = "; ".join(line.partition(": ")[2] for line in own)
+        findings = [line for line in observed.record.findings if line.startswith(beginning)]
+        if findings:
+            evidence = "; ".join(line.partition(": ")[2] for line in findings)
             yield Caveat(severity, words.format(observed.where), evidence)
 
 
 @each_repeat
 def other_findings(observed: Observation) -> Iterator[Caveat]:
-    """What the run itself found, besides what is checked here more closely."""
+    """What the run itself found, besides what other checks of this report say more closely."""
     lines = [
         line
         for line in observed.record.findings
@@ -213,9 +222,9 @@ def other_findings(observed: Observation) -> Iterator[Caveat]:
 
 @each_repeat
 def costly_recording(observed: Observation) -> Iterator[Caveat]:
-    if (share := observed.record.cost.core_share) > _RECORDING:
+    if (share := observed.record.cost.core_share) > _COSTLY_CORES:
         yield Caveat(
             "note",
-            f"Recording took more than {_RECORDING:.0%} of a core in {observed.where}.",
+            f"Recording took more than {_COSTLY_CORES:.0%} of a core in {observed.where}.",
             f"{share:.1%}.",
         )

@@ -1,4 +1,8 @@
-"""What advice is made from, out of recorded metrics: no rules have judged them."""
+"""What `cephqos advise` is made from, taken from an archive's metrics.
+
+On a live cluster the recording rules have judged the same: here `attained_by_class` judges, piece
+by piece of the time. The table of advice in a report and `cephqos advise --archive` call it.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,16 +25,16 @@ from cephqos_loadgen.advise.facts import (
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
 
-_PIECE: Final = 60.0
+_PIECE_SECONDS: Final = 60.0
 _MOST_PIECES: Final = 168
-_HALF: Final = 0.5
-# In so many of the samples each shard has work waiting that no limit holds back: the OSD does all
-# that it can. A gauge is read while the queue is refilled, too.
+_HALF: Final = 0.5  # of a piece: with samples, or with demand
+# An OSD is saturated, and does all that it can, when in this share of the samples each shard has
+# work waiting that no limit holds back. Not in all: a gauge may be read while a queue is refilled.
 _SATURATED: Final = 0.9
 
 
-class _Stretch(NamedTuple):
-    """A piece of the time, and what the classes got in it."""
+class _Piece(NamedTuple):
+    """A piece of the time, and what the classes got in it on all OSDs."""
 
     start: float
     end: float
@@ -41,59 +45,71 @@ class _Stretch(NamedTuple):
 def advice_facts(
     samples: Samples, start: float, end: float, window: float = WINDOW
 ) -> Iterator[Facts]:
-    """Each cluster that the samples are of, in a stretch of time."""
+    """The facts of each cluster that the samples are of, from `start` to `end`."""
     clusters: dict[str, list[AdvisedOsd]] = {}
-    stretches = list(_stretches(samples, start, end, window))
+    pieces = list(_pieces(samples, start, end, window))
     for info in _last_infos(samples, start, end):
-        osd = _osd(samples, info, stretches)
+        osd = _osd(samples, info, pieces)
         clusters.setdefault(info.labels.get("cluster", ""), []).append(osd)
     for cluster, osds in sorted(clusters.items()):
         backlog = _backlog(samples, cluster, osds, start, end)
         yield Facts(cluster=cluster, seconds=end - start, osds=osds, backlog=backlog)
 
 
-def _stretches(samples: Samples, start: float, end: float, window: float) -> Iterator[_Stretch]:
-    """The whole time in pieces of a minute, or in fewer longer or shorter ones."""
-    count = min(_MOST_PIECES, max(LEAST_PIECES, math.floor((end - start) / _PIECE)))
+def _pieces(samples: Samples, start: float, end: float, window: float) -> Iterator[_Piece]:
+    """The whole time in pieces of a minute. They are shorter where there would be fewer than
+    LEAST_PIECES, longer where there would be more than _MOST_PIECES."""
+    count = min(_MOST_PIECES, max(LEAST_PIECES, math.floor((end - start) / _PIECE_SECONDS)))
     for since, until in pairwise(np.linspace(start, end, count + 1).tolist()):
         by_osd: dict[str, list[Attained]] = {}
-        for it in attained_by_class(samples, since, until, min(window, until - since)):
-            by_osd.setdefault(it.osd, []).append(it)
-        everything = chain.from_iterable(by_osd.values())
-        yield _Stretch(since, until, by_osd, _with_demand(everything))
+        for attained in attained_by_class(samples, since, until, min(window, until - since)):
+            by_osd.setdefault(attained.osd, []).append(attained)
+        on_all_osds = chain.from_iterable(by_osd.values())
+        yield _Piece(since, until, by_osd, _with_demand(on_all_osds))
 
 
 def _with_demand(classes: Iterable[Attained]) -> frozenset[str]:
-    return frozenset(it.work for it in classes if it.part(it.demand_seconds) >= _HALF)
+    """The classes that had demand for half of the time or longer."""
+    return frozenset(
+        attained.work for attained in classes if attained.part(attained.demand_seconds) >= _HALF
+    )
 
 
 def _last_infos(samples: Samples, start: float, end: float) -> Iterable[Series]:
-    """One for each OSD: what was changed in the time has a series before and one after it."""
-    seen = [it for it in samples.of(QosSeries.SCHEDULER_INFO) if it.at(end, start) is not None]
-    seen.sort(key=lambda it: float(it.times[it.times <= end][-1]))
-    return {(it.labels.get("cluster"), it.labels.get("ceph_daemon")): it for it in seen}.values()
+    """The info series of each OSD that was seen last: a change of the profile, say, ends one series
+    and begins another."""
+    infos = [
+        info for info in samples.of(QosSeries.SCHEDULER_INFO) if info.at(end, start) is not None
+    ]
+    infos.sort(key=lambda info: float(info.times[info.times <= end][-1]))
+    last_by_osd = {}
+    for info in infos:
+        last_by_osd[info.labels.get("cluster"), info.labels.get("ceph_daemon")] = info
+    return last_by_osd.values()
 
 
-def _osd(samples: Samples, info: Series, stretches: Sequence[_Stretch]) -> AdvisedOsd:
+def _osd(samples: Samples, info: Series, pieces: Sequence[_Piece]) -> AdvisedOsd:
     name = info.labels.get("ceph_daemon", "")
-    start, end = stretches[0].start, stretches[-1].end
+    start, end = pieces[0].start, pieces[-1].end
 
     def level(family: str, **labels: str) -> float | None:
         gauges = samples.of(family, ceph_daemon=name, **labels)
         return gauges[0].at(end, start) if gauges else None
 
     def shares(family: str) -> Mapping[str, float]:
-        known = {cls: level(family, **{"class": cls}) for cls in SCHEDULED}
-        return {cls: value for cls, value in known.items() if value is not None}
+        by_class = {work: level(family, **{"class": work}) for work in SCHEDULED}
+        return {work: value for work, value in by_class.items() if value is not None}
 
     limits = shares(QosSeries.LIMIT_RATIO)
-    pieces = [(it, piece) for it in stretches if (piece := _piece(samples, name, it))]
-    saturated = [
-        piece.delivered for it, piece in pieces if _always_queued(samples, name, limits, it)
-    ]
-    saturated_ops = (
-        SaturatedOps(min(saturated), max(saturated)) if len(saturated) >= LEAST_PIECES else None
-    )
+    advice_pieces, delivered_saturated = [], []
+    for piece in pieces:
+        if advice_piece := _advice_piece(samples, name, piece):
+            advice_pieces.append(advice_piece)
+            if _is_saturated(samples, name, limits, piece):
+                delivered_saturated.append(advice_piece.delivered)
+    saturated_ops = None
+    if len(delivered_saturated) >= LEAST_PIECES:
+        saturated_ops = SaturatedOps(min(delivered_saturated), max(delivered_saturated))
     capacity = level(QosSeries.CAPACITY_OPS)
     return AdvisedOsd(
         osd=name,
@@ -104,66 +120,68 @@ def _osd(samples: Samples, info: Series, stretches: Sequence[_Stretch]) -> Advis
         capacity_origin=info.labels.get("capacity_origin", ""),
         capacity=capacity,
         shares=shares_from(shares(QosSeries.RESERVATION_RATIO), limits),
-        most_delivered=max((piece.delivered for _, piece in pieces), default=0.0),
+        most_delivered=max((piece.delivered for piece in advice_pieces), default=0.0),
         saturated_ops=saturated_ops,
         suggested_capacity=_suggested(capacity, saturated_ops),
         delivered_is_lower_bound=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
-        pieces=[piece for _, piece in pieces],
+        pieces=advice_pieces,
     )
 
 
-def _piece(samples: Samples, osd: str, stretch: _Stretch) -> AdvicePiece | None:
-    """What the OSD did; None without samples of half of the time."""
-    start, end, classes = stretch.start, stretch.end, stretch.by_osd.get(osd, ())
+def _advice_piece(samples: Samples, osd: str, piece: _Piece) -> AdvicePiece | None:
+    """What the OSD did in a piece of the time; None without samples of half of it."""
+    start, end, classes = piece.start, piece.end, piece.by_osd.get(osd, ())
     delivered = samples.of(QosSeries.DELIVERED_OPS, ceph_daemon=osd)
-    covered = max((it.covered(start, end) for it in delivered), default=0.0)
+    covered = max((series.covered(start, end) for series in delivered), default=0.0)
     if covered < _HALF * (end - start) or not classes:
         return None
     return AdvicePiece(
-        attained={it.work: it.attained for it in classes},
+        attained={of_class.work: of_class.attained for of_class in classes},
         demand=_with_demand(classes),
-        demand_elsewhere=stretch.demand,
+        demand_elsewhere=piece.demand,
         delivered=delivered[0].growth(start, end) / covered,
-        violated_seconds=sum(it.seconds * it.part(it.violated_seconds or 0.0) for it in classes),
+        violated_seconds=sum(
+            of_class.seconds * of_class.part(of_class.violated_seconds or 0.0)
+            for of_class in classes
+        ),
     )
 
 
-def _always_queued(
-    samples: Samples, osd: str, limits: Mapping[str, float], stretch: _Stretch
-) -> bool:
+def _is_saturated(samples: Samples, osd: str, limits: Mapping[str, float], piece: _Piece) -> bool:
     """Whether each shard had work in its queue that no limit holds back."""
-    waiting: dict[str, list[Series]] = {}
-    for it in samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd):
-        if it.labels.get("class") in SCHEDULED and it.labels["class"] not in limits:
-            waiting.setdefault(it.labels.get("shard", ""), []).append(it)
-    for queues in waiting.values():
-        lengths = [queue.between(stretch.start, stretch.end) for queue in queues]
-        if len({len(it) for it in lengths}) != 1 or not len(lengths[0]):
+    queues_by_shard: dict[str, list[Series]] = {}
+    for queue in samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd):
+        if queue.labels.get("class") in SCHEDULED and queue.labels["class"] not in limits:
+            queues_by_shard.setdefault(queue.labels.get("shard", ""), []).append(queue)
+    for queues in queues_by_shard.values():
+        lengths = [queue.between(piece.start, piece.end) for queue in queues]
+        if len({len(samples_of_queue) for samples_of_queue in lengths}) != 1 or not len(lengths[0]):
             return False
         if float(np.mean(np.sum(lengths, axis=0) >= 1)) < _SATURATED:
             return False
-    return bool(waiting)
+    return bool(queues_by_shard)
 
 
 def _suggested(capacity: float | None, saturated_ops: SaturatedOps | None) -> float | None:
-    """As `cephqos capacity` does: where it is far from what the OSD did when it was saturated."""
+    """The capacity to set, as `cephqos capacity` suggests it: the middle of what the OSD did when
+    it was saturated. None where the present one is not far from it."""
     if not capacity or not saturated_ops:
         return None
-    ops = float(math.floor(sum(saturated_ops) / 2))
-    wrong = capacity > THRESHOLDS.more * ops or ops > THRESHOLDS.more * capacity
-    return ops if wrong and ops else None
+    middle = float(math.floor(sum(saturated_ops) / 2))
+    is_far = capacity > THRESHOLDS.more * middle or middle > THRESHOLDS.more * capacity
+    return middle if is_far and middle else None
 
 
 def _backlog(
     samples: Samples, cluster: str, osds: Sequence[AdvisedOsd], start: float, end: float
 ) -> RecoveryBacklog:
-    """At the beginning: there it is what was to be done. What recovery did until the end."""
+    """What there was to recover, and what recovery did of it."""
 
     def copies(family: str) -> float | None:
-        """The most in the time, as it grows when an OSD goes out."""
+        """The largest number, not the first: it grows when an OSD goes out."""
         gauges = samples.of(family, cluster=cluster)
-        values = [it.between(start, end) for it in gauges]
-        return sum(float(its.max()) for its in values if len(its)) if gauges else None
+        by_pool = [gauge.between(start, end) for gauge in gauges]
+        return sum(float(values.max()) for values in by_pool if len(values)) if gauges else None
 
     def grown(family: str, **labels: str) -> float:
         return samples.growth(family, start, end, **labels) or 0.0
@@ -173,5 +191,5 @@ def _backlog(
         degraded=copies(RecoverySeries.POOL_DEGRADED_OBJECTS),
         misplaced=copies(RecoverySeries.POOL_MISPLACED_OBJECTS),
         recovered=grown(RecoverySeries.POOL_OBJECTS, cluster=cluster),
-        work={it.osd: grown(QosSeries.OPS, ceph_daemon=it.osd, **of_recovery) for it in osds},
+        work={osd.osd: grown(QosSeries.OPS, ceph_daemon=osd.osd, **of_recovery) for osd in osds},
     )

@@ -54,9 +54,9 @@ class Figure:
 
     def against(self, reference: "Figure", comparisons: int = 1) -> statistics.ChangeInterval:
         """The change between the two values that are shown, so that its sign is theirs."""
-        shown = (self.value, reference.value)
+        values = (self.value, reference.value)
         return statistics.change(
-            self.samples, reference.samples, shown=shown, comparisons=comparisons
+            self.samples, reference.samples, shown=values, comparisons=comparisons
         )
 
 
@@ -150,7 +150,7 @@ def key_of(run: str, observed: Observation, part: LoadPart) -> Key:
 def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow]:
     """In the order in which points and phases ran."""
     loads: dict[Key, list[LoadPart]] = {}
-    works: dict[Key, list[Mapping[str, float]]] = {}
+    background: dict[Key, list[Mapping[str, float]]] = {}
     axes: dict[str, Mapping[str, str]] = {}
     for observed in observations:
         point = observed.record.point
@@ -158,11 +158,11 @@ def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow
         for part in observed.loads:
             loads.setdefault(key_of(run, observed, part), []).append(part)
         for phase, figures in observed.background.items():
-            works.setdefault(Key(run, point, phase, BACKGROUND), []).append(figures)
+            background.setdefault(Key(run, point, phase, BACKGROUND), []).append(figures)
     for key, parts in loads.items():
         yield load_row(key, axes[key.point], parts)
-    for key, parts_of_work in works.items():
-        yield ReportRow(key, axes[key.point], len(parts_of_work), _averages(parts_of_work))
+    for key, by_repeat in background.items():
+        yield ReportRow(key, axes[key.point], len(by_repeat), _averages(by_repeat))
 
 
 def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> ReportRow:
@@ -202,9 +202,9 @@ def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
             figures[metrics.DEVIATION.key] = Figure(spread, samples)
     for percent in PERCENTS:
         value = bins.percentile_seconds(percent)
-        each = [part.bins.percentile_seconds(percent) for part in parts]
+        of_parts = [part.bins.percentile_seconds(percent) for part in parts]
         if value is not None:
-            samples = tuple(one for one in each if one is not None)
+            samples = tuple(seconds for seconds in of_parts if seconds is not None)
             figures[metrics.percentile(percent).key] = Figure(value, samples)
     return figures
 

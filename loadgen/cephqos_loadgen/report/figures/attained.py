@@ -1,6 +1,7 @@
 """Whether each class got its reservation on each OSD, second by second, from recorded metrics.
 
-Figures are over windows of WINDOW seconds. The judge decides on each window by itself.
+`attained_by_class` cuts the time into windows of WINDOW seconds that begin a scrape apart, and lets
+the judge of all of cephqos (`cephqos_base.judge.Hold`) decide on each. `Attained` has the sums.
 """
 
 import math
@@ -19,7 +20,7 @@ from cephqos_loadgen.report.arrays.statistics import Floats
 from cephqos_loadgen.report.figures import metrics
 
 WINDOW: Final = 10.0
-# The shards in which a class has demand are those of this many windows, as in the rules.
+# A class has demand in a shard that had a queue of it within this many windows, as in the rules.
 _WINDOWS_OF_SHARDS: Final = 5
 FAMILIES: Final = frozenset(
     {
@@ -44,37 +45,37 @@ FAMILIES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attained:
-    """One class on one OSD in a stretch of time, normalised operations per second."""
+    """One class on one OSD from one time to another; rates in normalised operations per second."""
 
     osd: str
     work: str  # the class
     reservation: float | None
     limit: float | None
     attained: float
-    attained_most: float  # over WINDOW seconds
-    seconds: float
+    attained_most: float  # of any window
+    seconds: float  # with samples
     demand_seconds: float
     violated_seconds: float | None  # None: no reservation is recorded
     lag_most_seconds: float | None
-    demand_ends: Floats  # of the windows with demand
+    demand_ends: Floats  # ends of the windows with demand
     step: float  # seconds from one window's end to the next
-    windows: int
+    windows: int  # how many there are
 
     def part(self, seconds: float) -> float:
-        """Of all windows, those that last this long together."""
+        """The share that these seconds, of demand or violation, are of all windows."""
         return min(1.0, seconds / (self.windows * self.step))
 
     @property
     def attainment(self) -> float | None:
         return self.attained / self.reservation if self.reservation else None
 
-    def wanted_at(self, times: Floats) -> Mask:
+    def had_demand_at(self, times: Floats) -> Mask:
         """At which moments the last window had demand."""
         if not len(self.demand_ends):
             return np.zeros(len(times), np.bool_)
         last = np.searchsorted(self.demand_ends, times, side="right") - 1
-        wanted: Mask = (last >= 0) & (times - self.demand_ends[last] < self.step)
-        return wanted
+        had_demand: Mask = (last >= 0) & (times - self.demand_ends[last] < self.step)
+        return had_demand
 
 
 def attained_by_class(
@@ -94,9 +95,10 @@ def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, flo
 
     Empty if no OSD reports a reservation.
     """
-    clients = [it for it in attained_by_class(samples, start, end) if it.work == CLIENT]
-    shares = [it.attainment for it in clients if it.attainment is not None]
-    violated = [it.violated_seconds for it in clients if it.violated_seconds is not None]
+    by_class = attained_by_class(samples, start, end)
+    clients = [attained for attained in by_class if attained.work == CLIENT]
+    shares = [osd.attainment for osd in clients if osd.attainment is not None]
+    violated = [osd.violated_seconds for osd in clients if osd.violated_seconds is not None]
     if not shares:
         return {}
     return {metrics.ATTAINMENT.key: min(shares), metrics.VIOLATED.key: sum(violated)}
@@ -116,7 +118,7 @@ def _attained(
         return None
     labels = {"ceph_daemon": osd, "class": work}
     hold = hold_of(samples, osd, work, times, rates, window)
-    wanted = hold.has_demand
+    has_demand = hold.has_demand
     reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
     gauges = samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
@@ -131,10 +133,10 @@ def _attained(
         attained=series.growth(start, end) / seconds if seconds else 0.0,
         attained_most=float(rates.max()),
         seconds=seconds,
-        demand_seconds=float(wanted.sum()) * step,
+        demand_seconds=float(has_demand.sum()) * step,
         violated_seconds=float(hold.violated.sum()) * step if reservation else None,
         lag_most_seconds=max((float(lag.max()) for lag in lags), default=None),
-        demand_ends=times[wanted],
+        demand_ends=times[has_demand],
         step=step,
         windows=len(times),
     )
@@ -145,7 +147,7 @@ def _level(gauges: Sequence[Series], time: float) -> float | None:
     return gauges[0].at(time) if gauges else None
 
 
-def _figure(gauges: Sequence[Series], time: float) -> float:
+def _level_or_unknown(gauges: Sequence[Series], time: float) -> float:
     level = _level(gauges, time)
     return UNKNOWN if level is None else level
 
@@ -158,41 +160,45 @@ def hold_of(
     attained: Floats,
     window: float = WINDOW,
 ) -> Hold:
-    """What a class of an OSD shows in each window that ends at one of these times."""
-    own = {"ceph_daemon": osd}
+    """What a class of an OSD shows in each window that ends at one of these times.
 
-    def of(family: str, **labels: str) -> list[Series]:
-        return samples.of(family, **own, **labels)
+    `attained` are the class's rates over these windows. Demand must last for a whole window, so the
+    judge gets the lowest value of a gauge in it.
+    """
+
+    def series_of(family: str, **labels: str) -> list[Series]:
+        return samples.of(family, ceph_daemon=osd, **labels)
 
     # After a restart there is neither demand nor a violation, as in the rules.
-    restarted = windows.restarts(of(QosSeries.DELIVERED_OPS), times, window)
+    restarted = windows.restarts(series_of(QosSeries.DELIVERED_OPS), times, window)
 
     def rate(*families: str) -> Floats:
-        counters = [s for family in families for s in of(family)]
+        counters = [series for family in families for series in series_of(family)]
         return np.where(restarted, UNKNOWN, windows.summed_rates(counters, times, window))
 
-    def least(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
-        lowest = windows.extremes(np.minimum, windows.combined(gauges, fold), times, window)
-        return np.where(restarted, UNKNOWN, lowest)
+    def lowest(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
+        """Of several gauges, as of the shards, that of their sum or, by `fold`, their maximum."""
+        values = windows.extremes(np.minimum, windows.combined(gauges, fold), times, window)
+        return np.where(restarted, UNKNOWN, values)
 
     of_class = {"class": work}
-    queues = of(QosSeries.QUEUE_LENGTH, **of_class)
-    there = of(QosSeries.CLIENT_OPS_IN_PROGRESS)
+    queues = series_of(QosSeries.QUEUE_LENGTH, **of_class)
+    in_progress = series_of(QosSeries.CLIENT_OPS_IN_PROGRESS)
     return Hold(
         work=work,
         attained=attained,
-        reserved=_figure(of(QosSeries.RESERVATION_OPS, **of_class), times[-1]),
-        limit=_figure(of(QosSeries.LIMIT_OPS, **of_class), times[-1]),
-        queued=least(queues),
-        lag=least(of(QosSeries.RESERVATION_LAG_SECONDS, **of_class), np.maximum),
-        shards_with_demand=_shards_with_demand(queues, of(QosSeries.SHARDS), times, window),
+        reserved=_level_or_unknown(series_of(QosSeries.RESERVATION_OPS, **of_class), times[-1]),
+        limit=_level_or_unknown(series_of(QosSeries.LIMIT_OPS, **of_class), times[-1]),
+        queued=lowest(queues),
+        lag=lowest(series_of(QosSeries.RESERVATION_LAG_SECONDS, **of_class), np.maximum),
+        shards_with_demand=_shards_with_demand(queues, series_of(QosSeries.SHARDS), times, window),
         # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
-        in_progress=least([*there, *queues] if there else []),
+        in_progress=lowest([*in_progress, *queues] if in_progress else []),
         waiting=rate(QosSeries.CLIENT_WAIT_SECONDS, QosSeries.THROTTLE_WAIT_SECONDS),
         store_seconds=rate(QosSeries.STORE_SECONDS),
         store_ended=rate(QosSeries.STORE_TRANSACTIONS),
-        store_used=least(of(QosSeries.THROTTLE_USED_RATIO, throttle="bluestore")),
-        on_disk=bool(of(QosSeries.SCHEDULER_INFO, media="hdd")),
+        store_used=lowest(series_of(QosSeries.THROTTLE_USED_RATIO, throttle="bluestore")),
+        on_disk=bool(series_of(QosSeries.SCHEDULER_INFO, media="hdd")),
     )
 
 
@@ -200,10 +206,10 @@ def _shards_with_demand(
     queues: Sequence[Series], shards: Sequence[Series], times: Floats, window: float
 ) -> Floats:
     """The share of the shards with a queue. 1 if no shard has one: operations wait elsewhere."""
-    count = _level(shards, times[-1]) or math.inf
-    long = _WINDOWS_OF_SHARDS * window
-    wanting = np.zeros(len(times))
+    all_shards = _level(shards, times[-1]) or math.inf
+    with_queue = np.zeros(len(times))
     for queue in queues:
         if shards and queue.values.any():
-            wanting += windows.extremes(np.maximum, queue, times, long) > 0
-    return np.where(wanting, wanting / count, 1.0)
+            longest = windows.extremes(np.maximum, queue, times, _WINDOWS_OF_SHARDS * window)
+            with_queue += longest > 0
+    return np.where(with_queue, with_queue / all_shards, 1.0)

@@ -18,17 +18,17 @@ TIME_SCALE: Final = WINDOW / RULES_WINDOW
 
 
 def with_causes(run: ReportRun, causes: Sequence[ObservedCause]) -> ReportRun:
-    """The run with the causes of each repeat."""
+    """The run with the causes of each repeat, from those of the whole run."""
     observations = tuple(_with_causes(observed, causes) for observed in run.observations)
     return replace(run, observations=observations)
 
 
-def _with_causes(observed: Observation, seen: Sequence[ObservedCause]) -> Observation:
+def _with_causes(observed: Observation, causes_of_run: Sequence[ObservedCause]) -> Observation:
     # In the first window, rules still see the repeat before.
     start = observed.record.start_unix_seconds + WINDOW
     end = observed.record.end_unix_seconds
     causes = []
-    for cause in seen:
+    for cause in causes_of_run:
         within = (start <= cause.times) & (cause.times <= end)
         if within.any():
             causes.append(replace(cause, times=cause.times[within]))
@@ -36,18 +36,16 @@ def _with_causes(observed: Observation, seen: Sequence[ObservedCause]) -> Observ
 
 
 def causes_within(
-    observed: Observation, of: Attained, start: float, end: float
+    observed: Observation, attained: Attained, start: float, end: float
 ) -> Mapping[str, float]:
-    """Seconds of each cause in which the class had demand. Rules are evaluated once per scrape.
-
-    The rules show a violation and its cause for longer than the demand lasts.
-    """
+    """Seconds of each cause of a class on an OSD, in which the class had demand: the rules show a
+    cause for longer than the demand lasts. Rules are evaluated once per scrape interval."""
     seconds_of: dict[str, float] = {}
     interval = observed.record.metrics.interval_seconds
     for cause in observed.causes or ():
-        if (cause.osd, cause.work) == (of.osd, of.work):
+        if (cause.osd, cause.work) == (attained.osd, attained.work):
             within = (cause.times >= start) & (cause.times <= end)
-            seconds = float((within & of.wanted_at(cause.times)).sum()) * interval
+            seconds = float((within & attained.had_demand_at(cause.times)).sum()) * interval
             if seconds:
                 seconds_of[cause.name] = seconds_of.get(cause.name, 0.0) + seconds
     return seconds_of

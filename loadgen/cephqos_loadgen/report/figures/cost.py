@@ -36,7 +36,7 @@ def of_osds(samples: Samples, family: str) -> list[Series]:
 def cost_of(
     step: Step, samples: Samples, clients: HostUse | None, hosts: Mapping[str, str]
 ) -> dict[str, float]:
-    """Figures of one step, those that were recorded. `hosts` are by OSD."""
+    """Figures of one step, those that were recorded. `hosts` are the OSDs' host names."""
     start, end = step.counted
     ios = step.total.ios
     cost: dict[str, float] = {}
@@ -51,7 +51,7 @@ def cost_of(
         cost[metrics.OSD_MEMORY.key] = sum(memory)
     cost |= _devices(samples, start, end, hosts)
     if clients:
-        cost |= _client(clients, step)
+        cost |= _client_cost(clients, step)
     return cost
 
 
@@ -85,16 +85,17 @@ def one_per_device(series_of_osds: Sequence[Series], hosts: Mapping[str, str]) -
     OSDs that share a disk each show all of it, and an OSD shows a disk once per role. If disks are
     shown, the volumes on them are left out.
     """
-    below = [series for series in series_of_osds if series.labels.get("layer") == "disk"]
-    kept: dict[tuple[str, ...], Series] = {}
-    for series in below or series_of_osds:
+    of_disks = [series for series in series_of_osds if series.labels.get("layer") == "disk"]
+    by_device: dict[tuple[str, ...], Series] = {}
+    for series in of_disks or series_of_osds:
         osd = series.labels.get("ceph_daemon", "")
         device, op = series.labels.get("device", ""), series.labels.get("op", "")
-        kept.setdefault((hosts.get(osd, ""), device, op), series)
-    return kept.values()
+        by_device.setdefault((hosts.get(osd, ""), device, op), series)
+    return by_device.values()
 
 
-def _client(clients: HostUse, step: Step) -> dict[str, float]:
+def _client_cost(clients: HostUse, step: Step) -> dict[str, float]:
+    """CPU and memory of all client processes of a step together."""
     spent = sum(
         thread.user_seconds + thread.system_seconds
         for process in clients.processes.values()

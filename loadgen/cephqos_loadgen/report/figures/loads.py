@@ -1,4 +1,8 @@
-"""Loads of a repeat by step, and their parts with and without background work."""
+"""Loads of a repeat by step, and their parts with and without background work.
+
+`loads_of` yields for a step the whole of it, its reads and writes where it has both, and the parts
+during scrub, during recovery and without either, where there was such work.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +20,9 @@ from cephqos_loadgen.results.host import HostUse, step_name
 from cephqos_loadgen.results.phase import LoadResult, Step
 from cephqos_loadgen.results.repeat import RepeatRecord
 
-Stretch = tuple[float, float]
+Stretch = tuple[float, float]  # start and end, in seconds since the epoch
 
-# The parts of a load that rows are about.
+# The windows of a load: which part of its time a row is about.
 WHOLE = "all of it"
 DURING = {"scrub": "during scrub", "recovery": "during recovery"}
 QUIET = "without either"
@@ -33,8 +37,8 @@ class LoadPart:
     phase: str
     depth: int
     op: str  # total, read, write
-    window: str
-    several_depths: bool
+    window: str  # WHOLE, one of DURING, or QUIET
+    several_depths: bool  # the load is a curve, and this is one step of it
     start: float
     end: float
     seconds: float
@@ -65,6 +69,8 @@ def loads_of(
     host: Mapping[str, HostUse],
     hosts: Mapping[str, str],
 ) -> Iterator[LoadPart]:
+    """Every part of every load. `stretches` are when scrub and recovery were active, `hosts` are
+    the OSDs' host names."""
     for name, phase in record.phases.items():
         result = phase.result
         if not isinstance(result, LoadResult):
@@ -91,12 +97,12 @@ def _clients(phase: str, step: Step, number: int, host: Mapping[str, HostUse]) -
     use = host.get(step_name(phase, step.depth), host.get(phase))
     if use is None:
         return None
-    own = {
+    clients = {
         name: process
         for name, process in use.processes.items()
         if name.startswith(f"{phase}.") and _step_of(name.removeprefix(f"{phase}.")) == number
     }
-    return HostUse(use.seconds, use.cpu, use.disks, own) if own else None
+    return HostUse(use.seconds, use.cpu, use.disks, clients) if clients else None
 
 
 def _step_of(client: str) -> int:
@@ -154,6 +160,7 @@ def _windows(
 
 
 def _part(whole: LoadPart, window: str, mask: Mask, intervals: Intervals) -> LoadPart | None:
+    """The load in the intervals of the mask; None where nothing completed in them."""
     ios = int(intervals.ios[mask].sum())
     if not ios:
         return None

@@ -1,4 +1,5 @@
-"""Figures of one repeat of an archive: loads by step, background work, and costs."""
+"""Reads one repeat of an archive and takes its figures: `observe` makes an `Observation`, from
+which tables, charts and caveats of a report are made."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.results.repeat import RepeatRecord
 
 _RECOVERING = ("recovering", "backfilling")
+# What is read of `metrics.columns`, which has many more families.
 FAMILIES = COST_FAMILIES | ATTAINED_FAMILIES | ADVICE_FAMILIES | {ScrubSeries.POOL_OBJECTS}
 FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO}
 FAMILIES |= {AccountSeries.SECONDS}
@@ -61,7 +63,7 @@ class Observation:
     stretches: Mapping[str, Sequence[Stretch]]  # when scrub and recovery were active
     intervals: Intervals
     samples: Samples
-    host: Mapping[str, HostUse]
+    host: Mapping[str, HostUse]  # by phase, or by step (see `results.host.step_name`)
     looks: Sequence[Mapping[str, Any]]  # one look at the cluster per second
     operations: Sequence[Mapping[str, Any]]  # slow ones, of an exporter's own recording
     absent: tuple[str, ...]  # files that the archive lacks
@@ -79,25 +81,25 @@ class Observation:
 
 
 def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
-    """Read one repeat, and take its figures. `hosts` are by OSD."""
+    """Read one repeat, and take its figures. `hosts` are the OSDs' host names, by OSD."""
     folder, record = repeat.folder, repeat.record
-    names = (INTERVALS_FILE, METRICS_FILE, HOST_FILE, CLUSTER_FILE)
-    absent = tuple(name for name in names if not (folder / name).exists())
-    lines = read_lines(folder / names[0]) if names[0] not in absent else iter(())
+    needed = (INTERVALS_FILE, METRICS_FILE, HOST_FILE, CLUSTER_FILE)
+    absent = tuple(name for name in needed if not (folder / name).exists())
+    lines = read_lines(folder / INTERVALS_FILE) if INTERVALS_FILE not in absent else iter(())
     intervals = read_intervals(lines)
-    samples = read_samples(folder / names[1], FAMILIES)
-    host = repeat.host() if names[2] not in absent else {}
-    looks = repeat.cluster() if names[3] not in absent else []
+    samples = read_samples(folder / METRICS_FILE, FAMILIES)
+    host = repeat.host() if HOST_FILE not in absent else {}
+    looks = repeat.cluster() if CLUSTER_FILE not in absent else []
     stretches = {
         "scrub": _merge(_phases_of(record, "scrub")),
         "recovery": _merge(recovering(looks)),
     }
     loads = tuple(loads_of(record, intervals, stretches, samples, host, hosts))
     background = {name: _background(phase) for name, phase in record.phases.items()}
-    most = max((_misplaced(look) for look in looks), default=0)
+    most_misplaced = max((_misplaced(look) for look in looks), default=0)
     for figures in background.values():
         if metrics.RECOVERY_OBJECTS.key in figures:
-            figures[metrics.MISPLACED.key] = float(most)
+            figures[metrics.MISPLACED.key] = float(most_misplaced)
     return Observation(
         record=record,
         loads=loads,
@@ -125,12 +127,14 @@ def recovering(looks: Sequence[Mapping[str, Any]]) -> Iterator[Stretch]:
     """From each look that found recovery or backfill to the next look."""
     for look, following in pairwise(looks):
         states = look.get("pgmap", {}).get("pgs_by_state", [])
-        parts = {part for state in states for part in str(state["state_name"]).split("+")}
-        if parts.intersection(_RECOVERING):
+        # A state reads `active+undersized+degraded+remapped+backfilling`.
+        words = {word for state in states for word in str(state["state_name"]).split("+")}
+        if words.intersection(_RECOVERING):
             yield float(look["time"]), float(following["time"])
 
 
 def _merge(stretches: Iterator[Stretch]) -> list[Stretch]:
+    """Those that touch or overlap are one."""
     merged: list[Stretch] = []
     for start, end in sorted(stretches):
         if merged and start <= merged[-1][1]:
