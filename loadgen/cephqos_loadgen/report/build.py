@@ -1,11 +1,14 @@
-"""From runs to a document: sentences made from the figures, caveats, tables, charts."""
+"""From runs to a document: sentences made from the figures, caveats, tables, charts.
+
+Caveats come first, because the tables show the numbers of those that touch a row.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.caveats.caveat import Caveat, gravest_first
-from cephqos_loadgen.report.caveats.every import caveats
+from cephqos_loadgen.report.caveats.every import caveats as caveats_of
 from cephqos_loadgen.report.caveats.of_baseline import of_another_environment, slower_than_the_load
 from cephqos_loadgen.report.charts.every import charts
 from cephqos_loadgen.report.charts.over_time import MOST_TIMELINES
@@ -20,11 +23,11 @@ from cephqos_loadgen.report.words import listed
 
 def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
     """The whole report."""
-    labels = Subject(runs, settings)
-    shown = [_in_short(caveat, labels) for caveat in _of_runs(labels)]
-    shown += _of_baseline(settings)
+    without_marks = Subject(runs, settings)
+    caveats = [_in_short(caveat, without_marks) for caveat in _caveats_of_runs(without_marks)]
+    caveats += _caveats_of_baseline(settings)
     marked: dict[Key, list[int]] = {}
-    for number, caveat in enumerate(shown, start=1):
+    for number, caveat in enumerate(caveats, start=1):
         for key in caveat.rows:
             marked.setdefault(key, []).append(number)
     subject = Subject(runs, settings, marked)
@@ -34,24 +37,24 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
         title=f"{listed(names)}: what clients got",
         question=" ".join(filter(None, about)),
         summary=tuple(summary(subject)),
-        caveats=tuple(shown),
+        caveats=tuple(caveats),
         tables=tuple(tables(subject)),
         charts=tuple(charts(subject)),
-        commands=tuple(repeat_command(it) for it in runs if it.manifest.scenario != RECORDED),
+        commands=tuple(repeat_command(run) for run in runs if run.manifest.scenario != RECORDED),
     )
 
 
-def _of_runs(subject: Subject) -> list[Caveat]:
+def _caveats_of_runs(subject: Subject) -> list[Caveat]:
     """Of all runs, the gravest first; the run is named where there are several."""
-    of_runs = [
+    caveats = [
         *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
         *of_another_environment(subject.runs, subject.settings),
     ]
-    of_runs += _not_drawn(subject)
+    caveats += _not_drawn(subject)
     for run in subject.runs:
-        named = f"{run.name}: " if len(subject.runs) > 1 else ""
-        of_runs += [replace(caveat, text=named + caveat.text) for caveat in caveats(run)]
-    return gravest_first(of_runs)
+        name = f"{run.name}: " if len(subject.runs) > 1 else ""
+        caveats += [replace(caveat, text=name + caveat.text) for caveat in caveats_of(run)]
+    return gravest_first(caveats)
 
 
 def _not_drawn(subject: Subject) -> Iterator[Caveat]:
@@ -65,9 +68,9 @@ def _not_drawn(subject: Subject) -> Iterator[Caveat]:
         )
 
 
-def _of_baseline(settings: ReportSettings) -> list[Caveat]:
+def _caveats_of_baseline(settings: ReportSettings) -> list[Caveat]:
     """What speaks against the baseline speaks against every change from it."""
-    of_baseline = caveats(settings.baseline_run) if settings.baseline_run else []
+    of_baseline = caveats_of(settings.baseline_run) if settings.baseline_run else []
     return [replace(caveat, text=f"Baseline: {caveat.text}", rows=()) for caveat in of_baseline]
 
 

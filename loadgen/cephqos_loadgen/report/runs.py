@@ -14,13 +14,17 @@ from cephqos_loadgen.report.words import listed
 
 
 def built(runs: list[ReportRun], folders: list[Path], settings: ReportSettings) -> Document:
-    """The report; ArchiveDamaged names the archive whose plan or environment is no such thing."""
+    """The report; ArchiveDamaged where the plan or environment of an archive has a wrong shape.
+
+    Which archive it is comes out when a report of each alone is tried.
+    """
     try:
         return build(runs, settings)
     except WRONG_SHAPES:
-        base = settings.baseline_run
-        sides = [*zip(runs, folders, strict=True), *([(base, Path(base.folder))] if base else [])]
-        for run, folder in sides:
+        archives = list(zip(runs, folders, strict=True))
+        if base := settings.baseline_run:
+            archives.append((base, Path(base.folder)))
+        for run, folder in archives:
             with damage_named(folder):
                 build([run], ReportSettings())
         raise
@@ -42,25 +46,25 @@ def check_apart(runs: Sequence[ReportRun]) -> None:
     """UsageError where a run is there beside the one that resumed it: they have repeats in common,
     which would count twice, or be compared with themselves."""
     for run in runs:
-        for other in runs:
-            if other.folder in run.resumed:
+        for earlier in runs:
+            if earlier.folder in run.resumed:
                 raise UsageError(
-                    f"{run.name} resumed {other.name} and has its finished repeats: give it alone"
+                    f"{run.name} resumed {earlier.name} and has its finished repeats: give it alone"
                 )
 
 
 def read_baseline(text: str | None) -> ReportSettings:
-    """What changes are taken from: a throughput, or the best load of an archive."""
+    """The settings for a --baseline: a throughput, or an archive, whose best load counts."""
     if text is None:
         return ReportSettings()
     try:
-        given = float(text.replace(",", ""))
-        if not 0 < given < float("inf"):
+        iops = float(text.replace(",", ""))
+        if not 0 < iops < float("inf"):
             raise UsageError(f"--baseline {text}: expected more than 0 IOPS")
-        return ReportSettings((given,), f"{text} IOPS, as given")
+        return ReportSettings((iops,), f"{text} IOPS, as given")
     except ValueError:
         run = analyse(open_archive(Path(text)))
-    loads = [row for row in Subject([run], ReportSettings()).main_loads]
+    loads = Subject([run], ReportSettings()).main_loads
     if not loads:
         raise UsageError(f"--baseline {text}: no load of one depth in a finished repeat")
     best = max(loads, key=lambda row: row.figures[metrics.IOPS.key].value)
@@ -78,10 +82,11 @@ def against(run: ReportRun, row: ReportRow) -> ReportSettings:
 
 
 def check_reference(subject: Subject) -> None:
-    wanted = subject.settings.reference
+    """UsageError where the settings name a reference point that no row is of."""
+    reference = subject.settings.reference
     names = {row.key.point for row in subject.rows} | {subject.label(r.key) for r in subject.rows}
-    if wanted and wanted not in names:
+    if reference and reference not in names:
         points = list(dict.fromkeys(row.key.point for row in subject.rows))
         raise UsageError(
-            f"--reference {wanted}: no such point; the points are: {listed(points, 8)}"
+            f"--reference {reference}: no such point; the points are: {listed(points, 8)}"
         )

@@ -1,4 +1,4 @@
-"""What came out, in sentences made from the figures."""
+"""The summary of a report: what came out, in sentences made from the figures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, 
 
 
 def summary(subject: Subject) -> Iterator[str]:
+    """What ran, what clients got, what background work cost them and how long it took."""
     yield _what_ran(subject)
     rows = subject.main_loads
     if rows:
@@ -57,13 +58,14 @@ def _best_and_worst(subject: Subject, rows: Sequence[ReportRow]) -> Iterator[str
             f" with {subject.label(least.key)}, {_figures(least)}"
         )
         pairs_of_points = len(group) * (len(group) - 1) // 2
-        moved = change_between(least, most, metrics.IOPS, pairs_of_points)
-        if moved is None or not moved.known:
+        # The two were chosen of all pairs for their distance: that widens the interval.
+        change = change_between(least, most, metrics.IOPS, pairs_of_points)
+        if change is None or not change.known:
             yield f"{sentence}; one repeat cannot say whether that is more than noise."
-        elif not moved.beyond_noise:
+        elif not change.beyond_noise:
             yield f"{sentence}; {NONE_FOUND} between the two beyond noise."
         else:
-            yield f"{sentence}: {percent(moved.ratio)} (95 % interval {interval(moved)})."
+            yield f"{sentence}: {percent(change.ratio)} (95 % interval {interval(change)})."
 
 
 def _figures(row: ReportRow) -> str:
@@ -86,27 +88,26 @@ def _curve(subject: Subject) -> Iterator[str]:
 
 
 def _against_alone(subject: Subject) -> Iterator[str]:
-    """What background work cost the clients of each point, while it was active."""
-    sentences: dict[str, str] = {}
+    """What background work cost the clients of each point, while it was active; over the whole load
+    where no part of it is known to be during such work."""
+    changes: dict[str, str] = {}  # by label
     for row, alone in (pair for run in subject.runs for pair in loads_with_alone(run)):
-        moved = change_between(row, alone, metrics.IOPS)
-        label = subject.label(row.key)
-        during = row.key.window.startswith("during")
-        if (
-            moved is None
-            or moved.ratio is None
-            or not (during or (row.key.window == WHOLE and label not in sentences))
-        ):
+        change = change_between(row, alone, metrics.IOPS)
+        if change is None or change.ratio is None:
             continue
-        said = "not put to the test" if is_no_baseline(moved) else verdict(moved)
-        part = "" if row.key.window == WHOLE else f" {row.key.window}"
-        sentences[label] = f"{percent(moved.ratio)}{part} with {label} ({said})"
-    if sentences:
-        yield f"Throughput against the load alone: {listed(list(sentences.values()), 8)}."
+        label, window = subject.label(row.key), row.key.window
+        result = "not put to the test" if is_no_baseline(change) else verdict(change)
+        if window.startswith("during"):
+            changes[label] = f"{percent(change.ratio)} {window} with {label} ({result})"
+        elif window == WHOLE and label not in changes:
+            changes[label] = f"{percent(change.ratio)} with {label} ({result})"
+    if changes:
+        yield f"Throughput against the load alone: {listed(list(changes.values()), 8)}."
 
 
 def _background(subject: Subject) -> Iterator[str]:
-    for metric, words in (
+    """How long scrub and recovery took, at the fastest and at the slowest point."""
+    for metric, work in (
         (metrics.SCRUB_SECONDS, "The scrub"),
         (metrics.RECOVERY_SECONDS, "Recovery"),
     ):
@@ -117,10 +118,10 @@ def _background(subject: Subject) -> Iterator[str]:
         fast, slow = ordered[0], ordered[-1]
         quick = with_unit(metric, fast.figures[metric.key].value)
         if fast is slow:
-            yield f"{words} took {quick}."
+            yield f"{work} took {quick}."
             continue
         yield (
-            f"{words} took {quick} with {subject.label(fast.key)} and"
+            f"{work} took {quick} with {subject.label(fast.key)} and"
             f" {with_unit(metric, slow.figures[metric.key].value)} with"
             f" {subject.label(slow.key)}."
         )

@@ -1,4 +1,4 @@
-"""What a report is about: its rows, how they are called, and which caveats touch them."""
+"""What a report is about: a `Subject`, from which sentences, tables and charts are made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,10 @@ Marked = Mapping[Key, Sequence[int]]  # the numbers of the caveats that touch a 
 
 @dataclass(frozen=True)
 class Subject:
-    """The rows of a report, how they are called, and which caveats touch them."""
+    """The rows of a report, how they are called, and which caveats touch them.
+
+    Rows are a load or background work of a point of the matrix; a point has a value on each axis.
+    """
 
     runs: Sequence[ReportRun]
     settings: ReportSettings
@@ -29,7 +32,7 @@ class Subject:
         for row in self.rows:
             for axis, value in row.axes.items():
                 values.setdefault(axis, set()).add(value)
-        return [axis for axis, several in values.items() if len(several) > 1]
+        return [axis for axis, of_axis in values.items() if len(of_axis) > 1]
 
     @cached_property
     def named_axis(self) -> str | None:
@@ -47,8 +50,9 @@ class Subject:
         for row in self.rows:
             values = {axis: row.axes[axis] for axis in self.varying if axis in row.axes}
             words = [f"{axis}={value}" for axis, value in values.items()]
-            alone = len(values) == len(self.varying) == 1
-            names[row.key.point] = ", ".join(values.values() if alone else words) or row.key.point
+            if len(self.varying) == 1:
+                words = list(values.values())
+            names[row.key.point] = ", ".join(words) or row.key.point
         return names
 
     def label(self, key: Key) -> str:
@@ -57,7 +61,7 @@ class Subject:
         return f"{point} ({key.run})" if len(self.runs) > 1 else point
 
     def point_label(self, run: ReportRun, point: str) -> str:
-        """The same of a point that may have no row."""
+        """The label of a point that may have no row; then its full name."""
         keys = (row.key for row in run.rows if row.key.point == point)
         return next(map(self.label, keys), point)
 
@@ -81,11 +85,11 @@ class Subject:
 
     @cached_property
     def _references(self) -> Mapping[tuple[object, ...], ReportRow]:
-        """By all that a key has besides run and point: the row that others are compared with."""
+        """By `_same_load`: the row of the reference point, which the user names; else the first."""
         references: dict[tuple[object, ...], ReportRow] = {}
-        wanted = self.settings.reference
+        point = self.settings.reference
         for row in self.rows:
-            if not wanted or wanted in (row.key.point, self.label(row.key)):
+            if not point or point in (row.key.point, self.label(row.key)):
                 references.setdefault(_same_load(row.key), row)
         return references
 
@@ -99,4 +103,5 @@ def _whole(rows: Iterable[ReportRow]) -> list[ReportRow]:
 
 
 def _same_load(key: Key) -> tuple[object, ...]:
+    """All of a key besides run and point: equal for rows that can be compared."""
     return (key.phase, key.kind, key.depth, key.op, key.window)

@@ -16,13 +16,19 @@ def number(value: float | None) -> str:
     if value is None:
         return "–"
     size = abs(value)
-    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
+    if size >= 100 or value == 0:
+        digits = 0
+    elif size >= 10:
+        digits = 1
+    else:
+        digits = 2 if size >= 1 else 3
     text = f"{value:,.{digits}f}"
-    return text.removeprefix("-") if not text.strip("-0.,") else text
+    is_zero = not text.strip("-0.,")
+    return text.removeprefix("-") if is_zero else text
 
 
 def shown(metric: FigureKind, value: float | None) -> str:
-    """Without its unit."""
+    """A figure as it is shown, without its unit."""
     return number(None if value is None else value * metric.scale)
 
 

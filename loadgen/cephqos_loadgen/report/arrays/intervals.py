@@ -18,7 +18,8 @@ Mask = NDArray[np.bool_]
 class Intervals:
     """One entry per job and second, both directions together.
 
-    `middles` are seconds since the epoch. All bins are in one array; `owner` says of which entry.
+    `middles` are seconds since the epoch. `centres` (in nanoseconds) and `counts` are the latency
+    bins of all entries; `owner` has the entry that each bin is of.
     """
 
     phases: Sequence[str]
@@ -51,8 +52,9 @@ class Intervals:
         return entries
 
     def bins(self, chosen: Mask) -> Bins:
-        kept = chosen[self.owner] if len(self.owner) else np.zeros(0, np.bool_)
-        return merged_arrays(self.centres[kept], self.counts[kept])
+        """The latency bins of these entries, merged."""
+        of_chosen = chosen[self.owner] if len(self.owner) else np.zeros(0, np.bool_)
+        return merged_arrays(self.centres[of_chosen], self.counts[of_chosen])
 
     def rate(self, chosen: Mask) -> float:
         """I/Os per second, the jobs' rates added up."""
@@ -62,10 +64,10 @@ class Intervals:
         return self._rates(chosen, self.bytes)
 
     def _rates(self, chosen: Mask, amounts: Floats) -> float:
-        size = len(self.jobs)
-        done = np.bincount(self.job[chosen], amounts[chosen], size)
-        took = np.bincount(self.job[chosen], self.seconds[chosen], size)
-        return float(np.sum(done[took > 0] / took[took > 0]))
+        jobs = len(self.jobs)
+        sums = np.bincount(self.job[chosen], amounts[chosen], jobs)
+        seconds = np.bincount(self.job[chosen], self.seconds[chosen], jobs)
+        return float(np.sum(sums[seconds > 0] / seconds[seconds > 0]))
 
 
 def _completed(part: Mapping[str, Any]) -> int:

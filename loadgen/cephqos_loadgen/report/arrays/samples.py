@@ -16,7 +16,7 @@ from cephqos_loadgen.record.columns import HEAD, frames, parse
 from cephqos_loadgen.report.arrays.statistics import Floats
 
 # A label that a recording adds to a series that another exporter has already shown.
-_SECOND = "exporter"
+_OF_ANOTHER_EXPORTER = "exporter"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +31,9 @@ class Series:
     def at(self, time: float, since: float = -math.inf) -> float | None:
         """The last value at this time or before, but not before `since`; None if there is none."""
         index = int(np.searchsorted(self.times, time, side="right")) - 1
-        there = index >= 0 and self.times[index] >= since
-        return float(self.values[index]) if there else None
+        if index < 0 or self.times[index] < since:
+            return None
+        return float(self.values[index])
 
     def between(self, start: float, end: float) -> Floats:
         """The values at these two times and between them."""
@@ -67,6 +68,8 @@ class Series:
 
 @dataclass(slots=True)
 class _Parts:
+    """The samples of one series, an array for each frame of the file."""
+
     times: list[Floats] = field(default_factory=list)
     values: list[Floats] = field(default_factory=list)
 
@@ -79,11 +82,11 @@ class Samples:
 
     def of(self, family: str, **labels: str) -> list[Series]:
         """The series of a family that have these labels."""
-        wanted = labels.items()
-        return [it for it in self.families.get(family, []) if wanted <= it.labels.items()]
+        of_family = self.families.get(family, [])
+        return [series for series in of_family if labels.items() <= series.labels.items()]
 
     def growth(self, family: str, start: float, end: float, **labels: str) -> float | None:
-        """Of all these counters together; None where there is none."""
+        """Growth of all these counters together; None where there is none."""
         counters = self.of(family, **labels)
         return sum(series.growth(start, end) for series in counters) if counters else None
 
@@ -104,8 +107,8 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
     by_family: dict[str, list[Series]] = {}
     for number, part in sorted(parts.items()):
         family, labels = parse(names[number])
-        if _SECOND in labels:
-            continue  # another exporter has the same series: the same OSD counts once
+        if _OF_ANOTHER_EXPORTER in labels:
+            continue  # the same OSD counts once
         times, values = np.concatenate(part.times), np.concatenate(part.values)
         by_family.setdefault(family, []).append(Series(family, labels, times, values))
     return Samples(by_family)
@@ -114,9 +117,12 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
 def _decode(
     payload: bytes, wanted: "np.ndarray[tuple[int], np.dtype[np.uint32]]", parts: dict[int, _Parts]
 ) -> None:
-    """Adds the samples of one frame, of the series that are wanted. It has the times and the
-    numbers of its series. A series whose value does not change has it once. Of the others it has
-    the same byte of all values side by side, each value as the XOR with the one before it."""
+    """Adds the samples of one frame to `parts`, of the series whose numbers are `wanted`.
+
+    A frame has times, numbers of series, one value of each series that does not change, then those
+    that do: byte by byte (the first bytes of all values, then the second ones, and so on), where
+    each value is the XOR with the one before it. `record.columns` writes it.
+    """
     count, constants, changing = HEAD.unpack_from(payload)
     at = HEAD.size
     times = np.frombuffer(payload, "<i8", count, at) / 1000
@@ -134,7 +140,7 @@ def _decode(
     mixed = np.ascontiguousarray(np.moveaxis(planes[:, chosen], 0, -1)).view("<u8")[..., 0]
     values = np.bitwise_xor.accumulate(mixed, axis=1).view("<f8")
     for index, column in zip(chosen, values, strict=True):
-        there = ~np.isnan(column)
+        present = ~np.isnan(column)
         part = parts.setdefault(int(ids[constants + index]), _Parts())
-        part.times.append(times[there])
-        part.values.append(column[there])
+        part.times.append(times[present])
+        part.values.append(column[present])

@@ -39,7 +39,7 @@ def reach_of_mean(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ChangeInterval:
-    """The change of a figure. The interval is that of `ratio`; None if repeats are too few."""
+    """The change of a figure. `low` and `high` bound `ratio`; None if repeats are too few."""
 
     absolute: float
     ratio: float | None  # 0.05: 5 % more; None if the reference is 0
@@ -81,12 +81,12 @@ def change(
         same = not any((new, *values, *reference))
         return ChangeInterval(0.0, 0.0, 0.0, 0.0) if same else ChangeInterval(new, None, None, None)
     ratio = new / old - 1
-    fixed = exact_reference
-    if len(values) < 2 or (len(reference) < 2 and not fixed):
+    if len(values) < 2 or (len(reference) < 2 and not exact_reference):
         return ChangeInterval(new - old, ratio, None, None)
-    error = _error_of_ratio(values, reference, fixed)
-    covered = 1 - (1 - CONFIDENCE) / 2 / comparisons
-    reach = t_quantile(covered, freedom(values, () if fixed else reference)) * error
+    error = _error_of_ratio(values, reference, exact_reference)
+    probability = 1 - (1 - CONFIDENCE) / 2 / comparisons
+    degrees = freedom(values, () if exact_reference else reference)
+    reach = t_quantile(probability, degrees) * error
     if reach < _SAME and abs(ratio) < _SAME:
         return ChangeInterval(0.0, 0.0, 0.0, 0.0)
     # A figure that is never negative cannot fall by more than 100 %.
@@ -94,11 +94,16 @@ def change(
     return ChangeInterval(new - old, ratio, max(least, ratio - reach), ratio + reach)
 
 
-def _error_of_ratio(values: Sequence[float], reference: Sequence[float], fixed: bool) -> float:
+def _error_of_ratio(
+    values: Sequence[float], reference: Sequence[float], exact_reference: bool
+) -> float:
     """The standard error of the ratio of the means, by drawing both again and again."""
     random = np.random.default_rng(_SEED)
     drawn_new = _drawn_means(random, values)
-    drawn_old = np.full(_RESAMPLES, fmean(reference)) if fixed else _drawn_means(random, reference)
+    if exact_reference:
+        drawn_old = np.full(_RESAMPLES, fmean(reference))
+    else:
+        drawn_old = _drawn_means(random, reference)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = drawn_new / drawn_old - 1
     return float(np.std(ratios[np.isfinite(ratios)]))

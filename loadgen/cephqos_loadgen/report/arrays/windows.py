@@ -1,6 +1,7 @@
 """Windows of time that move over series: rates of counters, extremes of gauges.
 
-A result has one value per window, which ends at the time that is given; UNKNOWN without samples.
+`times` are the ends of the windows, `window` is their length in seconds. A result has one value per
+window, which is UNKNOWN without samples. `figures.attained` judges reservations with them.
 """
 
 from collections.abc import Sequence
@@ -20,17 +21,18 @@ _LATE_SECONDS: Final = 0.5
 
 def window_rates(counter: Series, start: float, end: float, window: float) -> tuple[Floats, Floats]:
     """Ends of the windows between `start` and `end`, and the counter's rate over each."""
-    kept = (counter.times >= start) & (counter.times <= end)
-    within = Series(counter.name, counter.labels, counter.times[kept], counter.values[kept])
+    inside = (counter.times >= start) & (counter.times <= end)
+    within = Series(counter.name, counter.labels, counter.times[inside], counter.values[inside])
     times = within.times
     if len(times) < 2:
         return times[:0], times[:0]
     rates = _rates(within, times, window)
     first, last, _ = _samples(within, times, window)
+    # Less than a window between the two times makes one window of what there is.
     longest = min(window, float(times[-1] - times[0]))
-    whole = times[last] - times[first] >= longest - _LATE_SECONDS
-    whole &= ~np.isnan(rates)
-    return times[whole], rates[whole]
+    is_whole = times[last] - times[first] >= longest - _LATE_SECONDS
+    is_whole &= ~np.isnan(rates)
+    return times[is_whole], rates[is_whole]
 
 
 def summed_rates(counters: Sequence[Series], times: Floats, window: float) -> Floats:
@@ -71,15 +73,15 @@ def _samples(
     return first, last, known
 
 
-def extremes(of: np.ufunc, gauge: Series | None, times: Floats, window: float) -> Floats:
-    """The minimum or maximum in each window."""
+def extremes(extreme: np.ufunc, gauge: Series | None, times: Floats, window: float) -> Floats:
+    """The minimum or maximum in each window: `extreme` is np.minimum or np.maximum."""
     if gauge is None:
         return np.full(len(times), UNKNOWN)
     last = np.searchsorted(gauge.times, times, side="right")
     first = np.searchsorted(gauge.times, times - window, side="left")
     # Of all stretches between two of these, every second one is a window.
     ends = np.column_stack([first, last]).ravel()
-    values = of.reduceat(np.append(gauge.values, UNKNOWN), ends)[::2]
+    values = extreme.reduceat(np.append(gauge.values, UNKNOWN), ends)[::2]
     return np.where(last > first, values, UNKNOWN)
 
 
@@ -89,7 +91,7 @@ def combined(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Series | None
         return gauges[0] if gauges else None
     times = gauges[0].times
     if all(np.array_equal(gauge.times, times) for gauge in gauges):  # as from one exporter
-        return Series(gauges[0].name, {}, times, fold.reduce([it.values for it in gauges]))
+        return Series(gauges[0].name, {}, times, fold.reduce([gauge.values for gauge in gauges]))
     times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
     total = np.zeros(len(times))
     for gauge in gauges:

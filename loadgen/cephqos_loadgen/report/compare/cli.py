@@ -50,8 +50,8 @@ async def _compare(arguments: argparse.Namespace) -> int:
             f"the runs are not of the same environment: {'; '.join(differing)}"
             " (--although-different compares them all the same)"
         )
-    wanted = list(dict.fromkeys((*SHOWN, *(rule.metric for rule in rules))))
-    comparison = compare(reference, others, wanted)
+    kinds = list(dict.fromkeys((*SHOWN, *(rule.metric for rule in rules))))
+    comparison = compare(reference, others, kinds)
     if not comparison.differences:
         raise UsageError(
             f"nothing to compare: no row of {listed([run.name for run in others])} matches one of"

@@ -17,7 +17,7 @@ SHOWN: Final = (
     *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE),
 )
 
-_Rows = Mapping[tuple[object, ...], ReportRow]  # by what matches them with another run's
+_Rows = Mapping[tuple[object, ...], ReportRow]  # by `Key.matching`
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LostFigure:
-    """A figure of the reference that a run planned too, and does not have of all its repeats.
-
-    Of a load that stood still, of a recovery that did not end, of a point whose repeats failed.
-    """
+    """A figure of the reference that a run planned too, and does not have of all its repeats: its
+    load stood still, its recovery did not end, or its repeats failed."""
 
     metric: FigureKind
     words: str
@@ -62,27 +60,28 @@ class Comparison:
 
 
 def compare(
-    reference: ReportRun, others: Sequence[ReportRun], wanted: Sequence[FigureKind]
+    reference: ReportRun, others: Sequence[ReportRun], kinds: Sequence[FigureKind]
 ) -> Comparison:
-    """Every row of each run against that of the reference."""
+    """Every row of each run against that of the reference, in these figures."""
     base = _rows(reference)
     differences: list[Difference] = []
     unmatched: list[str] = []
     lost: list[LostFigure] = []
     for run in others:
-        own = _rows(run)
-        unmatched += [f"{run.name} lacks {row_name(base[key])}" for key in base if key not in own]
+        rows = _rows(run)
+        unmatched += [f"{run.name} lacks {row_name(base[key])}" for key in base if key not in rows]
         unmatched += [
-            f"{reference.name} lacks {row_name(own[key])}" for key in own if key not in base
+            f"{reference.name} lacks {row_name(rows[key])}" for key in rows if key not in base
         ]
-        for key, row in own.items():
+        for key, row in rows.items():
             if key in base:
-                differences += _differences(row, base[key], wanted)
-        lost += _lost_by(run, own, base, wanted)
+                differences += _differences(row, base[key], kinds)
+        lost += _lost_by(run, rows, base, kinds)
     return Comparison(reference, tuple(others), tuple(differences), tuple(unmatched), tuple(lost))
 
 
 def row_name(row: ReportRow) -> str:
+    """`POINT: load depth 8 reads, during scrub`."""
     key = row.key
     depth = "" if key.depth is None else f" depth {key.depth}"
     op = "" if key.op == "total" else f" {key.op}s"
@@ -95,39 +94,39 @@ def _rows(run: ReportRun) -> _Rows:
 
 
 def _differences(
-    row: ReportRow, base: ReportRow, wanted: Sequence[FigureKind]
+    row: ReportRow, base: ReportRow, kinds: Sequence[FigureKind]
 ) -> Iterator[Difference]:
-    for metric in wanted:
-        if moved := change_between(row, base, metric):
+    for metric in kinds:
+        if change := change_between(row, base, metric):
             new, old = row.figures[metric.key], base.figures[metric.key]
-            yield Difference(row, metric, new.value, old.value, moved)
+            yield Difference(row, metric, new.value, old.value, change)
 
 
 def _lost_by(
-    run: ReportRun, own: _Rows, base: _Rows, wanted: Sequence[FigureKind]
+    run: ReportRun, rows: _Rows, base: _Rows, kinds: Sequence[FigureKind]
 ) -> Iterator[LostFigure]:
     planned = {(point, str(phase["name"])) for point, phase in run.planned_phases}
-    began = {(row.key.point, row.key.phase) for row in own.values()}
+    began = {(row.key.point, row.key.phase) for row in rows.values()}
     for key, row in base.items():
         phase = (row.key.point, row.key.phase)
-        # A sweep may end early, and a search chooses its depths.
-        elsewhere = row.key.depth is not None and key not in own and phase in began
-        if row.key.window == WHOLE and phase in planned and not elsewhere:
-            yield from _lost(run.name, own.get(key), row, wanted)
+        # A sweep may end early, and a search chooses its depths: then other depths are no loss.
+        has_other_depths = row.key.depth is not None and key not in rows and phase in began
+        if row.key.window == WHOLE and phase in planned and not has_other_depths:
+            yield from _lost(run.name, rows.get(key), row, kinds)
 
 
 def _lost(
-    run: str, row: ReportRow | None, base: ReportRow, wanted: Sequence[FigureKind]
+    run: str, row: ReportRow | None, base: ReportRow, kinds: Sequence[FigureKind]
 ) -> Iterator[LostFigure]:
-    for metric in wanted:
+    for metric in kinds:
         old = base.figures.get(metric.key)
         if old is None or len(old.samples) < base.repeats:
             continue
         new = row.figures.get(metric.key) if row else None
-        what = f"{metric.title} of {row_name(base)}"
+        figure = f"{metric.title} of {row_name(base)}"
         if row is None:
             yield LostFigure(metric, f"{run} lacks {row_name(base)}")
         elif new is None:
-            yield LostFigure(metric, f"{run} has no {what}")
-        elif (having := len(new.samples)) < row.repeats:
-            yield LostFigure(metric, f"{run} has {what} in {having} of {row.repeats} repeats")
+            yield LostFigure(metric, f"{run} has no {figure}")
+        elif (repeats := len(new.samples)) < row.repeats:
+            yield LostFigure(metric, f"{run} has {figure} in {repeats} of {row.repeats} repeats")

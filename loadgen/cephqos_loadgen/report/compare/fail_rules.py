@@ -27,7 +27,7 @@ _RULE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FailRule:
-    """`clat_p99 > 1.10 * ref`, or with a number of its own in the shown unit."""
+    """`clat_p99 > 1.10 * ref`, or `clat_p99 > 20`, a number in the unit that is shown."""
 
     text: str
     metric: FigureKind
@@ -51,7 +51,7 @@ class FailRule:
 
 
 def read_rule(text: str) -> FailRule:
-    """UsageError where it is none."""
+    """A rule from the text of --fail-if; UsageError where the text is none."""
     match = _RULE.fullmatch(text)
     if not match:
         raise UsageError(
@@ -69,7 +69,7 @@ def read_rule(text: str) -> FailRule:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is worse: lines for the user, and what of it cannot be judged."""
+    """Lines for the user: what is worse, and what cannot be judged."""
 
     failures: tuple[str, ...]
     unjudged: tuple[str, ...]
@@ -77,14 +77,16 @@ class Verdict:
     @property
     def exit_status(self) -> int:
         """1: worse beyond noise. 2: a rule is broken by too few repeats, or a figure is missing."""
-        return 1 if self.failures else 2 if self.unjudged else 0
+        if self.failures:
+            return 1
+        return 2 if self.unjudged else 0
 
 
 def judge(comparison: Comparison, rules: Sequence[FailRule]) -> Verdict:
     """By the rules; without rules, any regression beyond noise counts."""
     if not rules:
         worse = tuple(f"worse: {_words(d)}" for d in comparison.differences if d.regression)
-        lost = dict.fromkeys(printable(f"not known: {it.words}") for it in comparison.lost)
+        lost = dict.fromkeys(printable(f"not known: {loss.words}") for loss in comparison.lost)
         return Verdict(worse, tuple(lost))
     failures, unjudged = [], []
     for rule in rules:
@@ -93,9 +95,9 @@ def judge(comparison: Comparison, rules: Sequence[FailRule]) -> Verdict:
             names = listed([run.name for run in (comparison.reference, *comparison.others)])
             raise UsageError(f"--fail-if {rule.text!r}: no row of {names} has {rule.metric.key}")
         unjudged += [
-            printable(f"{rule.text}: not known: {it.words}")
-            for it in comparison.lost
-            if it.metric.key == rule.metric.key
+            printable(f"{rule.text}: not known: {loss.words}")
+            for loss in comparison.lost
+            if loss.metric.key == rule.metric.key
         ]
         for difference in filter(rule.broken_by, concerned):
             line = f"{rule.text}: {_words(difference)}"
@@ -109,9 +111,9 @@ def judge(comparison: Comparison, rules: Sequence[FailRule]) -> Verdict:
 
 
 def _words(difference: Difference) -> str:
-    metric, moved = difference.metric, difference.change
-    ratio = "" if moved.ratio is None else f" ({moved.ratio * 100:+.1f} %)"
+    metric, ratio = difference.metric, difference.change.ratio
+    percent = "" if ratio is None else f" ({ratio * 100:+.1f} %)"
     return printable(
         f"{row_name(difference.row)}: {metric.title} {difference.value * metric.scale:,.4g}"
-        f" {metric.unit}, reference {difference.reference * metric.scale:,.4g}{ratio}"
+        f" {metric.unit}, reference {difference.reference * metric.scale:,.4g}{percent}"
     )

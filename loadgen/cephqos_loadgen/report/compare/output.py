@@ -31,14 +31,15 @@ def caveats_of(comparison: Comparison) -> dict[str, list[Caveat]]:
     return {name: caveats(run) for name, run in runs.items()}
 
 
-def _grave_ones(comparison: Comparison) -> Iterator[str]:
+def _serious_caveats(comparison: Comparison) -> Iterator[str]:
     """One line each for the serious caveats of each run, and how many more there are."""
-    for name, own in caveats_of(comparison).items():
-        grave = [caveat for caveat in own if caveat.severity == "serious"][:_MOST_CAVEATS]
-        for caveat in grave:
+    for name, of_run in caveats_of(comparison).items():
+        serious = [caveat for caveat in of_run if caveat.severity == "serious"][:_MOST_CAVEATS]
+        for caveat in serious:
             yield f"caveat about {name}: {caveat.text} {caveat.evidence}".rstrip()
-        if grave and len(own) > len(grave):
-            yield f"caveat about {name}: {len(own) - len(grave)} more (cephqos report shows them)"
+        more = len(of_run) - len(serious)
+        if serious and more:
+            yield f"caveat about {name}: {more} more (cephqos report shows them)"
 
 
 def to_table(comparison: Comparison) -> Table:
@@ -61,16 +62,19 @@ def to_table(comparison: Comparison) -> Table:
 
 
 def _result(d: Difference) -> Cell:
-    mark = "worst" if d.regression else "best" if d.beyond_noise and d.metric.better else ""
+    mark = ""
+    if d.beyond_noise and d.metric.better:
+        mark = "worst" if d.regression else "best"
     return Cell(verdict(d.change), verdict(d.change), mark)
 
 
 def to_document(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
+    """For the writers of reports. `warnings` are the differences between the environments."""
     names = [run.name for run in comparison.others]
     shown = [Caveat("caution", "The environments differ.", line) for line in warnings]
-    shown += [Caveat("caution", "A row has no counterpart.", u) for u in comparison.unmatched]
-    for name, own in caveats_of(comparison).items():
-        shown += [replace(caveat, text=f"{name}: {caveat.text}", rows=()) for caveat in own]
+    shown += [Caveat("caution", "A row has no counterpart.", row) for row in comparison.unmatched]
+    for name, of_run in caveats_of(comparison).items():
+        shown += [replace(caveat, text=f"{name}: {caveat.text}", rows=()) for caveat in of_run]
     return Document(
         title=f"{listed(names)} against {comparison.reference.name}",
         question="",
@@ -83,7 +87,7 @@ def to_document(comparison: Comparison, outcome: Verdict, warnings: list[str]) -
 
 
 def summary(comparison: Comparison, outcome: Verdict) -> list[str]:
-    """What to know first."""
+    """How many figures are worse or differ otherwise, then what fails."""
     differences = comparison.differences
     worse = sum(d.regression for d in differences)
     better = sum(d.beyond_noise and not d.regression for d in differences)
@@ -114,7 +118,7 @@ def to_terminal(comparison: Comparison, outcome: Verdict) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     lines += [f"not compared: {printable(name)}" for name in comparison.unmatched]
-    lines += map(printable, _grave_ones(comparison))
+    lines += map(printable, _serious_caveats(comparison))
     return "\n".join([*lines, *map(printable, summary(comparison, outcome))])
 
 
@@ -124,8 +128,8 @@ def to_json(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> di
         "runs": [run.name for run in comparison.others],
         "environments_differ": warnings,
         "caveats": {
-            name: [_caveat(caveat) for caveat in own]
-            for name, own in caveats_of(comparison).items()
+            name: [_caveat(caveat) for caveat in of_run]
+            for name, of_run in caveats_of(comparison).items()
         },
         "differences": [_json(d) for d in comparison.differences],
         "unmatched": list(comparison.unmatched),
