@@ -82,11 +82,7 @@ def folded(text: str, width: int) -> str:
     """
     indent = text[: len(text) - len(text.lstrip())]
     return textwrap.fill(
-        text,
-        width,
-        subsequent_indent=indent + "  ",
-        break_long_words=False,
-        break_on_hyphens=False,
+        text, width, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False
     )
 
 

@@ -13,10 +13,7 @@ from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.record.layout import is_archive, is_running
 from cephqos_loadgen.recorder.slow_operations import longest_wait
 from cephqos_loadgen.results.host import HostUse
-from cephqos_loadgen.results.host_load import (
-    busy_cpu_seconds,
-    disks_by_others,
-)
+from cephqos_loadgen.results.host_load import busy_cpu_seconds, disks_by_others
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
 
@@ -64,10 +61,7 @@ def add_options(archive: Parser) -> None:
 def _add_export(parser: Parser) -> None:
     parser.add_argument("archive", type=Path, help=_ARCHIVE)
     parser.option(
-        "--format",
-        "form of the files (default: csv)",
-        choices=export.FORMATS,
-        default="csv",
+        "--format", "form of the files (default: csv)", choices=export.FORMATS, default="csv"
     )
     parser.option("--to DIR", "folder to write to", required=True)
     parser.set_defaults(run=_export)

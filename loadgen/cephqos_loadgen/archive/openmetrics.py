@@ -8,10 +8,7 @@ from cephqos_exporter.scrape.rendering import number_text
 from cephqos_loadgen.archive.series import RecordedRun, Samples
 from cephqos_loadgen.record.columns import labelled, parse, render
 
-_SUFFIXES: Final = {
-    "histogram": ("_bucket", "_sum", "_count"),
-    "summary": ("_sum", "_count", ""),
-}
+_SUFFIXES: Final = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count", "")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from cephqos_loadgen.engines.fio_output import (
-    DIRECTIONS,
-    JobStatus,
-    add,
-    figures,
-    figures_over,
-)
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, JobStatus, add, figures, figures_over
 from cephqos_loadgen.load.followers import Follower
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import Step

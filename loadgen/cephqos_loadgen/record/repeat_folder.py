@@ -30,12 +30,7 @@ class RepeatRecorder:
         self.prefix: Callable[[Sequence[str]], list[str]] = list
         self.listeners: list[Callable[..., None]] = []  # each gets every event
 
-    def child(
-        self,
-        name: str,
-        argv: Sequence[str],
-        sink: Callable[[bytes], None] | None,
-    ) -> Child:
+    def child(self, name: str, argv: Sequence[str], sink: Callable[[bytes], None] | None) -> Child:
         """A child of this repeat; a name that was used before gets a number."""
         count = self._names[name] = self._names.get(name, 0) + 1
         unique = name if count == 1 else f"{name}.{count}"

@@ -1,25 +1,27 @@
-"""What a run ran on, of `environment.json`, in words: what decides whether figures can be compared.
-Pure."""
+"""What a run ran on, from `environment.json`, in words such as `{"Ceph": "19.2.1", "OSDs": "3"}`.
+
+These facts decide whether figures of two runs can be compared. Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-# What a lab of the run's own has in every cluster that it makes.
+# Facts that are the same in every cluster of a run that makes its labs itself.
 OF_EVERY_LAB: Final = ("CPU", "Memory", "Kernel", "Ceph", "fio")
 
 
 def facts_of_all(environments: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Of clusters of different kinds each value once."""
-    each = [facts_of(environment) for environment in environments]
-    names = dict.fromkeys(name for facts in each for name in facts)
+    """The facts of several clusters: a fact that differs has all its values."""
+    by_cluster = [facts_of(environment) for environment in environments]
+    names = dict.fromkeys(name for facts in by_cluster for name in facts)
     return {
-        name: " or ".join(dict.fromkeys(facts[name] for facts in each if name in facts))
+        name: " or ".join(dict.fromkeys(facts[name] for facts in by_cluster if name in facts))
         for name in names
     }
 
 
 def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
-    """By what it is; only what was recorded."""
+    """The facts of one cluster, by name; only what was recorded."""
     host, cluster = environment.get("host") or {}, environment.get("cluster") or {}
     osds = cluster.get("osds") or []
     facts: dict[str, str] = {}
@@ -41,7 +43,8 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
             values = sorted({str(osd[key]) for osd in osds if key in osd})
             if values:
                 facts[title] = ", ".join(values)
-        sizes = sorted({int(o["bluestore_bdev_size"]) for o in osds if "bluestore_bdev_size" in o})
+        size = "bluestore_bdev_size"
+        sizes = sorted({int(osd[size]) for osd in osds if size in osd})
         if sizes:
             facts["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
     tools = environment.get("tools") or {}

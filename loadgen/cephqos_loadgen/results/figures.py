@@ -46,14 +46,14 @@ def changes(before: LoadFigures, after: LoadFigures) -> dict[str, float]:
 
 
 def percentile_ns(bins_ns: Mapping[int, int], percent: float) -> int:
-    """The bin that the percentile falls into; 0 without any."""
-    left = sum(bins_ns.values()) * percent / 100
-    value = 0
-    for value in sorted(bins_ns):
-        left -= bins_ns[value]
-        if left <= 0:
+    """The centre of the bin that the percentile falls into; 0 without any."""
+    remaining = sum(bins_ns.values()) * percent / 100
+    centre = 0
+    for centre in sorted(bins_ns):
+        remaining -= bins_ns[centre]
+        if remaining <= 0:
             break
-    return value
+    return centre
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, wo
 from cephqos_loadgen.results.phase import LoadResult, PhaseRecord
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 
-_OTHERS_SHARE = 0.10
-_STEAL_SHARE = 0.05
+_OTHERS_SHARE = 0.10  # of all CPU time
+_STEAL_SHARE = 0.05  # the same
 # Of the time of the OSDs' disks. What a quiet host writes beside a lab, its logs, is far below.
 _DISKS_SHARE = 0.05
+# A load and a scrub that end within this time of each other ran together.
 _APART_SECONDS = 2.0
 
 
@@ -24,18 +25,19 @@ def findings(
         lines += [f"{name}: {text}" for text in (*_of_host(use), *_of_disks(use))]
     for source, gaps in metrics.all_gaps.items():
         missing = sum(gap.seconds for gap in gaps)
-        why = reasons_of(gaps)
-        times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}{f': {why}' if why else ''}"
-        lines.append(f"recording: no metrics of {source} for {missing:.0f} s ({times})")
-    for source, number in metrics.restarts.items():
-        times = f"{number} time{'s' if number != 1 else ''}"
-        counts = "what it counts itself began at zero again"
-        lines.append(f"recording: {source} was restarted ({times}): {counts}")
+        reasons = reasons_of(gaps)
+        details = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}"
+        details += f": {reasons}" if reasons else ""
+        lines.append(f"recording: no metrics of {source} for {missing:.0f} s ({details})")
+    for source, restarts in metrics.restarts.items():
+        times = f"{restarts} time{'s' if restarts != 1 else ''}"
+        meaning = "what it counts itself began at zero again"
+        lines.append(f"recording: {source} was restarted ({times}): {meaning}")
     return tuple(lines)
 
 
 def reasons_of(gaps: Sequence[Gap]) -> str:
-    """Why, each reason once."""
+    """Why there were gaps, each reason once."""
     return ", ".join(dict.fromkeys(gap.reason for gap in gaps if gap.reason))
 
 
@@ -62,11 +64,12 @@ def _of_scrubs(phases: Mapping[str, PhaseRecord]) -> Iterator[str]:
             together = min(scrub_end, load_end) - max(scrub_start, load_start)
             if not isinstance(load.result, LoadResult) or together <= 0:
                 continue
-            left = load_end - scrub_end
-            if left > _APART_SECONDS:
-                yield f"{load_name}: {name} ended {left:.0f} s before it, after {together:.0f} s"
-            elif left < -_APART_SECONDS:
-                yield f"{name}: went on for {-left:.0f} s after {load_name} had ended"
+            load_longer = load_end - scrub_end
+            if load_longer > _APART_SECONDS:
+                before = f"{load_longer:.0f} s before it, after {together:.0f} s"
+                yield f"{load_name}: {name} ended {before}"
+            elif load_longer < -_APART_SECONDS:
+                yield f"{name}: went on for {-load_longer:.0f} s after {load_name} had ended"
 
 
 def _of_host(use: HostUse) -> Iterator[str]:

@@ -1,10 +1,13 @@
 """What others than the run had of a host while a phase ran: CPUs, and the OSDs' disks. Pure.
 
-Disks do not say who uses them, and processes do not say which disk. Two figures bound what others
-did on the OSDs' disks. They asked for so much in all, and what the other disks moved may be a part
-of it. And the OSDs' disks moved so much more than the run itself asked for. The smaller of the two
-counts, so it is never more than what others really did. A file system's journal below a lab's loop
-devices is in the second only; a backup on a disk of its own is in neither.
+Disks do not say who uses them, and processes do not say which disk they use. Two figures bound what
+others did on the OSDs' disks, and the smaller of them counts, so it is never more than they did:
+
+- the bytes that others asked for, less the bytes that the other disks moved;
+- the bytes that the OSDs' disks moved, less the bytes that the run itself asked for.
+
+A file system's journal below a lab's loop devices is in the second only. A backup on a disk of its
+own is in neither.
 """
 
 from collections.abc import Iterable
@@ -17,7 +20,7 @@ _SECTOR_BYTES: Final = 512
 # Devices whose bytes go to a cluster: they are asked for, but not of a disk.
 _NETWORK: Final = ("nbd", "rbd")
 
-# Both directions, as processes ask for bytes and as disks count sectors.
+# The fields of both directions: of BytesAsked, and of DiskUse.
 _DIRECTIONS: Final = (("read", "sectors_read"), ("written", "sectors_written"))
 
 
@@ -65,23 +68,25 @@ def disks_by_others(use: HostUse) -> DisksByOthers | None:
     users = use.disk_users
     if users is None or not users.osd_disks or use.seconds <= 0:
         return None
-    whole = by_others = 0
+    network_devices = [name for name in use.disks if name.startswith(_NETWORK)]
+    moved = moved_by_others = 0  # bytes, on the OSDs' disks
     for direction, sectors in _DIRECTIONS:
-        moved = _moved(use, users.osd_disks, sectors)
-        network = _moved(use, (n for n in use.disks if n.startswith(_NETWORK)), sectors)
-        elsewhere = _moved(use, users.other_disks, sectors) + network
-        own, others = (getattr(asked, direction) for asked in (users.own, users.others))
-        unexplained = moved - max(0, own - network)
-        whole += moved
-        by_others += max(0, min(others - elsewhere, unexplained))
+        on_osd_disks = _moved_bytes(use, users.osd_disks, sectors)
+        over_network = _moved_bytes(use, network_devices, sectors)
+        elsewhere = _moved_bytes(use, users.other_disks, sectors) + over_network
+        asked_by_run = getattr(users.own, direction)
+        asked_by_others = getattr(users.others, direction)
+        not_by_run = on_osd_disks - max(0, asked_by_run - over_network)
+        moved += on_osd_disks
+        moved_by_others += max(0, min(asked_by_others - elsewhere, not_by_run))
     busy_ms = sum(use.disks[name].busy_ms for name in users.osd_disks if name in use.disks)
     busy = min(1.0, busy_ms / 1e3 / (use.seconds * len(users.osd_disks)))
-    share = by_others / whole if whole else 0.0
-    return DisksByOthers(by_others / use.seconds, share, share * busy)
+    share = moved_by_others / moved if moved else 0.0
+    return DisksByOthers(moved_by_others / use.seconds, share, share * busy)
 
 
 def words_of(use: HostUse, disks: DisksByOthers) -> str:
-    """Its evidence: how much, on which disks, and by whom most."""
+    """`12.5 MiB/s at least on sda, most of it by rsync`."""
     users = use.disk_users
     if users is None:
         return ""
@@ -92,7 +97,7 @@ def words_of(use: HostUse, disks: DisksByOthers) -> str:
     )
 
 
-def _moved(use: HostUse, names: Iterable[str], sectors: str) -> int:
-    """Bytes of these disks together."""
-    known = (use.disks[name] for name in names if name in use.disks)
-    return _SECTOR_BYTES * sum(int(getattr(disk, sectors)) for disk in known)
+def _moved_bytes(use: HostUse, names: Iterable[str], sectors: str) -> int:
+    """Bytes that these disks moved together; `sectors` is the field of the direction."""
+    disks = (use.disks[name] for name in names if name in use.disks)
+    return _SECTOR_BYTES * sum(int(getattr(disk, sectors)) for disk in disks)

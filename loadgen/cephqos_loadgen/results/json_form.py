@@ -105,7 +105,7 @@ def _read_scalar(wanted: Any, data: Any, path: str) -> Any:
 def _read_class(wanted: Any, data: Any, kinds: Kinds, path: str) -> Any:
     if not isinstance(data, dict):
         raise Misfit(path, "an object", data)
-    left = dict(data)
+    entries = dict(data)
     if not is_dataclass(wanted):
         wanted = kinds.get(str(data.get("kind")))
         if wanted is None:
@@ -115,22 +115,29 @@ def _read_class(wanted: Any, data: Any, kinds: Kinds, path: str) -> Any:
         if (
             tag not in names
             and hasattr(wanted, tag)
-            and left.pop(tag, None) != getattr(wanted, tag)
+            and entries.pop(tag, None) != getattr(wanted, tag)
         ):
             raise Misfit(f"{path}.{tag}", str(getattr(wanted, tag)), data.get(tag))
     for name in needed:
-        if name not in left:
+        if name not in entries:
             raise Misfit(path, f"the key {name}", data)
-    for name in left:
+    for name in entries:
         if name not in names:
-            raise Misfit(f"{path}.{name}".lstrip("."), "no such key", left[name])
-    inside = {n: _read(hints[n], v, kinds, f"{path}.{n}".lstrip(".")) for n, v in left.items()}
-    return wanted(**inside)
+            raise Misfit(f"{path}.{name}".lstrip("."), "no such key", entries[name])
+    values = {
+        name: _read(hints[name], entry, kinds, f"{path}.{name}".lstrip("."))
+        for name, entry in entries.items()
+    }
+    return wanted(**values)
 
 
 @lru_cache(maxsize=256)
 def _shape(wanted: Any) -> tuple[dict[str, Any], tuple[str, ...], frozenset[str]]:
     """The types of a class's fields, the fields that have no default, and all of them."""
-    own = fields(wanted)
-    needed = tuple(f.name for f in own if f.default is MISSING and f.default_factory is MISSING)
-    return get_type_hints(wanted), needed, frozenset(field.name for field in own)
+    all_fields = fields(wanted)
+    needed = tuple(
+        field.name
+        for field in all_fields
+        if field.default is MISSING and field.default_factory is MISSING
+    )
+    return get_type_hints(wanted), needed, frozenset(field.name for field in all_fields)

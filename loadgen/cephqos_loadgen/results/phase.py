@@ -7,9 +7,14 @@ from typing import ClassVar, Literal
 
 from cephqos_loadgen.results.figures import LoadFigures
 
-# done: its own work was done. duration: the given time had passed. condition: what it waited for
-# (scrub or recovery done, a steady state) came. other_phase: the phase it was tied to ended.
-# cut_off: `at_most` came first. failed: an error. interrupted: the run was.
+# What ended a phase:
+#   done         its own work was done
+#   duration     the time that the scenario gives it had passed
+#   condition    what it waited for (scrub or recovery done, a steady state) came
+#   other_phase  the phase that it ends with has ended
+#   cut_off      `at_most` had passed before its end came
+#   failed       an error
+#   interrupted  the run was interrupted
 EndedBy = Literal[
     "done", "duration", "condition", "other_phase", "cut_off", "failed", "interrupted"
 ]
@@ -28,11 +33,11 @@ class PhaseResult(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What kind of phase it is of."""
+        """The name of the kind of phase, such as `scrub`."""
 
     @property
     def cut_off(self) -> bool:
-        """Its time was up before its work was done."""
+        """Whether its time was up before its work was done."""
         return False
 
     def findings(self) -> tuple[str, ...]:
@@ -98,7 +103,7 @@ class LoadResult(PhaseResult):
 
     @property
     def is_curve(self) -> bool:
-        """Its steps are of interest each by itself."""
+        """Whether each of its steps is shown by itself."""
         return len(self.steps) > 1
 
     @property
@@ -122,10 +127,11 @@ class LoadResult(PhaseResult):
 
 
 def _ended_early(step: Step) -> str:
+    """`depth 8: 2 of 4 jobs ended early, client.0/volume.1 after 12.5 of 60 s`."""
     first = min(step.ended_early, key=lambda name: step.ended_early[name])
-    which = f"{len(step.ended_early)} of {len(step.jobs)} jobs"
+    jobs = f"{len(step.ended_early)} of {len(step.jobs)} jobs"
     after = f"{step.ended_early[first]:.1f} of {step.asked_seconds:g} s"
-    return f"depth {step.depth}: {which} ended early, {first} after {after}"
+    return f"depth {step.depth}: {jobs} ended early, {first} after {after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +176,8 @@ class PhaseRecord:
 
     @property
     def worked(self) -> tuple[float, float]:
-        """From its start to the end of its work: of a load to the end of its clients,
-        not of what served them."""
+        """From its start to the end of its work. That of a load is the end of its clients: what
+        served them, such as qemu-nbd, ends later."""
         end = self.end_unix_seconds
         if isinstance(self.result, LoadResult) and self.result.steps:
             end = min(end, self.result.steps[-1].end_unix_seconds)

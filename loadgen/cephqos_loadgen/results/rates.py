@@ -38,21 +38,22 @@ def over_common_time(jobs: Sequence[Sequence[DoneSoFar]]) -> CommonRates | None:
     seconds = round(end - begin, 6)  # of times since the epoch the digits after that are noise
     if seconds <= 0:
         return None
-    ios: dict[str, float] = defaultdict(float)
-    moved: dict[str, float] = defaultdict(float)
+    io_rates: dict[str, float] = defaultdict(float)
+    byte_rates: dict[str, float] = defaultdict(float)
     for points in jobs:
         for direction in points[-1].ios:
-            done = [(point.time, point.ios.get(direction, 0)) for point in points]
+            ios = [(point.time, point.ios.get(direction, 0)) for point in points]
             sizes = [(point.time, point.bytes.get(direction, 0)) for point in points]
-            ios[direction] += (_at(done, end) - _at(done, begin)) / seconds
-            moved[direction] += (_at(sizes, end) - _at(sizes, begin)) / seconds
-    return CommonRates(seconds, dict(ios), dict(moved))
+            io_rates[direction] += (_count_at(ios, end) - _count_at(ios, begin)) / seconds
+            byte_rates[direction] += (_count_at(sizes, end) - _count_at(sizes, begin)) / seconds
+    return CommonRates(seconds, dict(io_rates), dict(byte_rates))
 
 
-def _at(points: Sequence[tuple[float, int]], time: float) -> float:
-    """The count at a moment; before the first point and after the last it is theirs."""
-    after = bisect_left(points, time, key=lambda point: point[0])
-    if after in (0, len(points)):
-        return float(points[min(after, len(points) - 1)][1])
-    (before, count), (later, more) = points[after - 1], points[after]
-    return count + (more - count) * (time - before) / (later - before)
+def _count_at(points: Sequence[tuple[float, int]], time: float) -> float:
+    """The count at a moment, of points (time, count). Before the first point it is the first count,
+    after the last point the last."""
+    index = bisect_left(points, time, key=lambda point: point[0])
+    if index in (0, len(points)):
+        return float(points[min(index, len(points) - 1)][1])
+    (before, count_before), (after, count_after) = points[index - 1], points[index]
+    return count_before + (count_after - count_before) * (time - before) / (after - before)

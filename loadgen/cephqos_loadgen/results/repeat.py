@@ -12,7 +12,7 @@ RepeatStatus = Literal["finished", "failed", "aborted"]
 
 @dataclass(frozen=True, slots=True)
 class BenchFigures:
-    """What one OSD's store took in `osd bench`."""
+    """What one OSD's store did in `ceph tell osd.N bench`."""
 
     iops: float
     bytes_per_second: float
@@ -58,18 +58,17 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class MetricsRecording:
-    """How the exporters' metrics were recorded; failures and gaps by exporter, and gaps of daemons
-    that did not answer an exporter which went on. `seconds`: how long it was recorded, which begins
-    when the pools of the repeat are ready. `restarts`: how often another process answered."""
+    """How the exporters' metrics were recorded in one repeat."""
 
     scrapes: int
     samples: int
-    failures: Mapping[str, int]
+    failures: Mapping[str, int]  # by exporter, as are `gaps` and `restarts`
     last_error: str
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    # of daemons that did not answer an exporter which itself went on
     daemon_gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
-    seconds: float = 0.0
-    restarts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0  # of recording, which begins when the pools of the repeat are ready
+    restarts: Mapping[str, int] = field(default_factory=dict)  # how often a new process answered
     interval_seconds: float = 1.0  # between two scrapes
 
     @property
@@ -138,15 +137,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The smallest value of an axis that keeps a share of the best throughput.
+    """What a scenario's `find` looked for: the smallest value of an axis that keeps a share of the
+    best throughput.
 
     `too_close`: values whose throughput is so near that share that they may or may not keep it.
     """
 
     axis: str
     value: str
-    iops: Mapping[str, float]
-    keeping: float
+    iops: Mapping[str, float]  # by value
+    keeping: float  # the share
     too_close: tuple[str, ...] = ()
 
 

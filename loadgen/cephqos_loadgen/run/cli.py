@@ -60,8 +60,7 @@ def _add_plan(group: Group) -> None:
         " repeatable)",
     )
     group.option(
-        "--resume ARCHIVE",
-        "continue an interrupted run: keep its finished repeats, run the others",
+        "--resume ARCHIVE", "continue an interrupted run: keep its finished repeats, run the others"
     )
 
 
@@ -110,8 +109,7 @@ def _add_cluster(group: Group) -> None:
     )
     group.option("--keep", "do not remove filled pools, so the next run skips that")
     group.option(
-        "--take-over",
-        "another run died and left the cluster changed: undo its changes first",
+        "--take-over", "another run died and left the cluster changed: undo its changes first"
     )
 
 
@@ -126,8 +124,7 @@ def _add_recording(group: Group) -> None:
     )
     group.option("--sockets DIR", "folder of admin sockets of local OSDs")
     group.option(
-        "--listen HOST:PORT",
-        f"address of the run's own /metrics (default: {DEFAULT_LISTEN})",
+        "--listen HOST:PORT", f"address of the run's own /metrics (default: {DEFAULT_LISTEN})"
     )
     group.option("--grafana URL", f"annotate phases there (token in {TOKEN_VARIABLE})")
     group.option("--loki URL", "log phases there")

@@ -40,12 +40,7 @@ from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, Manifest, RepeatLine, RepeatRecord, RunStatus
 from cephqos_loadgen.run import environment
 from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
-from cephqos_loadgen.run.resume import (
-    check_cluster,
-    check_environment,
-    environments_of,
-    take_along,
-)
+from cephqos_loadgen.run.resume import check_cluster, check_environment, environments_of, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
 from cephqos_loadgen.servers import Address

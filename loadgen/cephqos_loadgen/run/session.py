@@ -84,10 +84,7 @@ class Session:
         self._check(self.cluster.fsid)
         await self._open.enter_async_context(self.watch_cluster)
         lock = ClusterLock(
-            self.cluster,
-            self.archive.run,
-            take_over=self._take_over,
-            work=self.access.place.work,
+            self.cluster, self.archive.run, take_over=self._take_over, work=self.access.place.work
         )
         self._lock = await self._open.enter_async_context(lock)
         if lock.taken_over:

@@ -82,9 +82,7 @@ def restarts(observed: Observation) -> Iterator[Caveat]:
         evidence += [f"{listed(noted_by_run)}."] if noted_by_run else []
         evidence += [f"{fewest} of {most} OSDs were up at least."] if fewest < most else []
         yield Caveat(
-            "serious",
-            f"An OSD restarted or went down in {observed.where}.",
-            " ".join(evidence),
+            "serious", f"An OSD restarted or went down in {observed.where}.", " ".join(evidence)
         )
 
 

@@ -6,13 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cephqos_loadgen.report.caveats.caveat import (
-    Caveat,
-    Severity,
-    all_rows,
-    each_repeat,
-    rows_of,
-)
+from cephqos_loadgen.report.caveats.caveat import Caveat, Severity, all_rows, each_repeat, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.words import listed
@@ -214,9 +208,7 @@ def other_findings(observed: Observation) -> Iterator[Caveat]:
     if lines:
         more = f"; and {len(lines) - 5} more" if len(lines) > 5 else ""
         yield Caveat(
-            "note",
-            f"The run noted in {observed.where}: {lines[0]}.",
-            "; ".join(lines[1:5]) + more,
+            "note", f"The run noted in {observed.where}: {lines[0]}.", "; ".join(lines[1:5]) + more
         )
 
 

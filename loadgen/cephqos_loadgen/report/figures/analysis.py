@@ -170,11 +170,7 @@ def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> Re
     bins = merged(part.bins for part in parts)
     figures = _averages(
         [
-            {
-                metrics.IOPS.key: part.iops,
-                metrics.BANDWIDTH.key: part.bytes_per_second,
-                **part.cost,
-            }
+            {metrics.IOPS.key: part.iops, metrics.BANDWIDTH.key: part.bytes_per_second, **part.cost}
             for part in parts
         ]
     )

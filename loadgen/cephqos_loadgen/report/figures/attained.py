@@ -105,13 +105,7 @@ def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, flo
 
 
 def _attained(
-    samples: Samples,
-    series: Series,
-    osd: str,
-    work: str,
-    start: float,
-    end: float,
-    window: float,
+    samples: Samples, series: Series, osd: str, work: str, start: float, end: float, window: float
 ) -> Attained | None:
     times, rates = windows.window_rates(series, start, end, window)
     if not len(times):
@@ -153,12 +147,7 @@ def _level_or_unknown(gauges: Sequence[Series], time: float) -> float:
 
 
 def hold_of(
-    samples: Samples,
-    osd: str,
-    work: str,
-    times: Floats,
-    attained: Floats,
-    window: float = WINDOW,
+    samples: Samples, osd: str, work: str, times: Floats, attained: Floats, window: float = WINDOW
 ) -> Hold:
     """What a class of an OSD shows in each window that ends at one of these times.
 

@@ -138,10 +138,7 @@ def _figures(figures: LoadFigures) -> dict[str, Any]:
 
 
 def _windows(
-    whole: LoadPart,
-    chosen: Mask,
-    intervals: Intervals,
-    stretches: Mapping[str, Sequence[Stretch]],
+    whole: LoadPart, chosen: Mask, intervals: Intervals, stretches: Mapping[str, Sequence[Stretch]]
 ) -> Iterator[LoadPart]:
     """The parts of a load with and without background work; none if there was no such work."""
     busy = np.zeros(len(chosen), np.bool_)

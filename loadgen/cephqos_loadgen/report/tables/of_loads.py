@@ -200,7 +200,4 @@ def _marks_of_group(rows: Sequence[ReportRow], metric: FigureKind) -> Marks:
     if low.value + low.deviation >= (high.value - high.deviation) * (1 - _ROUNDING):
         return {}
     lowest, highest = ("worst", "best") if metric.better == "more" else ("best", "worst")
-    return {
-        (ordered[0].key, metric.key): lowest,
-        (ordered[-1].key, metric.key): highest,
-    }
+    return {(ordered[0].key, metric.key): lowest, (ordered[-1].key, metric.key): highest}

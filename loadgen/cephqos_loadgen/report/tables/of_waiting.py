@@ -7,13 +7,7 @@ from cephqos_base.series import AccountSeries
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_reservations import load_steps
-from cephqos_loadgen.report.tables.table import (
-    Cell,
-    Table,
-    TableColumn,
-    text,
-    text_columns,
-)
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, text, text_columns
 
 QUEUE: Final = "queue"
 _LEAST_SHARE: Final = 0.005  # a column needs this share in some row
@@ -49,10 +43,7 @@ def waiting_table(subject: Subject) -> Table:
         largest |= {place: max(share, largest.get(place, 0.0)) for place, share in shares.items()}
     by_size = sorted(largest, key=lambda place: -largest[place])
     places = [place for place in by_size if largest[place] >= _LEAST_SHARE]
-    columns = (
-        *text_columns("Point", "Load"),
-        *(TableColumn(place.title, "%") for place in places),
-    )
+    columns = (*text_columns("Point", "Load"), *(TableColumn(place.title, "%") for place in places))
     lines = (
         (text(label), text(phase), *(_percent(shares.get(place)) for place in places))
         for label, phase, shares in rows
