@@ -119,9 +119,9 @@ def _decode(
 ) -> None:
     """Adds the samples of one frame to `parts`, of the series whose numbers are `wanted`.
 
-    A frame has times, numbers of series, one value of each series that does not change, then those
-    that do: byte by byte (the first bytes of all values, then the second ones, and so on), where
-    each value is the XOR with the one before it. `record.columns` writes it.
+    A frame has times and numbers of series. A series that does not change has one value. The values
+    of the others are byte by byte: the first bytes of all values, then the second ones, and so on.
+    Each is the XOR with the one before it. `record.columns` writes it.
     """
     count, constants, changing = HEAD.unpack_from(payload)
     at = HEAD.size
