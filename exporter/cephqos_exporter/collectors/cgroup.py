@@ -87,19 +87,23 @@ _V1_IO_COUNTERS: Final = {
     "iops": "blkio.throttle.io_serviced_recursive",
     "bps": "blkio.throttle.io_service_bytes_recursive",
 }
-_LONG: Final = ("io.stat", *_V1_IO_COUNTERS.values())
-# What a file that is not there, or has another content, raises.
+# Files with a line for each device of the host. All others are shorter than a page.
+_LONG_FILES: Final = ("io.stat", *_V1_IO_COUNTERS.values())
+# What reading a file raises if it is not there or has other content.
 _GONE: Final = (OSError, ValueError, LookupError)
+
+_SeriesKey = tuple[str, LabelText]  # name and labels
 
 
 @dataclass(slots=True)
-class _Counters:
-    """What is read at every scrape: `parse` makes numbers of the files, one for each series."""
+class _Source:
+    """Files to read at every scrape. `parse` takes what is in them, and gives a number for each of
+    the series."""
 
     paths: Sequence[str]
     parse: Callable[..., Sequence[float]]
-    series: Sequence[tuple[str, LabelText]]
-    _contents: Sequence[bytes] = ()
+    series: Sequence[_SeriesKey]
+    _contents: Sequence[bytes] = ()  # of the files, when they were last parsed
     _numbers: Sequence[float] = ()
 
     def read(self, files: "_Files") -> Sequence[float]:
@@ -111,25 +115,26 @@ class _Counters:
 
 
 class _LimitedIo(NamedTuple):
-    """A limit of a device."""
+    """An I/O limit of a device, and where what was done under it is counted."""
 
-    series: str
-    counter: str  # the series of what was done
+    limit_series: str
+    done_series: str
     labels: LabelText
-    key: tuple[str, str]  # of the device and the kind of limit, as in CgroupLimits
+    device: str  # major:minor
+    kind: str  # riops, wiops, rbps, wbps: as in CgroupLimits
     limit: int
-    level: Path
+    level: Path  # the cgroup that has the limit
 
 
 @dataclass(slots=True)
 class _Throttling:
-    """What CPU limits held back: the growth of each cgroup's counts, summed.
+    """What CPU limits held back: the growth of each cgroup's counts, summed over the cgroups.
 
-    The counts themselves are not summed. A limit that is set or taken away would make that jump.
+    A sum of the counts themselves would jump whenever a limit is set or removed.
     """
 
     before: dict[str, Sequence[float]] = field(default_factory=dict)  # by file
-    done: Sequence[float] = (0, 0, 0)  # periods, throttled ones, seconds
+    sums: Sequence[float] = (0, 0, 0)  # periods, throttled periods, throttled seconds
 
     def watch(self, levels: Iterable[Path]) -> Sequence[str]:
         """The files to read from now on."""
@@ -138,28 +143,28 @@ class _Throttling:
         return paths
 
     def grow(self, paths: Sequence[str], *files: bytes) -> Sequence[float]:
-        """The sums so far."""
+        """The sums, once what is in the files now is added."""
         counts = dict(zip(paths, map(_throttling, files), strict=True))
         for path, now in counts.items():
-            grown = zip(self.done, now, self.before.get(path, now), strict=True)
-            self.done = [done + max(0, new - old) for done, new, old in grown]
+            growth = zip(self.sums, now, self.before.get(path, now), strict=True)
+            self.sums = [total + max(0, new - old) for total, new, old in growth]
         self.before = counts
-        return self.done
+        return self.sums
 
 
 @dataclass(slots=True)
 class _Files:
-    """The files of a cgroup, which stay open: to open one takes longer than to read it."""
+    """The files of a cgroup. They stay open, as to open one takes longer than to read it."""
 
     descriptors: procfs.Descriptors
     _open: dict[str, int] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes:
-        """Whole: the files of I/O have a line for each device of a host, the others are short."""
+        """The whole file."""
         fd = self._open.get(path, -1)
         if fd < 0:
             fd = self._open[path] = self.descriptors.open(path)
-        if not path.endswith(_LONG):
+        if not path.endswith(_LONG_FILES):
             return procfs.read_once(path) if fd < 0 else os.pread(fd, 4096, 0)
         if fd < 0:
             return procfs.read_all(path)
@@ -177,16 +182,17 @@ class _Files:
 @dataclass(slots=True)
 class _CgroupOsd:
     labels: Labels
-    interval: ReadInterval
+    interval: ReadInterval  # between looks for cgroups and limits
     files: _Files
-    text: str = ""  # of /proc/PID/cgroup
+    cgroup_text: str = ""  # of /proc/PID/cgroup
     groups: Cgroups = field(default_factory=Cgroups)
     limits: CgroupLimits | None = None
-    fixed: Sequence[float] = ()  # their values
     throttling: _Throttling = field(default_factory=_Throttling)
-    sources: Sequence[_Counters] = ()
+    # The form's series: first those of the limits, with fixed values, then those of the sources.
     form: Form | None = None
-    series: Sequence[tuple[str, LabelText]] = ()
+    series: Sequence[_SeriesKey] = ()
+    limit_values: Sequence[float] = ()
+    sources: Sequence[_Source] = ()
 
 
 class CgroupCollector(
@@ -231,80 +237,80 @@ class CgroupCollector(
     def families(self, view: DaemonView, state: _CgroupOsd) -> Iterable[Family]:
         due = state.interval.due or state.form is None
         if due:
-            _look(state, view)
+            _find_limits(state, view)
         state.interval.scraped(view.time, read=due)
         if state.form is None:
             return ()
         try:
-            return state.form.fill([*state.fixed, *_read(state.sources, state.files)])
+            return state.form.fill([*state.limit_values, *_read(state.sources, state.files)])
         except _GONE:  # the cgroup has gone, or is another one now
             state.files.close()
-            state.form, state.text = None, ""
+            state.form, state.cgroup_text = None, ""
             return ()
 
 
-def _look(state: _CgroupOsd, view: DaemonView) -> None:
-    """Find the OSD's cgroups, their limits, and what there is to read at each scrape."""
+def _find_limits(state: _CgroupOsd, view: DaemonView) -> None:
+    """Find the OSD's cgroups, their limits, and the files to read at each scrape."""
     if not view.daemon.pid:
         raise ReplyMissing("pid", "unknown")
     text = read_text(view.host.proc / str(view.daemon.pid) / "cgroup") or ""
-    if text != state.text or not state.groups.cpu.levels:
-        state.text, state.groups, state.limits = text, find_cgroups(view.host, text), None
+    if text != state.cgroup_text or not state.groups.cpu.levels:
+        state.cgroup_text, state.groups, state.limits = text, find_cgroups(view.host, text), None
     limits = read_limits(state.groups)
     if state.form is not None and limits == state.limits:
         return
     state.limits = limits
     state.files.close()
     io = list(_limited_io(limits, view.host.sys, state.labels))
-    fixed = list(_fixed(limits, io, state.labels))
+    limit_values = dict(_limit_values(limits, io, state.labels))
     sources = list(_readable(_sources(state, limits, io), state.files))
-    series = [key for key, _ in fixed] + [key for source in sources for key in source.series]
-    state.fixed, state.sources = [value for _, value in fixed], sources
+    series = [*limit_values, *(key for source in sources for key in source.series)]
+    state.limit_values, state.sources = list(limit_values.values()), sources
     if state.form is None or series != state.series:
         state.form, state.series = Form.of(_families(series)), series
 
 
-def _families(series: Iterable[tuple[str, LabelText]]) -> Iterable[Family]:
+def _families(series: Iterable[_SeriesKey]) -> Iterable[Family]:
     by_name: dict[str, Family] = {}
     for name, labels in series:
         by_name.setdefault(name, Family(name, *_FAMILIES[name])).add(labels, 0)
     return by_name.values()
 
 
-def _fixed(
+def _limit_values(
     limits: CgroupLimits, io: Iterable[_LimitedIo], labels: Labels
-) -> Iterator[tuple[tuple[str, LabelText], float]]:
-    """Values that change only when an administrator sets them."""
+) -> Iterator[tuple[_SeriesKey, float]]:
+    """The limits by series."""
     if limits.cpus is not None:
         yield (CgroupSeries.CPU_LIMIT, labels.base), limits.cpus
     if limits.memory is not None:
         yield (CgroupSeries.MEMORY_LIMIT_BYTES, labels.base), limits.memory
-    for one in io:
-        yield (one.series, one.labels), one.limit
+    for limited in io:
+        yield (limited.limit_series, limited.labels), limited.limit
 
 
 def _limited_io(limits: CgroupLimits, sys: Path, labels: Labels) -> Iterator[_LimitedIo]:
-    for unit, name, counter in (
+    """The I/O limits of devices that the host has, those of requests first."""
+    for unit, limit_series, done_series in (
         ("iops", CgroupSeries.IO_LIMIT_OPS, CgroupSeries.IO_OPS),
         ("bps", CgroupSeries.IO_LIMIT_BYTES, CgroupSeries.IO_BYTES),
     ):
-        for key, (limit, level) in sorted(limits.io.items()):
-            kernels_name = device_by_number(sys, key[0])
-            if key[1][1:] == unit and kernels_name:
-                op = "read" if key[1][0] == "r" else "write"
-                place = labels.of("device", kernels_name, "op", op)
-                yield _LimitedIo(name, counter, place, key, limit, level)
+        for (device, kind), (limit, level) in sorted(limits.io.items()):
+            name = device_by_number(sys, device)
+            if kind[1:] == unit and name:
+                text = labels.of("device", name, "op", "read" if kind[0] == "r" else "write")
+                yield _LimitedIo(limit_series, done_series, text, device, kind, limit, level)
 
 
 def _sources(
     state: _CgroupOsd, limits: CgroupLimits, io: Iterable[_LimitedIo]
-) -> Iterator[_Counters]:
+) -> Iterator[_Source]:
     groups, labels = state.groups, state.labels
-    files = state.throttling.watch(limits.cpu_levels)
-    if files:
-        yield _Counters(
-            files,
-            partial(state.throttling.grow, files),
+    cpu_files = state.throttling.watch(limits.cpu_levels)
+    if cpu_files:
+        yield _Source(
+            cpu_files,
+            partial(state.throttling.grow, cpu_files),
             [
                 (CgroupSeries.CPU_PERIODS, labels.base),
                 (CgroupSeries.CPU_THROTTLED_PERIODS, labels.base),
@@ -312,55 +318,66 @@ def _sources(
             ],
         )
     if limits.memory_level is not None:
-        level, v2 = limits.memory_level, groups.memory.v2
-        used = "memory.current" if v2 else "memory.usage_in_bytes"
-        yield _Counters(
-            [f"{level}/{used}"], _one_number, [(CgroupSeries.MEMORY_USED_BYTES, labels.base)]
-        )
-        hits = (CgroupSeries.MEMORY_LIMIT_HITS, labels.base)
-        kills = (CgroupSeries.MEMORY_OOM_KILLS, labels.base)
-        if v2:
-            yield _Counters([f"{level}/memory.events"], _memory_events, [hits, kills])
-        else:
-            yield _Counters([f"{level}/memory.failcnt"], _one_number, [hits])
-            yield _Counters([f"{level}/memory.oom_control"], _oom_kills, [kills])
-    by_file: dict[str, list[_LimitedIo]] = {}
-    for one in io:
-        file = "io.stat" if groups.io.v2 else _V1_IO_COUNTERS[one.key[1][1:]]
-        by_file.setdefault(f"{one.level}/{file}", []).append(one)
-    for path, those in by_file.items():
-        done = partial(_io_done, [_io_field(*one.key, v2=groups.io.v2) for one in those])
-        yield _Counters([path], done, [(one.counter, one.labels) for one in those])
+        yield from _memory_sources(limits.memory_level, labels, v2=groups.memory.v2)
+    yield from _io_sources(io, v2=groups.io.v2)
     if groups.pressure is not None:
         for resource in procfs.PRESSURE_RESOURCES:
-            yield _Counters(
+            yield _Source(
                 [f"{groups.pressure}/{resource}.pressure"],
                 _pressure,
                 [(CgroupSeries.PRESSURE_SECONDS, labels.of("resource", resource))],
             )
 
 
-def _readable(sources: Iterable[_Counters], files: _Files) -> Iterator[_Counters]:
-    """Without what this kernel or this user has not."""
+def _memory_sources(level: Path, labels: Labels, *, v2: bool) -> Iterator[_Source]:
+    used_file = "memory.current" if v2 else "memory.usage_in_bytes"
+    used = (CgroupSeries.MEMORY_USED_BYTES, labels.base)
+    hits = (CgroupSeries.MEMORY_LIMIT_HITS, labels.base)
+    kills = (CgroupSeries.MEMORY_OOM_KILLS, labels.base)
+    yield _Source([f"{level}/{used_file}"], _one_number, [used])
+    if v2:
+        yield _Source([f"{level}/memory.events"], _memory_events, [hits, kills])
+    else:
+        yield _Source([f"{level}/memory.failcnt"], _one_number, [hits])
+        yield _Source([f"{level}/memory.oom_control"], _oom_kills, [kills])
+
+
+def _io_sources(io: Iterable[_LimitedIo], *, v2: bool) -> Iterator[_Source]:
+    """What was done under each limit. Several limits may be counted in one file."""
+    by_file: dict[str, list[_LimitedIo]] = {}
+    for limited in io:
+        file = "io.stat" if v2 else _V1_IO_COUNTERS[limited.kind[1:]]
+        by_file.setdefault(f"{limited.level}/{file}", []).append(limited)
+    for path, in_file in by_file.items():
+        fields = [_io_field(limited.device, limited.kind, v2=v2) for limited in in_file]
+        series = [(limited.done_series, limited.labels) for limited in in_file]
+        yield _Source([path], partial(_io_done, fields), series)
+
+
+def _readable(sources: Iterable[_Source], files: _Files) -> Iterator[_Source]:
+    """The sources that this kernel has and this user may read."""
     for source in sources:
         with suppress(*_GONE):
             _read([source], files)
             yield source
 
 
-def _read(sources: Iterable[_Counters], files: _Files) -> list[float]:
+def _read(sources: Iterable[_Source], files: _Files) -> list[float]:
     return [number for source in sources for number in source.read(files)]
 
 
 def _fields(raw: bytes) -> dict[bytes, int]:
+    """A file with a name and a number on each line."""
     words = raw.split()
     return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=False)}
 
 
 def _throttling(raw: bytes) -> Sequence[float]:
     counts = _fields(raw)
-    micro = counts.get(b"throttled_usec")
-    seconds = counts[b"throttled_time"] / 1e9 if micro is None else micro / 1e6
+    if b"throttled_usec" in counts:  # version 2
+        seconds = counts[b"throttled_usec"] / 1e6
+    else:
+        seconds = counts[b"throttled_time"] / 1e9
     return counts[b"nr_periods"], counts[b"nr_throttled"], seconds
 
 
@@ -374,14 +391,20 @@ def _oom_kills(raw: bytes) -> Sequence[float]:
 
 
 def _io_field(device: str, limit: str, *, v2: bool) -> tuple[bytes, bytes]:
-    """Where what was done under a limit of a device is counted."""
+    """The device and the name under which its file counts what was done under a limit."""
+    reads, unit = limit[0] == "r", limit[1:]
     if v2:
-        return device.encode(), (limit[0] + ("ios" if limit[1:] == "iops" else "bytes")).encode()
-    return device.encode(), b"Read" if limit[0] == "r" else b"Write"
+        name = ("r" if reads else "w") + ("ios" if unit == "iops" else "bytes")
+    else:
+        name = "Read" if reads else "Write"
+    return device.encode(), name.encode()
 
 
 def _io_done(wanted: Sequence[tuple[bytes, bytes]], raw: bytes) -> Sequence[float]:
-    """`8:0 Write 12` in version 1, `8:0 rbytes=1 wbytes=2 rios=3 wios=4 ...` in version 2."""
+    """The counts of `wanted`, each a device and a name.
+
+    Lines are `8:0 Write 12` in version 1, `8:0 rbytes=1 wbytes=2 rios=3 wios=4 ...` in version 2.
+    """
     devices = {device for device, _ in wanted}
     done = dict.fromkeys(wanted, 0)  # a device is listed from its first request on
     for words in map(bytes.split, raw.replace(b"=", b" ").splitlines()):

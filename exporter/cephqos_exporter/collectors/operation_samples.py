@@ -3,10 +3,10 @@
     samples.commands(daemon)   what to ask for in the next scrape
     samples.of(view)           the operations of this scrape, or None if none were due
 
-Few operations in progress are listed. In a storm the list would cost the OSD most when it has no
-time: then the record of completed ones is read, which holds 20. Either costs the OSD at most
-0.25 ms of CPU per second, whatever it has in progress. A list that was longer than expected is
-paid for before the next one.
+A sample is the OSD's list of operations in progress (`ops`), as long as they are few. While there
+are many, the list would cost the OSD most when it has no time. Then a sample is its record of
+completed operations (`dump_historic_ops`), which holds 20. Samples cost the OSD at most 0.25 ms of
+CPU per second on average: after a list that was longer than expected, the next one comes later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ BLOCKED: Final = "dump_blocked_ops_count"
 # Measured on 18.2: 14 to 20 us of the OSD's CPU for each listed operation, 40 us for each in the
 # record (it has more events): 0.8 ms for the 20 that it holds.
 _LISTED_SECONDS: Final = 16e-6
-_SHARE: Final = 0.25e-3  # of a CPU of the OSD, at most
-_SECONDS_EACH: Final = _LISTED_SECONDS / _SHARE  # between two lists
-_LONGEST_SECONDS: Final = 60.0
-# From 18.x on. What was begun is not among them, and `op_wip` counts nothing else.
+_CPU_SHARE: Final = 0.25e-3  # of one CPU, for lists, at most
+_PAUSE_PER_LISTED: Final = _LISTED_SECONDS / _CPU_SHARE  # seconds until the next list
+_LONGEST_SECONDS: Final = 60.0  # that one sample stands for
+# From 18.x on: client operations in the queue. `op_wip` counts those that the OSD has begun.
 _CLIENTS_QUEUED: Final = "mclock-shard-queue-", "mclock_client_queue_len"
 
 AT_MOST: Final = integer(
@@ -54,43 +54,46 @@ INTERVAL: Final = number(
 
 @dataclass(frozen=True, slots=True)
 class OperationSample:
-    """The operations that one sample found. `listed`: in progress, else completed since the last.
+    """The operations of one sample.
 
-    Of the completed ones, the OSD keeps the slowest of ten minutes: shares of them are no
-    estimate for the quick ones.
+    The record of completed operations keeps the slowest of ten minutes: shares of them say nothing
+    of quick operations.
     """
 
-    listed: bool
+    in_progress: bool  # else completed since the last sample
     operations: Sequence[SampledOperations] = ()
 
 
 @dataclass(slots=True)
-class _Replicas:
-    """How many replica writes are in progress, from the time that the completed ones took."""
+class _ReplicaWrites:
+    """How many replica writes are in progress, from the time that the completed ones took.
 
-    seconds: float | None = None
-    time: float = 0.0
+    Little's law: seconds of latency that were added per second are the mean number in progress.
+    """
+
+    seconds: float | None = None  # the OSD's sum of latencies at the last scrape
+    time: float = 0.0  # of the last scrape
 
     def in_progress(self, seconds: float, now: float) -> float:
-        before, length = self.seconds, now - self.time
+        before, elapsed = self.seconds, now - self.time
         self.seconds, self.time = seconds, now
-        if before is None or length <= 0:
+        if before is None or elapsed <= 0:
             return 0.0
-        return max(seconds - before, 0.0) / length
+        return max(seconds - before, 0.0) / elapsed
 
 
 @dataclass(slots=True)
 class _Osd:
     interval: ReadInterval
-    replicas: _Replicas = field(default_factory=_Replicas)
+    replica_writes: _ReplicaWrites = field(default_factory=_ReplicaWrites)
     clients: float = 0.0  # client operations in progress at the last scrape
-    busy: float = 0.0  # operations of all kinds
-    listed: int = 0  # operations in the last list, until the OSD has paid for it
+    all_kinds: float = 0.0  # operations in progress then, an estimate
+    listed: int = 0  # operations in the last list; 0 again once its pause is over
     listed_at: float = 0.0
-    sampled: float | None = None  # when operations in progress were last known
-    seen: frozenset[tuple[str, str]] | None = None  # the record as of the last look
-    time: float | None = None  # of the last scrape, and what it found
-    found: OperationSample | None = None
+    in_progress_known_at: float | None = None
+    record: frozenset[tuple[str, str]] | None = None  # description and start, at the last look
+    time: float | None = None  # of the last scrape
+    sample: OperationSample | None = None  # of the last scrape
 
 
 class OperationSamples:
@@ -110,8 +113,8 @@ class OperationSamples:
         """What the next scrape must ask for, so that a sample comes when it is due."""
         wanted = [Command(BLOCKED, SLOWLY), *self._counters.commands(daemon)]
         osd = self._osds.get(daemon)
-        if osd is not None and self._at_most and osd.busy and osd.interval.due:
-            wanted.append(Command(LIST if osd.busy <= self._at_most else RECORD))
+        if osd is not None and self._at_most and osd.all_kinds and osd.interval.due:
+            wanted.append(Command(LIST if osd.all_kinds <= self._at_most else RECORD))
         return wanted
 
     def of(self, view: DaemonView) -> OperationSample | None:
@@ -120,21 +123,22 @@ class OperationSamples:
         if osd is None:
             osd = self._osds[view.daemon] = _Osd(ReadInterval(self._interval))
         if osd.time != view.time:
-            osd.time, osd.found = view.time, None
-            self._count(view, osd)
+            osd.time, osd.sample = view.time, None
+            self._count_in_progress(view, osd)
             if self._at_most:
                 read = view.not_understood.all_of(LIST, lambda: [self._read(view, osd)])
-                osd.found = read[0] if read else None
-        return osd.found
+                osd.sample = read[0] if read else None
+        return osd.sample
 
     def clients(self, view: DaemonView) -> float:
-        """Client operations in progress; all that the last list had, if that was a storm's."""
+        """Client operations in progress. If the last list was too long, all that it had."""
         self.of(view)
         osd = self._osds[view.daemon]
-        return osd.clients and (osd.listed if osd.listed > AT_MOST.default else osd.clients)
+        list_was_long = osd.listed > AT_MOST.default
+        return osd.listed if osd.clients and list_was_long else osd.clients
 
-    def is_paid(self, view: DaemonView) -> bool:
-        """Whether the OSD has paid for the last list, by asking for no other one."""
+    def may_list(self, view: DaemonView) -> bool:
+        """Whether the pause after the last list is over."""
         return not self._osds[view.daemon].listed
 
     def forget(self, daemon: Daemon) -> None:
@@ -142,34 +146,36 @@ class OperationSamples:
         self._counters.forget(daemon)
 
     def _read(self, view: DaemonView, osd: _Osd) -> OperationSample | None:
-        found, now = None, view.time
+        sample, now = None, view.time
         ops, record = view.replies.get(LIST), view.replies.get(RECORD)
         if osd.interval.due and ops is not None:
-            found = OperationSample(True, self._in_progress(listed(ops["ops"]), view, osd))
+            operations = self._in_progress(listed(ops["ops"]), view, osd)
+            sample = OperationSample(in_progress=True, operations=operations)
         elif osd.interval.due and record is not None:
-            found = OperationSample(False, _new(listed(record["ops"]), osd, view.not_understood))
-        osd.interval.scraped(now, read=found is not None)
-        osd.interval.seconds = max(self._interval, min(osd.busy, self._at_most) * _SECONDS_EACH)
-        if not osd.busy and osd.interval.due:
-            osd.sampled = now
-            found = OperationSample(True)
-        return found
+            operations = _new(listed(record["ops"]), osd, view.not_understood)
+            sample = OperationSample(in_progress=False, operations=operations)
+        osd.interval.scraped(now, read=sample is not None)
+        pause = min(osd.all_kinds, self._at_most) * _PAUSE_PER_LISTED
+        osd.interval.seconds = max(self._interval, pause)
+        if not osd.all_kinds and osd.interval.due:  # an idle OSD need not be asked
+            osd.in_progress_known_at = now
+            sample = OperationSample(in_progress=True)
+        return sample
 
     def _in_progress(
         self, ops: Sequence[Mapping[str, Any]], view: DaemonView, osd: _Osd
     ) -> Sequence[SampledOperations]:
-        """Each stands for the time since the last sample (Little's law), which is 0 at the first.
-
-        One sample says nothing of a long time without samples.
+        """Each operation stands for the time since the last sample (Little's law), which is 0 at
+        the first. It never stands for more than _LONGEST_SECONDS.
         """
-        since, osd.sampled = osd.sampled, view.time
+        since, osd.in_progress_known_at = osd.in_progress_known_at, view.time
         length = 0.0 if since is None else min(max(view.time - since, 0.0), _LONGEST_SECONDS)
         return in_progress(ops, length, view.not_understood)
 
-    def _count(self, view: DaemonView, osd: _Osd) -> None:
-        """Operations in progress. These decide whether to look, and are no figures.
+    def _count_in_progress(self, view: DaemonView, osd: _Osd) -> None:
+        """Estimate the operations in progress, to decide what to ask for. No series shows this.
 
-        What no counter has, as operations that a placement group holds back, the last list tells.
+        No counter has those that a placement group holds back: for them the last list counts.
         """
         not_understood, now = view.not_understood, view.time
         loggers = self._counters.loggers(view)
@@ -177,15 +183,15 @@ class OperationSamples:
         queued = loggers.total(*_CLIENTS_QUEUED) or 0.0
         osd.clients = (figure(counters, "op_wip", not_understood) or 0.0) + queued
         seconds = figure(counters, "subop_w_latency", not_understood, "sum")
-        replicas = 0.0 if seconds is None else osd.replicas.in_progress(seconds, now)
-        told = view.replies.get(BLOCKED)
-        blocked = None if told is None else figure(told, "num_blocked_ops", not_understood)
+        replicas = 0.0 if seconds is None else osd.replica_writes.in_progress(seconds, now)
+        reply = view.replies.get(BLOCKED)
+        blocked = None if reply is None else figure(reply, "num_blocked_ops", not_understood)
         if LIST in view.replies:
             osd.listed = len(not_understood.all_of(LIST, lambda: listed(view.replies[LIST]["ops"])))
             osd.listed_at = now
-        elif not 0 <= now - osd.listed_at < osd.listed * _SECONDS_EACH:
+        elif not 0 <= now - osd.listed_at < osd.listed * _PAUSE_PER_LISTED:
             osd.listed = 0
-        osd.busy = max(osd.clients + replicas, blocked or 0.0, osd.listed)
+        osd.all_kinds = max(osd.clients + replicas, blocked or 0.0, osd.listed)
 
 
 def _new(
@@ -193,11 +199,11 @@ def _new(
 ) -> Sequence[SampledOperations]:
     """The operations that were not in the record at the last look.
 
-    What it holds at the first look happened before, at unknown times.
+    None at the first look: those in the record may have ended at any time before.
     """
-    before = osd.seen
+    before = osd.record
     record = {(op["description"], op["initiated_at"]): op for op in ops}
-    osd.seen = frozenset(record)
+    osd.record = frozenset(record)
     if before is None:
         return ()
     return completed([op for key, op in record.items() if key not in before], not_understood)

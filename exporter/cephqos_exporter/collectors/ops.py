@@ -1,8 +1,9 @@
 """Operations of an OSD that take long: how many, how old, and where they waited.
 
-Listing operations costs an OSD with a long queue megabytes, just when it is busiest. So the oldest
-is looked for while few are in progress only, and samples are bounded (`operation_samples`). The
-record of slow operations is read when there are new ones.
+A list of operations in progress has megabytes if the queue is long, just when the OSD is busiest.
+So it is asked for only while few are in progress, to find the oldest one. Where operations wait
+comes from samples of bounded cost (`operation_samples.py`). The OSD's record of slow operations
+is read when there are new ones.
 """
 
 import re
@@ -28,15 +29,16 @@ _OPS: Final = operation_samples.LIST
 _BLOCKED: Final = operation_samples.BLOCKED
 _SLOW: Final = "dump_historic_slow_ops"
 
-# Between two lists that tell the oldest operation.
+# Between two lists that show the oldest operation.
 _LIST_SECONDS: Final = 5.0
 
-# Between two looks at the record of slow operations, which cost an OSD 0.7 ms each. A storm has new
-# ones all the time. Before 18.x no counter says that there are new ones.
+# Between two looks at the record of slow operations, which cost an OSD 0.7 ms each: if a counter
+# says that there are new ones, and on releases without that counter (before 18.x).
 _SLOW_SECONDS: Final = 10.0
 _UNCOUNTED_SECONDS: Final = 60.0
 
-# What an event says of one operation, cut from its name: "waiting for subops from 2,5".
+# The part of an event's name that belongs to one operation: " from 2,5" in "waiting for subops
+# from 2,5". It is cut off, so that few stages remain.
 _PARTICULARS: Final = re.compile(r"( from | at | \[|\().*|\d.*", re.DOTALL)
 _NOT_NAME: Final = re.compile(r"[^a-z]+")
 _MOST_STAGES: Final = 40
@@ -54,7 +56,7 @@ _BLOCKED_FIGURES: Final = (
     ),
 )
 
-# Ages above are negative ones in 32 bits without a sign.
+# Ages from here on are negative ones, printed as 32 bits without a sign.
 _NEGATIVE_AGE: Final = 2.0**31
 
 
@@ -62,17 +64,17 @@ _NEGATIVE_AGE: Final = 2.0**31
 class _OpsOsd:
     labels: Labels
     waits: WaitMeter = field(default_factory=WaitMeter)
-    waited: Sequence[Family] = ()  # as of the last sample
-    lists: ReadInterval = field(default_factory=lambda: ReadInterval(_LIST_SECONDS))
-    oldest: float | None = None  # its age as of the last list; None: not known
-    few: bool = False  # in progress at the last scrape
-    listed: bool = False  # whether the list is asked for at the next scrape
-    slow_count: float | None = None  # the OSD's own count when its record was last read
-    slow_looks: ReadInterval = field(default_factory=lambda: ReadInterval(_SLOW_SECONDS))
+    wait_families: Sequence[Family] = ()  # as of the last sample
+    list_interval: ReadInterval = field(default_factory=lambda: ReadInterval(_LIST_SECONDS))
+    oldest_age: float | None = None  # as of the last list; None: not known
+    few_in_progress: bool = False  # at the last scrape
+    list_due: bool = False  # the list is asked for at the next scrape
+    # The record of slow operations: the OSD's count of them when it was last read, and its keys.
+    slow_count: float | None = None
+    slow_interval: ReadInterval = field(default_factory=lambda: ReadInterval(_SLOW_SECONDS))
     slow_due: bool = True
-    seen: frozenset[tuple[str, str]] = frozenset()
-    looked: bool = False
-    stages: dict[str, int] = field(default_factory=dict)
+    slow_record: frozenset[tuple[str, str]] | None = None  # None: not read yet
+    stages: dict[str, int] = field(default_factory=dict)  # slow operations by stage
 
 
 class OpsCollector(
@@ -82,7 +84,7 @@ class OpsCollector(
 ):
     """Operations in progress, blocked and slow."""
 
-    # To sample, the list is asked for at intervals.
+    # For samples the list is asked for too, with a bound of its own (`sample_at_most`).
     list_at_most = integer(
         "collector.ops.list-at-most",
         32,
@@ -95,7 +97,7 @@ class OpsCollector(
 
     def needed(self, daemon: Daemon, state: _OpsOsd | None) -> Sequence[Command]:
         wanted = [*self.samples.commands(daemon)]
-        if state is not None and state.listed:
+        if state is not None and state.list_due:
             wanted.append(Command(_OPS))
         if state is None or state.slow_due:
             wanted.append(Command(_SLOW))
@@ -109,37 +111,38 @@ class OpsCollector(
         loggers = self.counters.loggers(view)
         counters = loggers.required("osd")
         in_progress = figure(counters, "op_wip", not_understood)
-        found: list[Family] = []
+        families: list[Family] = []
         if in_progress is not None:
             text = (
                 "Client writes that the OSD as primary has begun and not completed. What waits in "
                 "its queue is not among them."
             )
-            found.append(single("cephqos_ops_in_progress", "gauge", text, view.labels, in_progress))
+            name = "cephqos_ops_in_progress"
+            families.append(single(name, "gauge", text, view.labels, in_progress))
         if _is_not_tracking(view):
             # Its counts of slow and blocked operations stay at 0, whatever happens.
-            raise ReplyMissing(_SLOW, "osd_enable_op_tracker is off", found)
-        found += _blocked(view)
+            raise ReplyMissing(_SLOW, "osd_enable_op_tracker is off", families)
+        families += _blocked(view)
         if in_progress is not None:
             clients = self.samples.clients(view)
-            found += not_understood.all_of(_OPS, lambda: _oldest(view, state, idle=not clients))
-            self._next_list(view, state, clients)
+            families += not_understood.all_of(_OPS, lambda: _oldest(view, state, idle=not clients))
+            self._decide_next_list(view, state, clients)
         sample = self.samples.of(view)
-        if sample is not None and sample.listed:
+        if sample is not None and sample.in_progress:
             state.waits.add(sample.operations)
-            state.waited = tuple(_wait_families(state))
-        found += state.waited
+            state.wait_families = tuple(_wait_families(state))
+        families += state.wait_families
         tracked = loggers.get("trackedop")  # 16.2 has none
         slow = None if tracked is None else figure(tracked, "slow_ops_count", not_understood)
-        found += not_understood.all_of(_SLOW, lambda: _slow(view, state, slow))
-        return found
+        families += not_understood.all_of(_SLOW, lambda: _slow(view, state, slow))
+        return families
 
-    def _next_list(self, view: DaemonView, osd: _OpsOsd, clients: float) -> None:
-        """Whether the oldest operation is looked for in the next scrape."""
-        osd.few = 0 < clients <= self.list_at_most
-        osd.lists.scraped(view.time, read=_OPS in view.replies)
-        due = osd.oldest is None or osd.lists.due
-        osd.listed = osd.few and due and self.samples.is_paid(view)
+    def _decide_next_list(self, view: DaemonView, osd: _OpsOsd, clients: float) -> None:
+        """Decide whether the next scrape asks for the list, to find the oldest operation."""
+        osd.few_in_progress = 0 < clients <= self.list_at_most
+        osd.list_interval.scraped(view.time, read=_OPS in view.replies)
+        due = osd.oldest_age is None or osd.list_interval.due
+        osd.list_due = osd.few_in_progress and due and self.samples.may_list(view)
 
 
 def _wait_families(osd: _OpsOsd) -> Iterable[Family]:
@@ -184,30 +187,30 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
 
 
 def _is_not_tracking(view: DaemonView) -> bool:
-    """Whether the OSD refuses to tell of operations: it does not track any."""
+    """Whether the OSD refuses to list operations, as it does if it tracks none."""
     return any(view.errors.get(command) == ErrorReply.reason for command in (_BLOCKED, _SLOW))
 
 
 def _oldest(view: DaemonView, osd: _OpsOsd, *, idle: bool) -> Iterable[Family]:
     """The age of the oldest operation; not known while too many are in progress to list them."""
-    if osd.few and _OPS in view.replies:
-        osd.oldest = None
+    if osd.few_in_progress and _OPS in view.replies:
+        osd.oldest_age = None  # not known, should the list not be understood
         ops = listed(view.replies[_OPS]["ops"])
-        osd.oldest = max((_age(op) for op in ops), default=0.0)
+        osd.oldest_age = max((_age(op) for op in ops), default=0.0)
     elif idle:
-        osd.oldest = 0.0
-    elif osd.listed or not osd.few:  # asked for in vain, or not asked for
-        osd.oldest = None
-    if osd.oldest is not None:
+        osd.oldest_age = 0.0
+    elif osd.list_due or not osd.few_in_progress:  # the list did not come, or was too long to ask
+        osd.oldest_age = None
+    if osd.oldest_age is not None:
         text = (
             "Age of the oldest operation in progress. Absent while more are in progress "
             "than --collector.ops.list-at-most."
         )
-        yield single("cephqos_ops_oldest_age_seconds", "gauge", text, view.labels, osd.oldest)
+        yield single("cephqos_ops_oldest_age_seconds", "gauge", text, view.labels, osd.oldest_age)
 
 
 def _age(op: Mapping[str, Any]) -> float:
-    """Seconds; one that came while the list was made has a negative age, printed unsigned."""
+    """Seconds. An operation that came while the list was made has a negative age: 0 here."""
     age: float = op["age"]
     return age if age < _NEGATIVE_AGE else 0.0
 
@@ -227,9 +230,9 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
         else:
             _count_stages(osd, record)
         osd.slow_count = count  # a record that is not understood is not asked for again either
-    osd.slow_looks.seconds = _UNCOUNTED_SECONDS if count is None else _SLOW_SECONDS
-    osd.slow_looks.scraped(view.time, read=reply is not None)
-    osd.slow_due = osd.slow_looks.due and (count is None or count != osd.slow_count)
+    osd.slow_interval.seconds = _UNCOUNTED_SECONDS if count is None else _SLOW_SECONDS
+    osd.slow_interval.scraped(view.time, read=reply is not None)
+    osd.slow_due = osd.slow_interval.due and (count is None or count != osd.slow_count)
     if not osd.stages:
         return
     family = Family(
@@ -239,25 +242,24 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
         "first saw the daemon. They are read from the OSD's list of the latest ones; in"
         " a burst some may be missed.",
     )
-    for stage, found in osd.stages.items():
-        family.add(osd.labels.of("stage", stage), found)
+    for stage, operations in osd.stages.items():
+        family.add(osd.labels.of("stage", stage), operations)
     yield family
 
 
 def _count_stages(osd: _OpsOsd, ops: Sequence[Mapping[str, Any]]) -> None:
     """Count the operations that the record did not hold at the last look.
 
-    What it holds at the first look happened before, at unknown times.
+    None at the first look: those in the record may have ended at any time before.
     """
     record = {(op["description"], op["initiated_at"]): op for op in ops}
-    if osd.looked:
-        for key in record.keys() - osd.seen:
+    if osd.slow_record is not None:
+        for key in record.keys() - osd.slow_record:
             stage = longest_stage(record[key])
             if stage not in osd.stages and len(osd.stages) >= _MOST_STAGES:
                 stage = "other"
             osd.stages[stage] = osd.stages.get(stage, 0) + 1
-    osd.seen = frozenset(record)
-    osd.looked = True
+    osd.slow_record = frozenset(record)
 
 
 def longest_stage(op: Mapping[str, Any]) -> str:

@@ -1,8 +1,12 @@
 """Where operations wait: read from their events, added up by sampling.
 
-The list of operations in progress (`ops`) is a sample of what all operations do: each is in one
-state. The number in a state, times the time between two samples, estimates the time that operations
-spent there (Little's law). So the sums need no operation to finish, and a stalled one counts.
+The list of operations in progress (`ops`) is a sample of what all operations do: each waits for one
+thing. The number that wait for it, times the time between two samples, estimates the time that
+operations waited for it (Little's law). So an operation need not finish to count.
+
+    in_progress(ops, 10.0, not_understood)   a sample of operations in progress
+    completed(ops, not_understood)           a record of completed operations
+    WaitMeter().add(sample)                  the sums by kind, event and peer
 """
 
 import re
@@ -44,7 +48,7 @@ SUBOPS: Final = "subops"
 REPLY: Final = "reply"
 UNKNOWN: Final = "unknown"
 
-# What an operation does after its latest event. `started` depends on what the operation is.
+# What an operation waits for after its latest event. `started` depends on the operation.
 _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("initiated", "header_read", "throttled", "all_read", "dispatched"), RECEIVE),
     "queued_for_pg": QUEUE,
@@ -65,47 +69,51 @@ _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
 
-# Events before a write is sent to its replicas. After one of these it is sent, or sent again.
+# Events before a write is sent to its replicas. What came before the latest of them tells nothing.
 _UNSENT: Final = frozenset(e for e, wait in _AFTER.items() if wait in (RECEIVE, QUEUE, EXECUTE))
 # Bounds of what is read of an operation: a real one has about 15 events.
 _MOST_EVENTS: Final = 100
 _EVENT_TEXT: Final = 200  # characters
+# A write was sent to replicas: the numbers of their OSDs follow, with commas.
 _SENT: Final = "waiting for subops from "
 _PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
+# A replica has answered; some releases do not say which.
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
-# At the beginning: the name of an object, which is up to a client, follows.
+# An operation on a placement group of an erasure-coded pool (2.1s0). Only the beginning is matched:
+# the name of an object follows, and a client chooses it.
 _EC_GROUP: Final = re.compile(r"osd_op\(\S+ \d+\.[0-9a-f]+s\d+ ")
-# At the end, for the same reason: the operation's flags, and the epoch of its map.
+# A write, by the operation's flags before the epoch of its map. Only the end is matched.
 _WRITES: Final = re.compile(r"\bwrite\b\S* e\d+\)\Z")
 _FLAGS_TEXT: Final = 200  # characters
 
 UNKNOWN_PEER: Final = "unknown"
-# Events after which the wait depends on the kind and description of the operation.
-_DEPENDS: Final = ("started", "sub_op_committed")
+# After these events the wait depends on the description of the operation.
+_NEED_DESCRIPTION: Final = ("started", "sub_op_committed")
 
 
 class OperationWait(NamedTuple):
-    """What an operation in progress waits for; `peers` are the OSDs that it may be waiting for."""
+    """What an operation waits for."""
 
-    kind: str
-    event: str
-    peers: tuple[str, ...] = ()
+    kind: str  # of the operation: client, replica, ec, recovery, scrub, other
+    event: str  # queue, blocked, subops ...
+    peers: tuple[str, ...] = ()  # the OSDs that it may be waiting for: osd.2
 
 
 class SampledOperations(NamedTuple):
-    """Operations of a sample of which each was in the same places for the same time.
+    """Operations of a sample, each of which waited for the same things for the same times.
 
-    One in progress stands for the time between two samples, and is in one place. A completed one
-    stands for the time that it took, from event to event. The place `unknown` was not understood.
+    One in progress waits for one thing, and stands for the time between two samples. A completed
+    one stands for the time that it took, from event to event. Where its wait was not understood,
+    the event is `unknown`.
     """
 
     kind: str
-    spent: Sequence[tuple[OperationWait, float]]  # seconds of each
-    descriptions: Sequence[str]  # one for each
+    spent: Sequence[tuple[OperationWait, float]]  # seconds of each operation
+    descriptions: Sequence[str]  # one for each operation
 
     @property
     def seconds(self) -> float:
-        """The seconds that each stands for."""
+        """The seconds that each operation stands for."""
         return sum(seconds for _, seconds in self.spent)
 
 
@@ -121,10 +129,12 @@ def in_progress(
     def read(kind: str, op: Mapping[str, Any]) -> None:
         events = op["type_data"]["events"]
         latest = _latest(event["event"] for event in reversed(events))
-        wait = _wait(kind, latest) or _wait_of(kind, op, latest[0], not_understood)
+        wait = _wait_by_events(kind, latest)
+        if wait is None:
+            wait = _wait_by_description(kind, op, latest[0], not_understood)
         descriptions.setdefault(wait, []).append(op["description"])
 
-    _each(ops, read, not_understood)
+    _read_each(ops, read, not_understood)
     return [
         SampledOperations(wait.kind, spent=((wait, length),), descriptions=alike)
         for wait, alike in descriptions.items()
@@ -135,21 +145,22 @@ def completed(
     ops: Iterable[Mapping[str, Any]], not_understood: NotUnderstood
 ) -> Sequence[SampledOperations]:
     """A record of completed operations; those of unknown kinds are left out."""
-    found: list[SampledOperations] = []
+    operations: list[SampledOperations] = []
 
     def read(kind: str, op: Mapping[str, Any]) -> None:
-        found.append(SampledOperations(kind, _spent(kind, op, not_understood), [op["description"]]))
+        spent = _spent(kind, op, not_understood)
+        operations.append(SampledOperations(kind, spent, [op["description"]]))
 
-    _each(ops, read, not_understood)
-    return found
+    _read_each(ops, read, not_understood)
+    return operations
 
 
-def _each(
+def _read_each(
     ops: Iterable[Mapping[str, Any]],
     read: Callable[[str, Mapping[str, Any]], None],
     not_understood: NotUnderstood,
 ) -> None:
-    """Read those of known kinds: one operation of another form costs no others."""
+    """Read the operations of known kinds. One of another form is left out alone, and counted."""
     for op in ops:
         try:
             kind = kind_of(op["description"], not_understood)
@@ -162,36 +173,43 @@ def _each(
 def _spent(
     kind: str, op: Mapping[str, Any], not_understood: NotUnderstood
 ) -> Sequence[tuple[OperationWait, float]]:
-    """Where a completed operation was, by the times of its events.
+    """What a completed operation waited for and how long, by the times of its events.
 
-    Some releases print wrong durations, and the right times.
+    The times and not the durations, which some releases print wrong.
     """
     events = op["type_data"]["events"][:_MOST_EVENTS]
     spent = []
     began: datetime | None = None
-    for wait, first, end in _waits(kind, tuple([event["event"][:_EVENT_TEXT] for event in events])):
+    names = tuple([event["event"][:_EVENT_TEXT] for event in events])
+    for wait, first, end in _waits_between(kind, names):
         began = began or datetime.fromisoformat(events[first]["time"])
         ended = datetime.fromisoformat(events[end]["time"])
         if ended > began:
-            wait = wait or _wait_of(kind, op, events[first]["event"], not_understood)
+            if wait is None:
+                wait = _wait_by_description(kind, op, events[first]["event"], not_understood)
             spent.append((wait, (ended - began).total_seconds()))
         began = ended
     return spent
 
 
-@lru_cache(maxsize=256)  # the operations of a record are much alike
-def _waits(kind: str, names: tuple[str, ...]) -> Sequence[tuple[OperationWait | None, int, int]]:
-    """What an operation with these events waited for, from which event to which (positions).
+class _Stretch(NamedTuple):
+    """What an operation waited for between two of its events, by their positions."""
 
-    None: that depends on the description of the operation, see `_wait_of`.
-    """
-    runs: list[tuple[OperationWait | None, int, int]] = []
+    wait: OperationWait | None  # None: needs the description of the operation
+    first: int
+    end: int
+
+
+@lru_cache(maxsize=256)  # the operations of a record are much alike
+def _waits_between(kind: str, names: tuple[str, ...]) -> Sequence[_Stretch]:
+    """What an operation with these events waited for; equal waits in a row are one stretch."""
+    stretches: list[_Stretch] = []
     for at in range(len(names) - 1):
-        wait = _wait(kind, _latest(reversed(names[: at + 1])))
-        same_as_before = wait is not None and runs and runs[-1][0] == wait
-        first = runs.pop()[1] if same_as_before else at
-        runs.append((wait, first, at + 1))
-    return runs
+        wait = _wait_by_events(kind, _latest(reversed(names[: at + 1])))
+        same_as_before = wait is not None and stretches and stretches[-1].wait == wait
+        first = stretches.pop().first if same_as_before else at
+        stretches.append(_Stretch(wait, first, at + 1))
+    return stretches
 
 
 def kind_of(description: str, not_understood: NotUnderstood) -> str | None:
@@ -205,7 +223,10 @@ def kind_of(description: str, not_understood: NotUnderstood) -> str | None:
 
 
 def _latest(backwards: Iterable[str]) -> tuple[str, ...]:
-    """The latest event first; for a write that was sent to replicas, all back to that event."""
+    """The events that tell what an operation waits for, the latest first.
+
+    Only the latest one; for a write that was sent to replicas, all back to the event `_SENT`.
+    """
     names: list[str] = []
     for name in islice(backwards, _MOST_EVENTS):
         names.append(name[:_EVENT_TEXT])
@@ -217,19 +238,19 @@ def _latest(backwards: Iterable[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)  # many were sent to the same replicas
-def _wait(kind: str, latest: tuple[str, ...]) -> OperationWait | None:
-    """What an operation waits for, if its latest events alone tell it."""
+def _wait_by_events(kind: str, latest: tuple[str, ...]) -> OperationWait | None:
+    """What an operation waits for; None if its latest events alone do not tell."""
     if latest[-1].startswith(_SENT):
         return _replicated(kind, latest[-1].removeprefix(_SENT), latest[:-1])
-    after = None if latest[0] in _DEPENDS else _AFTER.get(latest[0])
+    after = None if latest[0] in _NEED_DESCRIPTION else _AFTER.get(latest[0])
     return OperationWait(kind, after) if after else None
 
 
-def _wait_of(
+def _wait_by_description(
     kind: str, op: Mapping[str, Any], last: str, not_understood: NotUnderstood
 ) -> OperationWait:
-    """What an operation waits for, where `_wait` needs its description to tell."""
-    if last in _DEPENDS:
+    """What an operation waits for, where its events alone do not tell."""
+    if last in _NEED_DESCRIPTION:
         description: str = op["description"]
         if kind == CLIENT and _EC_GROUP.match(description):
             if last != "started" or "+read" in description:
@@ -244,8 +265,10 @@ def _wait_of(
 
 
 def _delayed(last: str, data: Mapping[str, Any]) -> str | None:
-    """BLOCKED if the last event is a delay. Releases word delays differently, but the flag point of
-    a delayed operation is always its last event."""
+    """BLOCKED if the last event is a delay, else None.
+
+    Releases word delays differently, but the flag point of a delayed operation is its last event.
+    """
     if "wait" in last or last in ("delayed", data.get("flag_point")):
         return BLOCKED
     return None
@@ -269,13 +292,14 @@ def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
 class WaitMeter:
     """Adds up where the operations of one OSD wait, from samples of those in progress."""
 
+    # Of the OSDs that operations wait for, the worst `peers` are named; the rest is `other`.
     def __init__(self, *, peers: int = 4) -> None:
         self.seconds: dict[tuple[str, str, str], float] = {}  # by kind, event, peer
         self.sampled: dict[str, int] = {}  # by kind
         self._worst: Largest[str] = Largest(peers)
 
     def add(self, operations: Iterable[SampledOperations]) -> None:
-        """Take in a sample of operations in progress; what was not understood waits nowhere."""
+        """Take in a sample of operations in progress, without waits that were not understood."""
         waits: list[tuple[OperationWait, float]] = []
         by_peer: dict[str, float] = {}
         for alike in operations:

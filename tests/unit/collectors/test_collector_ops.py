@@ -246,7 +246,7 @@ def test_in_a_storm_the_operations_that_completed_since_the_last_look_are_the_sa
     osd.replies["dump_historic_ops"] = {"ops": [QUEUED]}
     assert sampled(osd, samples, 0) is None
     first = sampled(osd, samples, 60)
-    assert not first.listed and not first.operations, "it ended before, at an unknown time"
+    assert not first.in_progress and not first.operations, "it ended before, at an unknown time"
     osd.replies["dump_historic_ops"] = {"ops": [QUEUED, SUBOPS]}
     (one,) = sampled(osd, samples, 120).operations
     assert (one.kind, one.seconds) == ("client", 15.0)
