@@ -1,9 +1,10 @@
 """The threads of one process, sampled: CPU time, waiting and switches summed by thread group.
 
-Sums are made of differences between readings of the same thread, so that they never fall when a
-thread exits or changes its name. What a thread uses between its last reading and its end is not in
-its group's sum; it is in the process's own times, which the kernel keeps for threads that have
-gone.
+    samples.of(view).groups["tp_osd_tp"].wait_ns
+
+A group's sums add up the differences between two readings of each thread. So they do not fall when
+a thread exits or changes its name. What a thread uses between its last reading and its end is
+missing in its group, but not in the process's own times, where the kernel keeps it.
 """
 
 import os
@@ -25,7 +26,7 @@ from cephqos_exporter.procfs import (
     read_once,
 )
 
-# What decides an OSD's pace, and what competes with it; everything else is `other`.
+# The groups that decide an OSD's pace or compete with those that do. All others are `other`.
 OSD_GROUPS = frozenset(
     {
         "tp_osd_tp",
@@ -73,7 +74,7 @@ _GONE = (ProcessLookupError, FileNotFoundError)
 
 
 def group_of(name: str, groups: frozenset[str] | None) -> str:
-    """The group of a thread by its name without numbers; None names every group.
+    """The group of a thread: its name without numbers, or `other` if that is not in `groups`.
 
     >>> group_of("msgr-worker-2", OSD_GROUPS), group_of("rocksdb:low1", None)
     ('msgr-worker', 'rocksdb:low')
@@ -89,38 +90,38 @@ class Thread:
     """One thread's last reading; times in clock ticks or nanoseconds as the kernel gives them."""
 
     tid: int
-    path: str
-    fd: int
-    stat_fd: int = -1
-    raw: bytes = b""
+    path: str  # /proc/PID/task/TID
+    fd: int  # of the file that is read at every scrape (ProcessSample._scraped_file); -1: not open
+    stat_fd: int = -1  # of stat, where that is another file and the thread runs often
+    raw: bytes = b""  # that file as last read: if it is the same again, the thread did not run
     raw_name: bytes | None = None
     name: str = ""
     group: str = OTHER
-    start: int = 0
-    user: int = 0
-    system: int = 0
-    run_ns: int = 0
-    run_at_stat: int = -_NS_PER_TICK
-    wait_ns: int = 0
-    cpu: int = -1
-    voluntary: int = 0
+    start: int = 0  # ticks since the boot
+    user: int = 0  # ticks
+    system: int = 0  # ticks
+    run_ns: int = 0  # on a CPU
+    run_at_stat: int = -_NS_PER_TICK  # `run_ns` when stat was last read
+    wait_ns: int = 0  # ready to run, without a CPU
+    cpu: int = -1  # the last CPU; -1: not known
+    voluntary: int = 0  # context switches
     involuntary: int = 0
-    allowed: str = ""
-    raw_at_status: bytes = b""
+    allowed: str = ""  # list of CPUs
+    raw_at_status: bytes = b""  # `raw` when status was last read
 
 
 @dataclass(slots=True)
 class ThreadGroup:
     """A thread group's sums since the process, or the exporter, started."""
 
-    threads: int = 0
-    user: int = 0
-    system: int = 0
+    threads: int = 0  # now
+    user: int = 0  # ticks
+    system: int = 0  # ticks
     wait_ns: int = 0
-    busiest_ns: int = 0
+    busiest_ns: int = 0  # sum over the scrapes of what the busiest thread ran since the one before
     voluntary: int = 0
     involuntary: int = 0
-    busiest_now: int = field(default=0, repr=False)
+    busiest_in_scrape: int = field(default=0, repr=False)  # ns, while threads are being read
 
 
 class ProcessSample:
@@ -141,15 +142,15 @@ class ProcessSample:
         self.pid = pid
         self.threads: dict[int, Thread] = {}
         self.groups: dict[str, ThreadGroup] = {}
-        self.updated: float | None = None
+        self.updated: float | None = None  # time of the last scrape
         self._path = f"{proc}/{pid}"
         self._descriptors = descriptors
-        self._named = groups
-        self._interval = switches_interval
-        self._status_due: float | None = None
-        self._statuses_due = True  # in this reading
-        self._listed = False
-        self._fd = -1
+        self._named_groups = groups
+        self._status_interval = switches_interval
+        self._next_status_at: float | None = None
+        self._reads_status = True  # in this scrape
+        self._list_is_whole = False  # False: descriptors ran out while threads were taken up
+        self._fd = -1  # of the process's stat
         try:
             self._fd = descriptors.open(f"{self._path}/stat")
             self.process = self._read_process()
@@ -162,7 +163,7 @@ class ProcessSample:
             reason = "permission" if isinstance(exc, PermissionError) else "gone"
             raise ReplyMissing(self._path, reason) from exc
         self.start = self.process.start
-        self._hot = "schedstat" if self.waits_known else "stat"
+        self._scraped_file = "schedstat" if self.waits_known else "stat"
 
     def _has_schedstat(self) -> bool:
         """Kernels without CONFIG_SCHED_INFO have no such file, or zeros in it."""
@@ -188,30 +189,33 @@ class ProcessSample:
             self.process = self._read_process()
             if self.process.start != self.start:  # the number was given to another process
                 raise ProcessLookupError
-            self._statuses_due = self._status_due is None or not (
-                self._status_due - self._interval <= now < self._status_due
-            )
+            self._reads_status = self._is_status_due(now)
             gone = self._read_threads(self.threads.values())
-            if gone or self.process.threads != len(self.threads) or not self._listed:
-                self._listed = False  # until it is whole: descriptors may run out
+            if gone or self.process.threads != len(self.threads) or not self._list_is_whole:
+                self._list_is_whole = False
                 self._list_threads(gone)
-                self._listed = True
+                self._list_is_whole = True
             self._read_statuses(now)
         except _GONE as exc:
             raise ReplyMissing(self._path, "gone") from exc
         for group in self.groups.values():
-            # What the first reading finds is no interval: the busiest of it is not known.
+            # The first reading has all that threads ever ran: it tells nothing of one interval.
             if not first:
-                group.busiest_ns += group.busiest_now
-            group.busiest_now = 0
+                group.busiest_ns += group.busiest_in_scrape
+            group.busiest_in_scrape = 0
         self.updated = now
+
+    def _is_status_due(self, now: float) -> bool:
+        """Also after the clock was set back: else it would not be due for as long."""
+        due = self._next_status_at
+        return due is None or not due - self._status_interval <= now < due
 
     def _read_process(self) -> Stat:
         raw = os.pread(self._fd, 1024, 0) if self._fd >= 0 else read_once(f"{self._path}/stat")
         return parse_stat(raw)
 
     def _list_threads(self, gone: list[Thread]) -> None:
-        """Drop those that have gone, take up the new."""
+        """Drop the threads that have gone, take up the new ones."""
         for thread in gone:
             self._drop(thread)
         present = {int(tid) for tid in os.listdir(f"{self._path}/task")}  # noqa: PTH208 - hot
@@ -221,7 +225,9 @@ class ProcessSample:
         for tid in sorted(present - self.threads.keys()):
             path = f"{self._path}/task/{tid}"
             try:
-                new.append(Thread(tid, path, self._descriptors.open(f"{path}/{self._hot}")))
+                new.append(
+                    Thread(tid, path, self._descriptors.open(f"{path}/{self._scraped_file}"))
+                )
             except _GONE:
                 continue
             self.threads[tid] = new[-1]
@@ -241,13 +247,17 @@ class ProcessSample:
         self._descriptors.close(thread.stat_fd)
 
     def _read_threads(self, threads: Iterable[Thread]) -> list[Thread]:
-        """Read each thread that has run since; returns those that are not there any more."""
+        """Read each thread that has run since the last scrape; returns those that have ended."""
         gone = []
         pread = os.pread
         for thread in threads:
             try:
                 fd = thread.fd
-                raw = pread(fd, 512, 0) if fd >= 0 else read_once(f"{thread.path}/{self._hot}")
+                raw = (
+                    pread(fd, 512, 0)
+                    if fd >= 0
+                    else read_once(f"{thread.path}/{self._scraped_file}")
+                )
                 if raw != thread.raw:
                     self._read_thread(thread, raw)
             except _GONE:
@@ -258,16 +268,16 @@ class ProcessSample:
         if self.waits_known:
             fields = raw.split()
             run_ns, wait_ns = int(fields[0]), int(fields[1])
-            # Its stat counts in ticks: until it has run for one, little is new there. A number that
-            # was given to a new thread begins again.
-            if self._statuses_due or not 0 <= run_ns - thread.run_at_stat < _NS_PER_TICK:
+            # Its stat counts in ticks: until it has run for a tick, nothing is new there. run_ns
+            # begins again at 0 if the thread's number was given to a new thread.
+            if self._reads_status or not 0 <= run_ns - thread.run_at_stat < _NS_PER_TICK:
                 self._take_stat(thread, self._read_stat(thread))
                 thread.run_at_stat = run_ns
         else:
             self._take_stat(thread, raw)
             run_ns, wait_ns = (thread.user + thread.system) * _NS_PER_TICK, 0
         group = self.groups[thread.group]
-        group.busiest_now = max(group.busiest_now, run_ns - thread.run_ns)
+        group.busiest_in_scrape = max(group.busiest_in_scrape, run_ns - thread.run_ns)
         group.wait_ns += max(0, wait_ns - thread.wait_ns)
         thread.raw, thread.run_ns, thread.wait_ns = raw, run_ns, wait_ns
 
@@ -285,7 +295,8 @@ class ProcessSample:
         thread.user, thread.system, thread.cpu = user, system, cpu
 
     def _read_stat(self, thread: Thread) -> bytes:
-        """Stays open for a thread that runs again and again: two in five of an idle OSD's."""
+        """Its descriptor stays open from the second read on: many threads never run again, and
+        two in five of an idle OSD run again and again."""
         if thread.stat_fd < 0 and thread.start:
             thread.stat_fd = self._descriptors.open(f"{thread.path}/stat")
         if thread.stat_fd >= 0:
@@ -293,29 +304,36 @@ class ProcessSample:
         return read_once(f"{thread.path}/stat", 1024)
 
     def _rename(self, thread: Thread, raw_name: bytes) -> None:
-        """A thread gets its name a moment after it starts; what it did stays where it was."""
+        """Move a thread to the group of its new name. Threads get names a moment after their start.
+
+        What it has used so far stays in the sums of the old group.
+        """
         known = thread.name != ""
         old = self.groups.get(thread.group)
-        name = raw_name.decode(errors="replace") or "unnamed"  # a process may call a thread so
-        thread.raw_name, thread.name, thread.group = raw_name, name, group_of(name, self._named)
+        name = raw_name.decode(errors="replace") or "unnamed"  # a name may be empty
+        thread.raw_name, thread.name, thread.group = (
+            raw_name,
+            name,
+            group_of(name, self._named_groups),
+        )
         new = self.groups.setdefault(thread.group, ThreadGroup())
         if known and old:
             old.threads -= 1
             new.threads += 1
 
     def _read_statuses(self, now: float) -> None:
-        if not self._statuses_due:
+        if not self._reads_status:
             return
-        # Spread over the interval, or all daemons found at the start would be due together.
-        first = self._status_due is None
-        self._status_due = now + self._interval * ((self.pid % 8 + 1) / 8 if first else 1)
+        # The first interval is shorter, by pid, so that the host's daemons are not due together.
+        first_share = (self.pid % 8 + 1) / 8 if self._next_status_at is None else 1
+        self._next_status_at = now + self._status_interval * first_share
         for thread in self.threads.values():
             if thread.raw == thread.raw_at_status and thread.tid != self.pid:
                 continue
             try:
                 status = parse_status(read_once(f"{thread.path}/status"))
             except _GONE:
-                continue  # its end shows at the next reading
+                continue  # the next scrape drops it
             group = self.groups[thread.group]
             group.voluntary += max(0, status.voluntary - thread.voluntary)
             group.involuntary += max(0, status.involuntary - thread.involuntary)
@@ -326,7 +344,7 @@ class ProcessSample:
 class ThreadSamples:
     """The samples of all daemons, shared by the collectors that need them.
 
-    `groups` as for `group_of`, for OSDs; other daemons' threads are all named.
+    `groups`: the named ones of OSDs, as for `group_of`. Other daemons' groups are all named.
     """
 
     def __init__(
@@ -340,7 +358,7 @@ class ThreadSamples:
         self._groups = groups
         self._interval = switches_interval
         self._samples: dict[tuple[str, str], ProcessSample] = {}
-        self._gone: set[Daemon] = set()
+        self._gone: set[Daemon] = set()  # their pids may belong to other processes by now
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -356,11 +374,11 @@ class ThreadSamples:
         daemon = view.daemon
         if not daemon.pid:
             raise ReplyMissing("pid", "unknown")
-        if daemon in self._gone:  # whatever has its number now, it is another process
+        if daemon in self._gone:
             raise ReplyMissing("pid", "gone")
         key = (daemon.cluster, daemon.name)
         sample = self._samples.get(key)
-        # Its predecessor's, who may have had the same number.
+        # Of the process before a restart, which may have had the same pid.
         if sample and (sample.pid != daemon.pid or daemon.start not in (None, sample.start)):
             self._samples.pop(key).close()
             sample = None

@@ -1,8 +1,12 @@
-"""The account of waiting of an OSD: where the time of its client operations goes."""
+"""The account of waiting of an OSD: where the time of its client operations goes.
+
+This file reads the sums that the account needs from an OSD's replies, its threads and the clues of
+other collectors. qos/account/ divides the time.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, AccountSeries
 from cephqos_exporter.collectors.base import Clues, CollectorInputs, SamplingCollector
@@ -23,27 +27,36 @@ _COMMITTER: Final = "bstore_kv_sync"
 _NO_THREADS: Final = ThreadGroup()
 _CLIENT_THROTTLES: Final = ("throttle-osd_client_messages", "throttle-osd_client_bytes")
 
-# Of each average of the logger osd: where its sum and its count go.
-_OSD: Final[Mapping[str, tuple[str, str]]] = {
-    "op_latency": ("latency", "ops"),
-    "op_process_latency": ("process", ""),
-    "op_prepare_latency": ("prepare", ""),
-    "op_r_process_latency": ("read_process", "reads"),
-    "op_r_prepare_latency": ("read_prepare", ""),
-    "op_before_queue_op_lat": ("before_queue", "queued"),
-    "op_before_dequeue_op_lat": ("before_dequeue", "dequeued"),
-    "subop_w_latency": ("replica", "replicas"),
+
+class _SumsFields(NamedTuple):
+    """The fields of `Sums` that take the sum and the count of an average."""
+
+    seconds: str
+    count: str = ""  # empty: not needed
+
+
+# By the averages of two loggers.
+_OSD: Final[Mapping[str, _SumsFields]] = {
+    "op_latency": _SumsFields("latency", "ops"),
+    "op_process_latency": _SumsFields("process"),
+    "op_prepare_latency": _SumsFields("prepare"),
+    "op_r_process_latency": _SumsFields("read_process", "reads"),
+    "op_r_prepare_latency": _SumsFields("read_prepare"),
+    "op_before_queue_op_lat": _SumsFields("before_queue", "queued"),
+    "op_before_dequeue_op_lat": _SumsFields("before_dequeue", "dequeued"),
+    "subop_w_latency": _SumsFields("replica", "replicas"),
 }
-_BLUESTORE: Final[Mapping[str, tuple[str, str]]] = {
-    "txc_commit_lat": ("commit", "commits"),
-    "txc_throttle_lat": ("throttle", ""),
-    "state_aio_wait_lat": ("aio_wait", ""),
-    "state_kv_queued_lat": ("kv_queued", ""),
-    "state_kv_commiting_lat": ("kv_committing", ""),
-    "kv_flush_lat": ("kv_flush", ""),
-    "kv_sync_lat": ("kv_sync", ""),
-    "read_wait_aio_lat": ("read_wait", "read_waits"),
+_BLUESTORE: Final[Mapping[str, _SumsFields]] = {
+    "txc_commit_lat": _SumsFields("commit", "commits"),
+    "txc_throttle_lat": _SumsFields("throttle"),
+    "state_aio_wait_lat": _SumsFields("aio_wait"),
+    "state_kv_queued_lat": _SumsFields("kv_queued"),
+    "state_kv_commiting_lat": _SumsFields("kv_committing"),
+    "kv_flush_lat": _SumsFields("kv_flush"),
+    "kv_sync_lat": _SumsFields("kv_sync"),
+    "read_wait_aio_lat": _SumsFields("read_wait", "read_waits"),
 }
+# Names of two of them before 17.x.
 _BEFORE_17: Final = {"txc_commit_lat": "commit_lat", "txc_throttle_lat": "throttle_lat"}
 
 _CLIENT_SECONDS: Final = (
@@ -71,9 +84,9 @@ _EXCESS: Final = (
 class _AccountOsd:
     labels: Labels
     account: Account = field(default_factory=Account)
-    work: Mapping[str, float] = field(default_factory=dict)  # as last known
+    work: Mapping[str, float] = field(default_factory=dict)  # by class, as last known
     form: Form | None = None
-    places: tuple[Place, ...] = ()  # that the form is of
+    places: tuple[Place, ...] = ()  # that the form has series for
 
 
 class AccountCollector(
@@ -81,7 +94,7 @@ class AccountCollector(
     name="account",
     help="Where the time of client operations goes, each second once.",
 ):
-    """Divides the latency of an OSD's client operations. `clues`: of other collectors."""
+    """Divides the latency of an OSD's client operations. `clues`: what other collectors found."""
 
     def __init__(
         self,
@@ -160,7 +173,10 @@ class AccountCollector(
         return Sums(**sums), view.time, evidence
 
     def _thread_times(self, view: DaemonView) -> dict[str, float] | None:
-        """None where the OSD's threads cannot be read, or the kernel does not count waiting."""
+        """The times of two groups of threads, by fields of `Sums`.
+
+        None where the OSD's threads cannot be read, or the kernel does not count waiting.
+        """
         try:
             sample = self._threads.of(view)
         except ReplyMissing:
@@ -178,31 +194,33 @@ class AccountCollector(
 
 def _averages(
     counters: Mapping[str, Any] | None,
-    wanted: Mapping[str, tuple[str, str]],
+    wanted: Mapping[str, _SumsFields],
     not_understood: NotUnderstood,
 ) -> dict[str, float] | None:
-    """Sums and counts by their place in `Sums`; None if one is missing."""
+    """Sums and counts by fields of `Sums`; None if one is missing."""
     if counters is None:
         return None
     sums: dict[str, float] = {}
-    for key, (seconds, number) in wanted.items():
+    for key, (seconds, count) in wanted.items():
         older = _BEFORE_17.get(key, key)
         counter = older if older in counters and key not in counters else key
-        found = average(counters, counter, not_understood)
-        if found is None:
+        read = average(counters, counter, not_understood)
+        if read is None:
             return None
-        sums[seconds] = found[0]
-        if number:
-            sums[number] = found[1]
+        sums[seconds], number = read
+        if count:
+            sums[count] = number
     return sums
 
 
 def _refused(loggers: Loggers, not_understood: NotUnderstood) -> float:
-    """How often a client's message was not read, because enough others were in progress."""
-    throttles = [found for name in _CLIENT_THROTTLES if (found := loggers.get(name)) is not None]
-    return sum(
-        figure(counters, "get_or_fail_fail", not_understood) or 0.0 for counters in throttles
-    )
+    """How often a client's message was not read, because a throttle was full."""
+    refused = 0.0
+    for name in _CLIENT_THROTTLES:
+        counters = loggers.get(name)
+        if counters is not None:
+            refused += figure(counters, "get_or_fail_fail", not_understood) or 0.0
+    return refused
 
 
 def _families(account: Account, labels: Labels) -> Iterable[Family]:
@@ -212,6 +230,7 @@ def _families(account: Account, labels: Labels) -> Iterable[Family]:
     ):
         family = Family(name, "counter", text)
         for state, by in places:
-            family.add(labels.of("state", state, *(("by", by) if by else ())), 0.0)
+            pairs = ("by", by) if by else ()
+            family.add(labels.of("state", state, *pairs), 0.0)
         yield family
     yield single(_EXCESS[0], "counter", _EXCESS[1], labels.base, 0.0)

@@ -1,10 +1,11 @@
-"""Perf counters of a daemon, whichever of two commands its release has for them.
+"""Perf counters of a daemon, from the one of two commands that its release has.
 
-From 17.2 on `counter dump` gives all counters: for each logger a list of sets, each with its
-labels. Before that, `perf dump` gives one set per logger.
+From 17.2 on `counter dump` gives for each logger a list of sets, each with its labels:
+    {"osd": [{"labels": {}, "counters": {"op_wip": 3, "op_latency": {"avgcount": 9, "sum": 0.1}}}]}
+Before that, `perf dump` gives one set per logger, without labels: {"osd": {"op_wip": 3, ...}}.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
@@ -16,7 +17,7 @@ from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 LABELLED = "counter"
 PLAIN = "perf"
 
-# By what is asked for, and by the command that the daemon has.
+# By what is asked for, and by the command that the daemon has. None: not known yet, so both.
 _COMMANDS: Final[Mapping[str, Mapping[str | None, Sequence[Command]]]] = {
     what: {
         None: (Command(f"{LABELLED} {what}"), Command(f"{PLAIN} {what}")),
@@ -68,7 +69,10 @@ class CounterCommands:
 def figure(
     counters: Mapping[str, Any], key: str, not_understood: NotUnderstood, part: str = ""
 ) -> float | None:
-    """A counter, or a part of an average (`sum`, `avgcount`); None, and said so, without it."""
+    """A counter, or a part of an average (`sum`, `avgcount`).
+
+    None if it is not there or not a number; that is counted as not understood.
+    """
     value = counters.get(key)
     if part:
         value = value.get(part) if type(value) is dict else None
@@ -81,12 +85,12 @@ def figure(
 def average(
     counters: Mapping[str, Any], key: str, not_understood: NotUnderstood
 ) -> tuple[float, float] | None:
-    """The sum and the count of an average; None, and said so, without it."""
+    """The sum and the count of an average; None as for `figure`."""
     value = counters.get(key)
     if type(value) is dict:
-        found: tuple[Any, Any] = value.get("sum"), value.get("avgcount")
-        if type(found[0]) in _NUMBERS and type(found[1]) in _NUMBERS:
-            return found
+        total, count = value.get("sum"), value.get("avgcount")
+        if type(total) in _NUMBERS and type(count) in _NUMBERS:
+            return total, count
     not_understood.add("counter", key)
     return None
 
@@ -98,7 +102,7 @@ def timed(
     labels: LabelText,
     not_understood: NotUnderstood,
 ) -> Iterable[Family]:
-    """An average as two counters, that of its sum and that of its count: (name, help) of each."""
+    """An average as two counters. `families`: (name, help) of its sum and of its count."""
     for part, (name, text) in zip(("sum", "avgcount"), families, strict=True):
         value = figure(counters, key, not_understood, part)
         if value is not None:
@@ -106,7 +110,7 @@ def timed(
 
 
 class Loggers:
-    """Looks up a daemon's counters by logger."""
+    """Looks up a daemon's counters by logger, in a reply of either command."""
 
     def __init__(
         self, reply: Mapping[str, Any], *, labelled: bool, not_understood: NotUnderstood
@@ -115,21 +119,19 @@ class Loggers:
         self._labelled = labelled
         self._not_understood = not_understood
 
-    def total(self, pattern: str, counter: str) -> float | None:
-        """A counter summed over the sets of all loggers whose names begin so.
+    def total(self, prefix: str, counter: str) -> float | None:
+        """A counter summed over the sets of all loggers whose names begin with `prefix`.
 
-        None if there is no such set, or if one of them lacks it.
+        None if there is no such set, or if one of them lacks the counter.
         """
-        sets = [those for name, those in self._reply.items() if name.startswith(pattern)]
-        values = self._not_understood.all_of(
-            pattern,
-            lambda: [
-                figure(one["counters"], counter, self._not_understood)
-                for those in sets
-                for one in those
-                if self._labelled
-            ],
-        )
+
+        def read() -> Iterator[float | None]:
+            for logger, sets in self._reply.items():
+                for one in sets if logger.startswith(prefix) else ():
+                    if self._labelled:
+                        yield figure(one["counters"], counter, self._not_understood)
+
+        values = self._not_understood.all_of(prefix, read)
         known = [value for value in values if value is not None]
         return sum(known) if known and len(known) == len(values) else None
 
@@ -141,7 +143,8 @@ class Loggers:
         return counters
 
     def get(self, logger: str) -> Mapping[str, Any] | None:
-        """The counters of a logger; None where there is no such logger, or none that is one."""
+        """The unlabelled counters of a logger; None if there is no such logger, or if it is not
+        understood."""
         counters: Any = self._reply.get(logger)
         if counters is None and logger not in self._reply:
             return None

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cephqos_exporter import sysfs
 from cephqos_exporter.collectors.base import DaemonCollector
@@ -23,28 +23,37 @@ DATA_DIRECTORIES_OPTION = texts(
     "Data directories of OSDs, used where the exporter cannot read the daemon's own view.",
     allowed="paths with {id} and {cluster} in them",
 )
-_SECTOR = 512  # of diskstats, whatever the device's sectors are
+_SECTOR = 512  # bytes in diskstats, whatever the device's sectors are
 
-# Fields of a diskstats line after the name, 11 to 17 of them by the kernel's age:
-# field -> (family, value of label `op`, factor, divisor)
-_FIELDS: tuple[tuple[int, str, str, int, int], ...] = (
-    (0, "ops", "read", 1, 1),
-    (4, "ops", "write", 1, 1),
-    (11, "ops", "discard", 1, 1),
-    (15, "ops", "flush", 1, 1),
-    (1, "merged", "read", 1, 1),
-    (5, "merged", "write", 1, 1),
-    (12, "merged", "discard", 1, 1),
-    (2, "bytes", "read", _SECTOR, 1),
-    (6, "bytes", "write", _SECTOR, 1),
-    (13, "bytes", "discard", _SECTOR, 1),
-    (3, "time", "read", 1, 1000),
-    (7, "time", "write", 1, 1000),
-    (14, "time", "discard", 1, 1000),
-    (16, "time", "flush", 1, 1000),
-    (8, "in_progress", "", 1, 1),
-    (9, "busy", "", 1, 1000),
-    (10, "weighted", "", 1, 1000),
+
+class _Field(NamedTuple):
+    """A field of a diskstats line and its series: value = field * factor / divisor."""
+
+    index: int  # from 0, after the device's name; lines have 11 to 17 by the kernel's age
+    family: str  # key of `_families`
+    op: str  # value of the label; empty: no label
+    factor: int = 1
+    divisor: int = 1
+
+
+_FIELDS: Final = (
+    _Field(0, "ops", "read"),
+    _Field(4, "ops", "write"),
+    _Field(11, "ops", "discard"),
+    _Field(15, "ops", "flush"),
+    _Field(1, "merged", "read"),
+    _Field(5, "merged", "write"),
+    _Field(12, "merged", "discard"),
+    _Field(2, "bytes", "read", factor=_SECTOR),
+    _Field(6, "bytes", "write", factor=_SECTOR),
+    _Field(13, "bytes", "discard", factor=_SECTOR),
+    _Field(3, "time", "read", divisor=1000),
+    _Field(7, "time", "write", divisor=1000),
+    _Field(14, "time", "discard", divisor=1000),
+    _Field(16, "time", "flush", divisor=1000),
+    _Field(8, "in_progress", ""),
+    _Field(9, "busy", "", divisor=1000),
+    _Field(10, "weighted", "", divisor=1000),
 )
 
 
@@ -52,41 +61,41 @@ _FIELDS: tuple[tuple[int, str, str, int, int], ...] = (
 class _Row:
     """A device shown for an OSD, with its labels rendered."""
 
-    role: str
-    layer: str
+    role: str  # block, db, wal, journal
+    layer: str  # osd: the OSD opens it; disk: it lies beneath
     device: str
-    base: LabelText
-    key: bytes = b""
+    base: LabelText  # of the OSD; with role, layer and device once the row is made
+    diskstats_name: bytes = b""
     labels: list[LabelText] = field(default_factory=list)  # one for each of _FIELDS
-    info: LabelText = field(default_factory=lambda: LabelText(""))
+    info: LabelText = field(default_factory=lambda: LabelText(""))  # with the queue's settings
 
     def __post_init__(self) -> None:
-        self.key = self.device.encode()
+        self.diskstats_name = self.device.encode()
         place = {"role": self.role, "layer": self.layer, "device": self.device}
         self.base = extend_labels(self.base, place)
-        self.labels = [
-            extend_labels(self.base, {"op": op} if op else {}) for _, _, op, _, _ in _FIELDS
-        ]
+        self.labels = [extend_labels(self.base, {"op": f.op} if f.op else {}) for f in _FIELDS]
 
 
 @dataclass(slots=True)
 class _DisksOsd:
-    data: str | None = None  # its directory as it sees it; empty: it names none
+    # The daemon's own path of its data directory; None: not known yet; empty: it names none.
+    osd_data: str | None = None
     devices: list[sysfs.OsdDevice] | None = None
-    lookup: Lookup[list[sysfs.OsdDevice]] | None = None  # under way
+    lookup: Lookup[list[sysfs.OsdDevice]] | None = None  # of the devices, under way
     rows: list[_Row] = field(default_factory=list)
-    missing: str = ""
-    devices_read: float | None = None
+    missing_reason: str = ""  # why the devices are not known
+    devices_read: float | None = None  # when the disks beneath were last looked for
     queues_read: float | None = None
 
     @property
-    def has_said(self) -> bool:
-        """Whether nothing more is wanted of the daemon itself."""
-        return self.data is not None or self.devices is not None
+    def needs_config(self) -> bool:
+        """Whether the daemon must be asked for its data directory."""
+        return self.osd_data is None and self.devices is None
 
 
-# Scrapes may overlap where a daemon hangs: one's rows are not to be another's.
-_ROWS_SECONDS: Final = 1.0
+# Age at which diskstats is read again. `finish` drops it after each scrape, but scrapes may overlap
+# where a daemon hangs, and a late one must not use the figures of an earlier one.
+_DISKSTATS_SECONDS: Final = 1.0
 
 
 class DisksCollector(
@@ -119,59 +128,67 @@ class DisksCollector(
         super().__init__(settings, **given)
         self._devices_interval = devices_interval
         self._queue_interval = queue_interval
-        self._rows: dict[bytes, list[bytes]] | None = None
-        self._rows_read = 0.0
+        self._diskstats: dict[bytes, list[bytes]] | None = None
+        self._diskstats_read = 0.0
 
     def needed(self, daemon: Daemon, state: _DisksOsd | None) -> Sequence[Command]:
-        # For osd_data, which does not change while the daemon runs. It is one of 2,000 options,
-        # which take 250 kB: nothing else of them is kept.
-        return () if state is not None and state.has_said else (Command(CONFIG),)
+        # Asked once, for osd_data, which does not change while the daemon runs. The reply has
+        # 2,000 options in 250 kB: nothing else of it is kept.
+        return (Command(CONFIG),) if state is None or state.needs_config else ()
 
     def first_seen(self, view: DaemonView) -> _DisksOsd:
         return _DisksOsd()
 
     def families(self, view: DaemonView, state: _DisksOsd) -> Iterable[Family]:
-        interval = self._queue_interval if state.missing else self._devices_interval
+        interval = self._queue_interval if state.missing_reason else self._devices_interval
         if _due(state.devices_read, view.time, interval):
             self._find_devices(state, view)
-        if state.missing:
-            raise ReplyMissing("data directory", state.missing)
+        if state.missing_reason:
+            raise ReplyMissing("data directory", state.missing_reason)
         if _due(state.queues_read, view.time, self._queue_interval):
             _read_queues(state, view)
-        if self._rows is None or abs(view.time - self._rows_read) > _ROWS_SECONDS:
-            self._rows, self._rows_read = read_diskstats(view.host), view.time
-        return [*_statistics(state, self._rows), _info(state)]
+        age = abs(view.time - self._diskstats_read)
+        if self._diskstats is None or age > _DISKSTATS_SECONDS:
+            self._diskstats, self._diskstats_read = read_diskstats(view.host), view.time
+        return [*_statistics(state, self._diskstats), _info(state)]
 
     def finish(self) -> Iterable[Family]:
-        self._rows = None  # read once per scrape, by the first OSD
+        self._diskstats = None  # the first OSD of a scrape reads it
         return []
 
     def _find_devices(self, osd: _DisksOsd, view: DaemonView) -> None:
         osd.devices_read = view.time
         if osd.devices is None:
-            # Read once: an OSD keeps the devices it opened. If the disk of its data directory
-            # dies, reading the directory can hang. /sys says what lies beneath.
-            if osd.data is None and CONFIG in view.replies:
-                osd.data = _osd_data(view.replies[CONFIG])
-            if osd.lookup is None:
-                look = partial(sysfs.osd_devices, view.host, view.daemon, osd.data, self.data_dirs)
-                osd.lookup = Lookup(look)
-            try:
-                osd.devices = osd.lookup.answer()
-            except TimeoutError:
-                osd.missing, osd.devices_read = TimedOut.reason, None
-                return
-            except sysfs.DataDirectoryMissing as exc:
-                osd.lookup = None
-                osd.missing = exc.reason
-                if osd.data is None:
-                    osd.devices_read = None  # the daemon has not said where: ask in the next scrape
-                return
-            osd.missing, osd.lookup = "", None
+            # Looked up once: an OSD keeps the devices it opened.
+            self._look_up_devices(osd, view)
+        if osd.devices is None:
+            return
         wanted = _layered(view.host, osd.devices, self.layers)
         if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
             osd.rows = [_Row(*row, view.labels) for row in wanted]
             osd.queues_read = None
+
+    def _look_up_devices(self, osd: _DisksOsd, view: DaemonView) -> None:
+        """Find the devices by the data directory, or say in `missing_reason` why that failed.
+
+        In a thread: if the disk of the data directory dies, reading the directory can hang.
+        """
+        if osd.osd_data is None and CONFIG in view.replies:
+            osd.osd_data = _osd_data(view.replies[CONFIG])
+        if osd.lookup is None:
+            osd.lookup = Lookup(
+                partial(sysfs.osd_devices, view.host, view.daemon, osd.osd_data, self.data_dirs)
+            )
+        try:
+            osd.devices = osd.lookup.answer()
+        except TimeoutError:  # look again in the next scrape
+            osd.missing_reason, osd.devices_read = TimedOut.reason, None
+        except sysfs.DataDirectoryMissing as exc:
+            osd.missing_reason, osd.lookup = exc.reason, None
+            if osd.osd_data is None:  # the next scrape asks the daemon for it again
+                osd.devices_read = None
+        else:
+            osd.missing_reason, osd.lookup = "", None
 
 
 def read_diskstats(host: Host) -> dict[bytes, list[bytes]]:
@@ -185,6 +202,7 @@ def read_diskstats(host: Host) -> dict[bytes, list[bytes]]:
 
 
 def _due(last: float | None, now: float, interval: float) -> bool:
+    """Also after the clock was set back."""
     return last is None or not last <= now < last + interval
 
 
@@ -198,14 +216,15 @@ def _layered(
 ) -> list[tuple[str, str, str]]:
     """(role, layer, device) for what the OSD opens and for the disks beneath, each once."""
     rows: dict[tuple[str, str, str], None] = {}
-    for item in devices:
-        # A file is the OSD's own, and the device that holds it is not.
-        own = "osd" in layers and not item.in_file
-        if own:
-            rows[item.role, "osd", item.device] = None
-        for disk in sysfs.disks_under(host, item.device) if "disk" in layers else ():
-            if disk != item.device or not own:
-                rows[item.role, "disk", disk] = None
+    for opened in devices:
+        # An OSD in a file opens the file: the device that holds it is only a disk beneath.
+        shown_as_osd = "osd" in layers and not opened.in_file
+        if shown_as_osd:
+            rows[opened.role, "osd", opened.device] = None
+        if "disk" in layers:
+            for disk in sysfs.disks_under(host, opened.device):
+                if disk != opened.device or not shown_as_osd:
+                    rows[opened.role, "disk", disk] = None
     return list(rows)
 
 
@@ -260,10 +279,10 @@ def _families() -> dict[str, Family]:
     }
 
 
-def _statistics(osd: _DisksOsd, stats: dict[bytes, list[bytes]]) -> Iterable[Family]:
+def _statistics(osd: _DisksOsd, diskstats: dict[bytes, list[bytes]]) -> Iterable[Family]:
     families = _families()
     for row in osd.rows:
-        fields = stats.get(row.key, ())
+        fields = diskstats.get(row.diskstats_name, ())
         for (index, name, _, factor, divisor), labels in zip(_FIELDS, row.labels, strict=True):
             if index < len(fields):
                 families[name].add(labels, int(fields[index]) * factor / divisor)

@@ -1,7 +1,10 @@
 """How long heartbeats between OSDs take: the network as each OSD sees it.
 
 Every OSD pings its peers every few seconds over both networks and keeps averages. A ping that takes
-long is a slow network, or a peer (or this OSD) that is too busy to answer.
+long means a slow network, or a peer (or this OSD) that is too busy to answer.
+
+`dump_osd_network` gives {"entries": [{"interface": "back", "to osd": 3, "stale": false,
+"average": {"1min": 0.4, "5min": 0.4, "15min": 0.4}, ...}]}, times in milliseconds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +22,9 @@ from cephqos_exporter.not_understood import MISREAD, NotUnderstood, listed
 
 COMMAND: Final = "dump_osd_network"
 
-INTERFACES: Final = ("front", "back")
+INTERFACES: Final = ("front", "back")  # the networks to clients, and between OSDs
+
+_Ping = Mapping[str, Any]  # an entry of the reply
 # Ceph's names for the times that it averages over, and ours.
 _WINDOWS: Final = (("1min", "1m"), ("5min", "5m"), ("15min", "15m"))
 _MILLISECONDS: Final = 1e3
@@ -98,35 +103,30 @@ class NetworkCollector(
             not_understood = view.not_understood
             reply = view.reply(COMMAND)
             pings = not_understood.all_of(COMMAND, lambda: listed(reply["entries"]))
-            entries = [entry for entry in pings if _is_ping(entry, not_understood)]
-            state.families = self._read(entries, state.labels)
-            self._clues.of(view.daemon).ping = _ping(entries)
+            pings = [ping for ping in pings if _is_understood(ping, not_understood)]
+            state.families = self._families_of(pings, state.labels)
+            self._clues.of(view.daemon).ping = _median_seconds(pings)
         return state.families
 
-    def _read(self, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Sequence[Family]:
-        pings = {name: [e for e in entries if e["interface"] == name] for name in INTERFACES}
-        fresh = {name: [e for e in pings[name] if not e["stale"]] for name in INTERFACES}
+    def _families_of(self, pings: Sequence[_Ping], labels: Labels) -> Sequence[Family]:
+        by_interface = {
+            name: [ping for ping in pings if ping["interface"] == name] for name in INTERFACES
+        }
+        fresh = {name: [p for p in by_interface[name] if not p["stale"]] for name in INTERFACES}
+        answering, slow, stale = gauge(*_ANSWERING), gauge(*_SLOW), gauge(*_STALE)
         slow_from = self.slow * _MILLISECONDS
-        stale = {name: len(pings[name]) - len(fresh[name]) for name in INTERFACES}
-        slow = {
-            name: sum(entry["average"]["1min"] >= slow_from for entry in fresh[name])
-            for name in INTERFACES
-        }
-        peers = {
-            _ANSWERING: {name: len(fresh[name]) for name in INTERFACES},
-            _SLOW: slow,
-            _STALE: stale,
-        }
-        return [
-            *_times(fresh, labels),
-            _worst_peers(fresh, labels),
-            *(_counts(*told, counts, pings, labels) for told, counts in peers.items()),
-            single(*_BOUND, labels.base, self.slow),
-        ]
+        for name in INTERFACES:
+            if by_interface[name]:
+                text = labels.of("interface", name)
+                answering.add(text, len(fresh[name]))
+                slow.add(text, sum(ping["average"]["1min"] >= slow_from for ping in fresh[name]))
+                stale.add(text, len(by_interface[name]) - len(fresh[name]))
+        bound = single(*_BOUND, labels.base, self.slow)
+        return [*_times(fresh, labels), _worst_peers(fresh, labels), answering, slow, stale, bound]
 
 
-def _is_ping(entry: Any, not_understood: NotUnderstood) -> bool:
-    """Whether it is one that is understood; if not, that is said."""
+def _is_understood(entry: Any, not_understood: NotUnderstood) -> bool:
+    """Whether an entry is a ping of the usual shape; one that is not is counted."""
     try:
         known = entry["interface"] in INTERFACES and type(entry["stale"]) is bool
         known &= isinstance(entry["to osd"], int)
@@ -138,13 +138,13 @@ def _is_ping(entry: Any, not_understood: NotUnderstood) -> bool:
     return known
 
 
-def _ping(entries: Sequence[Mapping[str, Any]]) -> float:
-    """Seconds to the middle peer, on the network between OSDs; 0 without peers."""
-    back = [e["average"]["1min"] for e in entries if e["interface"] == "back" and not e["stale"]]
+def _median_seconds(pings: Sequence[_Ping]) -> float:
+    """The median ping time over the peers, on the network between OSDs; 0 without peers."""
+    back = [p["average"]["1min"] for p in pings if p["interface"] == "back" and not p["stale"]]
     return median(back) / _MILLISECONDS if back else 0.0
 
 
-def _times(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> Iterable[Family]:
+def _times(fresh: Mapping[str, Sequence[_Ping]], labels: Labels) -> Iterable[Family]:
     worst = gauge(
         "cephqos_network_ping_worst_seconds",
         "Mean heartbeat ping time to the slowest peer, by network and by window (the "
@@ -155,38 +155,25 @@ def _times(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> 
         "Median over all peers of the mean heartbeat ping time, by network and by "
         "window (the time over which Ceph averages). Absent until a ping was answered.",
     )
-    for name, entries in fresh.items():
-        for key, window in _WINDOWS if entries else ():
-            times = [entry["average"][key] / _MILLISECONDS for entry in entries]
-            own = labels.of("interface", name, "window", window)
-            worst.add(own, max(times))
-            middle.add(own, median(times))
+    for name, pings in fresh.items():
+        for key, window in _WINDOWS if pings else ():
+            times = [ping["average"][key] / _MILLISECONDS for ping in pings]
+            text = labels.of("interface", name, "window", window)
+            worst.add(text, max(times))
+            middle.add(text, median(times))
     return worst, middle
 
 
-def _worst_peers(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> Family:
+def _worst_peers(fresh: Mapping[str, Sequence[_Ping]], labels: Labels) -> Family:
     family = Family(
         "cephqos_network_worst_peer_info",
         "info",
         "The peer with the longest mean ping time over one minute, by network.",
     )
-    for name, entries in fresh.items():
-        if entries:
-            worst = max(entries, key=lambda entry: float(entry["average"]["1min"]))
+    for name, pings in fresh.items():
+        if pings:
+            worst = max(pings, key=lambda ping: float(ping["average"]["1min"]))
             pairs = {"interface": name, "peer": f"osd.{worst['to osd']}"}
-            family.add(extend_labels(labels.base, pairs), 1)  # not kept: any peer may come
-    return family
-
-
-def _counts(
-    name: str,
-    text: str,
-    counts: Mapping[str, int],
-    pings: Mapping[str, Sequence[Mapping[str, Any]]],
-    labels: Labels,
-) -> Family:
-    family = gauge(name, text)
-    for interface, count in counts.items():
-        if pings[interface]:
-            family.add(labels.of("interface", interface), count)
+            # Rendered each time: to keep the text of every peer that may come would cost memory.
+            family.add(extend_labels(labels.base, pairs), 1)
     return family
