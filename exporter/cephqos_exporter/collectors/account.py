@@ -32,7 +32,7 @@ class _SumsFields(NamedTuple):
     """The fields of `Sums` that take the sum and the count of an average."""
 
     seconds: str
-    count: str = ""  # empty: not needed
+    number: str = ""  # empty: not needed
 
 
 # By the averages of two loggers.

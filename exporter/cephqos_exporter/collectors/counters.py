@@ -88,7 +88,8 @@ def average(
     """The sum and the count of an average; None as for `figure`."""
     value = counters.get(key)
     if type(value) is dict:
-        total, count = value.get("sum"), value.get("avgcount")
+        total: Any = value.get("sum")
+        count: Any = value.get("avgcount")
         if type(total) in _NUMBERS and type(count) in _NUMBERS:
             return total, count
     not_understood.add("counter", key)

@@ -29,7 +29,7 @@ _SECTOR = 512  # bytes in diskstats, whatever the device's sectors are
 class _Field(NamedTuple):
     """A field of a diskstats line and its series: value = field * factor / divisor."""
 
-    index: int  # from 0, after the device's name; lines have 11 to 17 by the kernel's age
+    at: int  # from 0, after the device's name; lines have 11 to 17 by the kernel's age
     family: str  # key of `_families`
     op: str  # value of the label; empty: no label
     factor: int = 1

@@ -1,8 +1,11 @@
 """Ceph's own perf counters, under the names and labels that Ceph's own exporter gives them.
 
-The schema says what there is: from it a plan is made once per daemon, so that a scrape only picks
-numbers. The schema is asked for again when the loggers or labels of a dump are not those of the
-plan.
+A daemon's schema describes its counters. From it a plan is made once, so that a scrape only picks
+numbers from the dump (`_Plan.fill`). When a dump has other loggers or labels than the plan, the
+next scrape asks for the schema again.
+
+    dump    {"osd": [{"labels": {}, "counters": {"op_w": 7}}]}
+    series  ceph_osd_op_w{ceph_daemon="osd.3",cluster="..."} 7
 """
 
 import re
@@ -96,7 +99,9 @@ def metric_name(logger: str, counter: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _Counter:
+    """A counter of a logger, and the family that shows it."""
+
     key: str
     name: str
     type: FamilyType
@@ -104,88 +109,95 @@ class _Entry:
 
 
 class _Set(NamedTuple):
-    """One set of a logger's counters: where it stands, and its labels as they are and rendered."""
+    """One set of a logger's counters."""
 
-    at: int
-    labels: Mapping[str, str]
-    text: LabelText
+    at: int  # its place in the logger's list
+    labels: Mapping[str, str]  # as the dump has them
+    text: LabelText  # rendered, behind the daemon's labels
 
     def is_in(self, sets: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a dump's list has the set in its place."""
         return self.at < len(sets) and bool(sets[self.at]["labels"] == self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class _LoggerPlan:
-    """What to pick from one logger: from each of its sets the same counters."""
+    """What to pick from one logger: the same counters from each of its sets."""
 
     logger: str
     sets: Sequence[_Set]
-    plain: Sequence[_Entry]
-    averages: Sequence[_Entry]
+    plain: Sequence[_Counter]
+    averages: Sequence[_Counter]
 
     def within(self, dump: Mapping[str, Any], not_understood: NotUnderstood) -> Self:
-        """The part of it that a dump has: a counter that one of the sets has not is left out."""
-        described = dump.get(self.logger, ())
-        sets = [one for one in self.sets if one.is_in(described)]
-        counters = [described[one.at]["counters"] for one in sets]
+        """The plan for what a dump has. A counter that one of the sets lacks is left out."""
+        dumped = dump.get(self.logger, ())
+        sets = [one for one in self.sets if one.is_in(dumped)]
+        dumped_counters = [dumped[one.at]["counters"] for one in sets]
 
-        def there(entry: _Entry, *parts: str) -> bool:
+        def in_all_sets(counter: _Counter, *parts: str) -> bool:
             values = [
-                figure(own, entry.key, not_understood, part) for own in counters for part in parts
+                figure(counters, counter.key, not_understood, part)
+                for counters in dumped_counters
+                for part in parts
             ]
             return None not in values
 
         return replace(
             self,
             sets=sets,
-            plain=[entry for entry in self.plain if there(entry, "")],
-            averages=[entry for entry in self.averages if there(entry, "sum", "avgcount")],
+            plain=[one for one in self.plain if in_all_sets(one, "")],
+            averages=[one for one in self.averages if in_all_sets(one, "sum", "avgcount")],
         )
 
     def families(self) -> Iterable[Family]:
         """The series in the order in which `pick` gives their numbers."""
-        for entry in self.plain:
+        for counter in self.plain:
             samples: list[Sample] = [("", one.text, 0) for one in self.sets]
-            yield Family(entry.name, entry.type, entry.help, samples)
-        for entry in self.averages:
+            yield Family(counter.name, counter.type, counter.help, samples)
+        for counter in self.averages:
             samples = [(key, one.text, 0) for one in self.sets for key in ("_sum", "_count")]
-            yield Family(entry.name, entry.type, entry.help, samples)
+            yield Family(counter.name, counter.type, counter.help, samples)
 
     def fits(self, dump: Mapping[str, Any]) -> bool:
+        """Whether the dump has all sets of the plan, in their places."""
         sets = dump.get(self.logger, ())
         return all(one.is_in(sets) for one in self.sets)
 
     def pick(self, dump: Mapping[str, Any]) -> list[float]:
         """The numbers of its series."""
-        described = dump[self.logger]
-        sets = [described[one.at]["counters"] for one in self.sets]
-        values: list[float] = [counters[entry.key] for entry in self.plain for counters in sets]
-        for entry in self.averages:
+        dumped = dump[self.logger]
+        sets = [dumped[one.at]["counters"] for one in self.sets]
+        values: list[float] = [counters[one.key] for one in self.plain for counters in sets]
+        for counter in self.averages:
             for counters in sets:
-                average = counters[entry.key]
+                average = counters[counter.key]
                 values += (average["sum"], average["avgcount"])
         return values
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Where in a dump the numbers of a form stand. Nothing of a dump itself is kept."""
+    """Where in a dump the numbers of a form are. Nothing of a dump itself is kept."""
 
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # of the dump: see `_shape`
     loggers: Sequence[_LoggerPlan]
     form: Form
-    whole: bool  # no set that is described was missing
-    not_understood: NotUnderstood  # counters that were not as described
+    whole: bool  # the dump had all sets that the schema describes
+    not_understood: NotUnderstood  # counters that were not as the schema describes them
 
     @classmethod
     def of(cls, loggers: Sequence[_LoggerPlan], dump: Mapping[str, Any]) -> Self:
-        """For those of the loggers and sets that the dump has."""
+        """The plan for those of the loggers and sets that the dump has."""
         not_understood = NotUnderstood()
-        there = [logger.within(dump, not_understood) for logger in loggers]
-        whole = all(len(a.sets) == len(b.sets) for a, b in zip(there, loggers, strict=True))
-        there = [logger for logger in there if logger.sets]
-        form = Form.of(family for logger in there for family in logger.families())
-        return cls(_shape(dump), there, form, whole, not_understood)
+        present = [logger.within(dump, not_understood) for logger in loggers]
+        whole = all(
+            len(in_dump.sets) == len(described.sets)
+            for in_dump, described in zip(present, loggers, strict=True)
+        )
+        present = [logger for logger in present if logger.sets]
+        form = Form.of(family for logger in present for family in logger.families())
+        return cls(_shape(dump), present, form, whole, not_understood)
 
     def fits(self, dump: Mapping[str, Any]) -> bool:
         """Whether a dump has the loggers and sets that it had when this was made."""
@@ -196,12 +208,12 @@ class _Plan:
 
 
 @dataclass(slots=True)
-class _Planned:
-    plan: _Plan | None = None
+class _PerfDaemon:
+    plan: _Plan | None = None  # None: the next scrape asks for the schema
 
 
 class PerfCollector(
-    DaemonCollector[_Planned],
+    DaemonCollector[_PerfDaemon],
     name="perf",
     help="The daemons' own counters, with the names that Ceph's exporter uses.",
 ):
@@ -221,7 +233,7 @@ class PerfCollector(
         "Counters to report whatever their priority.",
         allowed="patterns of logger.counter such as osd.op_*",
     )
-    # These win. All there is: priority 0 and nothing excluded.
+    # Excluded counters are left out even if `include` names them.
     exclude = texts(
         "collector.perf.exclude",
         DEFAULT_EXCLUDE,
@@ -235,16 +247,16 @@ class PerfCollector(
         self._include = _matcher(self.include)
         self._exclude = _matcher(self.exclude)
 
-    def needed(self, daemon: Daemon, state: _Planned | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _PerfDaemon | None) -> Sequence[Command]:
         wanted = [*self.counters.commands(daemon)]
         if state is None or state.plan is None:
             wanted += self.counters.commands(daemon, "schema")
         return wanted
 
-    def first_seen(self, view: DaemonView) -> _Planned:
-        return _Planned()
+    def first_seen(self, view: DaemonView) -> _PerfDaemon:
+        return _PerfDaemon()
 
-    def families(self, view: DaemonView, state: _Planned) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _PerfDaemon) -> Iterable[Family]:
         kind = self.counters.kind(view)
         dump = view.reply(f"{kind} dump")
         if kind != LABELLED:
@@ -257,7 +269,7 @@ class PerfCollector(
             plan = _Plan.of([*self._loggers(schema, view.labels)], dump)
             state.plan = plan if plan.whole else None
         elif not plan.fits(dump):
-            # The next scrape brings the schema; until then, what the plan still knows.
+            # The next scrape brings the schema. Until then: what of the plan the dump still has.
             state.plan = None
             plan = _Plan.of(plan.loggers, dump)
         view.not_understood.include(plan.not_understood)
@@ -265,29 +277,29 @@ class PerfCollector(
 
     def _loggers(self, schema: Mapping[str, Any], labels: LabelText) -> Iterable[_LoggerPlan]:
         for logger, described in schema.items():
-            entries = self._entries(logger, described[0]["counters"]) if described else []
-            if entries:
+            counters = self._counters_of(logger, described[0]["counters"]) if described else []
+            if counters:
                 yield _LoggerPlan(
                     logger=logger,
                     sets=[
                         _Set(i, one["labels"], extend_labels(labels, one["labels"]))
                         for i, one in enumerate(described)
                     ],
-                    plain=[entry for entry in entries if entry.type != "summary"],
-                    averages=[entry for entry in entries if entry.type == "summary"],
+                    plain=[counter for counter in counters if counter.type != "summary"],
+                    averages=[counter for counter in counters if counter.type == "summary"],
                 )
 
-    def _entries(self, logger: str, counters: Mapping[str, Any]) -> list[_Entry]:
+    def _counters_of(self, logger: str, schema: Mapping[str, Any]) -> list[_Counter]:
         return [
-            _Entry(key, metric_name(logger, key), _type_of(key, about), _help(about))
-            for key, about in counters.items()
-            if not about["type"] & _HISTOGRAM and self._wanted(f"{logger}.{key}", about)
+            _Counter(key, metric_name(logger, key), _type_of(key, description), _help(description))
+            for key, description in schema.items()
+            if not description["type"] & _HISTOGRAM and self._wanted(f"{logger}.{key}", description)
         ]
 
-    def _wanted(self, path: str, about: Mapping[str, Any]) -> bool:
+    def _wanted(self, path: str, description: Mapping[str, Any]) -> bool:
         if self._exclude and self._exclude.match(path):
             return False
-        if about["priority"] >= self.min_priority:
+        if description["priority"] >= self.min_priority:
             return True
         return bool(self._include and self._include.match(path))
 
@@ -302,17 +314,19 @@ def _as_sets(loggers: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _shape(dump: Mapping[str, Any]) -> tuple[int, int]:
-    """Changes when a logger or a labelled set comes or goes."""
+    """The numbers of loggers and of sets: they change when a logger or a set comes or goes."""
     return len(dump), sum(map(len, dump.values()))
 
 
-def _type_of(key: str, about: Mapping[str, Any]) -> FamilyType:
-    kind: int = about["type"]
-    if kind & _LONG_RUNNING_AVERAGE:
+def _type_of(key: str, description: Mapping[str, Any]) -> FamilyType:
+    bits: int = description["type"]
+    if bits & _LONG_RUNNING_AVERAGE:
         return "summary"
-    return TYPE_CORRECTIONS.get(key) or ("counter" if kind & _COUNTER else "gauge")
+    if key in TYPE_CORRECTIONS:
+        return TYPE_CORRECTIONS[key]
+    return "counter" if bits & _COUNTER else "gauge"
 
 
-def _help(about: Mapping[str, Any]) -> str:
+def _help(description: Mapping[str, Any]) -> str:
     # Ceph's exporters write the description as it is; a few counters have none.
-    return about["description"] or "A perf counter without a description."
+    return description["description"] or "A perf counter without a description."

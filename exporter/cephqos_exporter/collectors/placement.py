@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter import procfs
@@ -35,9 +35,14 @@ _TOPOLOGY_SECONDS = 300.0
 _CPU: Final = attrgetter("cpu")
 _ALLOWED: Final = attrgetter("allowed")
 
-# A reactor is not disturbed by what Seastar itself starts beside it, on the same CPU: a thread for
-# system calls that would block, which the reactor waits for, and one that watches its time.
-_SEASTARS = re.compile(rb"crimson-osd|(reactor|syscall|timer)-\d+")
+# Names of reactors, and of the threads that Seastar starts beside each. They do not disturb it: one
+# makes system calls that block, while the reactor waits, and one watches the time.
+_SEASTAR_THREADS = re.compile(rb"crimson-osd|(reactor|syscall|timer)-\d+")
+
+
+class _Reactor(NamedTuple):
+    cpu: int  # where it last ran
+    allowed: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -46,19 +51,19 @@ class _PlacementOsd:
 
     labels: Labels
     id: str
-    seen: bool = False
-    allowed: frozenset[int] = frozenset()
+    seen: bool = False  # in this scrape
+    allowed: frozenset[int] = frozenset()  # CPUs
     used: Counter[int] = field(default_factory=Counter)  # CPU -> threads that last ran there
-    nodes: Mapping[int, int] = field(default_factory=dict)  # node -> threads
-    reactors: Mapping[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
-    memory: Mapping[int, int] = field(default_factory=dict)
-    memory_read: float | None = None
+    nodes: Mapping[int, int] = field(default_factory=dict)  # NUMA node -> threads
+    reactors: Mapping[str, _Reactor] = field(default_factory=dict)  # by number
+    memory: Mapping[int, int] = field(default_factory=dict)  # NUMA node -> bytes
+    memory_read: float | None = None  # when
     lookup: Lookup[bytes] | None = None  # of the memory, under way
     info: LabelText = field(default_factory=lambda: LabelText(""))
-    _lists: frozenset[str] = frozenset()
+    _allowed_lists: frozenset[str] = frozenset()  # of its threads, as the kernel writes them
 
-    def look(self, threads: Iterable[Thread], topology: Topology) -> None:
-        """Take up where the threads are now."""
+    def update(self, threads: Iterable[Thread], topology: Topology) -> None:
+        """Take in where the threads are now."""
         threads = list(threads)
         self.used = Counter(map(_CPU, threads))
         self.used.pop(-1, None)  # not known yet
@@ -68,13 +73,15 @@ class _PlacementOsd:
             nodes[node] = nodes.get(node, 0) + count
         self.nodes = nodes
         self.reactors = {
-            _reactor_number(thread.name): (thread.cpu, frozenset(parse_cpu_list(thread.allowed)))
+            _reactor_number(thread.name): _Reactor(
+                thread.cpu, frozenset(parse_cpu_list(thread.allowed))
+            )
             for thread in threads
             if thread.group == "reactor"
         }
         lists = frozenset(map(_ALLOWED, threads)) - {""}
-        if lists != self._lists:
-            self._lists = lists
+        if lists != self._allowed_lists:
+            self._allowed_lists = lists
             self.allowed = frozenset(cpu for text in lists for cpu in parse_cpu_list(text))
             allowed_nodes = {topology.node[cpu] for cpu in self.allowed if cpu in topology.node}
             extra = {"cpus": format_cpu_list(self.allowed), "nodes": format_cpu_list(allowed_nodes)}
@@ -89,7 +96,7 @@ class _PlacementOsd:
             family.add(self.labels.of("node", str(node)), size)
         return family
 
-    def families(self, per_cpu: bool) -> list[Family]:
+    def families(self, *, per_cpu: bool) -> list[Family]:
         info = gauge("cephqos_placement_info", "CPUs and NUMA nodes that an OSD may use.")
         if self.info:
             info.add(self.info, 1)
@@ -112,8 +119,8 @@ class _PlacementOsd:
 
     def _reactor_family(self) -> Family:
         family = gauge("cephqos_placement_reactor_cpu", "The CPU on which a reactor last ran.")
-        for count, (cpu, _) in self.reactors.items():
-            family.add(self.labels.of("reactor", count), cpu)
+        for number, reactor in self.reactors.items():
+            family.add(self.labels.of("reactor", number), reactor.cpu)
         return family
 
     def _cpu_family(self) -> Family:
@@ -123,25 +130,34 @@ class _PlacementOsd:
         return family
 
 
+class _UserThread(NamedTuple):
+    """A thread of any process, as far as `_Scan` needs it."""
+
+    key: tuple[int, int]  # tid and start: the kernel gives numbers again
+    cpu: int  # where it last ran
+    ticks: int  # of CPU time
+
+
 class _Scan:
-    """Which CPUs are used by threads that are no reactors, of whatever process of the host."""
+    """Which CPUs are used by threads that are no reactors, of all processes of the host."""
 
     def __init__(self, interval: float) -> None:
         self.busy: frozenset[int] | None = None  # unknown until two looks can be compared
         self._interval = interval
-        self._ticks: dict[tuple[int, int], int] = {}
-        self._last: float | None = None
+        self._ticks: dict[tuple[int, int], int] = {}  # by thread
+        self._last: float | None = None  # look
 
     def look(self, proc: Path, now: float) -> None:
+        """Compare the CPU time of all threads with that of the last look, once per interval."""
         if self._last is not None and 0 <= now - self._last < self._interval:
             return
         ticks: dict[tuple[int, int], int] = {}
         busy = set()
         for pid in procfs.process_ids(proc):
-            for key, cpu, used in _user_threads(proc, pid):
-                ticks[key] = used
-                if used > self._ticks.get(key, used):
-                    busy.add(cpu)
+            for thread in _user_threads(proc, pid):
+                ticks[thread.key] = thread.ticks
+                if thread.ticks > self._ticks.get(thread.key, thread.ticks):
+                    busy.add(thread.cpu)
         self.busy = frozenset(busy) if self._last is not None else None
         self._ticks, self._last = ticks, now
 
@@ -195,9 +211,10 @@ class PlacementCollector(
         self._scan = _Scan(scan_interval)
         self._topology: Topology | None = None
         self._topology_read = 0.0
-        self._memory_taken = False
-        # Where and when to look at all threads. Not the view: it would keep a daemon's replies.
-        self._place: tuple[Path, float] | None = None
+        self._memory_read_begun = False  # in this scrape: one OSD per scrape
+        # The host's /proc and the time of the scrape, for `finish`. Not the view itself: it would
+        # keep a daemon's replies in memory.
+        self._proc_and_time: tuple[Path, float] | None = None
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -213,25 +230,25 @@ class PlacementCollector(
         topology = self._read_topology(view)
         sample = self._samples.of(view)
         state.seen = True
-        state.look(sample.threads.values(), topology)
-        families = state.families(self.per_cpu)
+        state.update(sample.threads.values(), topology)
+        families = state.families(per_cpu=self.per_cpu)
         if self.memory_interval and state.memory_due(view.time, self.memory_interval):
-            self._take_memory(state, view)
+            self._read_memory(state, view)
         if state.memory:
             families.append(state.memory_family())
-        self._place = view.host.proc, view.time
+        self._proc_and_time = view.host.proc, view.time
         return families
 
     def finish(self) -> Iterable[Family]:
-        self._memory_taken = False
+        self._memory_read_begun = False
         osds = [osd for osd in self.states.values() if osd.seen]
         for osd in osds:
             osd.seen = False
-        if not osds or self._topology is None or self._place is None:
+        if not osds or self._topology is None or self._proc_and_time is None:
             return []
         families = [_strategy_family(osds, self._topology, self._excluded)]
         if any(osd.reactors for osd in osds):
-            self._scan.look(*self._place)
+            self._scan.look(*self._proc_and_time)
             families.append(_sharing_family(osds, self._topology, self._scan))
         return families
 
@@ -245,32 +262,33 @@ class PlacementCollector(
             self._topology, self._topology_read = read_topology(view.host.sys), view.time
         return self._topology
 
-    def _take_memory(self, osd: _PlacementOsd, view: DaemonView) -> None:
+    def _read_memory(self, osd: _PlacementOsd, view: DaemonView) -> None:
         if osd.lookup is None:
-            if self._memory_taken:
+            if self._memory_read_begun:
                 return
-            self._memory_taken = True
+            self._memory_read_begun = True
             path = f"{view.host.proc}/{view.daemon.pid}/numa_maps"
             osd.lookup = Lookup(partial(procfs.read_all, path))
         try:
             osd.memory = node_memory(osd.lookup.answer())
-        except TimeoutError:  # it hangs: no other waits for it
+        except TimeoutError:  # it hangs in a thread of its own
             osd.memory, osd.memory_read = {}, None
             return
-        except OSError:  # needs the same user or CAP_SYS_PTRACE: where not, the series is absent
+        except OSError:  # not the OSD's user, and no CAP_SYS_PTRACE: the series is absent
             osd.memory = {}
         osd.lookup, osd.memory_read = None, view.time
 
 
-def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, int]]:
-    """((tid, start), last CPU, ticks used) of a process's threads, but for Seastar's own."""
+def _user_threads(proc: Path, pid: int) -> Iterable[_UserThread]:
+    """A process's threads, without the kernel's and without Seastar's."""
     try:
         for task in (proc / str(pid) / "task").iterdir():
             stat = procfs.parse_stat(procfs.read_once(f"{task}/stat", 1024))
             if stat.flags & procfs.KERNEL_THREAD:
                 return
-            if not _SEASTARS.fullmatch(stat.name):
-                yield (int(task.name), stat.start), stat.cpu, stat.user + stat.system
+            if not _SEASTAR_THREADS.fullmatch(stat.name):
+                key = (int(task.name), stat.start)
+                yield _UserThread(key, stat.cpu, stat.user + stat.system)
     except OSError:
         return
 
@@ -285,14 +303,15 @@ def _sharing_family(osds: Sequence[_PlacementOsd], topology: Topology, scan: _Sc
         "Reactors of an OSD that share a CPU. by: reactor, with another reactor; sibling, they use "
         "hardware threads of one core; thread, with a thread that is no reactor.",
     )
-    homes = Counter(cpu for osd in osds for cpu, _ in osd.reactors.values())
+    reactors_on = Counter(reactor.cpu for osd in osds for reactor in osd.reactors.values())
     for osd in osds:
-        cpus = [cpu for cpu, _ in osd.reactors.values()]
+        cpus = [reactor.cpu for reactor in osd.reactors.values()]
         if not cpus:
             continue
+        on_sibling = [any(reactors_on[c] for c in topology.siblings(cpu)) for cpu in cpus]
         shared = {
-            "reactor": sum(homes[cpu] > 1 for cpu in cpus),
-            "sibling": sum(any(homes[c] for c in topology.siblings(cpu)) for cpu in cpus),
+            "reactor": sum(reactors_on[cpu] > 1 for cpu in cpus),
+            "sibling": sum(on_sibling),
         }
         if scan.busy is not None:
             shared["thread"] = sum(cpu in scan.busy for cpu in cpus)
@@ -310,15 +329,15 @@ def _strategy_family(
         "or even and odd ids, on one socket and the other), by_socket (each OSD's cores spread "
         "evenly over the sockets), unpinned, other.",
     )
-    cpus = {osd.id: _home(osd) for osd in osds}
+    cpus = {osd.id: _cpus_meant_for(osd) for osd in osds}
     family.add(render_labels({"strategy": strategy_of(cpus, topology, excluded)}), 1)
     return family
 
 
-def _home(osd: _PlacementOsd) -> frozenset[int]:
-    """The CPUs meant for the OSD: its reactors', or all it may use."""
+def _cpus_meant_for(osd: _PlacementOsd) -> frozenset[int]:
+    """The CPUs that its reactors may use; without reactors, all that the OSD may use."""
     if osd.reactors:
-        return frozenset(cpu for _, allowed in osd.reactors.values() for cpu in allowed)
+        return frozenset().union(*(reactor.allowed for reactor in osd.reactors.values()))
     return osd.allowed
 
 
