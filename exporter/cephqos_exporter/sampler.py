@@ -27,25 +27,13 @@ from cephqos_exporter.procfs import (
 )
 
 # The groups that decide an OSD's pace or compete with those that do. All others are `other`.
-OSD_GROUPS = frozenset(
-    {
-        "tp_osd_tp",
-        "msgr-worker",
-        "bstore_aio",
-        "bstore_kv_sync",
-        "bstore_kv_final",
-        "bstore_mempool",
-        "cfin",
-        "rocksdb:low",
-        "rocksdb:high",
-        "log",
-        "reactor",
-        "alien-store-tp",
-        "tp_fstore_op",
-        "filestore_sync",
-        "journal_write",
-    }
-)
+OSD_GROUPS = frozenset((
+    *("tp_osd_tp", "msgr-worker", "cfin", "log"),
+    *("bstore_aio", "bstore_kv_sync", "bstore_kv_final", "bstore_mempool"),
+    *("rocksdb:low", "rocksdb:high"),
+    *("reactor", "alien-store-tp"),  # Crimson
+    *("tp_fstore_op", "filestore_sync", "journal_write"),  # FileStore
+))  # fmt: skip
 OTHER = "other"
 
 ALL_GROUPS: Final = flag(

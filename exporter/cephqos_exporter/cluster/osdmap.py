@@ -7,20 +7,10 @@ from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 
-# Those that an administrator sets to hold something back; the rest of them is history.
+# Flags that an administrator sets to hold something back. Others record the cluster's history.
 FLAGS: Final = (
-    "nobackfill",
-    "nodeep-scrub",
-    "nodown",
-    "noin",
-    "noout",
-    "norebalance",
-    "norecover",
-    "noscrub",
-    "nosnaptrim",
-    "noup",
-    "pauserd",
-    "pausewr",
+    *("nobackfill", "nodeep-scrub", "nodown", "noin", "noout", "norebalance", "norecover"),
+    *("noscrub", "nosnaptrim", "noup", "pauserd", "pausewr"),
 )
 
 
@@ -36,7 +26,7 @@ def osd_map_families(osd_map: OsdMap, labels: Labels) -> Iterable[Family]:
 
 
 def pool_family(pools: Mapping[int, Pool], labels: Labels) -> Family:
-    """The names of pools: what OSDs say of operations has their numbers."""
+    """Names and numbers of pools: series from the OSDs' operations have only the numbers."""
     family = gauge(
         "cephqos_cluster_pool_info",
         "Always 1. Number, name and application of a pool (rbd, cephfs, rgw).",

@@ -12,42 +12,17 @@ from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 
 # States that belong to recovery, or that keep data from being whole or reachable.
 STATES: Final = (
-    "recovering",
-    "recovery_wait",
-    "recovery_toofull",
-    "recovery_unfound",
-    "forced_recovery",
-    "backfilling",
-    "backfill_wait",
-    "backfill_toofull",
-    "backfill_unfound",
-    "forced_backfill",
-    "degraded",
-    "undersized",
-    "remapped",
-    "peering",
-    "activating",
-    "peered",
-    "inconsistent",
-    "repair",
-    "failed_repair",
-    "incomplete",
-    "down",
-    "stale",
-    "unknown",
+    *("recovering", "recovery_wait", "recovery_toofull", "recovery_unfound", "forced_recovery"),
+    *("backfilling", "backfill_wait", "backfill_toofull", "backfill_unfound", "forced_backfill"),
+    *("degraded", "undersized", "remapped", "peering", "activating", "peered"),
+    *("inconsistent", "repair", "failed_repair", "incomplete", "down", "stale", "unknown"),
 )
-# Shown for the cluster only: these come and go while nothing is wrong, and are no reason to look at
-# every pool. unclean: all that are not clean, as Ceph counts them.
-_UNCLEAN: Final = "unclean"
+_UNCLEAN: Final = "unclean"  # not a state of Ceph's: all that are not clean
+# More states, shown for the cluster only. They come and go while nothing is wrong: to read them by
+# pool would be too much.
 CLUSTER_STATES: Final = (
     *STATES,
-    "creating",
-    "laggy",
-    "wait",
-    "snaptrim",
-    "snaptrim_wait",
-    "snaptrim_error",
-    _UNCLEAN,
+    *("creating", "laggy", "wait", "snaptrim", "snaptrim_wait", "snaptrim_error", _UNCLEAN),
 )
 _KNOWN: Final = frozenset({*CLUSTER_STATES, "active", "clean", "scrubbing", "deep", "premerge"})
 # Shown for every pool; the others from the first time that the pool has any.

@@ -96,7 +96,7 @@ _SeriesKey = tuple[str, LabelText]  # name and labels
 
 
 @dataclass(slots=True)
-class _Source:
+class _CounterFiles:
     """Files to read at every scrape. `parse` takes what is in them, and gives a number for each of
     the series."""
 
@@ -192,7 +192,7 @@ class _CgroupOsd:
     form: Form | None = None
     series: Sequence[_SeriesKey] = ()
     limit_values: Sequence[float] = ()
-    sources: Sequence[_Source] = ()
+    sources: Sequence[_CounterFiles] = ()
 
 
 class CgroupCollector(
@@ -304,11 +304,11 @@ def _limited_io(limits: CgroupLimits, sys: Path, labels: Labels) -> Iterator[_Li
 
 def _sources(
     state: _CgroupOsd, limits: CgroupLimits, io: Iterable[_LimitedIo]
-) -> Iterator[_Source]:
+) -> Iterator[_CounterFiles]:
     groups, labels = state.groups, state.labels
     cpu_files = state.throttling.watch(limits.cpu_levels)
     if cpu_files:
-        yield _Source(
+        yield _CounterFiles(
             cpu_files,
             partial(state.throttling.grow, cpu_files),
             [
@@ -322,27 +322,27 @@ def _sources(
     yield from _io_sources(io, v2=groups.io.v2)
     if groups.pressure is not None:
         for resource in procfs.PRESSURE_RESOURCES:
-            yield _Source(
+            yield _CounterFiles(
                 [f"{groups.pressure}/{resource}.pressure"],
                 _pressure,
                 [(CgroupSeries.PRESSURE_SECONDS, labels.of("resource", resource))],
             )
 
 
-def _memory_sources(level: Path, labels: Labels, *, v2: bool) -> Iterator[_Source]:
+def _memory_sources(level: Path, labels: Labels, *, v2: bool) -> Iterator[_CounterFiles]:
     used_file = "memory.current" if v2 else "memory.usage_in_bytes"
     used = (CgroupSeries.MEMORY_USED_BYTES, labels.base)
     hits = (CgroupSeries.MEMORY_LIMIT_HITS, labels.base)
     kills = (CgroupSeries.MEMORY_OOM_KILLS, labels.base)
-    yield _Source([f"{level}/{used_file}"], _one_number, [used])
+    yield _CounterFiles([f"{level}/{used_file}"], _one_number, [used])
     if v2:
-        yield _Source([f"{level}/memory.events"], _memory_events, [hits, kills])
+        yield _CounterFiles([f"{level}/memory.events"], _memory_events, [hits, kills])
     else:
-        yield _Source([f"{level}/memory.failcnt"], _one_number, [hits])
-        yield _Source([f"{level}/memory.oom_control"], _oom_kills, [kills])
+        yield _CounterFiles([f"{level}/memory.failcnt"], _one_number, [hits])
+        yield _CounterFiles([f"{level}/memory.oom_control"], _oom_kills, [kills])
 
 
-def _io_sources(io: Iterable[_LimitedIo], *, v2: bool) -> Iterator[_Source]:
+def _io_sources(io: Iterable[_LimitedIo], *, v2: bool) -> Iterator[_CounterFiles]:
     """What was done under each limit. Several limits may be counted in one file."""
     by_file: dict[str, list[_LimitedIo]] = {}
     for limited in io:
@@ -351,10 +351,10 @@ def _io_sources(io: Iterable[_LimitedIo], *, v2: bool) -> Iterator[_Source]:
     for path, in_file in by_file.items():
         fields = [_io_field(limited.device, limited.kind, v2=v2) for limited in in_file]
         series = [(limited.done_series, limited.labels) for limited in in_file]
-        yield _Source([path], partial(_io_done, fields), series)
+        yield _CounterFiles([path], partial(_io_done, fields), series)
 
 
-def _readable(sources: Iterable[_Source], files: _Files) -> Iterator[_Source]:
+def _readable(sources: Iterable[_CounterFiles], files: _Files) -> Iterator[_CounterFiles]:
     """The sources that this kernel has and this user may read."""
     for source in sources:
         with suppress(*_GONE):
@@ -362,7 +362,7 @@ def _readable(sources: Iterable[_Source], files: _Files) -> Iterator[_Source]:
             yield source
 
 
-def _read(sources: Iterable[_Source], files: _Files) -> list[float]:
+def _read(sources: Iterable[_CounterFiles], files: _Files) -> list[float]:
     return [number for source in sources for number in source.read(files)]
 
 

@@ -28,48 +28,23 @@ _COUNTER: Final = 8
 _HISTOGRAM: Final = 16
 
 # Declared as one thing and used as another in Ceph's sources (docs/internals/qos.md).
+_GAUGES: Final = (
+    *("mclock_immediate_queue_len", "mclock_client_queue_len", "mclock_recovery_queue_len"),
+    *("mclock_best_effort_queue_len", "mclock_all_type_queue_len"),
+    *("alloc_unit_main", "alloc_unit_db", "alloc_unit_wal", "alloc_unit_slow"),
+    *("max_bytes_wal", "max_bytes_db", "max_bytes_slow"),
+    *("omap_iterator_count", "compact_running", "discard_threads"),
+    *("msgr_active_connections", "active_queue_pair", "inflight_tx_chunks"),
+    *("pending_sent_conns", "polling", "rx_bufs_in_use", "rx_bufs_total"),
+)
+_COUNTERS: Final = (
+    *("msgr_running_total_time", "msgr_running_send_time", "msgr_running_recv_time"),
+    *("msgr_running_fast_dispatch_time", "read_zeros_candidate", "read_zeros_errors"),
+    *("cached_crc", "cached_crc_adjusted", "missed_crc"),
+)
 TYPE_CORRECTIONS: Final[Mapping[str, FamilyType]] = {
-    **dict.fromkeys(
-        (
-            "mclock_immediate_queue_len",
-            "mclock_client_queue_len",
-            "mclock_recovery_queue_len",
-            "mclock_best_effort_queue_len",
-            "mclock_all_type_queue_len",
-            "msgr_active_connections",
-            "alloc_unit_main",
-            "alloc_unit_db",
-            "alloc_unit_wal",
-            "alloc_unit_slow",
-            "max_bytes_wal",
-            "max_bytes_db",
-            "max_bytes_slow",
-            "omap_iterator_count",
-            "compact_running",
-            "discard_threads",
-            "active_queue_pair",
-            "inflight_tx_chunks",
-            "pending_sent_conns",
-            "polling",
-            "rx_bufs_in_use",
-            "rx_bufs_total",
-        ),
-        "gauge",
-    ),
-    **dict.fromkeys(
-        (
-            "msgr_running_total_time",
-            "msgr_running_send_time",
-            "msgr_running_recv_time",
-            "msgr_running_fast_dispatch_time",
-            "read_zeros_candidate",
-            "read_zeros_errors",
-            "cached_crc",
-            "cached_crc_adjusted",
-            "missed_crc",
-        ),
-        "counter",
-    ),
+    **dict.fromkeys(_GAUGES, "gauge"),
+    **dict.fromkeys(_COUNTERS, "counter"),
 }
 
 # Below the default priority, yet the answer to "who took the OSD?": replica writes and pushes.
@@ -99,7 +74,7 @@ def metric_name(logger: str, counter: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counter:
+class _PlannedCounter:
     """A counter of a logger, and the family that shows it."""
 
     key: str
@@ -126,8 +101,8 @@ class _LoggerPlan:
 
     logger: str
     sets: Sequence[_Set]
-    plain: Sequence[_Counter]
-    averages: Sequence[_Counter]
+    plain: Sequence[_PlannedCounter]
+    averages: Sequence[_PlannedCounter]
 
     def within(self, dump: Mapping[str, Any], not_understood: NotUnderstood) -> Self:
         """The plan for what a dump has. A counter that one of the sets lacks is left out."""
@@ -135,7 +110,7 @@ class _LoggerPlan:
         sets = [one for one in self.sets if one.is_in(dumped)]
         dumped_counters = [dumped[one.at]["counters"] for one in sets]
 
-        def in_all_sets(counter: _Counter, *parts: str) -> bool:
+        def in_all_sets(counter: _PlannedCounter, *parts: str) -> bool:
             values = [
                 figure(counters, counter.key, not_understood, part)
                 for counters in dumped_counters
@@ -289,9 +264,11 @@ class PerfCollector(
                     averages=[counter for counter in counters if counter.type == "summary"],
                 )
 
-    def _counters_of(self, logger: str, schema: Mapping[str, Any]) -> list[_Counter]:
+    def _counters_of(self, logger: str, schema: Mapping[str, Any]) -> list[_PlannedCounter]:
         return [
-            _Counter(key, metric_name(logger, key), _type_of(key, description), _help(description))
+            _PlannedCounter(
+                key, metric_name(logger, key), _type_of(key, description), _help(description)
+            )
             for key, description in schema.items()
             if not description["type"] & _HISTOGRAM and self._wanted(f"{logger}.{key}", description)
         ]

@@ -192,7 +192,7 @@ def _spent(
     return spent
 
 
-class _Stretch(NamedTuple):
+class _WaitStretch(NamedTuple):
     """What an operation waited for between two of its events, by their positions."""
 
     wait: OperationWait | None  # None: needs the description of the operation
@@ -201,14 +201,14 @@ class _Stretch(NamedTuple):
 
 
 @lru_cache(maxsize=256)  # the operations of a record are much alike
-def _waits_between(kind: str, names: tuple[str, ...]) -> Sequence[_Stretch]:
+def _waits_between(kind: str, names: tuple[str, ...]) -> Sequence[_WaitStretch]:
     """What an operation with these events waited for; equal waits in a row are one stretch."""
-    stretches: list[_Stretch] = []
+    stretches: list[_WaitStretch] = []
     for at in range(len(names) - 1):
         wait = _wait_by_events(kind, _latest(reversed(names[: at + 1])))
         same_as_before = wait is not None and stretches and stretches[-1].wait == wait
         first = stretches.pop().first if same_as_before else at
-        stretches.append(_Stretch(wait, first, at + 1))
+        stretches.append(_WaitStretch(wait, first, at + 1))
     return stretches
 
 
