@@ -1,4 +1,7 @@
-"""All files of dashboards: the pure core of `cephqos dashboards build`."""
+"""All files of dashboards: the pure core of `cephqos dashboards build`.
+
+`diffable` writes the JSON so that a change of one query, variable or setting changes one line.
+"""
 
 import json
 from collections.abc import Sequence
@@ -34,36 +37,37 @@ def _text(board: Board) -> str:
     return diffable(json.loads(json.dumps(render(board), cls=JSONEncoder))) + "\n"
 
 
-# Lists of which every member has a line: where one changes, a line does.
-_A_LINE_EACH: Final = frozenset({"list", "overrides", "panels", "targets", "transformations"})
+# Keys of lists whose every member begins on a line of its own.
+_LINE_PER_MEMBER: Final = frozenset({"list", "overrides", "panels", "targets", "transformations"})
 
 
 def diffable(value: Any, margin: str = "") -> str:
-    """JSON in which every variable, query, override and setting of a panel has a line."""
-    if not isinstance(value, dict) or not any(map(_is_opened, value.items())):
+    """JSON in which every variable, query, override and setting of a panel has a line. An object is
+    written on one line, unless it holds, at any depth, a list that has a line per member.
+    """
+    if not _has_split_list(value):
         return json.dumps(value, ensure_ascii=False)
     inner = f"{margin} "
     members = []
-    for key, each in value.items():
-        if _has_lines(key, each):
-            text = _lines("[]", [diffable(one, f"{inner} ") for one in each], inner)
+    for key, member in value.items():
+        if _is_split_list(key, member):
+            text = _on_lines("[", [diffable(item, f"{inner} ") for item in member], "]", inner)
         else:
-            text = diffable(each, inner)
+            text = diffable(member, inner)
         members.append(f"{json.dumps(key)}: {text}")
-    return _lines("{}", members, margin)
+    return _on_lines("{", members, "}", margin)
 
 
-def _lines(brackets: str, members: Sequence[str], margin: str) -> str:
-    begin, end = brackets[0], brackets[1]
+def _on_lines(begin: str, members: Sequence[str], end: str, margin: str) -> str:
     inside = ",\n".join(f"{margin} {member}" for member in members)
     return f"{begin}\n{inside}\n{margin}{end}"
 
 
-def _has_lines(key: str, value: Any) -> bool:
-    return key in _A_LINE_EACH and isinstance(value, list) and bool(value)
+def _is_split_list(key: str, value: Any) -> bool:
+    return key in _LINE_PER_MEMBER and isinstance(value, list) and bool(value)
 
 
-def _is_opened(member: tuple[str, Any]) -> bool:
-    _, value = member
-    inner = value.items() if isinstance(value, dict) else ()
-    return _has_lines(*member) or any(map(_is_opened, inner))
+def _has_split_list(value: Any) -> bool:
+    return isinstance(value, dict) and any(
+        _is_split_list(key, member) or _has_split_list(member) for key, member in value.items()
+    )

@@ -66,7 +66,7 @@ def _add_install(parser: Parser) -> None:
 
 
 def built(directory: Path = PACKAGE) -> dict[Path, str]:
-    """Every file (those that are committed, unless elsewhere) and its content. Needs the SDK."""
+    """Every generated file, below this directory, and its content. Needs Grafana's SDK."""
     try:
         from cephqos_dashboards.build import build_dashboards
     except ModuleNotFoundError as exc:
@@ -105,13 +105,13 @@ async def _install(arguments: argparse.Namespace) -> int:
     for option in ("prometheus", "loki"):
         url = getattr(arguments, option)
         refuse_login(f"--{option}", url, _LOGIN)
-        if option == "loki" and not url:  # none
+        if option == "loki" and not url:  # Loki is optional
             continue
         if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
             raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
-    if ":/" in str(arguments.directory):  # Path has made one / of two
+    if ":/" in str(arguments.directory):  # of http://…, Path has made http:/…
         raise UsageError(f"{arguments.directory}: expected a directory of Grafana's host, no URL")
     if arguments.directory.exists() and not arguments.directory.is_dir():
         raise UsageError(f"{arguments.directory}: expected a directory")

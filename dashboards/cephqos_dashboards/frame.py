@@ -15,7 +15,8 @@ from cephqos_dashboards.panels import PROMETHEUS, AnyPanel
 from cephqos_dashboards.queries import common
 
 TAG: Final = "cephqos"
-# Where a click on a series or a row leads: the OSD, with cluster, data source and time range.
+# Links to the dashboard of an OSD, with cluster, data source and time range: for a click on a
+# series, on the tile that names a culprit, and on a row of a table.
 _OSD_LINK: Final = (
     f"/d/{dashboards.OSD}?var-datasource=${{datasource}}&var-cluster=${{cluster}}"
     "&var-osd=OSD&${__url_time_range}"
@@ -42,15 +43,15 @@ class Board:
     title: str
     about: str
     rows: Sequence[BoardRow]
-    variables: Sequence[Builder[models.VariableModel]] = ()
+    variables: Sequence[Builder[models.VariableModel]] = ()  # besides those that all have
     annotations: Sequence["Annotation"] = field(default_factory=tuple)
-    since: str = "now-1h"
-    of_a_cluster: bool = True
-    logs: bool = False
+    since: str = "now-1h"  # where the time range begins
+    of_a_cluster: bool = True  # it has the variables `cluster` and `detail` (queries/common.py)
+    logs: bool = False  # it has a variable for Loki
 
 
-class _Stretches(models.AnnotationQuery):
-    """The SDK knows neither a title nor how far apart samples of one stretch may be."""
+class _AnnotationQuery(models.AnnotationQuery):
+    """With two fields that Grafana knows and the SDK does not."""
 
     title = ""
     step = ""
@@ -61,20 +62,18 @@ class _Stretches(models.AnnotationQuery):
 
 @dataclass(frozen=True)
 class Annotation(Builder[models.AnnotationQuery]):
-    """Stretches of time in which an expression is above 0, marked in every panel.
-
-    `step`: a stretch ends where no sample follows within it. Grafana asks for 11,000 steps at most.
-    """
+    """Stretches of time in which an expression is above 0, marked in every panel."""
 
     name: str
     expr: str
-    title: str
+    title: str  # of a stretch, with {{label}}
     colour: str
     enabled: bool = True
+    # A stretch ends if no sample follows within this time. Grafana reads 11,000 steps at most.
     step: str = "15s"
 
     def build(self) -> models.AnnotationQuery:
-        made = _Stretches(
+        made = _AnnotationQuery(
             name=self.name,
             datasource=PROMETHEUS,
             enable=self.enabled,
@@ -116,11 +115,13 @@ def render(board: Board) -> models.Dashboard:
 
 
 def _numbered(made: models.Dashboard) -> models.Dashboard:
-    """Panels have a number by which links name them: their title's, so that it stays."""
+    """Links name a panel by its number. It is made from the title, so that it stays the same when
+    another panel is added before it."""
     for panel in made.panels or ():
-        inner = panel.panels if isinstance(panel, models.RowPanel) else []
-        for each in (panel, *inner):
-            each.id_val = crc32(f"{each.type_val == 'row'} {each.title}".encode()) % 1_000_000
+        collapsed = panel.panels if isinstance(panel, models.RowPanel) else []
+        for numbered in (panel, *collapsed):
+            is_row = numbered.type_val == "row"
+            numbered.id_val = crc32(f"{is_row} {numbered.title}".encode()) % 1_000_000
     return made
 
 
@@ -158,7 +159,7 @@ def osd_variable() -> dashboard.QueryVariable:
 
 
 def all_or_one(name: str, query: str, *, label: str) -> dashboard.QueryVariable:
-    """A variable for a matcher `=~` that is everything until one is chosen."""
+    """A variable for a matcher `=~`: it matches everything until one value is chosen."""
     return query_variable(name, query, label=label).include_all(True).all_value(".+")
 
 

@@ -1,6 +1,10 @@
-"""Panels of every kind that the dashboards use, each with what a panel must have.
+"""A function for each kind of panel: `lines`, `figure`, `bars`, `states`, `rows` and others.
 
-A panel says how it is read, and why it is empty when it is.
+    figure(overview.WHY, title="Likely causes", reads="The most frequent causes …",
+           empty="no violation", width=4)
+
+`PanelOptions` are the keywords that all of them take. A panel says how it is read (`reads`), and
+why it is empty if it is (`empty`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,48 +66,44 @@ _P = TypeVar(
 
 
 class PanelOptions(TypedDict, total=False):
-    """What a panel of any kind says of itself, and how its values are shown.
-
-    `reads`: how to read it; `blind`: what it cannot show, only where a reader would take it for
-    shown.
-    """
+    """What a panel of any kind says of itself, and how its values are shown."""
 
     title: Required[str]
-    reads: Required[str]
-    empty: Required[str]  # shown instead of data where there is none: why
-    blind: str
-    width: int
-    height: int  # of its kind, without one
-    unit: str
+    reads: Required[str]  # how to read it
+    empty: Required[str]  # why there is no data, shown instead of it
+    blind: str  # what it cannot show, if a reader would expect that
+    width: int  # of 24 for the whole page; 12 without one
+    height: int  # without one, that of its kind
+    unit: str  # of theme.Unit
     thresholds: Sequence[Threshold]
     mappings: Sequence[ValueMapping]
     overrides: Sequence[DashboardFieldConfigSourceOverrides]
     decimals: int
     minimum: float
     maximum: float
-    usual: float  # an axis reaches this far at least
-    link: str
+    usual: float  # the axis reaches this far at least
+    link: str  # where a click on a value leads
 
 
-# The reason is for a panel without any data; a gap in a table or on an axis stays blank. Nothing
-# shorter will do: Grafana draws gaps as 0 where this text is a number, and blanks are one to it.
+# Grafana would show `empty` also for a gap in a table or on an axis, which must stay blank. A space
+# will not do: Grafana reads it as the number 0.
 _BLANK: Final = DashboardFieldConfigSourceOverrides(
     matcher=MatcherConfig(id_val="byRegexp", options="/.*/"),
     properties=[DynamicConfigValue(id_val="noValue", value="\N{ZERO WIDTH SPACE}")],
 )
 
 
-def _plain(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """PromQL and the name of its series. `name`: the column of a table."""
+    """PromQL for a panel."""
 
     expr: str
-    legend: str = ""
-    name: str = ""
+    legend: str = ""  # the name of its series, with {{label}}
+    name: str = ""  # in a table: of the column with its values
 
 
 def _target(query: PanelQuery, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
@@ -116,11 +116,12 @@ def _text(expr: str) -> str:
     return "\n".join(line.rstrip() for line in expr.strip().splitlines())
 
 
-def _dress(panel: _P, options: PanelOptions, height: int = 8) -> _P:
-    """What all panels have."""
-    blind = f"\n\nIt cannot show: {_plain(options['blind'])}" if "blind" in options else ""
-    panel.title(options["title"]).description(_plain(options["reads"]) + blind)
-    panel.no_value(_plain(options["empty"]))
+def _with_options(panel: _P, options: PanelOptions, height: int = 8) -> _P:
+    description = _on_one_line(options["reads"])
+    if "blind" in options:
+        description += f"\n\nIt cannot show: {_on_one_line(options['blind'])}"
+    panel.title(options["title"]).description(description)
+    panel.no_value(_on_one_line(options["empty"]))
     panel.span(options.get("width", 12)).height(options.get("height", height))
     panel.unit(options.get("unit", theme.Unit.COUNT)).mappings(list(options.get("mappings", ())))
     steps = list(options.get("thresholds", theme.NEUTRAL))
@@ -139,12 +140,19 @@ def _dress(panel: _P, options: PanelOptions, height: int = 8) -> _P:
     return panel
 
 
-def _query(panel: _P, queries: Sequence[PanelQuery], *, instant: bool, form: PromQueryFormat) -> _P:
+def _with_queries(
+    panel: _P, queries: Sequence[PanelQuery], *, instant: bool, form: PromQueryFormat
+) -> _P:
     panel.datasource(PROMETHEUS)
     for position, query in enumerate(queries):
         target = _target(query, instant=instant, form=form)
-        panel.with_target(target.ref_id(chr(ord("A") + position)))
+        panel.with_target(target.ref_id(_ref_id(position)))
     return panel
+
+
+def _ref_id(position: int) -> str:
+    """Grafana's name of a query of a panel: A, B, …"""
+    return chr(ord("A") + position)
 
 
 _AXIS_WIDTH: Final = 90
@@ -160,11 +168,14 @@ def lines(
     aligned: bool = False,
     **options: Unpack[PanelOptions],
 ) -> AnyPanel:
-    """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend;
-    `aligned`: time begins at the same place as in other panels of the same width.
+    """Lines over time.
+
+    `classes`: in the colours of the classes of work. `log`: on a logarithmic axis. `sparse`: as
+    points, for values that are there only now and then. `values`: the last value in the legend.
+    `aligned`: the time axis begins at the same column as in other panels of the same width.
     """
-    panel = _dress(timeseries.Panel(), options)
-    _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
+    panel = _with_options(timeseries.Panel(), options)
+    _with_queries(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     if classes:
         for override in (*theme.class_overrides(), *theme.reservation_overrides()):
             panel.with_override(override.matcher, override.properties)
@@ -183,7 +194,7 @@ def lines(
         panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A"))
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     panel.tooltip(tooltip.sort(kinds.SortOrder.DESCENDING))
-    if sparse:  # too many names; colours are the classes' own
+    if sparse:  # a legend would have too many names
         return panel.legend(common.VizLegendOptions().show_legend(False))
     return panel.legend(_legend(values=values))
 
@@ -199,8 +210,8 @@ def _legend(*, values: bool) -> common.VizLegendOptions:
     return legend.calcs(["lastNotNull"]).sort_by("Last *").sort_desc(True)
 
 
-def _or_nothing(options: PanelOptions) -> PanelOptions:
-    """Where there is no figure, its reason in grey: the lowest threshold says nothing of it."""
+def _with_reason_in_grey(options: PanelOptions) -> PanelOptions:
+    """If there is no figure, the panel shows why, and not in the colour of the lowest threshold."""
     mappings = [*options.get("mappings", ()), theme.absent(options["empty"])]
     return {**options, "mappings": mappings}
 
@@ -211,8 +222,8 @@ def figure(
     **options: Unpack[PanelOptions],
 ) -> AnyPanel:
     """Figures of now, large."""
-    panel = _dress(stat.Panel(), _or_nothing(options), height=4)
-    _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
+    panel = _with_options(stat.Panel(), _with_reason_in_grey(options), height=4)
+    _with_queries(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
     modes = kinds.BigValueColorMode
     panel.color_mode(modes.BACKGROUND_SOLID if "thresholds" in options else modes.NONE)
     panel.graph_mode(kinds.BigValueGraphMode.NONE).text_mode(text)
@@ -221,8 +232,8 @@ def figure(
 
 def bars(*queries: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """Figures of now as bars, one below the other."""
-    panel = _dress(bargauge.Panel(), _or_nothing(options))
-    _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
+    panel = _with_options(bargauge.Panel(), _with_reason_in_grey(options))
+    _with_queries(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
     panel.display_mode(kinds.BarGaugeDisplayMode.BASIC).show_unfilled(True)
     panel.orientation(kinds.VizOrientation.HORIZONTAL)
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
@@ -234,8 +245,8 @@ def states(*queries: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
         matcher=MatcherConfig(id_val="byRegexp", options="/.*/"),
         properties=[DynamicConfigValue(id_val="noValue", value="blank: no data")],
     )
-    panel = _dress(statetimeline.Panel(), {**options, "overrides": (unknown,)})
-    _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
+    panel = _with_options(statetimeline.Panel(), {**options, "overrides": (unknown,)})
+    _with_queries(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     # A text that does not fit would be cut: the legend and the tooltip name the colours.
     panel.show_value(VisibilityMode.NEVER).merge_values(True)
     panel.row_height(0.9).line_width(0).fill_opacity(80)
@@ -246,11 +257,11 @@ def states(*queries: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
 
 def heat(query: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """A histogram over time."""
-    panel = _dress(heatmap.Panel(), options)
-    _query(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
+    panel = _with_options(heatmap.Panel(), options)
+    _with_queries(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
     colour = heatmap.HeatmapColorOptions().mode(heatmaps.HeatmapColorMode.SCHEME)
     colour.scale(heatmaps.HeatmapColorScale.EXPONENTIAL)
-    # No end of it is white or black; the theme decides which end is the low one.
+    # A scheme in which neither end is white or black, since themes are light and dark.
     panel.color(colour.scheme("Cool").steps(64).exponent(0.4))
     panel.y_axis(
         heatmap.YAxisConfig().unit(options["unit"]).axis_placement(kinds.AxisPlacement.LEFT)
@@ -261,9 +272,9 @@ def heat(query: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
 
 @dataclass(frozen=True, kw_only=True)
 class PanelColumn:
-    """A column of a table; the title is the name of a label or of a query."""
+    """A column of a table."""
 
-    source: str
+    source: str  # the name of a label, or of a query
     title: str
     unit: str = ""
     thresholds: Sequence[Threshold] = ()
@@ -271,7 +282,8 @@ class PanelColumn:
     width: int | None = None
     words: Mapping[str, str] = field(default_factory=dict)  # shown instead of values
 
-    def values(self) -> list[DynamicConfigValue]:
+    def overrides(self) -> list[DynamicConfigValue]:
+        """The settings of Grafana by which this column differs from others."""
         values: list[DynamicConfigValue] = []
         if self.unit:
             values.append(DynamicConfigValue(id_val="unit", value=self.unit))
@@ -299,13 +311,13 @@ def rows(
     **options: Unpack[PanelOptions],
 ) -> AnyPanel:
     """A table: labels and one value per query, joined where the labels agree."""
-    panel = _dress(table.Panel(), options)
-    _query(panel, queries, instant=True, form=PromQueryFormat.TABLE)
+    panel = _with_options(table.Panel(), options)
+    _with_queries(panel, queries, instant=True, form=PromQueryFormat.TABLE)
     panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
     panel.with_transformation(_organize(queries, columns))
     for column in columns:
-        if column.values():
-            panel.override_by_name(column.title, column.values())
+        if overrides := column.overrides():
+            panel.override_by_name(column.title, overrides)
     if sort:
         keys = [sort] if isinstance(sort, str) else sort
         fields = [common.TableSortByFieldState().display_name(key) for key in keys]
@@ -317,29 +329,31 @@ def _organize(
     queries: Sequence[PanelQuery], columns: Sequence[PanelColumn]
 ) -> DataTransformerConfig:
     """Name the columns, order them, and leave out what was not asked for."""
-    names = {
-        query.name: "Value" if len(queries) == 1 else f"Value #{chr(ord('A') + position)}"
-        for position, query in enumerate(queries)
-    }
-    wanted = [names.get(column.source, column.source) for column in columns]
-    hidden = [name for name in ("Time", *names.values(), "__name__", "id") if name not in wanted]
+    if len(queries) == 1:
+        fields = {queries[0].name: "Value"}  # as Grafana calls the values of a query
+    else:
+        fields = {
+            query.name: f"Value #{_ref_id(position)}" for position, query in enumerate(queries)
+        }
+    wanted = [fields.get(column.source, column.source) for column in columns]
+    hidden = [name for name in ("Time", *fields.values(), "__name__", "id") if name not in wanted]
+    titles = [column.title for column in columns]
     options: Mapping[str, Any] = {
         "excludeByName": dict.fromkeys(hidden, True),
         "includeByName": {},
-        "indexByName": {name: position for position, name in enumerate(wanted)},
-        "renameByName": {
-            names.get(column.source, column.source): column.title for column in columns
-        },
+        "indexByName": {field: position for position, field in enumerate(wanted)},
+        "renameByName": dict(zip(wanted, titles, strict=True)),
     }
     return DataTransformerConfig(id_val="organize", options=options)
 
 
-def _against(panel: _P, query: PanelQuery, row: str, column: str, name: str) -> _P:
-    """One label against another; `name`: of the column with the first."""
-    _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
+def _as_matrix(panel: _P, query: PanelQuery, *, row: str, column: str, title: str) -> _P:
+    """A row for each value of one label, and a column for each value of another. `title` is that of
+    the column with the values of the first label."""
+    _with_queries(panel, [query], instant=True, form=PromQueryFormat.TABLE)
     options = {"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "zero"}
     panel.with_transformation(DataTransformerConfig(id_val="groupingToMatrix", options=options))
-    rename = {"excludeByName": {}, "indexByName": {}, "renameByName": {f"{row}\\{column}": name}}
+    rename = {"excludeByName": {}, "indexByName": {}, "renameByName": {f"{row}\\{column}": title}}
     return panel.with_transformation(DataTransformerConfig(id_val="organize", options=rename))
 
 
@@ -347,13 +361,15 @@ def matrix(
     query: PanelQuery, *, row: str, column: str, **options: Unpack[PanelOptions]
 ) -> AnyPanel:
     """A table of one label against another."""
-    panel = _against(_dress(table.Panel(), options), query, row, column, "OSD")
+    panel = _with_options(table.Panel(), options)
+    _as_matrix(panel, query, row=row, column=column, title="OSD")
     return panel.cell_height(kinds.TableCellHeight.SM)
 
 
 def stacks(query: PanelQuery, *, bar: str, part: str, **options: Unpack[PanelOptions]) -> AnyPanel:
     """A bar for each value of one label, divided by another."""
-    panel = _against(_dress(barchart.Panel(), options), query, bar, part, bar)
+    panel = _with_options(barchart.Panel(), options)
+    _as_matrix(panel, query, row=bar, column=part, title=bar)
     panel.x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
@@ -362,9 +378,10 @@ def stacks(query: PanelQuery, *, bar: str, part: str, **options: Unpack[PanelOpt
 
 def graph(query: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
     """Edges with the labels id, source, target and highlighted; Grafana makes the nodes of them."""
-    panel = _dress(nodegraph.Panel(), options, height=16)
-    _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
-    # A field that is renamed keeps its own name for this panel: so it is computed.
+    panel = _with_options(nodegraph.Panel(), options, height=16)
+    _with_queries(panel, [query], instant=True, form=PromQueryFormat.TABLE)
+    # The panel wants a field `mainstat`. A renamed field keeps its own name for it, so the values
+    # are copied, as a sum of one.
     sums = {
         "mode": "reduceRow",
         "reduce": {"include": ["Value"], "reducer": "sum"},
@@ -375,7 +392,7 @@ def graph(query: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
 
 def log_lines(expr: str, **options: Unpack[PanelOptions]) -> AnyPanel:
     """Lines from Loki."""
-    panel = _dress(logs.Panel(), options)
+    panel = _with_options(logs.Panel(), options)
     panel.datasource(LOKI).show_time(True).wrap_log_message(True).enable_log_details(True)
     panel.sort_order(kinds.LogsSortOrder.DESCENDING)
     target = loki.Dataquery().expr(expr).max_lines(500).datasource(LOKI).ref_id("A")

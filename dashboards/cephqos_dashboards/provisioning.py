@@ -1,4 +1,4 @@
-"""The files by which Grafana finds data sources and dashboards when it starts."""
+"""The files in which Grafana looks for data sources and dashboards when it starts."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,11 +14,11 @@ _DASHBOARDS: Final = "/var/lib/grafana/dashboards/cephqos"
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Whom the dashboards ask."""
+    """The servers that the dashboards ask, as Grafana reaches them."""
 
     prometheus: str = "http://localhost:9090"
-    loki: str = ""  # none: no data source of it
-    scrape_interval: float = 15.0
+    loki: str = ""  # "": without a data source for Loki
+    scrape_interval: float = 15.0  # seconds
 
 
 def provisioning(sources: Sources, dashboards: str = _DASHBOARDS) -> dict[str, str]:
@@ -26,7 +26,7 @@ def provisioning(sources: Sources, dashboards: str = _DASHBOARDS) -> dict[str, s
     where it finds the JSON."""
     return {
         "dashboards/cephqos.yml": _text({"apiVersion": 1, "providers": [_provider(dashboards)]}),
-        "datasources/cephqos.yml": _text({"apiVersion": 1, "datasources": _sources(sources)}),
+        "datasources/cephqos.yml": _text({"apiVersion": 1, "datasources": _data_sources(sources)}),
     }
 
 
@@ -45,26 +45,26 @@ def _provider(dashboards: str) -> dict[str, Any]:
     }
 
 
-def _sources(place: Sources) -> list[dict[str, Any]]:
-    sources: list[dict[str, Any]] = [
+def _data_sources(sources: Sources) -> list[dict[str, Any]]:
+    documents: list[dict[str, Any]] = [
         {
             "name": "cephqos Prometheus",
             "uid": "cephqos-prometheus",
             "type": "prometheus",
             "access": "proxy",
-            "url": place.prometheus,
+            "url": sources.prometheus,
             # Rates look back four scrapes; Grafana has to know how far that is.
-            "jsonData": {"timeInterval": f"{place.scrape_interval:g}s", "httpMethod": "POST"},
+            "jsonData": {"timeInterval": f"{sources.scrape_interval:g}s", "httpMethod": "POST"},
         }
     ]
-    if place.loki:
-        sources.append(
+    if sources.loki:
+        documents.append(
             {
                 "name": "cephqos Loki",
                 "uid": "cephqos-loki",
                 "type": "loki",
                 "access": "proxy",
-                "url": place.loki,
+                "url": sources.loki,
             }
         )
-    return sources
+    return documents

@@ -1,10 +1,9 @@
 """How everything looks: colours, units, thresholds. Nothing else names a colour or a unit, except
 cephqos_base/causes.py for causes.
 
-The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. Those of
-one palette stay apart for people with protanopia, deuteranopia and tritanopia. A test computes
-both. Where a palette has more colours than anyone can tell apart (causes), a legend and the tooltip
-name them.
+The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. People
+with protanopia, deuteranopia or tritanopia can tell those of one palette apart. A test computes
+both. Causes have more colours than anyone can tell apart, so a legend and the tooltip name them.
 """
 
 from collections.abc import Mapping
@@ -40,7 +39,7 @@ BAD: Final = "#DB2B4E"
 QUIET: Final = "#8A8F98"  # nothing to judge: no reservation, no demand, no data
 STATES: Final = {"good": GOOD, "warn": WARN, "bad": BAD}
 
-BOUND: Final = "alert above this line"
+BOUND: Final = "alert above this line"  # the name of such a series
 SECOND_RUN: Final = "second run: "  # what the names of its series begin with
 # Threads that do most of an OSD's work. Others take Grafana's colours, which repeat after ten.
 THREADS: Final[Mapping[str, str]] = {
@@ -70,7 +69,7 @@ class Unit:
 
 
 def steps(*rising: tuple[float | None, str]) -> list[Threshold]:
-    """Thresholds from the lowest up; the first has no value."""
+    """Thresholds: each value with the colour from there up. The first has no value."""
     return [Threshold(value=value, color=colour) for value, colour in rising]
 
 
@@ -84,7 +83,7 @@ UP: Final = steps((None, BAD), (1, GOOD))
 
 
 def mapped(texts: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
-    """Values shown as text in a colour."""
+    """Values shown as text in a colour: {"0": ("down", BAD)}."""
     return [
         ValueMap(
             options={
@@ -149,11 +148,9 @@ def thread_overrides() -> list[DashboardFieldConfigSourceOverrides]:
 
 def reservation_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """What is reserved or possible is a dashed line over what is done, never part of the stack."""
-    line = (
-        DynamicConfigValue(id_val="custom.stacking", value={"mode": "none", "group": "A"}),
-        DynamicConfigValue(id_val="custom.fillOpacity", value=0),
-        DynamicConfigValue(id_val="custom.lineWidth", value=2),
-    )
+    not_stacked = DynamicConfigValue(id_val="custom.stacking", value={"mode": "none", "group": "A"})
+    no_fill = DynamicConfigValue(id_val="custom.fillOpacity", value=0)
+    line = (not_stacked, no_fill, DynamicConfigValue(id_val="custom.lineWidth", value=2))
     dashed = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
     dotted = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dot", "dash": [2, 5]})
     return [
@@ -162,7 +159,7 @@ def reservation_overrides() -> list[DashboardFieldConfigSourceOverrides]:
         _override("/^capacity/", *line, fixed(BAD)),
         _override(
             "/shortfall \\(filled\\)$/",
-            *line[1:2],
+            no_fill,
             DynamicConfigValue(id_val="custom.fillOpacity", value=35),
         ),
     ]

@@ -20,7 +20,7 @@ from cephqos_dashboards.theme import Unit
 _OR_NO_CLUSTER = "Or the cluster role of the exporter does not run."
 _NO_CLUSTER = "The cluster role of the exporter does not run (--role=cluster)."
 
-# These three are on the home page, too.
+# The next three are on the home page, too (overview.py).
 
 
 def copies_to_recover(width: int) -> AnyPanel:

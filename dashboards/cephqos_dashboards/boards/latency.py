@@ -66,7 +66,7 @@ _BUDGET = (
 )
 
 
-def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
+def _as_osds_measure(op: str, name: str) -> tuple[AnyPanel, ...]:
     return (
         lines(
             *latency.percentiles(op),
@@ -106,7 +106,7 @@ _SLOW_BURN = (
 )
 
 
-def _views(op: str) -> AnyPanel:
+def _three_views(op: str) -> AnyPanel:
     return lines(
         *latency.views(op),
         title=f"{op}s: the OSD's view, the probe's and fio's",
@@ -120,7 +120,7 @@ def _views(op: str) -> AnyPanel:
     )
 
 
-_WHO = (
+_WHERE_SLOW = (
     lines(
         latency.SLOWEST,
         title="Slowest OSDs, mean of all operations",
@@ -155,10 +155,17 @@ BOARD = Board(
     rows=(
         BoardRow("Objectives", _BUDGET),
         BoardRow("Error budget over days", _SLOW_BURN, collapsed=True),
-        BoardRow("As OSDs measure it", (*_of("write", "Writes"), *_of("read", "Reads"))),
-        BoardRow("As clients see it", (_views("write"), _views("read"))),
-        BoardRow("Where it is slow", _WHO),
-        BoardRow("Operations that read and write at once (rw)", _of("rw", "rw"), collapsed=True),
+        BoardRow(
+            "As OSDs measure it",
+            (*_as_osds_measure("write", "Writes"), *_as_osds_measure("read", "Reads")),
+        ),
+        BoardRow("As clients see it", (_three_views("write"), _three_views("read"))),
+        BoardRow("Where it is slow", _WHERE_SLOW),
+        BoardRow(
+            "Operations that read and write at once (rw)",
+            _as_osds_measure("rw", "rw"),
+            collapsed=True,
+        ),
     ),
     annotations=(frame.critical_alerts(),),
 )

@@ -74,7 +74,8 @@ _NOW = (
 # A second run is dashed, to distinguish the two.
 _SECOND = (theme.second_run_override(),)
 
-_AXIS = wide(
+# Whole width, one below the other, with the same time axis.
+_ON_ONE_AXIS = wide(
     lines(
         *run.IOPS,
         title="Clients: operations per second",
@@ -181,7 +182,7 @@ BOARD = Board(
     about="A test run, live or replayed: client, OSD, device and CPU on one time axis.",
     rows=(
         BoardRow("Progress", _NOW),
-        BoardRow("One time axis", _AXIS),
+        BoardRow("One time axis", _ON_ONE_AXIS),
         BoardRow("Events of the run (needs Loki)", _EVENTS, collapsed=True),
     ),
     logs=True,

@@ -36,7 +36,7 @@ _MILLISECOND = (
         unit=Unit.SECONDS,
     ),
 )
-_WHOM = (
+_WAITING_FOR = (
     rows(
         waiting.EDGES,
         title="Who waits for whom: the worst",
@@ -71,7 +71,7 @@ BOARD = Board(
     about="Where does a client's millisecond go, and who waits for whom?",
     rows=(
         BoardRow("Of the cluster, a host or an OSD: choose above", _MILLISECOND),
-        BoardRow("From the tenant to the root", _WHOM),
+        BoardRow("From the tenant to the root", _WAITING_FOR),
         BoardRow("The same as a graph", _GRAPH, collapsed=True),
     ),
     variables=(

@@ -11,15 +11,16 @@ from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say, rate_once
 _rate: Final = partial(rate_once, DETAIL)
 
 
-def _pools(series: str, by: str = "pool", selector: str = CLUSTER) -> str:
-    return f"max by ({by}) ({series}{{{selector}}})"
+def _pools(series: str, by: str = "pool") -> str:
+    """One series for each pool, even if two exporters report the cluster."""
+    return f"max by ({by}) ({series}{{{CLUSTER}}})"
 
 
-_LEFT: Final = (
+_COPIES_LEFT: Final = (
     f"{_pools(RecoverySeries.POOL_DEGRADED_OBJECTS)}"
     f" + {_pools(RecoverySeries.POOL_MISPLACED_OBJECTS)}"
 )
-COPIES_LEFT: Final = PanelQuery(f"sum({_LEFT})", "copies to recover")
+COPIES_LEFT: Final = PanelQuery(f"sum({_COPIES_LEFT})", "copies to recover")
 RECOVERY_ETA: Final = PanelQuery(
     f"max({_pools(RecoverySeries.POOL_ETA_SECONDS)})", "recovery is done in"
 )
@@ -67,10 +68,15 @@ RECOVERY_SLOTS: Final = (
     ),
 )
 
-_RUNNING: Final = ScrubSeries.POOL_RUNNING_OBJECTS
 SCRUB_PROGRESS: Final = (
-    PanelQuery(f"sum by (level) ({_pools(_RUNNING + '_done', 'pool, level')})", "{{level}} done"),
-    PanelQuery(f"sum by (level) ({_pools(_RUNNING + '_left', 'pool, level')})", "{{level}} left"),
+    PanelQuery(
+        f"sum by (level) ({_pools(ScrubSeries.POOL_RUNNING_OBJECTS_DONE, 'pool, level')})",
+        "{{level}} done",
+    ),
+    PanelQuery(
+        f"sum by (level) ({_pools(ScrubSeries.POOL_RUNNING_OBJECTS_LEFT, 'pool, level')})",
+        "{{level}} left",
+    ),
 )
 SCRUB_RATE: Final = PanelQuery(
     top(_pools(ScrubSeries.POOL_OBJECTS_PER_SECOND, "pool, level"), "pool, level"),

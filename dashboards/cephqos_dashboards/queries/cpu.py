@@ -50,7 +50,8 @@ WAITING: Final = PanelQuery(
     top(f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="waiting"}})', "ceph_daemon"),
     "{{ceph_daemon}}",
 )
-# Read every 30 s, however often it is scraped: a shorter window would show pulses and zeros.
+# The exporter reads context switches every 30 s, however often it is scraped: a shorter window
+# would show pulses and zeros.
 _SWITCHES: Final = _rate(ThreadsSeries.SWITCHES, "ceph_daemon, group, kind").replace(
     "[$__rate_interval]", f"[{SLOW_WINDOW}]"
 )
@@ -67,6 +68,7 @@ PER_OP: Final = PanelQuery(
     """,
     "{{ceph_daemon}}",
 )
+# CPUs on which threads of an OSD last ran: OSDs that spread most come first.
 _SPREAD: Final = f"max by (ceph_daemon) ({PlacementSeries.CPUS_USED}{{{DETAIL}}})"
 NODES: Final = PanelQuery(
     f"""
@@ -116,7 +118,7 @@ PRESSURE: Final = PanelQuery(
     top(_rate(CgroupSeries.PRESSURE_SECONDS, "ceph_daemon, resource"), "ceph_daemon, resource"),
     "{{ceph_daemon}} {{resource}}",
 )
-# Hosts have no label of a cluster: those with an OSD of it.
+# Series of hosts have no label of a cluster. So they are those of exporters with an OSD of it.
 _ITS_OSDS: Final = f'{DaemonSeries.UP}{{{DETAIL}, ceph_daemon=~"osd.*"}}'
 _ITS_HOSTS: Final = f"and on (instance) group by (instance) ({_ITS_OSDS})"
 HOSTS: Final = PanelQuery(

@@ -7,7 +7,7 @@ from cephqos_base.series import DisksSeries
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import DETAIL, ROWS, or_say, rate_once, top
 
-_OSD: Final = f'{DETAIL}, layer="osd"'
+_OSD: Final = f'{DETAIL}, layer="osd"'  # devices that OSDs open, not the disks beneath LVM
 _KEY: Final = "ceph_daemon, role, device"
 _rate: Final = partial(rate_once, _OSD)
 _OP: Final = _KEY + ", op"
@@ -18,7 +18,7 @@ _INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) ({DisksSeri
 
 
 def _by_setting(total: str) -> str:
-    """The mean of an operation over all devices with the same settings."""
+    """The mean per operation, over all devices with the same settings."""
     settings = "scheduler, nr_requests, rotational"
     join = f"* on ({_KEY}) group_left ({settings}) {_INFO}"
     return (
@@ -57,13 +57,14 @@ COUNT_BY_SETTING: Final = PanelQuery(
     f" ({DisksSeries.INFO}{{{_OSD}}}))",
     name="devices",
 )
-WORST: Final = f"topk({ROWS}, sum by ({_KEY}) ({_TIME}))"
+# Seconds of requests per second: the mean number of requests in progress.
+_DEEPEST: Final = f"topk({ROWS}, sum by ({_KEY}) ({_TIME}))"
 WORST_DEVICES: Final = (
-    PanelQuery(or_say(WORST, "device", "no requests"), name="depth"),
-    PanelQuery(f"sum by ({_KEY}) ({_OPS}) and {WORST}", name="ops"),
+    PanelQuery(or_say(_DEEPEST, "device", "no requests"), name="depth"),
+    PanelQuery(f"sum by ({_KEY}) ({_OPS}) and {_DEEPEST}", name="ops"),
     PanelQuery(
-        f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"
+        f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {_DEEPEST}", name="time"
     ),
-    PanelQuery(f"{_BUSY} and {WORST}", name="busy"),
-    PanelQuery(f"{_INFO} and on ({_KEY}) {WORST}", name="info"),
+    PanelQuery(f"{_BUSY} and {_DEEPEST}", name="busy"),
+    PanelQuery(f"{_INFO} and on ({_KEY}) {_DEEPEST}", name="info"),
 )

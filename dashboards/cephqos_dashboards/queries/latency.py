@@ -11,6 +11,7 @@ from cephqos_dashboards.theme import BOUND
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPS: Final = ("read", "write", "rw")
 
+# `OP` stands for read, write or rw.
 _OF_OP: Final = rate_once(DETAIL, bucket(OpSeries.LATENCY_SECONDS), "ceph_daemon, le", ', op="OP"')
 _BUCKETS: Final = f"sum by (le) ({_OF_OP})"
 
@@ -63,19 +64,22 @@ TOO_SLOW: Final = PanelQuery(
 )
 
 
-def _client(metric: str, by: str, op: str = "write") -> str:
-    return f'sum by ({by}) (rate({metric}_bucket{{{CLUSTER}, op="{op}"}}[$__rate_interval]))'
+def _client_buckets(metric: str, op: str) -> str:
+    """Buckets of a histogram that a client keeps: the probe, or fio of a test run."""
+    return f'sum by (le) (rate({bucket(metric)}{{{CLUSTER}, op="{op}"}}[$__rate_interval]))'
 
 
 def views(op: str) -> tuple[PanelQuery, ...]:
     """The same operations as the OSD, the probe and fio see them."""
-    return (
-        PanelQuery(quantiles(_BUCKETS.replace("OP", op), 0.99), "OSD p99"),
-        PanelQuery(quantiles(_client(ProbeSeries.LATENCY_SECONDS, "le", op), 0.99), "probe p99"),
-        PanelQuery(quantiles(_client(ClientSeries.LATENCY_SECONDS, "le", op), 0.99), "fio p99"),
-        PanelQuery(quantiles(_BUCKETS.replace("OP", op), 0.5), "OSD p50"),
-        PanelQuery(quantiles(_client(ProbeSeries.LATENCY_SECONDS, "le", op), 0.5), "probe p50"),
-        PanelQuery(quantiles(_client(ClientSeries.LATENCY_SECONDS, "le", op), 0.5), "fio p50"),
+    buckets = {
+        "OSD": _BUCKETS.replace("OP", op),
+        "probe": _client_buckets(ProbeSeries.LATENCY_SECONDS, op),
+        "fio": _client_buckets(ClientSeries.LATENCY_SECONDS, op),
+    }
+    return tuple(
+        PanelQuery(quantiles(buckets[who], SHARES[name]), f"{who} {name}")
+        for name in ("p99", "p50")
+        for who in buckets
     )
 
 

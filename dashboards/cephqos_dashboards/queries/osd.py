@@ -150,7 +150,7 @@ SLOW: Final = (
     PanelQuery(_rate(OpsSeries.SLOW, "ceph_daemon") + " * 60", "slow per minute"),
 )
 OLDEST: Final = PanelQuery(f"max({OpsSeries.OLDEST_AGE_SECONDS}{_OSD})", "oldest operation")
-# Seconds per operation. The two rates have the same window, so their quotient is exact.
+# Seconds per client operation, by where they are spent.
 ACCOUNT: Final = PanelQuery(
     f"{_rate(AccountSeries.SECONDS, 'state, by')} / on () group_left ()"
     f" (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'op')}) > 0)",

@@ -1,5 +1,6 @@
-"""Is a reservation violated? Recorded sums of the cluster and its hosts, and the worst of its
-OSDs."""
+"""Is a reservation violated, on which OSD, and why? Recorded sums of the cluster and its hosts, and
+the worst of its OSDs. MAIN_CAUSE names the cause of an OSD and class, and in `by` who is to blame.
+"""
 
 from typing import Final
 
@@ -44,24 +45,27 @@ WORST: Final = PanelQuery(
     """,
     "{{ceph_daemon}} {{class}}",
 )
-_NOW: Final = f"and on ({ALL_OF}) {_VIOLATED} == 1"
-_OWN_CAUSE: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause!="{OTHER_OSD}"}} {_NOW}'
-_WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}} {_NOW}'
+_IF_VIOLATED: Final = f"and on ({ALL_OF}) {_VIOLATED} == 1"
+# Violated OSDs whose cause is on themselves, and those that wait for another OSD.
+_OWN_CAUSE: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause!="{OTHER_OSD}"}} {_IF_VIOLATED}'
+_WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}} {_IF_VIOLATED}'
 WHY: Final = PanelQuery(
     f"""
     topk(3,
-      {in_words(f"count by (cause) ({_CAUSE} {_NOW})", "cause")}
+      {in_words(f"count by (cause) ({_CAUSE} {_IF_VIOLATED})", "cause")}
     ) and on () ({ENOUGH})
     """,
     "{{cause}}",
 )
-# The OSD that others wait for, or the violated one itself: the one that explains most.
+# The OSD that explains most violations: each violated OSD counts for the OSD that it waits for, or
+# else for itself.
 _CULPRIT: Final = f"""
       topk(1, count by (culprit) (
         label_replace({_OWN_CAUSE}, "culprit", "$1", "ceph_daemon", "(.+)")
         or label_replace({_WAITS}, "culprit", "$1", "by", "(.+)")
       ))
 """
+# With its own cause; an OSD that is not violated itself has none.
 _CULPRIT_WITH_CAUSE: Final = f"""
       {_CULPRIT.strip()} * on (culprit) group_left (cause) topk by (culprit) (1,
         max by (culprit, cause) (
@@ -70,31 +74,31 @@ _CULPRIT_WITH_CAUSE: Final = f"""
       )
       or on (culprit) label_replace({_CULPRIT.strip()}, "cause", "others wait for it", "", "")
 """
-# A click opens an OSD, also where none is to blame.
-_ANY: Final = f"""
+# Any OSD of the cluster, so that a click opens one even if none is to blame.
+_ANY_OSD: Final = f"""
       (label_replace(
         0 * topk(1, max by (ceph_daemon) ({DaemonSeries.UP}{{{DETAIL}, ceph_daemon=~"osd.*"}})),
         "culprit", "$1", "ceph_daemon", "(.+)") or on () vector(0))
-"""
+""".strip()
 CULPRIT: Final = PanelQuery(
     f"""
-    label_replace({_ANY.strip()} - 1 unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
+    label_replace({_ANY_OSD} - 1 unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
     or on () label_join({in_words(_CULPRIT_WITH_CAUSE.strip(), "cause")},
       "says", ": ", "culprit", "cause")
-    or on () label_replace({_ANY.strip()} and on () ({_VIOLATED}), "says", "no violation", "", "")
+    or on () label_replace({_ANY_OSD} and on () ({_VIOLATED}), "says", "no violation", "", "")
     """,
     "{{says}}",
 )
 _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}'
-# The watchdog fires wherever our rules are loaded: without them nothing is said of alerts. Nor is
-# anything while one fires whose severity an operator's file calls by another word.
-_NONE: Final = (
+# 0 if no alert fires. It is absent, so that no figure is shown, if our rules are not loaded (the
+# watchdog always fires), or if an operator's file gives severities another name.
+_NO_ALERTS: Final = (
     '0 * count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"})'
     f' unless on () ALERTS{{{CLUSTER}, alertstate="firing", alertname=~"CephQos.*",'
     ' severity!~"critical|warning|info|none"}'
 )
 FIRING: Final = tuple(
-    PanelQuery(f"count({_FIRING.replace('SEVERITY', severity)}) or {_NONE}", name)
+    PanelQuery(f"count({_FIRING.replace('SEVERITY', severity)}) or {_NO_ALERTS}", name)
     for severity, name in (("critical", "critical"), ("warning", "warnings"))
 )
 ALERTS: Final = PanelQuery(
@@ -127,7 +131,8 @@ WORK: Final = (
 
 
 def _map() -> str:
-    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES.
+    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES. One row tells why
+    there is no other: -1 without any figure of violations, -2 before there are enough evaluations.
 
     The rows are those violated longest in the time shown, the same at every point of it.
     """
@@ -160,6 +165,7 @@ def _map() -> str:
 
 MAP: Final = PanelQuery(_map(), "{{ceph_daemon}} {{class}}")
 
+# The violated reservations with the largest shortfall.
 _WORST_ROWS: Final = f"""
     topk({ROWS}, max by (ceph_daemon, class) (
       {PerClass.SHORTFALL_OPS}{{{DETAIL}}} and on ({ALL_OF}) {_VIOLATED} == 1
@@ -226,6 +232,7 @@ HOSTS: Final = (
     PanelQuery(_of_hosts(PerHostClass.OPS, "reserved"), name="reserved"),
 )
 
+# The most that an OSD delivered in the last day while it was saturated.
 _PROVEN: Final = f'{PerOsd.DELIVERED_OPS_MAX1D}{{{DETAIL}, when="saturated"}}'
 _OVERSTATED: Final = f"""
     topk({ROWS},
@@ -233,6 +240,7 @@ _OVERSTATED: Final = f"""
       / max by (ceph_daemon) ({_PROVEN} > 0)
     )
 """
+# The most that an OSD delivered throughout a hold of the last day.
 _SUSTAINED: Final = f'{PerOsd.DELIVERED_OPS_MAX1D}{{{DETAIL}, when="sustained"}}'
 _UNDERSTATED: Final = f"""
     topk({ROWS},

@@ -1,8 +1,9 @@
 """A test run: its phases, clients, OSDs, devices and CPU, live or replayed, and a second run.
 
-Series of OSDs carry the label `run` where they were replayed from an archive and none while a run
-is live; both are read, and the maximum per OSD makes one of two. The second run is moved by
-`$shift` seconds, so that both begin at the same place.
+`$run` and `$second` are the runs that the user chose. Series of the run itself have its label
+`run`. Series of OSDs have it only in a replay from an archive, so those without it are read, too
+(`run=~"|…"`), and a maximum per OSD makes one of two. The second run is read `$shift` seconds
+earlier or later, so that both runs begin at the same place on the axis.
 """
 
 from functools import partial
@@ -26,11 +27,12 @@ from cephqos_dashboards.theme import SECOND_RUN
 START: Final = RunSeries.START_TIMESTAMP_SECONDS
 RUNS: Final = f"label_values({RunSeries.INFO}, run)"
 CLUSTERS: Final = f'label_values({RunSeries.INFO}{{run="$run"}}, cluster)'
-# Of the last month, and none of them first: a second run is shown when one is chosen.
+# The choices of the second run: first "(none)", then the runs of the last month.
 SECOND_RUNS: Final = (
     f'query_result(group by (run) (last_over_time({START}{{run=~".+"}}[30d]))'
     ' or label_replace(vector(1), "run", "(none)", "", ""))'
 )
+# Seconds between the starts of the two runs; 1 without a second run, or if they are equal.
 SHIFT: Final = (
     "query_result(round("
     f'max(max_over_time({START}{{run="$run"}}[30d]))'
@@ -39,66 +41,66 @@ SHIFT: Final = (
 )
 
 RUN: Final = 'run="$run"'
-_BY_RUN: Final = f"{{{RUN}}}"
-OF_RUN: Final = 'cluster="$cluster", run=~"|$run"'
-_AGAIN: Final = 'run=~"|$second"'
+_OF_RUN: Final = f"{{{RUN}}}"  # series of the run itself
+OSDS_OF_RUN: Final = 'cluster="$cluster", run=~"|$run"'
+_SECOND_RUN: Final = 'run="$second"'
+_OSDS_OF_SECOND_RUN: Final = 'run=~"|$second"'
 
 PHASE: Final = f'max by (phase) ({RunSeries.INFO}{{{RUN}, phase!=""}})'
 WHERE: Final = PanelQuery(
-    f"max by (scenario, point, repeat) ({RunSeries.INFO}{_BY_RUN})",
+    f"max by (scenario, point, repeat) ({RunSeries.INFO}{_OF_RUN})",
     "{{scenario}}: {{point}}, repeat {{repeat}}",
 )
 PHASES: Final = PanelQuery(
     f"{PHASE} or label_replace(vector(0) unless on ()"
-    f" count(last_over_time({RunSeries.INFO}{_BY_RUN}[$__range] @ end())),"
+    f" count(last_over_time({RunSeries.INFO}{_OF_RUN}[$__range] @ end())),"
     ' "phase", "no phase", "", "")',
     "{{phase}}",
 )
 PROGRESS: Final = PanelQuery(
-    f"max({RunSeries.REPEATS_DONE}{_BY_RUN}) / max({RunSeries.REPEATS}{_BY_RUN})", "repeats done"
+    f"max({RunSeries.REPEATS_DONE}{_OF_RUN}) / max({RunSeries.REPEATS}{_OF_RUN})", "repeats done"
 )
-REMAINING: Final = PanelQuery(f"max({RunSeries.REMAINING_SECONDS}{_BY_RUN})", "to the end")
+REMAINING: Final = PanelQuery(f"max({RunSeries.REMAINING_SECONDS}{_OF_RUN})", "to the end")
 FILL: Final = PanelQuery(
-    f"max by (pool, unit) ({RunSeries.FILL_RATIO}{_BY_RUN})", "{{pool}} {{unit}}"
+    f"max by (pool, unit) ({RunSeries.FILL_RATIO}{_OF_RUN})", "{{pool}} {{unit}}"
 )
 
 
-def _again(expr: str) -> str:
-    """The same of the second run, at its own start."""
-    for own, other in ((OF_RUN, _AGAIN), (RUN, 'run="$second"')):
-        expr = expr.replace(own, other)
+def _of_second_run(expr: str) -> str:
+    """The same of the second run, moved by `$shift`, while that run was under way."""
+    expr = expr.replace(OSDS_OF_RUN, _OSDS_OF_SECOND_RUN).replace(RUN, _SECOND_RUN)
     moved = expr.replace("}[$__rate_interval]", "}[$__rate_interval] offset ${shift}s")
-    if moved == expr:
+    if moved == expr:  # no rate
         moved = expr.replace("}", "} offset ${shift}s")
-    return f'{moved} and on () max({START}{{run="$second"}} offset ${{shift}}s)'
+    return f"{moved} and on () max({START}{{{_SECOND_RUN}}} offset ${{shift}}s)"
 
 
-def both(expr: str, legend: str) -> tuple[PanelQuery, PanelQuery]:
-    return PanelQuery(expr, legend), PanelQuery(_again(expr), f"{SECOND_RUN}{legend}")
+def both_runs(expr: str, legend: str) -> tuple[PanelQuery, PanelQuery]:
+    return PanelQuery(expr, legend), PanelQuery(_of_second_run(expr), f"{SECOND_RUN}{legend}")
 
 
 _LATENCY: Final = (
-    f"sum by (load, le) (rate({bucket(ClientSeries.LATENCY_SECONDS)}{_BY_RUN}[$__rate_interval]))"
+    f"sum by (load, le) (rate({bucket(ClientSeries.LATENCY_SECONDS)}{_OF_RUN}[$__rate_interval]))"
 )
-IOPS: Final = both(f"sum by (load, op) ({ClientSeries.IOPS}{_BY_RUN})", "{{load}} {{op}}")
-P99: Final = both(quantiles(_LATENCY, 0.99), "{{load}} p99")
+IOPS: Final = both_runs(f"sum by (load, op) ({ClientSeries.IOPS}{_OF_RUN})", "{{load}} {{op}}")
+P99: Final = both_runs(quantiles(_LATENCY, 0.99), "{{load}} p99")
 P50: Final = PanelQuery(quantiles(_LATENCY, 0.5), "{{load}} p50")
 MEAN: Final = PanelQuery(
-    f"avg by (load) ({ClientSeries.LATENCY_MEAN_SECONDS}{_BY_RUN})", "{{load}} mean"
+    f"avg by (load) ({ClientSeries.LATENCY_MEAN_SECONDS}{_OF_RUN})", "{{load}} mean"
 )
 
-_rate: Final = partial(rate_once, OF_RUN)
-WORK: Final = both(
+_rate: Final = partial(rate_once, OSDS_OF_RUN)
+WORK: Final = both_runs(
     f"sum by (class) ({_rate(QosSeries.OPS, 'ceph_daemon, class')})",
     "{{class}}",
 )
-OSD_LATENCY: Final = both(
+OSD_LATENCY: Final = both_runs(
     f"sum({_rate(total(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})"
     f" / (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
     "mean of all OSDs",
 )
 _DISKS: Final = ', layer="osd"'
-DEVICE_TIME: Final = both(
+DEVICE_TIME: Final = both_runs(
     "sum("
     + _rate(DisksSeries.TIME_SECONDS, "ceph_daemon, device, op", _DISKS)
     + ") / (sum("
@@ -106,7 +108,7 @@ DEVICE_TIME: Final = both(
     + ") > 0)",
     "mean of all devices",
 )
-CPU: Final = both(
+CPU: Final = both_runs(
     f"sum({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs"
 )
 BUSIEST: Final = PanelQuery(
@@ -116,8 +118,8 @@ BUSIEST: Final = PanelQuery(
     "busiest thread",
 )
 BACKGROUND: Final = (
-    PanelQuery(f"max({RunSeries.SCRUB_LEFT_OBJECTS}{_BY_RUN})", "objects to scrub"),
-    PanelQuery(f"max({RunSeries.RECOVERY_LEFT_OBJECTS}{_BY_RUN})", "copies to recover"),
+    PanelQuery(f"max({RunSeries.SCRUB_LEFT_OBJECTS}{_OF_RUN})", "objects to scrub"),
+    PanelQuery(f"max({RunSeries.RECOVERY_LEFT_OBJECTS}{_OF_RUN})", "copies to recover"),
 )
 EVENTS: Final = (
     '{cluster="$cluster", log="run"} | run="$run" | json | line_format `{{.event}} {{.phase}}'

@@ -13,7 +13,7 @@ OSDS_OF_HOST: Final = (
 )
 # One host or OSD, or all of them: the user chooses.
 _CHOSEN: Final = f'{DETAIL}, instance=~"$host", ceph_daemon=~"$osd"'
-_LONG: Final = "5m"  # an hour and a day ago there may have been few operations
+_COMPARED_WINDOW: Final = "5m"  # an hour or a day ago there may have been few operations
 
 # AccountSeries.SECONDS: time of an OSD's client operations by `state`, where it is spent, and `by`,
 # who or what they wait for there: in "queue" a class, in "replica" another OSD.
@@ -56,14 +56,14 @@ NOW: Final = PanelQuery(
 
 def _at(when: str, offset: str = "") -> str:
     """Seconds per operation at that time. Labels: when, state."""
-    spent = f"sum by (state) ({_spent(_LONG, offset=offset)})"
-    per_operation = _per_operation(spent, _LONG, offset=offset)
+    spent = f"sum by (state) ({_spent(_COMPARED_WINDOW, offset=offset)})"
+    per_operation = _per_operation(spent, _COMPARED_WINDOW, offset=offset)
     return f'label_replace({per_operation}, "when", "{when}", "", "")'
 
 
-# In alphabetical order of `when`. The last is a bar in place of "now" while there is no operation:
-# a panel of bars cannot say why it is empty.
-_TIMES: Final = (
+# The bars, in alphabetical order of `when`. The last is for "now" without any operation: a panel of
+# bars cannot say why it is empty.
+_BARS: Final = (
     _at("1 day ago", offset=" offset 1d"),
     _at("1 hour ago", offset=" offset 1h"),
     _at("now"),
@@ -71,8 +71,8 @@ _TIMES: Final = (
       vector(0) unless on () {_at("now")}, "when", "now: no operation", "", ""
     ), "state", "none", "", "")""",
 )
-_ALL_TIMES: Final = "\n    or ".join(_TIMES)
-COMPARED: Final = PanelQuery(f"max by (when, state) (\n    {_ALL_TIMES}\n    )")
+_ALL_BARS: Final = "\n    or ".join(_BARS)
+COMPARED: Final = PanelQuery(f"max by (when, state) (\n    {_ALL_BARS}\n    )")
 
 # What an OSD's own clients wait for on that OSD. Labels: ceph_daemon, state, by.
 _OWN_CLIENTS: Final = f"""max by (ceph_daemon, state, by) (
@@ -83,13 +83,13 @@ _ON_PEERS: Final = f"""max by (ceph_daemon, by) (
       rate({AccountSeries.SECONDS}{{{DETAIL}, state="replica", by=~"osd.+"}}[{SLOW_WINDOW}])
     )"""
 # What replica writes of other OSDs take on this one. Labels: ceph_daemon (this OSD), state.
-_AS_REPLICA: Final = f"""max by (ceph_daemon, state) (
+_AT_REPLICA: Final = f"""max by (ceph_daemon, state) (
       rate({AccountSeries.REPLICA_SECONDS}{{{DETAIL}}}[{SLOW_WINDOW}])
     )"""
 # The time that other OSDs' clients wait for an OSD, divided among the states of the replica writes
 # there. Labels: ceph_daemon (the OSD that is waited for), state.
 _FOR_OTHERS: Final = f"""
-    {_AS_REPLICA} / on (ceph_daemon) group_left () (sum by (ceph_daemon) ({_AS_REPLICA}) > 0)
+    {_AT_REPLICA} / on (ceph_daemon) group_left () (sum by (ceph_daemon) ({_AT_REPLICA}) > 0)
     * on (ceph_daemon) group_left () label_replace(
       sum by (by) ({_ON_PEERS}), "ceph_daemon", "$1", "by", "(.+)"
     )
