@@ -23,16 +23,13 @@ from cephqos_stack.tools import ensure_tool
 
 
 class Beside:
-    """One of them. `ready` is set when it can be used, or when it is known that it cannot.
-
-    `stays`: what it says is worth a line of the screen for as long as the demo runs.
-    """
+    """One of them, as the screen shows it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.state = "starting"
-        self.stays = False
-        self.ready = asyncio.Event()
+        self.stays = False  # whether the screen shows the state for as long as the demo runs
+        self.ready = asyncio.Event()  # it can be used, or it is known that it cannot
 
     def tell(self, text: str) -> None:
         self.state = text
@@ -48,8 +45,8 @@ class Beside:
                 await self.ready.wait()
 
 
-class _Told(Silent):
-    """Keeps what a build says for those who ask."""
+class _AsState(Silent):
+    """The progress of a build as the state of what is built."""
 
     def __init__(self, tell: Say) -> None:
         super().__init__()
@@ -120,7 +117,7 @@ async def logs_beside(pipeline: LogPipeline, stack: Stack) -> AsyncIterator[Besi
 
     async def collect(beside: Beside) -> None:
         for name in ("cephqos-collector", "loki"):
-            await ensure_tool(name, _Told(beside.tell), nice=19)
+            await ensure_tool(name, _AsState(beside.tell), nice=19)
         rules = pipeline.spec.folder / "rules" / "fake" / "logs.yml"
         textfile.write(rules, log_rules(stack.spec.rule_settings))
         beside.tell("Loki and the collector are starting")

@@ -40,8 +40,9 @@ _LOAD = (
     *("--bs=4k", "--iodepth=8", f"--rate_iops={LOAD_IOPS * 3 // 10},{LOAD_IOPS * 7 // 10}"),
     *("--time_based", "--runtime=30d"),
 )
-# Closer to what OSDs on one shared disk can do than Ceph's default, which fits an NVMe drive.
-CAPACITY = 500  # little, until it is measured: what was not measured must not look broken
+# IOPS, until the capacity is measured: so low that no reservation looks violated before. Ceph's
+# default fits an NVMe drive, not OSDs on one shared disk.
+CAPACITY = 500
 # How long the screen may wait for Grafana. Later its state is shown there.
 _GRAFANA_SECONDS = 20.0
 
@@ -61,7 +62,7 @@ def add_options(parser: Parser) -> None:
     parser.option(
         "--provoke NAME",
         "provoke a fault in the demo that runs in another terminal, or end it: "
-        + ", ".join(each.name for each in PROVOCATIONS),
+        + ", ".join(provocation.name for provocation in PROVOCATIONS),
     )
     parser.set_defaults(run=_demo)
 
@@ -93,7 +94,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
             stack = await running.enter_async_context(Stack(lab, _stack_spec(grafana, targets)))
         beside = await _start_beside(running, log_pipeline(lab, stack, loki_port), stack, grafana)
         with progress.step(f"creating an RBD image of {IMAGE_SIZE} and starting fio on it"):
-            await _make_image(lab)
+            await _make_pools_and_image(lab)
             load = await running.enter_async_context(running_load(lab, _LOAD, listen))
         client = await running.enter_async_context(lab.client())
         if grafana:
@@ -143,18 +144,18 @@ async def _start_beside(
     stack: Stack,
     grafana: Grafana | None,
 ) -> tuple[Beside, Beside]:
-    """Grafana and logs, while the demo goes on."""
+    """Start Grafana and logs. The demo goes on while they start."""
     sources = Sources(
         prometheus=stack.prometheus_url,
         loki=pipeline.loki_url,
         scrape_interval=stack.spec.scrape_interval,
     )
     folder = stack.lab.paths.work / "grafana"
-    shown = await running.enter_async_context(grafana_beside(grafana, sources, folder))
-    return shown, await running.enter_async_context(logs_beside(pipeline, stack))
+    grafana_part = await running.enter_async_context(grafana_beside(grafana, sources, folder))
+    return grafana_part, await running.enter_async_context(logs_beside(pipeline, stack))
 
 
-async def _make_image(lab: RunningLab) -> None:
+async def _make_pools_and_image(lab: RunningLab) -> None:
     async with lab.client() as client:
         # Not in ceph.conf, which would win over the value that the story sets later.
         await client.command("config set", who="osd", name=CAPACITY_OPTION, value=str(CAPACITY))

@@ -1,6 +1,5 @@
-"""The demo's load, shown as a run's: dashboards of test runs have something to show.
-
-Its phases are the steps of the story.
+"""The demo's load, shown like the load of a run, so that dashboards of test runs have something
+to show. Its phases are the steps of the story.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ class DemoLoad:
     process: Process
     live: Live
     events: JsonLines
-    said: bytes = b""
+    last_output: bytes = b""
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -51,15 +50,16 @@ class DemoLoad:
             yield
         finally:
             self._event("phase_ended", name)
-            where.phases = tuple(each for each in where.phases if each != name)
+            where.phases = tuple(phase for phase in where.phases if phase != name)
 
     def _event(self, event: str, phase: str) -> None:
         self.events.write({"time": time.time(), "event": event, "phase": phase})
 
     async def read(self, output: asyncio.StreamReader) -> None:
+        """Take fio's figures from its output, until it ends."""
         documents = JsonStream()
         while data := await output.read(_READ_BYTES):
-            self.said = (self.said + data)[-_KEPT_BYTES:]
+            self.last_output = (self.last_output + data)[-_KEPT_BYTES:]
             for document in documents.feed(data):
                 self.live.status(_CLIENTS, _CLIENT, read_status(document))
 

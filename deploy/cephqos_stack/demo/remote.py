@@ -1,6 +1,7 @@
 """`cephqos demo --provoke NAME`: asks the demo, or the lab of the compose stack, that runs here.
 
-A socket of the lab's folder, which only root can open.
+They talk through a socket in the lab's folder, which only root can open: a line with a name, and
+a line with the answer.
 """
 
 import asyncio
@@ -12,22 +13,22 @@ from typing import Final
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.paths import labs_dir
 
-_NAME: Final = "provoke.sock"
-_MOST_BYTES: Final = 200  # of a name
-_WITHIN: Final = 300.0  # to stage what takes longest
+_SOCKET: Final = "provoke.sock"
+_LONGEST_NAME: Final = 200  # characters
+_ANSWER_SECONDS: Final = 300.0  # the slowest fault takes this long to stage
 
 Answer = Callable[[str], Awaitable[str]]
 
 
 @contextlib.asynccontextmanager
 async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
-    """Answer names that others send, a line each."""
+    """Answer the names that others send, for as long as the block runs."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer), contextlib.suppress(OSError, ValueError):
             name = (await reader.readline()).decode(errors="replace").strip()
             try:
-                words = await answer(name[:_MOST_BYTES])
+                words = await answer(name[:_LONGEST_NAME])
             except CephqosError as error:
                 words = str(error)
             except asyncio.CancelledError:  # what it waited for ends with the demo
@@ -35,7 +36,7 @@ async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
             writer.write(f"{words}\n".encode())
             await writer.drain()
 
-    path = folder / _NAME
+    path = folder / _SOCKET
     server = await asyncio.start_unix_server(serve, path)
     path.chmod(0o600)
     async with server:
@@ -43,9 +44,9 @@ async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
 
 
 async def ask(name: str) -> str:
-    """What the running demo answers."""
-    places = sorted(labs_dir().glob(f"*/run/{_NAME}"))
-    for path in reversed(places):
+    """Send a name to the demo that runs here, the newest first. Returns its answer."""
+    sockets = sorted(labs_dir().glob(f"*/run/{_SOCKET}"))
+    for path in reversed(sockets):
         try:
             reader, writer = await asyncio.open_unix_connection(path)
         except OSError:  # of a demo that was killed
@@ -53,8 +54,10 @@ async def ask(name: str) -> str:
         with contextlib.closing(writer):
             writer.write(f"{name}\n".encode())
             try:
-                async with asyncio.timeout(_WITHIN):
+                async with asyncio.timeout(_ANSWER_SECONDS):
                     return (await reader.readline()).decode(errors="replace").strip()
             except TimeoutError:
-                raise CephqosError(f"the demo gave no answer within {_WITHIN:g} s") from None
+                raise CephqosError(
+                    f"the demo gave no answer within {_ANSWER_SECONDS:g} s"
+                ) from None
     raise UsageError("--provoke: no demo runs on this host; start one with `cephqos demo`")

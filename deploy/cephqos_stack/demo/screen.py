@@ -28,12 +28,11 @@ from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, calibrat
 from cephqos_stack.demo.tour import Tour
 from cephqos_stack.stack import Stack
 
-# The rules' rate window, at the demo's pace.
-_WINDOW = 10.0
-# Prometheus was started a moment ago: for so long no OSD means that it has not scraped yet.
+_RATE_SECONDS = 10.0  # the rules' rate window, at the demo's pace
+# Seconds after its start in which a Prometheus without OSDs only has not scraped yet.
 _FIRST_SCRAPE = 30.0
-_COLUMNS = 100
-_EVENTS = 3
+_COLUMNS = 100  # of plain lines
+_EVENTS = 3  # the last ones, above the cluster's state
 
 
 class Screen:
@@ -55,7 +54,7 @@ class Screen:
         self._beside = beside
         self._arguments = arguments
         self._begin = time.monotonic()
-        self._told: list[str] = []
+        self._events: list[str] = []  # lines with their times
         self._health = ""
         self._live = can_draw()
         self._provoker = Provoker(lab, self._measure, self._tell)
@@ -63,37 +62,38 @@ class Screen:
 
     async def run(self) -> None:
         """Run until --duration has passed, the story is over (with --once), `q` or Ctrl-C."""
-        known = {each.name: each.state for each in self._beside} | addresses(self._stack)
-        known["ceph"] = f"cephqos lab exec --name {self._lab.paths.name} -- ceph -s"
-        where = [f"{name + ':':13} {text}" for name, text in known.items()]
-        say(*where)
+        states = {part.name: part.state for part in self._beside} | addresses(self._stack)
+        states["ceph"] = f"cephqos lab exec --name {self._lab.paths.name} -- ceph -s"
+        addresses_text = [f"{name + ':':13} {text}" for name, text in states.items()]
+        say(*addresses_text)
         address = Address.parse(self._stack.prometheus_url, "--url")
         async with HttpServer(address) as connection:
-            source = Prometheus(connection, _WINDOW)
+            source = Prometheus(connection, _RATE_SECONDS)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
             try:
                 async with listening(self._lab.paths.sockets, self._provoker.toggle):
-                    await self._together(watch)
+                    await self._run_tasks(watch)
             finally:
                 if self._live:  # the screen is gone: what happened stays
-                    say(*where, *self._told)
+                    say(*addresses_text, *self._events)
                 if card := self._provoker.card:
                     say("", "What you provoked, and what the alerts said:", *card)
 
-    async def _together(self, watch: Watch) -> None:
-        """Show, tell and watch the load, until the first of them that ends the demo."""
+    async def _run_tasks(self, watch: Watch) -> None:
+        """Run all parts of the demo, until the first that ends it, or --duration."""
         try:
             async with asyncio.TaskGroup() as group:
                 shown = group.create_task(self._show(watch))
-                tasks = [shown, group.create_task(self._watch_cluster())]
-                tasks.append(group.create_task(self._first_data(watch)))
-                last = {shown}
                 story = group.create_task(self._story())
-                tasks.append(story)
-                last |= {story} if self._arguments.once else set()
-                tasks.append(group.create_task(self._listen(story)))
+                tasks = [
+                    shown,
+                    story,
+                    group.create_task(self._watch_cluster()),
+                    group.create_task(self._first_data(watch)),
+                    group.create_task(self._listen(story)),
+                ]
                 await asyncio.wait(
-                    last,
+                    {shown, story} if self._arguments.once else {shown},
                     timeout=self._arguments.duration,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -103,10 +103,10 @@ class Screen:
             raise failures.exceptions[0] from None
 
     def _tell(self, words: str) -> None:
-        told = f"{time.monotonic() - self._begin:5.0f} s  {words}"
-        self._told.append(told)
+        event = f"{time.monotonic() - self._begin:5.0f} s  {words}"
+        self._events.append(event)
         if not self._live:
-            say_text(folded(printable(told), _COLUMNS))
+            say_text(folded(printable(event), _COLUMNS))
 
     async def _story(self) -> None:
         if not self._arguments.calm:
@@ -137,7 +137,7 @@ class Screen:
             return await calibrate(self._lab, self._stack, self._alerts, STORY_POOL, self._tell)
 
     async def _listen(self, story: asyncio.Task[None]) -> None:
-        """To the alerts, after the story, which listens itself."""
+        """Pass alerts on to the provoker. The story reads them itself, so only after it."""
         if not self._arguments.tour:
             await asyncio.wait([story])
         await listen(self._provoker, self._alerts, self._stack.query)
@@ -145,22 +145,22 @@ class Screen:
     async def _first_data(self, watch: Watch) -> None:
         """Tell when the clients' work is on the screen for the first time, and what follows."""
         while True:
-            if watch.picture and any(each.attained for each in watch.picture.classes):
+            if watch.picture and any(work.attained for work in watch.picture.classes):
                 break
             await asyncio.sleep(0.1)
         seconds = time.time() - Process().create_time()
         self._tell(f"FIRST DATA: on the screen {seconds:.0f} s after the start of the command")
-        for each in self._beside:
-            if not each.ready.is_set():
-                await each.ready.wait()
-                self._tell(f"{each.name}: {each.state}")
+        for part in self._beside:
+            if not part.ready.is_set():
+                await part.ready.wait()
+                self._tell(f"{part.name}: {part.state}")
 
     async def _watch_cluster(self) -> None:
         """The cluster's health, and an error if the load ends."""
         while True:
             if (status := self._load.process.returncode) is not None:
-                said = self._load.said.decode(errors="replace")
-                raise LabError(f"fio ended with status {status}: {said}")
+                output = self._load.last_output.decode(errors="replace")
+                raise LabError(f"fio ended with status {status}: {output}")
             try:
                 ceph = await self._client.command("status", within=2.0)
                 states = ceph["pgmap"].get("pgs_by_state", [])
@@ -172,14 +172,15 @@ class Screen:
 
     async def _show(self, watch: Watch) -> None:
         if self._live:
-            keys = {each.key: partial(self._provoker.press, each.name) for each in PROVOCATIONS}
+            press = self._provoker.press
+            keys = {known.key: partial(press, known.name) for known in PROVOCATIONS}
             await Top(watch, View(), above=self._headline, also=keys).run_async(mouse=False)
             return
         while True:
             await watch.refresh()
             if watch.picture is not None:
-                rest = whole(watch.picture, watch.status(), View(), _COLUMNS)
-                say(*map(plain, [self._title(), *self._aside(), *rest]))
+                page = whole(watch.picture, watch.status(), View(), _COLUMNS)
+                say(*map(plain, [self._title(), *self._part_states(), *page]))
             await asyncio.sleep(self._arguments.interval)
 
     def _title(self) -> Line:
@@ -190,18 +191,18 @@ class Screen:
             f"  {printable(self._health)}  {seconds:.0f} s",
         )
 
-    def _aside(self) -> list[Line]:
+    def _part_states(self) -> list[Line]:
         """Where Grafana is; what is not ready yet, and how far it is."""
-        shown = [each for each in self._beside if each.stays or not each.ready.is_set()]
-        return [line(Span(printable(f"{each.name + ':':9}{each.state}"), "dim")) for each in shown]
+        shown = [part for part in self._beside if part.stays or not part.ready.is_set()]
+        return [line(Span(printable(f"{part.name + ':':9}{part.state}"), "dim")) for part in shown]
 
     def _headline(self) -> list[Line]:
         """What happened last, above the cluster's state."""
-        events = self._told[-_EVENTS:]
+        events = self._events[-_EVENTS:]
         lines = [line(Span(printable(event), "dim")) for event in events[:-1]]
         lines += [line(Span(printable(event), "warn")) for event in events[-1:]]
         lines += [()] * (_EVENTS - len(lines))
-        return [self._title(), *self._aside(), *lines, self._keys(), ()]
+        return [self._title(), *self._part_states(), *lines, self._keys(), ()]
 
     def _keys(self) -> Line:
         """What can be provoked."""
@@ -209,6 +210,7 @@ class Screen:
             return ()
         going_on = self._provoker.going_on
         spans = [Span("provoke: ", "dim")]
-        for each in PROVOCATIONS:
-            spans.append(Span(f"{each.key} {each.name}  ", "warn" if each.name == going_on else ""))
+        for known in PROVOCATIONS:
+            text = f"{known.key} {known.name}  "
+            spans.append(Span(text, "warn" if known.name == going_on else ""))
         return line(*spans)

@@ -18,16 +18,16 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.processes import in_background
 from cephqos_stack.stack import Stack
 
-VICTIM = 1
-WRITES_PER_SECOND = 100
-CALM_SECONDS = 15.0
-FULL_LOAD_SECONDS = 12.0
-SATURATED_WITHIN = 60.0
+VICTIM = 1  # the OSD whose device gets slow
+WRITES_PER_SECOND = 100  # of that device then
+CALM_SECONDS = 15.0  # before it
+FULL_LOAD_SECONDS = 12.0  # to measure the capacity
+SATURATED_WITHIN = 60.0  # seconds after that until an OSD is saturated at the latest
 DELIVERED = "avg(avg_over_time(osd:cephqos_saturated_ops:rate[5s]))"
 STORY_POOL = "story"
 CAPACITY_OPTION = "osd_mclock_max_capacity_iops_ssd"
-SHOWN_SECONDS = 20.0  # time to look at it
-FIRING_WITHIN = 150.0
+SHOWN_SECONDS = 20.0  # time to look at the alert
+FIRING_WITHIN = 150.0  # seconds
 RESOLVED_WITHIN = 120.0
 VIOLATED = "CephQosReservationViolated"
 
@@ -41,7 +41,7 @@ class NotifiedAlert:
 
     labels: dict[str, str]
     annotations: dict[str, str]
-    notified: bool = True  # False while another one inhibits it, or a silence
+    notified: bool = True  # False while another alert or a silence keeps it back
 
     @property
     def title(self) -> str:
@@ -51,15 +51,13 @@ class NotifiedAlert:
 
     def lines(self) -> list[str]:
         """The alert as text: severity, OSD, class, summary with the cause, links."""
-        links = {
-            "runbook": self.annotations.get("runbook_url"),
-            "dashboard": self.annotations.get("dashboard_url"),
-        }
-        return [
-            f"FIRING ({self.labels.get('severity', 'none')}): {self.title}",
-            *(f"  {text}" for text in filter(None, [self.annotations.get("summary")])),
-            *(f"  {name}: {link}" for name, link in links.items() if link),
-        ]
+        lines = [f"FIRING ({self.labels.get('severity', 'none')}): {self.title}"]
+        if summary := self.annotations.get("summary"):
+            lines.append(f"  {summary}")
+        for name in ("runbook", "dashboard"):
+            if link := self.annotations.get(f"{name}_url"):
+                lines.append(f"  {name}: {link}")
+        return lines
 
 
 def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
@@ -79,6 +77,7 @@ class AlertWatch:
     def __init__(self, alertmanager_url: str, tell: Tell) -> None:
         self._url = f"{alertmanager_url}/api/v2/alerts"
         self._tell = tell
+        # By fingerprint: alerts that were reported, and since when.
         self._active: dict[str, tuple[NotifiedAlert, float]] = {}
 
     async def look(self) -> list[NotifiedAlert]:
@@ -119,12 +118,12 @@ async def tell_story(
     try:
         with phase(f"slow device of osd.{VICTIM}"):
             async with _full_load(lab, pool):
-                await _until(watch, True, FIRING_WITHIN)
+                await _until(watch, firing=True, within=FIRING_WITHIN)
                 await _watch_for(watch, SHOWN_SECONDS)
     finally:
         await lab.faults.throttle(VICTIM)
     tell("MENDED: the limit is removed, and the extra load has ended")
-    await _until(watch, False, RESOLVED_WITHIN)
+    await _until(watch, firing=False, within=RESOLVED_WITHIN)
     tell("The story is over.")
 
 
@@ -141,14 +140,14 @@ async def calibrate(lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str,
     async with _full_load(lab, pool):
         await _watch_for(watch, FULL_LOAD_SECONDS)
         delivered = await _delivered(stack, watch)
-        # Under load still: a reservation that grows while work ends looks violated for a moment.
+        # Before the load ends: a reservation that grows after it looks violated for a moment.
         await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
     tell(f"MEASURED: {delivered} normalised ops/s per OSD, now set as their capacity")
     return delivered
 
 
 async def _delivered(stack: Stack, watch: AlertWatch) -> int:
-    """What an OSD delivers at its end. On a busy machine it may take a while until one is there."""
+    """The mean rate of saturated OSDs. On a busy machine it takes a while until there is one."""
     try:
         async with asyncio.timeout(SATURATED_WITHIN):
             while not (average := await stack.query(DELIVERED)):
@@ -162,18 +161,18 @@ async def _delivered(stack: Stack, watch: AlertWatch) -> int:
     return round(float(average[0]["value"][1]))
 
 
-def _is_the_storys(alert: NotifiedAlert) -> bool:
+def _is_story_alert(alert: NotifiedAlert) -> bool:
     wanted = {"alertname": VIOLATED, "ceph_daemon": f"osd.{VICTIM}"}
     return wanted.items() <= alert.labels.items()
 
 
-async def _until(watch: AlertWatch, firing: bool, within: float) -> None:
+async def _until(watch: AlertWatch, *, firing: bool, within: float) -> None:
     """Wait until the story's alert fires, or is resolved. A failed request counts as neither."""
     try:
         async with asyncio.timeout(within):
             while True:
                 alerts = await watch.try_look()
-                if alerts is not None and any(map(_is_the_storys, alerts)) == firing:
+                if alerts is not None and any(map(_is_story_alert, alerts)) == firing:
                     return
                 await asyncio.sleep(0.5)
     except TimeoutError:

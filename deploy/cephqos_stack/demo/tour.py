@@ -1,6 +1,7 @@
 """`cephqos demo --tour`: a quarter of an hour through what cephqos shows, one step at a time.
 
-The steps are a table. A step tells where to look, provokes what there is to see, and gives time.
+`STEPS` is the tour. For each step, `Tour.walk` provokes what there is to see, prints where to look,
+and gives time. The last steps run recovery under four policies, and their figures end the tour.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from cephqos_stack.staged.stage import StagedLab, wait_until_clean
 WPQ: Final = "wpq"
 RECOVERY: Final = "recovery-flood"
 _ATTEMPTS: Final = 3  # to restart the OSDs
-_PAYS: Final = "Client latency, and the work of recovery and scrub under it"
+_RECOVERY_PANEL: Final = "Client latency, and the work of recovery and scrub under it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +32,21 @@ class TourStep:
     """One thing to see: what goes on, and the panel that shows it."""
 
     title: str
-    words: str
+    words: str  # what goes on
     board: str
     panel: str
-    seconds: float = 40.0  # to look, once it is there
-    provoke: str = ""  # goes on during the step; steps in a row share it
-    policy: str = ""  # WPQ or a profile of mClock, which orders recovery and clients
+    seconds: float = 40.0  # to look, once it is shown
+    provoke: str = ""  # the provocation that goes on; the next step may keep it
+    policy: str = ""  # WPQ or a profile of mClock: what orders recovery and clients
     command: str = ""  # of `cephqos`, for another terminal
 
 
-def _against(policy: str, words: str) -> TourStep:
+def _recovery_under(policy: str, words: str) -> TourStep:
     return TourStep(
         title=f"RECOVERY AGAINST CLIENTS: {policy}",
         words=words,
         board="Scrub & recovery",
-        panel=_PAYS,
+        panel=_RECOVERY_PANEL,
         seconds=60.0,
         provoke=RECOVERY,
         policy=policy,
@@ -88,21 +89,22 @@ STEPS: Final = (
         provoke="noisy-neighbour",
         command="who --since 30s",  # a new tenant counts as `other` at first
     ),
-    _against(WPQ, "no class has a reservation. Recovery has a low priority"),
-    _against("high_client_ops", "clients have the larger reservation"),
-    _against("balanced", "clients and recovery have equal reservations"),
-    _against("high_recovery_ops", "recovery has the larger reservation"),
+    _recovery_under(WPQ, "no class has a reservation. Recovery has a low priority"),
+    _recovery_under("high_client_ops", "clients have the larger reservation"),
+    _recovery_under("balanced", "clients and recovery have equal reservations"),
+    _recovery_under("high_recovery_ops", "recovery has the larger reservation"),
 )
 
-_CAPACITY: Final = 80.0  # operations per second that an OSD delivers with such a device
-# While objects are recovered: not while placement groups find each other, when clients stand still.
-_PUSHED: Final = "(sum(rate(cephqos_recovery_pushes_total[5s])) > 1)"
+_CAPACITY: Final = 80.0  # operations per second that an OSD delivers on a device of that regime
+# Figures count only while more than one object per second is recovered: while placement groups
+# peer, clients stand still.
+_RECOVERED: Final = "(sum(rate(cephqos_recovery_pushes_total[5s])) > 1)"
 _OPS: Final = f"sum(rate({count(OpSeries.LATENCY_SECONDS)}[5s]))"
 _SECONDS: Final = f"sum(rate({total(OpSeries.LATENCY_SECONDS)}[5s]))"
-FIGURES: Final = {
-    "clients {:.0f} operations/s": f"({_OPS} and {_PUSHED})",
-    "{:.0f} ms each": f"({_SECONDS} * 1000 / ({_OPS} > 0) and {_PUSHED})",
-    "recovery {:.0f} objects/s": _PUSHED,
+FIGURES: Final = {  # what is printed, and the query
+    "clients {:.0f} operations/s": f"({_OPS} and {_RECOVERED})",
+    "{:.0f} ms each": f"({_SECONDS} * 1000 / ({_OPS} > 0) and {_RECOVERED})",
+    "recovery {:.0f} objects/s": _RECOVERED,
 }
 
 Query = Callable[[str], Awaitable[list[dict[str, Any]]]]
@@ -118,32 +120,32 @@ class Tour:
     tell: Tell
     phase: Callable[[str], AbstractContextManager[None]]
     prometheus: str
-    queue: str = ""  # that was set for recovery against clients
+    queue: str = ""  # the scheduler that the tour has set; empty: none yet
 
     async def walk(self) -> None:
-        paid = []
+        results = []  # of each policy
         for number, step in enumerate(STEPS, 1):
             self.tell(f"{number} of {len(STEPS)}  {step.title}: {step.words}")
             with self.phase(step.title.lower()):
-                if not await self._done(self._stage(step)):
+                if not await self._succeeds(self._stage(step)):
                     continue
                 await self._until_found(step)
-                self.tell(self.where(step))
+                self.tell(self.where_to_look(step))
                 began = asyncio.get_running_loop().time()
                 await asyncio.sleep(step.seconds)
                 if step.policy:
                     seconds = asyncio.get_running_loop().time() - began
-                    paid.append(f"{step.policy}: {await self._figures(seconds)}")
+                    results.append(f"{step.policy}: {await self._figures(seconds)}")
         await self.provoker.end()
         if self.queue:
             self.tell("the OSDs restart with the demo's own settings")
-            await self._done(self._restart("mclock_scheduler", {}))
+            await self._succeeds(self._restart("mclock_scheduler", {}))
         self.tell("The tour is over. While objects were recovered:")
-        for each in paid:
-            self.tell(f"  {each}")
+        for result in results:
+            self.tell(f"  {result}")
 
-    async def _done(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Whether it could be done; what went wrong is said, and the tour goes on."""
+    async def _succeeds(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do the work. If it fails, say so: the tour goes on without it."""
         try:
             await work
         except (CephqosError, OSError, TimeoutError) as error:
@@ -151,14 +153,14 @@ class Tour:
             return False
         return True
 
-    def where(self, step: TourStep) -> str:
-        """What to look at."""
+    def where_to_look(self, step: TourStep) -> str:
         words = f"LOOK: dashboard {step.board}, panel {step.panel}"
         if step.command:
             words += f"; or `cephqos {step.command} --prometheus {self.prometheus}`"
         return words
 
     async def _stage(self, step: TourStep) -> None:
+        """Provoke what the step needs, unless it goes on already."""
         name = f"{step.provoke} {step.policy}".strip()
         if self.provoker.going_on == name:
             return
@@ -168,15 +170,16 @@ class Tour:
         situation = find(step.provoke).load(self.lab.spec.osds)
         if step.policy:
             await self._order_by(step.policy)
-            situation = _under(step.policy, situation)
+            situation = _as_comparison(step.policy, situation)
         await self.provoker.begin(name, situation)
 
     async def _until_found(self, step: TourStep) -> None:
-        """A page is worth a look when it shows what was provoked."""
+        """Wait until alerts have found the fault: a panel is worth a look only then."""
         if step.provoke and not step.policy:
             await self.provoker.found()
 
     async def _order_by(self, policy: str) -> None:
+        """Let the OSDs run the scheduler of this policy."""
         queue = WPQ if policy == WPQ else "mclock_scheduler"
         if queue != self.queue:
             self.tell(f"the OSDs restart with {queue}, slow devices and one queue each")
@@ -184,18 +187,22 @@ class Tour:
             self.queue = queue
 
     async def _restart(self, queue: str, options: dict[str, str]) -> None:
+        """Restart the OSDs with this scheduler and these options of the regime `scheduler`."""
         conf = self.lab.paths.conf
         text = conf.read_text(encoding="utf-8")
         conf.write_text(re.sub(r"(?m)^(osd_op_queue *= *)\w+", rf"\g<1>{queue}", text))
         on = StagedLab(self.lab)
         for name in REGIMES["scheduler"].options:
-            await (on.config(name, options[name]) if name in options else on.unset(name))
+            if name in options:
+                await on.config(name, options[name])
+            else:
+                await on.unset(name)
         await self._restart_osds()
         await wait_until_clean(on)
 
     async def _restart_osds(self) -> None:
-        """All at once: what is written while one is down would have to be recovered."""
-        for again in reversed(range(_ATTEMPTS)):
+        """Kill all, then start all: data written while one is down would have to be recovered."""
+        for attempts_left in reversed(range(_ATTEMPTS)):
             try:
                 running = await self.lab.pids()
                 for osd in range(self.lab.spec.osds):
@@ -205,7 +212,7 @@ class Tour:
                     await self.lab.faults.restart(osd)
                 return
             except LabError:  # a busy host may not answer in time
-                if not again:
+                if not attempts_left:
                     raise
 
     async def _figures(self, seconds: float) -> str:
@@ -218,8 +225,8 @@ class Tour:
         return ", ".join(figures) or "nothing was recovered: the machine is too busy"
 
 
-def _under(policy: str, situation: Situation) -> Situation:
-    """The same recovery and clients, but nothing is expected: this is a comparison."""
+def _as_comparison(policy: str, situation: Situation) -> Situation:
+    """The situation under a policy. No alert is expected: policies are compared."""
     config = {} if policy == WPQ else {"osd_mclock_profile": policy}
     cluster = replace(situation.cluster, device_iops=REGIMES["scheduler"].lab["device_iops"])
     return replace(

@@ -1,4 +1,4 @@
-"""Which Grafana there is: one that runs, one on this host, or an image of it."""
+"""Which Grafana can be used: one that runs, a program on this host, or a container image."""
 
 import asyncio
 import shutil
@@ -20,11 +20,11 @@ _PACKAGED: Final = Path("/usr/share/grafana")
 
 
 async def find_grafana(environment: Mapping[str, str]) -> Grafana | None:
-    """GRAFANA_URL, GRAFANA_HOME, a program on the PATH, Docker: the first of them that is there."""
+    """The first that is there: GRAFANA_URL, GRAFANA_HOME, a program on the PATH, Docker."""
     if url := environment.get("GRAFANA_URL"):
         return OtherGrafana(url, environment.get("GRAFANA_TOKEN", ""))
-    if own := await asyncio.to_thread(_own, environment):
-        return own
+    if grafana := await asyncio.to_thread(_on_this_host, environment):
+        return grafana
     if docker := shutil.which("docker", path=environment.get("PATH")):
         with tempfile.TemporaryDirectory(prefix="cephqos-docker-") as folder:
             if await docker_answers(docker, Path(folder) / "version.out"):
@@ -32,8 +32,8 @@ async def find_grafana(environment: Mapping[str, str]) -> Grafana | None:
     return None
 
 
-def _own(environment: Mapping[str, str]) -> OwnGrafana | None:
-    """One that can be started on this host."""
+def _on_this_host(environment: Mapping[str, str]) -> OwnGrafana | None:
+    """A Grafana that is installed on this host, and can be started."""
     if named := environment.get("GRAFANA_HOME"):
         home = Path(named).absolute()
         if not _is_home(home):
@@ -41,8 +41,8 @@ def _own(environment: Mapping[str, str]) -> OwnGrafana | None:
         return OwnGrafana(home)
     for name in ("grafana-server", "grafana"):
         if program := shutil.which(name, path=environment.get("PATH")):
-            beside = Path(program).resolve().parent.parent
-            homes = [home for home in (beside, _PACKAGED) if _is_home(home)]
+            parent = Path(program).resolve().parent.parent
+            homes = [home for home in (parent, _PACKAGED) if _is_home(home)]
             return OwnGrafana(homes[0]) if homes else OwnGrafana(None, program)
     return None
 

@@ -1,4 +1,4 @@
-"""A Grafana that runs already: ours is put beside what it has, and removed at the end."""
+"""A Grafana that runs already. Our dashboards are added to it, and removed at the end."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ from cephqos_loadgen.progress import Say
 from cephqos_loadgen.servers import Address, first_words
 from cephqos_stack.grafana.place import Grafana
 
-_SECONDS: Final = 30.0
+_SECONDS: Final = 30.0  # for a request
 
 
 class OtherGrafana(Grafana):
-    """Dashboards get uids of their own, so that those of the same name which it has stay."""
+    """Dashboards get uids with a random prefix, so that those that it already has stay."""
 
     def __init__(self, url: str, token: str = "") -> None:
         address = Address.parse(url, "GRAFANA_URL", 3000)
@@ -47,26 +47,27 @@ class OtherGrafana(Grafana):
     async def _place(
         self, api: "_GrafanaApi", placed: contextlib.AsyncExitStack, files: Mapping[Path, str]
     ) -> None:
-        names: dict[str, str] = {}
+        """Add data sources, a folder and dashboards; `placed` removes them."""
+        source_names: dict[str, str] = {}  # by type
         (provisioned,) = (text for file, text in files.items() if file.parent.name == "datasources")
         document = yamlfile.parse(provisioned, "data sources")
         for source in document.plain()["datasources"]:
             uid, name = self.prefix + source["uid"], f"{source['name']} {self.prefix[:-1]}"
             await api.post("datasources", source | {"uid": uid, "name": name})
             placed.push_async_callback(api.delete, f"datasources/uid/{uid}")
-            names[source["type"]] = name
+            source_names[source["type"]] = name
         title = f"cephqos {self.prefix[:-1]}"
         await api.post("folders", {"uid": self.prefix[:-1], "title": title})
         placed.push_async_callback(api.delete, f"folders/{self.prefix[:-1]}")
-        for text in (text for file, text in sorted(files.items()) if file.suffix == ".json"):
-            board = own_copy(text, self.prefix, names)
+        for text in [text for file, text in sorted(files.items()) if file.suffix == ".json"]:
+            board = own_copy(text, self.prefix, source_names)
             await api.post("dashboards/db", {"dashboard": board, "folderUid": self.prefix[:-1]})
 
 
 def own_copy(text: str, prefix: str, sources: Mapping[str, str]) -> dict[str, Any]:
-    """A dashboard under another uid, with links to its like, which asks only these data sources.
+    """A dashboard with the prefix before its uid, which links only to others with that prefix.
 
-    `sources`: type of a data source to its name.
+    It asks only these data sources, given as names by type.
     """
     board: dict[str, Any] = json.loads(text.replace('"/d/', f'"/d/{prefix}'))
     board |= {"id": None, "uid": prefix + board["uid"], "tags": [f"cephqos {prefix[:-1]}"]}
@@ -96,10 +97,10 @@ class _GrafanaApi:
             async with self._session.request(method, url, json=body) as reply:
                 if reply.status < 400:
                     return
-                said = await first_words(reply)
+                answer = await first_words(reply)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise LabError(f"{self._url} does not answer: {in_one_line(error)}") from None
         hint = ""
         if reply.status in (401, 403):
             hint = "; set GRAFANA_TOKEN to the token of a service account with the role Admin"
-        raise LabError(f"{method} {url}: {reply.status} {said}{hint}")
+        raise LabError(f"{method} {url}: {reply.status} {answer}{hint}")

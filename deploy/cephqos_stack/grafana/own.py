@@ -1,4 +1,4 @@
-"""A Grafana of our own, on a loopback port: from a directory, or in a container."""
+"""A Grafana that we start on a loopback port: an installed program, or a container."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,14 @@ from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
 from cephqos_stack.grafana.place import Grafana
 
-# That of deploy/compose.
+# The same as in deploy/compose.
 IMAGE: Final = (
     "grafana/grafana:13.2.3@sha256:b28bae15e219c998fb0e0424ed724930cc61b1f61fb404d47c862f9a23f9e572"
 )
 _START_SECONDS: Final = 120.0
 _PULL_SECONDS: Final = 900.0
-_SHOW_SECONDS: Final = 20.0  # it answers before it has read all that it is given
-# Ends when its input closes: a container outlives a client that is killed.
+_SHOW_SECONDS: Final = 20.0  # until it has read its dashboards, after it first answers
+# A shell script that ends when its input closes: a container outlives a client that is killed.
 _UNTIL_INPUT_CLOSES: Final = """
 exec 3<&0
 trap 'exit 0' TERM
@@ -38,7 +38,7 @@ wait $!
 class OwnGrafana(Grafana):
     """Every user who reaches the port may look and explore. No user may administer it."""
 
-    _why_unseen = ""
+    _why_unseen = ""  # why it may not see the files of this host
 
     def __init__(self, home: Path | None, program: str = "") -> None:
         (self._port,) = free_ports(1)
@@ -77,7 +77,7 @@ class OwnGrafana(Grafana):
             ) from None
 
     async def _prepare(self, folder: Path, say: Say) -> None:
-        """What must be there before it starts."""
+        """Fetch what must be there before it starts; nothing for an installed program."""
 
     def _variables(self, folder: Path) -> Mapping[str, str]:
         paths = {
@@ -91,7 +91,7 @@ class OwnGrafana(Grafana):
     def _argv(self, folder: Path) -> list[str]:
         home = [f"--homepath={self._home}"] if self._home else []
         program = self._program or f"{self._home}/bin/grafana"
-        # Found under its old name, it needs no subcommand.
+        # The old program `grafana-server` needs no subcommand.
         server = [] if Path(program).name == "grafana-server" else ["server"]
         return [program, *server, *home]
 
@@ -164,7 +164,7 @@ async def docker_answers(docker: str, log: Path) -> bool:
 async def _status(
     argv: Sequence[str], log: Path, within: float = 30.0, say: Say = lambda _: None
 ) -> int:
-    """The exit status. Until it ends, its last words are shown."""
+    """Run a program. Returns its exit status. While it runs, `say` gets its last line."""
     async with in_background(argv, log) as process:
         ending = asyncio.ensure_future(process.wait())
         try:

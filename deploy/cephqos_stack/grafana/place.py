@@ -1,4 +1,4 @@
-"""What every Grafana is asked for, whether it is started or runs already."""
+"""What `own` and `other` have in common: a Grafana that shows our dashboards."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Grafana(ABC):
     def __init__(self, url: str, *, prefix: str = "") -> None:
         self.url = url
         self.prefix: Final = prefix  # of the dashboards' uids
-        self.headers: Mapping[str, str] = {}  # that let a request in
+        self.headers: Mapping[str, str] = {}  # of every request, such as a token
 
     @property
     def home_url(self) -> str:
@@ -36,4 +36,4 @@ class Grafana(ABC):
     def showing(
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AbstractAsyncContextManager[None]:
-        """Data sources and dashboards are there during the block. `folder` is for its files."""
+        """Show data sources and dashboards while the block runs. `folder` is for its files."""

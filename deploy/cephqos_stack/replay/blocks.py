@@ -1,4 +1,8 @@
-"""Replays archives as blocks of a Prometheus TSDB: which ones, and moved to which time."""
+"""Replays archives as blocks of a Prometheus TSDB, at their own times or moved to others.
+
+`cli` checks the archives, computes by how much each moves, and calls `write_blocks` for each. The
+file REPLAYED in the target folder notes what was replayed there.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +20,7 @@ _BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
 # The largest file of metrics that is read: it becomes some fifty times as large in memory.
 MOST_BYTES: Final = 512 << 20
 
+# Notes in a target folder which runs were replayed there, and when they lie.
 REPLAYED: Final = "cephqos-replayed.json"
 # Clocks of two hosts differ.
 _SLACK_SECONDS: Final = 60.0
@@ -26,9 +31,9 @@ def shifts(archives: Sequence[Archive], at: float | None, now: bool = False) -> 
     if at is None:
         return [0.0] * len(archives)
     manifests = [archive.manifest for archive in archives]
-    longest = max(it.end_unix_seconds - it.start_unix_seconds for it in manifests)
+    longest = max(run.end_unix_seconds - run.start_unix_seconds for run in manifests)
     begin = at - longest if now else at
-    return [begin - it.start_unix_seconds for it in manifests]
+    return [begin - run.start_unix_seconds for run in manifests]
 
 
 def check_archives(archives: Sequence[Archive]) -> None:
@@ -110,7 +115,7 @@ async def write_blocks(
     gathered = await gather(archive, shift_seconds, work, say)
     say("writing labelled blocks")
     new = work / "new"
-    await to_blocks(gathered.recording, gathered.own, gathered.shift_ms, new, work)
+    await to_blocks(gathered.recording, gathered.run_labels, gathered.shift_ms, new, work)
     for block in new.glob(_BLOCK):
         block.rename(target / block.name)
-    return gathered.about
+    return gathered.replayed

@@ -95,8 +95,10 @@ async def _replay(arguments: argparse.Namespace) -> int:
     try:
         if remote:
             await _send(archives, moves, remote)
+        elif target:
+            await _into(archives, moves, target)
         else:
-            await (_into(archives, moves, target) if target else _serve(archives, moves))
+            await _serve(archives, moves)
     except OSError as error:
         raise ReplayFailed(f"cannot write {error.filename or ''}: {error.strerror}") from None
     return 0
@@ -108,13 +110,13 @@ async def _write(
     written = []
     progress = Progress()
     for archive, move in zip(archives, moves, strict=True):
-        with progress.step(f"replaying {archive.folder.name}") as tell, scratch(work) as own:
-            written.append(await blocks.write_blocks(archive, move, target, own, tell))
+        with progress.step(f"replaying {archive.folder.name}") as tell, scratch(work) as inner:
+            written.append(await blocks.write_blocks(archive, move, target, inner, tell))
     return written
 
 
 async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Path) -> None:
-    # All blocks of all runs, or none. Beside their place, so that moving them is a rename.
+    # All blocks of all runs, or none: they are written beside their place and then renamed.
     with scratch(target) as work:
         new = work / "blocks"
         new.mkdir()
@@ -131,16 +133,20 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
 
 
 async def _send(archives: Sequence[Archive], moves: Sequence[float], to: Address) -> None:
-    """The runs one after the other: those of the earliest times first."""
+    """Send the runs one after the other, the earliest first."""
     token = os.environ.get("CEPHQOS_REMOTE_WRITE_TOKEN", "")
     progress = Progress()
-    pairs = zip(archives, moves, strict=True)
-    for archive, move in sorted(pairs, key=lambda it: it[0].manifest.start_unix_seconds + it[1]):
+
+    def start(pair: tuple[Archive, float]) -> float:
+        archive, move = pair
+        return archive.manifest.start_unix_seconds + move
+
+    for archive, move in sorted(zip(archives, moves, strict=True), key=start):
         with progress.step(f"replaying {archive.folder.name}") as tell, scratch(None) as work:
             gathered = await gather(archive, move, work, tell)
-            async for done in send(to, gathered, token):
-                tell(f"sent {done:,} samples")
-        say(describe(gathered.about))
+            async for samples in send(to, gathered, token):
+                tell(f"sent {samples:,} samples")
+        say(describe(gathered.replayed))
     say(f"sent to {to.url}")
 
 

@@ -1,4 +1,9 @@
-"""All series of a run: recorded, served by the run itself, and made by the recording rules."""
+"""All series of a run: recorded, served by the run itself, and made by the recording rules.
+
+    archive -> load -> raw blocks -> promtool, one layer of rules after the other -> read back
+
+`blocks` and `remote_write` write what `gather` returns. `cephqos report` calls `evaluated`.
+"""
 
 import contextlib
 import math
@@ -25,35 +30,36 @@ from cephqos_stack.replay.layers import layers, leading_to, recording_rules, rul
 from cephqos_stack.replay.programs import NEEDED, prometheus, query_past, run_promtool
 from cephqos_stack.replay.run_series import run_series
 
-_PAGE_BYTES = 256 << 20
-# Blocks of one-second samples take less; the pages of text come and go.
+_PAGE_BYTES = 256 << 20  # of OpenMetrics text that promtool gets at once
+# On disk, at most. A page of text takes up to 400 bytes per sample, but is removed soon.
 _BYTES_PER_SAMPLE = 8
-# Blocks have no staleness markers: in each layer of rules, what is absent is seen for so many
-# scrapes after its last sample. Some samples are late.
+_TEXT_BYTES_PER_SAMPLE = 400
+# Scrape intervals for which rules see a series after its last sample. Blocks have no staleness
+# markers, so more would draw out what has ended, and less would lose samples that come late.
 _RULES_LOOKBACK: Final = 2
-# Of what is replayed: the rules need more samples than longer ones would give.
+# Seconds between samples for which rules are made at most: they need as many samples.
 LONGEST_INTERVAL: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBlocks:
-    """A run as it is written: its labels, and where it lies in time."""
+    """A run after its replay: where it lies in time now, and how much it is."""
 
     run: str
     start_seconds: float
     end_seconds: float
-    samples: int
-    recorded_series: int
+    samples: int  # with those that rules made
+    recorded_series: int  # that rules made
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A run's series at their own times, and the labels and the shift that they are to get."""
+    """A run's series at their own times, and what changes when they are written."""
 
     recording: RecordedRun
-    own: dict[str, str]
-    shift_ms: int
-    about: ReplayedBlocks
+    run_labels: dict[str, str]  # that each series gets
+    shift_ms: int  # that each sample moves
+    replayed: ReplayedBlocks
 
 
 async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -> Gathered:
@@ -69,15 +75,15 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
     _check_room(work, archive, samples)
     recorded = await _recorded(recording, work, say, interval=scrape_interval(archive))
     whole = RecordedRun(recording.types, recording.series | recorded.series)
-    own = {"run": manifest.run, "archive": archive.folder.resolve().name}
-    about = ReplayedBlocks(
-        manifest.run,
-        begin_ms / 1000 + shift_seconds,
-        end_ms / 1000 + shift_seconds,
-        samples + sum(map(len, recorded.series.values())),
-        len(recorded.series),
+    replayed = ReplayedBlocks(
+        run=manifest.run,
+        start_seconds=begin_ms / 1000 + shift_seconds,
+        end_seconds=end_ms / 1000 + shift_seconds,
+        samples=samples + sum(map(len, recorded.series.values())),
+        recorded_series=len(recorded.series),
     )
-    return Gathered(whole, own, round(shift_seconds * 1000), about)
+    run_labels = {"run": manifest.run, "archive": archive.folder.resolve().name}
+    return Gathered(whole, run_labels, round(shift_seconds * 1000), replayed)
 
 
 def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
@@ -89,21 +95,21 @@ def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
             if (repeat.folder / METRICS_FILE).exists()
         ]
         run = merge(parts)
-        own = run_series(archive, shift_seconds)
+        served_run = run_series(archive, shift_seconds)
         scraped = _of_job(run, "cephqos")
-        served = _of_job(own, "cephqos-run")
-    return RecordedRun(run.types | own.types, scraped | served)
+        served = _of_job(served_run, "cephqos-run")
+    return RecordedRun(run.types | served_run.types, scraped | served)
 
 
 def scrape_interval(archive: Archive) -> float:
-    """Seconds between two samples: 1 of a run, more of what an exporter recorded by itself."""
+    """Seconds between two samples: 1 in a run, more in what a flight recorder kept."""
     with damage_named(archive.folder):
-        every = [repeat.record.metrics.interval_seconds for repeat in archive.repeats]
-    return min(float(round(max([1.0, *every]))), LONGEST_INTERVAL)
+        intervals = [repeat.record.metrics.interval_seconds for repeat in archive.repeats]
+    return min(float(round(max([1.0, *intervals]))), LONGEST_INTERVAL)
 
 
 def _of_job(recording: RecordedRun, job: str) -> dict[str, Samples]:
-    """With the label that Prometheus adds to all series of a scrape job."""
+    """The series with the label `job`, which Prometheus adds to all series of a scrape job."""
     found = {}
     for series, samples in recording.series.items():
         name, labels = parse(series)
@@ -112,7 +118,8 @@ def _of_job(recording: RecordedRun, job: str) -> dict[str, Samples]:
 
 
 def _check_room(work: Path, archive: Archive, samples: int) -> None:
-    needed = samples * _BYTES_PER_SAMPLE * 3 + min(_PAGE_BYTES, samples * 400)
+    # The raw blocks, what rules add to them, and the blocks with labels.
+    needed = 3 * samples * _BYTES_PER_SAMPLE + min(_PAGE_BYTES, samples * _TEXT_BYTES_PER_SAMPLE)
     free = shutil.disk_usage(work).free
     if free < needed:
         raise UsageError(
@@ -122,16 +129,17 @@ def _check_room(work: Path, archive: Archive, samples: int) -> None:
 
 
 async def to_blocks(
-    recording: RecordedRun, own: dict[str, str], shift_ms: int, target: Path, work: Path
+    recording: RecordedRun, run_labels: dict[str, str], shift_ms: int, target: Path, work: Path
 ) -> None:
+    """Write blocks of a run into `target`, with these labels and moved by this time."""
     page = work / "page.om"
-    for lines in pages(recording, own, shift_ms, _PAGE_BYTES):
+    for lines in pages(recording, run_labels, shift_ms, _PAGE_BYTES):
         try:
             with page.open("w", encoding="utf-8") as file:
                 file.writelines(lines)
         except OSError as error:
             raise UsageError(f"cannot write {page}: {error.strerror}") from None
-        # promtool makes the folder.
+        # promtool creates the folder `target`.
         argv = ["tsdb", "create-blocks-from", "openmetrics", str(page), str(target)]
         await run_promtool(argv)
         page.unlink()
@@ -139,17 +147,17 @@ async def to_blocks(
 
 @contextlib.contextmanager
 def scratch(folder: Path | None) -> Iterator[Path]:
-    """A folder for what is in between; it is gone afterwards. In `folder`, to move blocks there."""
+    """A temporary folder. Inside `folder`, so that blocks can be renamed into that."""
     try:
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".cephqos-replay-", dir=folder))
+        temporary = Path(tempfile.mkdtemp(prefix=".cephqos-replay-", dir=folder))
     except OSError as error:
         raise UsageError(f"cannot write to {folder or error.filename}: {error.strerror}") from None
     try:
-        yield made
+        yield temporary
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 async def evaluated(
@@ -181,30 +189,30 @@ async def _recorded(
     interval: float = 1.0,
     time_scale: float = 1.0,
 ) -> RecordedRun:
-    """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
+    """The series that recording rules make of one run: all, or those with a wanted name.
 
-    Alone, since rules know nothing of runs: two at the same time would be added up.
+    Each run is alone in its blocks: rules know nothing of runs, and would add up two at one time.
     """
     say("writing blocks")
     raw = work / "raw"
     await to_blocks(recording, {}, 0, raw, work)
     settings = RuleSettings(scrape_interval=interval, time_scale=time_scale)
-    every = recording_rules(build_rules(settings, load_slos(DEFAULT_SLOS)).values())
-    order = layers(every if wanted is None else leading_to(every, wanted))
+    rules = recording_rules(build_rules(settings, load_slos(DEFAULT_SLOS)).values())
+    order = layers(rules if wanted is None else leading_to(rules, wanted))
     begin_ms, end_ms = recording.span_ms()
     begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)
     for number, layer in enumerate(order, 1):
         say(f"recording rules, layer {number} of {len(order)}")
-        rules = work / "layer.yml"
-        rules.write_text(rule_file(layer), encoding="utf-8")
-        # Prometheus sees new blocks when it starts.
+        rules_path = work / "layer.yml"
+        rules_path.write_text(rule_file(layer), encoding="utf-8")
+        # A new Prometheus for each layer: it reads blocks only when it starts.
         async with prometheus(raw, work, lookback=duration(_RULES_LOOKBACK * interval)) as url:
             argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
             argv += [
                 f"--url={url}",
                 f"--eval-interval={duration(interval)}",
                 f"--output-dir={raw}",
-                str(rules),
+                str(rules_path),
             ]
             await run_promtool(argv)
     names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
@@ -213,11 +221,12 @@ async def _recorded(
 
 
 async def _read_back(url: str, names: Collection[str], begin: int, end: int) -> RecordedRun:
+    """The series with these names that a Prometheus has between two Unix times."""
     run = RecordedRun({}, {})
     for name in names:
         expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
-        for each in await query_past(url, expr, end):
-            labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
-            values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
+        for series in await query_past(url, expr, end):
+            labels = {key: value for key, value in series["metric"].items() if key != "__name__"}
+            values = {round(float(at) * 1000): float(value) for at, value in series["values"]}
             run.series[render(name, labels)] = values
     return run

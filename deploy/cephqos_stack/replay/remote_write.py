@@ -18,9 +18,11 @@ from cephqos_loadgen.servers import Address, first_words
 from cephqos_stack.replay.gather import Gathered
 from cephqos_stack.replay.programs import ReplayFailed
 
-# Samples go in the order of time: a database takes little that is older than what it has.
+# All series of a minute are sent before the next minute: a database takes little that is older than
+# what it has.
 _SLICE_MS: Final = 60_000
-_MOST_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 1 << 20  # of a request
+# After so long without a sample a series has ended: it gets a staleness marker, a special NaN.
 _STALE_AFTER_MS: Final = 5_000
 _STALE: Final = struct.pack("<Q", 0x7FF0000000000002)
 _HEADERS: Final = {
@@ -29,14 +31,15 @@ _HEADERS: Final = {
     "X-Prometheus-Remote-Write-Version": "0.1.0",
     "User-Agent": "cephqos-replay",
 }
-_SECONDS: Final = 60.0
+_SECONDS: Final = 60.0  # for a request
 _ATTEMPTS: Final = 5
-_PAUSE_SECONDS: Final = 0.25
-# What a database answers when it is asked to take less at a time, or later.
-_LATER: Final = frozenset({429, 500, 502, 503, 504})
+_PAUSE_SECONDS: Final = 0.25  # before the second attempt, doubled; then twice as long each time
+# Statuses of a database that may take the same request later.
+_TRY_AGAIN: Final = frozenset({429, 500, 502, 503, 504})
 
 
 def varint(number: int) -> bytes:
+    """An integer as protobuf writes it: seven bits per byte, the lowest first."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -55,18 +58,19 @@ def _label(name: str, value: str) -> bytes:
 
 
 def _sample(time_ms: int, value: bytes) -> bytes:
+    """A sample of a series: field 1 is the value, a double; field 2 the time."""
     return _field(2, b"\x09" + value + b"\x10" + varint(time_ms))
 
 
-def labels_of(series: str, own: Mapping[str, str]) -> bytes:
+def labels_of(series: str, run_labels: Mapping[str, str]) -> bytes:
     """The labels of a series, its name among them, in the order that the format wants."""
     name, labels = parse(series)
-    all_labels = labelled(labels, own) | {"__name__": name}
+    all_labels = labelled(labels, run_labels) | {"__name__": name}
     return b"".join(_label(key, all_labels[key]) for key in sorted(all_labels))
 
 
 def snappy(content: bytes) -> bytes:
-    """Snappy's block format without compression: the length, then literals."""
+    """Snappy's block format without compression: the length, then literals of 64 KiB at most."""
     parts = [varint(len(content))]
     for start in range(0, len(content), 1 << 16):
         piece = content[start : start + (1 << 16)]
@@ -75,7 +79,7 @@ def snappy(content: bytes) -> bytes:
 
 
 def values_of(samples: Samples) -> Iterator[tuple[int, bytes]]:
-    """In the order of time; the end of a series and of each part before a pause is marked."""
+    """Times and encoded values, in order, with a marker at the end and before each pause."""
     last: int | None = None
     for time in sorted(samples):
         if last is not None and time - last > _STALE_AFTER_MS:
@@ -87,49 +91,49 @@ def values_of(samples: Samples) -> Iterator[tuple[int, bytes]]:
 
 
 def messages(gathered: Gathered) -> Iterator[tuple[bytes, int]]:
-    """Bodies of requests and their numbers of samples: all series of a minute, then the next."""
-    slices: dict[int, list[bytes]] = {}
-    counts: dict[int, int] = {}
+    """Bodies of requests, each with its number of samples: minute by minute, all series of it."""
+    slices: dict[int, list[bytes]] = {}  # encoded series by minute
+    counts: dict[int, int] = {}  # samples by minute
     for series, samples in gathered.recording.series.items():
-        labels = labels_of(series, gathered.own)
-        parts: dict[int, list[bytes]] = {}
+        labels = labels_of(series, gathered.run_labels)
+        parts: dict[int, list[bytes]] = {}  # samples by minute
         for time, value in values_of(samples):
             moved = time + gathered.shift_ms
             parts.setdefault(moved // _SLICE_MS, []).append(_sample(moved, value))
-        for number, found in parts.items():
-            slices.setdefault(number, []).append(_field(1, labels + b"".join(found)))
-            counts[number] = counts.get(number, 0) + len(found)
+        for number, encoded in parts.items():
+            slices.setdefault(number, []).append(_field(1, labels + b"".join(encoded)))
+            counts[number] = counts.get(number, 0) + len(encoded)
     for number in sorted(slices):
         yield from _bodies(slices.pop(number), counts[number])
 
 
 def _bodies(series: Iterable[bytes], count: int) -> Iterator[tuple[bytes, int]]:
-    """One minute in requests of about a megabyte; samples are counted with the last."""
+    """A minute in requests of about a megabyte. The last one carries the count of samples."""
     held: list[bytes] = []
     size = 0
-    for one in series:
-        if held and size + len(one) > _MOST_BYTES:
+    for encoded in series:
+        if held and size + len(encoded) > _MOST_BYTES:
             yield snappy(b"".join(held)), 0
             held, size = [], 0
-        held.append(one)
-        size += len(one)
+        held.append(encoded)
+        size += len(encoded)
     yield snappy(b"".join(held)), count
 
 
 async def send(to: Address, gathered: Gathered, token: str = "") -> AsyncIterator[int]:
-    """Send all of a run; yields how many samples (with end marks) are written so far."""
+    """Send a run. Yields how many samples, staleness markers included, were sent so far."""
     headers = {**_HEADERS, **to.with_token(token).headers}
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    done = 0
+    sent = 0
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
         for body, count in messages(gathered):
             await _post(session, to.url, body)
-            done += count
-            yield done
+            sent += count
+            yield sent
 
 
 async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
-    said = ""
+    problem = ""
     for attempt in range(_ATTEMPTS):
         if attempt:
             await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
@@ -137,20 +141,22 @@ async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
             async with session.post(url, data=body) as reply:
                 if reply.ok:
                     return
-                said = f"status {reply.status}: {await first_words(reply)}"
-                if reply.status not in _LATER:
+                problem = f"status {reply.status}: {await first_words(reply)}"
+                if reply.status not in _TRY_AGAIN:
                     break
         except (aiohttp.ClientError, TimeoutError) as error:
-            said = in_one_line(error)
-    raise ReplayFailed(f"{url} did not take the run: {said}{_hint(said)}")
+            problem = in_one_line(error)
+    raise ReplayFailed(f"{url} did not take the run: {problem}{_hint(problem)}")
 
 
-def _hint(said: str) -> str:
-    if "404" in said[:11]:
+def _hint(problem: str) -> str:
+    """What most often helps."""
+    if problem.startswith("status 404"):
         return " (a Prometheus needs --web.enable-remote-write-receiver, path /api/v1/write)"
-    if "future" in said:
+    if "future" in problem:
         return " (--at now moves the runs so that they end now)"
-    if any(word in said for word in ("out of bounds", "out of order", "too old", "too far behind")):
+    too_old = ("out of bounds", "out of order", "too old", "too far behind")
+    if any(words in problem for words in too_old):
         return (
             " (it has newer samples: --at now, or a database with"
             " storage.tsdb.out_of_order_time_window)"

@@ -1,7 +1,8 @@
 """The series that a run itself served while it went on, made again from its archive.
 
-They are not recorded as metrics. Phases, intervals and latency bins are, which is what they were
-made from.
+They are not recorded as metrics. But the archive has what they were made from: phases, intervals
+and latency bins. So `run_series` sets the same live state (`Live`) as during the run, second by
+second, and notes what it would have served.
 """
 
 import math
@@ -18,21 +19,21 @@ from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.repeat import RepeatRecord
 
-_LONGEST_SECONDS = 30 * 86400
+_LONGEST_SECONDS = 30 * 86400  # of a run: a longer one is a damaged manifest
 ClientKey = tuple[str, str]  # phase and client
 
 
 @dataclass(slots=True)
-class _Tick:
-    """What one client did in one second: by direction, and by job how long."""
+class _ClientSecond:
+    """What one client did in one second."""
 
-    done: dict[str, list[IoTotals]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+    totals: dict[str, list[IoTotals]] = field(default_factory=dict)  # by direction
+    seconds: dict[str, float] = field(default_factory=dict)  # that intervals cover, by job
 
-    def take(self, interval: Interval) -> None:
+    def add(self, interval: Interval) -> None:
         for direction, figures in (("read", interval.read), ("write", interval.write)):
             if figures:
-                self.done.setdefault(direction, []).append(_totals(figures, interval.seconds))
+                self.totals.setdefault(direction, []).append(_totals(figures, interval.seconds))
         self.seconds[interval.job] = self.seconds.get(interval.job, 0.0) + interval.seconds
 
 
@@ -48,7 +49,7 @@ def _totals(figures: LoadFigures, seconds: float) -> IoTotals:
 
 
 def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
-    """One sample per second, at the original times. The run's start is a value: it is shifted."""
+    """One sample per second, at the run's own times. Only the start of the run, a value, moves."""
     manifest = archive.manifest
     start, end = manifest.start_unix_seconds, manifest.end_unix_seconds
     if not (0 < start <= end < LAST_TIME_MS / 1000 and end - start <= _LONGEST_SECONDS):
@@ -57,15 +58,17 @@ def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
     live.started = start + shift_seconds
     live.repeats = (0, manifest.repeats_planned)
     run = RecordedRun({name: spec.type for name, spec in METRICS.items()}, {})
-    ticks = [math.ceil(start) + n for n in range(int(end - start) + 1)]
-    repeats = [it for it in archive.repeats if it.record.end_unix_seconds >= start]
+    left = [math.ceil(start) + n for n in range(int(end - start) + 1)]  # seconds of the run
+    repeats = [repeat for repeat in archive.repeats if repeat.record.end_unix_seconds >= start]
+    finished = 0
     for repeat in repeats:
-        mine = [t for t in ticks if t <= repeat.record.end_unix_seconds]
-        del ticks[: len(mine)]
-        _replay(live, repeat, mine, run)
-        live.repeats = (live.repeats[0] + (repeat.record.status == "finished"), live.repeats[1])
+        seconds = [second for second in left if second <= repeat.record.end_unix_seconds]
+        del left[: len(seconds)]
+        _replay(live, repeat, seconds, run)
+        finished += repeat.record.status == "finished"
+        live.repeats = (finished, manifest.repeats_planned)
         live.new_repeat()
-    for second in ticks:
+    for second in left:
         _note(live, second, run)
     return run
 
@@ -75,12 +78,12 @@ def _fsid(archive: Archive) -> str:
     return str(cluster.get("fsid", "")) if isinstance(cluster, dict) else ""
 
 
-def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], run: RecordedRun) -> None:
-    """Let the live state be what it was at each second of a repeat, and note its series."""
+def _replay(live: Live, repeat: RecordedRepeat, seconds: list[int], run: RecordedRun) -> None:
+    """Set the live state as it was at each second of a repeat, and note its series."""
     record = repeat.record
-    phases = sorted(record.phases.items(), key=lambda it: it[1].start_unix_seconds)
-    clients = _by_tick(repeat, ticks)
-    for second in ticks:
+    phases = sorted(record.phases.items(), key=lambda item: item[1].start_unix_seconds)
+    clients = _by_second(repeat, seconds)
+    for second in seconds:
         if second >= record.start_unix_seconds:
             live.where.point, live.where.repeat = record.point, record.repeat
         live.where.phases = tuple(
@@ -88,37 +91,42 @@ def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], run: RecordedR
             for name, phase in phases
             if phase.start_unix_seconds <= second <= phase.end_unix_seconds
         )
-        _let_clients_work(live, record, clients.get(second, {}))
+        _set_clients(live, record, clients.get(second, {}))
         _note(live, second, run)
 
 
-def _let_clients_work(live: Live, record: RepeatRecord, done: Mapping[ClientKey, _Tick]) -> None:
-    """What the clients did in one second; those that are not among them did nothing."""
+def _set_clients(live: Live, record: RepeatRecord, done: Mapping[ClientKey, _ClientSecond]) -> None:
+    """Set what the clients did in one second. Those that are not in `done` did nothing."""
     for client in live.clients.values():
         client.interval, client.seconds = {}, 0.0
-    for (phase, name), tick in done.items():
+    for (phase, name), client_second in done.items():
         result = record.phases[phase].result if phase in record.phases else None
         engine = str(getattr(result, "engine", getattr(result, "kind", "unknown")))
         client = live.clients.setdefault((phase, name), LiveClient(engine))
-        client.interval = {direction: add(parts) for direction, parts in tick.done.items()}
-        client.seconds = max(tick.seconds.values())
+        client.interval = {
+            direction: add(parts) for direction, parts in client_second.totals.items()
+        }
+        client.seconds = max(client_second.seconds.values())
         for direction, part in client.interval.items():
             client.before[direction] = add((client.before.get(direction, IoTotals()), part))
 
 
-def _by_tick(repeat: RecordedRepeat, ticks: list[int]) -> dict[int, dict[ClientKey, _Tick]]:
-    """Intervals by the second in which they were known; the last ones by the last second."""
-    by_second: dict[int, dict[ClientKey, _Tick]] = {}
-    for interval in repeat.intervals() if ticks else ():
-        at = min(bisect_right(ticks, interval.end_unix_seconds), len(ticks) - 1)
-        clients = by_second.setdefault(ticks[at], {})
-        clients.setdefault((interval.phase, interval.client), _Tick()).take(interval)
+def _by_second(
+    repeat: RecordedRepeat, seconds: list[int]
+) -> dict[int, dict[ClientKey, _ClientSecond]]:
+    """What clients did, by the first second after the end of each interval, or the last second."""
+    by_second: dict[int, dict[ClientKey, _ClientSecond]] = {}
+    for interval in repeat.intervals() if seconds else ():
+        index = min(bisect_right(seconds, interval.end_unix_seconds), len(seconds) - 1)
+        clients = by_second.setdefault(seconds[index], {})
+        clients.setdefault((interval.phase, interval.client), _ClientSecond()).add(interval)
     return by_second
 
 
 def _note(live: Live, second: int, run: RecordedRun) -> None:
+    """Add the samples of the live state at this second to the run; NaN is no sample."""
     for series, value in _samples(live):
-        if value == value:
+        if not math.isnan(value):
             run.series.setdefault(series, {})[second * 1000] = value
 
 

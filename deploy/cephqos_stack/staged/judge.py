@@ -1,4 +1,9 @@
-"""Compares the alerts that came to the receiver with what a situation expects."""
+"""Compares the alerts that came to the receiver with what a situation expects.
+
+The demo and `make truth` call `judge` with the alerts that were heard, each with the seconds since
+the fault. For example, a slow device of osd.1 whose alert names osd.1 and `device` after 7 s gives
+("right", 7.0, []).
+"""
 
 import math
 import re
@@ -10,23 +15,32 @@ from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
-# Alerts that the watching failed. A staged scrape has one second, ten in production, and an alert
-# needs twenty seconds of failing instead of ten minutes: these are no wrong findings.
+# Alerts that say that the watching failed. They are no wrong findings here: a staged scrape has one
+# second instead of ten, and fails for an alert in twenty seconds instead of ten minutes.
 BLIND = (
     "CephQosCollectorFailing",
     "CephQosTooFewSamples",
     "CephQosFiguresMissing",
     "CephQosExporterDown",
 )
-# Seconds after a fault before which no alert can have come of it. Where one of BLIND comes earlier,
+# Seconds after a fault before which it cannot have caused an alert. If one of BLIND comes earlier,
 # the watching had failed without the fault.
 SOONEST = WINDOWS["hold"] / FASTER
-SETTLED = 8.0  # seconds to look on after all that was expected has come
-_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
+SETTLED = 8.0  # seconds in which more alerts count after all that were expected
+_SHOWN_LABELS = (
+    "severity",
+    "alertname",
+    "ceph_daemon",
+    "class",
+    "cause",
+    "by",
+    "seen",
+    "collector",
+)
 # The culprit, and why an OSD is slow or does not answer, may change while an alert fires. So they
-# are no labels: they are read from the description.
+# are no labels of alerts. Here they are read from the description.
 _CULPRIT = re.compile(r"Likely cause: \w+ by ([\w.]+?)(?: on host|\.(?: |$))")
-SEEN_OF_IT = {
+SEEN_OF_IT = {  # words of a description, and the cause that they state
     "Its device is slow or has stopped.": "device",
     "Its threads wait for a CPU.": "cpu",
     "A limit of its container stops its threads.": "cpu",
@@ -36,14 +50,14 @@ SEEN_OF_IT = {
 
 @dataclass(frozen=True)
 class Heard:
-    """An alert at the receiver, seconds after the fault (or after the load began)."""
+    """An alert at the receiver."""
 
-    after: float
+    after: float  # seconds since the fault, or since the load began
     labels: Mapping[str, str]
 
     @classmethod
     def of(cls, after: float, labels: Mapping[str, str], description: str) -> "Heard":
-        """With cause and culprit as labels, as the description has them."""
+        """An alert with the cause and the culprit of its description as labels."""
         text = " ".join(description.split())
         causes = [cause for words, cause in SEEN_OF_IT.items() if words in text]
         if labels["alertname"] == "CephQosReplicaSlow":
@@ -55,19 +69,19 @@ class Heard:
         return cls(after, labels)
 
     def __str__(self) -> str:
-        words = [self.labels[name] for name in _LABELS if self.labels.get(name)]
+        words = [self.labels[name] for name in _SHOWN_LABELS if self.labels.get(name)]
         return f"{' '.join(words).replace('CephQos', '')} @{self.after:.0f}s"
 
 
 def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> bool:
-    """Whether the alert is the finding. For `turn` see `osd_name`; `osds`: how many there are."""
+    """Whether the alert is the finding. `turn`: see `osd_name`. `osds`: how many there are."""
     labels = heard.labels
     if labels["alertname"] not in finding.alert:
         return False
     wanted = {
         "ceph_daemon": None if finding.osd is None else osd_name(finding.osd, turn, osds),
         "cause": finding.cause,
-        "by": _by(finding.by, turn, osds),
+        "by": _turned(finding.by, turn, osds),
         "class": finding.class_,
         "seen": finding.seen,
         "severity": finding.severity,
@@ -77,11 +91,12 @@ def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> boo
 
 
 def osd_name(osd: int, turn: int, osds: int) -> str:
-    """The OSD that is meant by a situation's number: `turn` is added, so that others fail too."""
+    """The OSD meant by a number in a situation. `turn` moves all, so that each OSD fails once."""
     return f"osd.{(osd + turn) % osds}"
 
 
-def _by(by: str | None, turn: int, osds: int) -> str | None:
+def _turned(by: str | None, turn: int, osds: int) -> str | None:
+    """The label `by` of a finding, with the OSD that is meant."""
     if by is None or not by.startswith("osd."):
         return by
     return osd_name(int(by.removeprefix("osd.")), turn, osds)
@@ -92,33 +107,35 @@ def judge(
 ) -> tuple[Verdict, float | None, list[Heard]]:
     """The verdict, how long the first expected alert took, and alerts that should not have come.
 
-    If the watching fails in a healthy situation, that no alert came proves nothing: "not run".
-    A fault without its alert is missed all the same, unless the watching had failed before it.
+    If the watching fails in a healthy situation, silence proves nothing: "not run". A fault without
+    its alert is missed all the same, unless the watching had failed before it.
     """
     osds = situation.cluster.osds
     failures = watch_failures(heard)
     heard = [alert for alert in heard if alert not in failures]
 
-    def among(findings: Sequence[ExpectedFinding], alert: Heard) -> bool:
+    def is_expected(alert: Heard) -> bool:
+        findings = (*situation.expect, *situation.allow)
         return any(matches(finding, alert, turn, osds) for finding in findings)
 
-    expected = (*situation.expect, *situation.allow)
-    others = [alert for alert in heard if not among(expected, alert)]
+    others = [alert for alert in heard if not is_expected(alert)]
     if situation.healthy:
-        silent: Verdict = "not run" if failures else "right"
-        return ("false" if others else silent), None, others
-    times = []  # of each expected finding
+        if others:
+            return "false", None, others
+        return ("not run" if failures else "right"), None, others
+    times = []  # of each expected finding, in seconds; infinite: it never came
     for finding in situation.expect:
         after = [alert.after for alert in heard if matches(finding, alert, turn, osds)]
         times.append(min(after, default=math.inf))
-    late = any(t > f.within for t, f in zip(times, situation.expect, strict=True))
+    in_order = zip(times, situation.expect, strict=True)
+    late = any(time > finding.within for time, finding in in_order)
     first = min(times) if min(times) < math.inf else None
     verdict: Verdict = "right"
     if late:
         verdict = "missed" if math.inf in times else "late"
         if any(alert.after < SOONEST for alert in failures):
             verdict = "not run"
-    return _of_fault(situation, verdict, others, turn), first, others
+    return _worse_with(others, verdict, situation, turn), first, others
 
 
 def watch_failures(heard: Sequence[Heard]) -> list[Heard]:
@@ -126,16 +143,16 @@ def watch_failures(heard: Sequence[Heard]) -> list[Heard]:
     return [alert for alert in heard if alert.labels["alertname"] in BLIND]
 
 
-def _of_fault(
-    situation: Situation, verdict: Verdict, others: Sequence[Heard], turn: int
+def _worse_with(
+    others: Sequence[Heard], verdict: Verdict, situation: Situation, turn: int
 ) -> Verdict:
-    """The verdict, or a worse one where other alerts came too."""
+    """The verdict, or a worse one if other alerts came too."""
     culprits = {
         osd_name(finding.osd, turn, situation.cluster.osds)
         for finding in situation.expect
         if finding.osd is not None
     }
-    # Alerts of the whole cluster have no OSD, and accuse none.
+    # Alerts of the whole cluster have no OSD: they accuse none.
     accused = {alert.labels["ceph_daemon"] for alert in others if alert.labels.get("ceph_daemon")}
     if culprits and accused - culprits:
         return "wrong OSD"

@@ -1,4 +1,7 @@
-"""A situation: a cluster, a load, a fault, and what has to be said of it. One small file each."""
+"""A situation: a cluster, a load, a fault, and the alerts that have to come. One small file each.
+
+The files are in `situations/` here and in tests/truth. Their keys are the fields of these classes.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,7 +17,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 
 HERE: Final = Path(__file__).parent / "situations"
 GIB: Final = 1 << 30
-# As at production windows of 5 minutes for a hold: everything here is 30 times as fast.
+# Windows of rules and holds of alerts are 30 times as short here as in production.
 FASTER: Final = 30
 
 
@@ -39,13 +42,13 @@ class StagedCluster:
             rotational=self.media == "hdd",
             op_queue=self.op_queue,
             device_iops=self.device_iops,
-            settings=tuple(CephOption("osd", *one) for one in self.settings),
+            settings=tuple(CephOption("osd", *setting) for setting in self.settings),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StagedAction:
-    """A load or a fault: what kind, and how much."""
+    """A load or a fault: its kind (of LOADS or FAULTS in `faults`), and its other keys."""
 
     kind: str
     after: float = 0.0  # seconds after the loads began
@@ -58,6 +61,7 @@ class ExpectedFinding:
 
     alert: tuple[str, ...]
     osd: int | None = None
+    # Labels of the alert; `a|b`: either. `cause` and `by` may also be read from its description.
     cause: str | None = None
     by: str | None = None
     seen: str | None = None
@@ -75,16 +79,16 @@ class Situation:
     digest: str
     cluster: StagedCluster
     size: int = 3  # of the pool; 0 is erasure-coded, 2+1
-    history: bool = True  # the OSDs were seen at their end before
-    capacity: float | None = 0.5  # of what they deliver then; above 10: operations per second
+    history: bool = True  # whether the OSDs were seen saturated before
+    capacity: float | None = 0.5  # share of what they deliver saturated; above 10: ops per second
     config: dict[str, str] = field(default_factory=dict)
-    target: float | None = None  # of a policy: clients' share of the whole cluster before the fault
+    target: float | None = None  # of a policy: a share of what all clients got before the fault
     loads: tuple[StagedAction, ...] = ()
     faults: tuple[StagedAction, ...] = ()
     seconds: float = 36.0  # of load
-    stay: float = 0.0  # more of it: after all has come, or of health
-    happened: str | None = None  # a counter that grows if what is staged took place
-    needs: str = ""  # of the host, or what is expected is not due
+    stay: float = 0.0  # seconds of load after all alerts have come, or while nothing is wrong
+    happened: str | None = None  # a counter that grows if the fault really took place
+    needs: str = ""  # what the host must have; without it no alert is due
     expect: tuple[ExpectedFinding, ...] = ()
     allow: tuple[ExpectedFinding, ...] = ()
 
@@ -94,7 +98,7 @@ class Situation:
 
 
 def load(path: Path) -> Situation:
-    """A file, read and checked: an unknown key is an error."""
+    """Read and check the file of a situation. An unknown key is an error."""
     plain = read(path).plain()
     if not isinstance(plain, dict) or "about" not in plain:
         raise UsageError(f"{path}: expected a situation, with the key about")
@@ -103,30 +107,33 @@ def load(path: Path) -> Situation:
             name=path.stem,
             digest=hashlib.sha256(path.read_bytes()).hexdigest()[:12],
             cluster=_cluster(plain.pop("cluster", {})),
-            loads=tuple(_action(it) for it in plain.pop("loads", ())),
-            faults=tuple(_action(it) for it in plain.pop("faults", ())),
-            expect=tuple(_finding(it) for it in plain.pop("expect", ())),
-            allow=(*(_finding(it) for it in plain.pop("allow", ())), *_also_true(plain)),
-            config=_as_ceph_has_it(plain.pop("config", {})),
+            loads=tuple(_action(entry) for entry in plain.pop("loads", ())),
+            faults=tuple(_action(entry) for entry in plain.pop("faults", ())),
+            expect=tuple(_finding(entry) for entry in plain.pop("expect", ())),
+            allow=(
+                *(_finding(entry) for entry in plain.pop("allow", ())),
+                *_true_by_capacity(plain),
+            ),
+            config=_as_ceph_writes(plain.pop("config", {})),
             **plain,
         )
     except TypeError as exc:
         raise UsageError(f"{path}: {exc}") from exc
 
 
-def _also_true(plain: dict[str, Any]) -> Iterator[ExpectedFinding]:
-    """Where the capacity is a small share of what the OSDs did, an alert that says so is true."""
+def _true_by_capacity(plain: dict[str, Any]) -> Iterator[ExpectedFinding]:
+    """If the capacity is a small share of what the OSDs deliver, an alert that says so is right."""
     capacity = plain.get("capacity", Situation.capacity)
     if capacity is not None and capacity * THRESHOLDS.more < 1:
         yield ExpectedFinding(alert=("CephQosCapacityUnderstated",), seen="delivered")
 
 
 def _cluster(plain: dict[str, Any]) -> StagedCluster:
-    settings = _as_ceph_has_it(plain.pop("settings", {}))
+    settings = _as_ceph_writes(plain.pop("settings", {}))
     return StagedCluster(settings=tuple(settings.items()), **plain)
 
 
-def _as_ceph_has_it(options: dict[str, Any]) -> dict[str, str]:
+def _as_ceph_writes(options: dict[str, Any]) -> dict[str, str]:
     """`true` in a file is True in Python, which Ceph refuses."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)

@@ -13,10 +13,10 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.staged.situation import Situation, StagedAction
 
-FRESH: Final = count()
-GRACE: Final = 40.0  # a bench ends its last operations on a device that hardly moves any more
-_LONGER = 90.0
-_CLEAN_WITHIN = 300.0
+FRESH: Final = count()  # numbers for names that must not repeat
+GRACE: Final = 40.0  # seconds for the last operations of a bench on a very slow device
+_LONGER = 90.0  # seconds that loads last beyond the situation
+_CLEAN_WITHIN = 300.0  # seconds until all placement groups are clean
 
 
 class StagedLab:
@@ -38,26 +38,27 @@ class Stage:
 
     on: StagedLab
     situation: Situation
-    turn: int
+    turn: int  # is added to the numbers of OSDs, so that each of them fails once
     pool: str
     staged: float = 0.0  # time of the last fault
     noisy: str = ""  # id of the image that has to be named as the one with most of the work
-    undo: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
-    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+    undo: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)  # the last comes first
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)  # the loads
 
     @property
     def load_seconds(self) -> float:
-        """Loads last until they are ended: one that ends while a fault is staged proves nothing."""
+        """So long that `close` ends the loads: a load that ends before would spoil the verdict."""
         return self.situation.seconds + self.situation.stay + _LONGER
 
     def osd(self, action: StagedAction) -> int:
+        """The OSD of a fault; 1 if its file names none."""
         return int((int(action.options.get("osd", 1)) + self.turn) % self.situation.cluster.osds)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
         self.tasks.append(asyncio.create_task(work))
 
     async def bench(self, seconds: float, *what: str, pool: str = "", name: str = "") -> None:
-        """rados bench; what a fault breaks off is no failure of the situation."""
+        """Run rados bench. A fault may break it off: that is no failure of the situation."""
         argv = ["rados", "-p", pool or self.pool, "bench", f"{seconds:g}", *what]
         argv += ["--run-name", name or f"r{next(FRESH)}-{os.getpid()}"]
         if what[0] == "write":
@@ -65,7 +66,7 @@ class Stage:
         await self.on.lab.exec(argv, within=seconds + GRACE, check=False)
 
     async def close(self) -> None:
-        """End faults first, then loads. What cannot be undone keeps nothing else from being so."""
+        """End faults first, then loads. If one step fails, the others are still done."""
         failed: Exception | None = None
         for step in reversed(self.undo):
             try:
@@ -80,6 +81,7 @@ class Stage:
 
 
 async def clean(on: StagedLab) -> bool:
+    """Whether all OSDs are up and all placement groups active+clean."""
     try:
         done = await on.lab.exec(["ceph", "status", "--format", "json"])
     except LabError:

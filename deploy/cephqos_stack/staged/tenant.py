@@ -9,26 +9,29 @@ from cephqos_stack.staged.judge import Heard
 Query = Callable[[str], Awaitable[list[dict[str, Any]]]]
 # The name that a situation's file uses for the expected finding.
 NAMED: Final = "CephQosNoisyTenant"
-_SHORTEST: Final = 5  # seconds: a rate needs two scrapes
-# A new tenant is among the others for a dozen seconds, until the exporter gives it a name.
+# Seconds to look back. Growth needs two scrapes, so five at least. A new tenant counts as `other`
+# for a dozen seconds, until the exporter gives it a name, so fifteen at most.
+_SHORTEST: Final = 5
 _LONGEST: Final = 15
-# Divided by the root of the number of samples: half the 95% confidence interval of a share. One
-# sample of a share near a half deviates by 0.5.
+# Half of the 95 % interval of a share is this, divided by the root of the number of samples. One
+# sample of a share near 0.5 deviates by 0.5.
 _HALF_INTERVAL: Final = 1.96 * 0.5
 
 
 async def noisy_tenant(query: Query, image: str, seconds: float, pace: float = 1.0) -> Heard | None:
-    """The finding, if more than half of the work lately is surely for this image.
+    """The finding, if more than half of the recent work is surely for this image.
 
     `seconds`: how long the load has run. `pace`: how many times as long as in the demo everything
-    takes on this host. Sure: half lies below the 95% confidence interval of the image's share.
+    takes on this host. Sure: the whole 95 % interval of the image's share is above one half.
     """
     if not image or seconds < _SHORTEST * pace:
         return None
-    lately = f'{{state="{WORKING}"}}[{min(seconds, _LONGEST * pace):.0f}s]'
-    work = f"max by (ceph_daemon, {TENANT}) (increase({TenantsSeries.SECONDS}{lately}))"
-    samples = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SAMPLED}{lately})))"
+    window = f'{{state="{WORKING}"}}[{min(seconds, _LONGEST * pace):.0f}s]'
+    work = f"max by (ceph_daemon, {TENANT}) (increase({TenantsSeries.SECONDS}{window}))"
+    samples = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SAMPLED}{window})))"
     share = f"sum by ({TENANT}) ({work}) / on () group_left () sum({work})"
     sure = f"{share} - on () group_left () {_HALF_INTERVAL} / sqrt({samples}) > 0.5"
-    tenants = {each["metric"].get("tenant") for each in await query(sure)}
-    return Heard(seconds / pace, {"alertname": NAMED, "by": image}) if image in tenants else None
+    tenants = {series["metric"].get("tenant") for series in await query(sure)}
+    if image not in tenants:
+        return None
+    return Heard(seconds / pace, {"alertname": NAMED, "by": image})

@@ -68,7 +68,7 @@ async def test_the_end_of_what_fio_wrote_is_kept_for_the_error(load: DemoLoad) -
     output.feed_data(b"x" * 2000 + b"fio: pool does not exist\n")
     output.feed_eof()
     await load.read(output)
-    assert load.said.endswith(b"fio: pool does not exist\n") and len(load.said) <= 500
+    assert load.last_output.endswith(b"fio: pool does not exist\n") and len(load.last_output) <= 500
 
 
 def test_a_step_of_the_story_is_a_phase_beside_the_clients_and_an_event(

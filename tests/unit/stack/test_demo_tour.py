@@ -12,7 +12,7 @@ from tests.board_panels import boards, panels
 from cephqos_base.command import build_parser
 from cephqos_loadgen.errors import LabError
 from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker, find
-from cephqos_stack.demo.tour import FIGURES, STEPS, Tour, TourStep, _under
+from cephqos_stack.demo.tour import FIGURES, STEPS, Tour, TourStep, _as_comparison
 from cephqos_stack.staged.tenant import NAMED
 
 from .demo_lab import DemoLab, at_once
@@ -46,7 +46,7 @@ def test_every_step_stages_what_its_words_say(title: str, fault: str, finding: s
     (step,) = (it for it in STEPS if it.title == title)
     situation = find(step.provoke).load(3) if step.provoke else None
     if situation is not None and step.policy:
-        situation = _under(step.policy, situation)
+        situation = _as_comparison(step.policy, situation)
         profile = {} if step.policy == "wpq" else {"osd_mclock_profile": step.policy}
         assert situation.config == profile
     faults = {it.kind for it in situation.faults} if situation else set()
