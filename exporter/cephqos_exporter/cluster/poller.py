@@ -1,9 +1,9 @@
-"""Keeps what is known of a cluster up to date, in the background, at a bounded cost.
+"""Polls a cluster in the background and keeps its state up to date, at a bounded cost.
 
-Every poll reads what is small whatever the cluster's size: the status, the sums over each pool,
-and the placement groups being scrubbed where there are any. What grows with the number of
-placement groups is read slowly or in parts. A pause between polls of ten times what the last one
-took keeps the manager free, however large the cluster.
+Every poll reads what is small on a cluster of any size: the status, the sums over each pool, and
+the placement groups being scrubbed, if any. Replies that grow with the number of placement groups
+are read rarely or in parts. The pause after a poll is ten times as long as the poll took, so that
+the manager has little to do on a cluster of any size.
 """
 
 import asyncio
@@ -25,10 +25,9 @@ from cephqos_exporter.not_understood import NotUnderstood, listed
 
 log = logging.getLogger(__name__)
 
-# At most this share of the time is spent asking.
+# Shares of the time in which the cluster may be asked: in all, and for each expensive reply.
 _DUTY: Final = 0.1
-# Of a reply that grows with the cluster, at most this share.
-_SLOW_DUTY: Final = 0.02
+_EXPENSIVE_DUTY: Final = 0.02
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _OPTIONS_INTERVAL_SECONDS: Final = 60.0
 # An OSD map of a thousand OSDs is half a megabyte, and every step of a recovery makes a new one.
@@ -39,33 +38,34 @@ _SAME_MAP_INTERVAL_SECONDS: Final = 3600.0
 
 @dataclass(slots=True)
 class ClusterState:
-    """All that is known; times are of the wall clock."""
+    """All that is known of a cluster; times are of the wall clock."""
 
     status: replies.ClusterStatus
     osd_map: replies.OsdMap
     options: Mapping[str, float]
-    read_at: float
+    read_at: float  # status and sums
     scrub: ScrubProgress
     recovery: RecoveryTotals
-    states_by_pool: Mapping[int, Mapping[str, int]] | None = None
+    states_by_pool: Mapping[int, Mapping[str, int]] | None = None  # placement groups in each
     states_read_at: float = 0.0
     schedule: Schedule | None = None
     schedule_as_of: float | None = None
 
 
 @dataclass(slots=True)
-class _Slow:
-    """When something expensive may be read again."""
+class _Expensive:
+    """When an expensive reply may be asked for again."""
 
     due: float = 0.0
     read_at: float = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Also where the clock was set back: else it would not be read for as long."""
+        """Also after the clock was set back: else it would not be read for as long."""
         return not self.read_at <= now < self.due
 
-    def spent(self, now: float, seconds: float, least: float) -> None:
-        self.read_at, self.due = now, now + max(least, seconds / _SLOW_DUTY)
+    def was_read(self, now: float, *, took: float, least: float) -> None:
+        """Set the next time, at least `least` seconds from now, by the seconds that it took."""
+        self.read_at, self.due = now, now + max(least, took / _EXPENSIVE_DUTY)
 
 
 @dataclass(slots=True)
@@ -78,21 +78,23 @@ class Failure:
 
 @dataclass(slots=True)
 class _Due:
-    osd_map: _Slow = field(default_factory=_Slow)
-    same_map: _Slow = field(default_factory=_Slow)
-    states: _Slow = field(default_factory=_Slow)
-    schedule: _Slow = field(default_factory=_Slow)
-    options: _Slow = field(default_factory=_Slow)
+    """`osd_map`: a map of a new epoch. `same_map`: the map again, though the epoch is the same."""
+
+    osd_map: _Expensive = field(default_factory=_Expensive)
+    same_map: _Expensive = field(default_factory=_Expensive)
+    states: _Expensive = field(default_factory=_Expensive)
+    schedule: _Expensive = field(default_factory=_Expensive)
+    options: _Expensive = field(default_factory=_Expensive)
 
 
 class NoManager(ClusterUnreachable):
-    """The monitors answer, but no manager is active: what placement groups do is not known."""
+    """The monitors answer, but no manager is active: nothing is known of placement groups."""
 
     reason = "no_manager"
 
 
 class ManagerStarting(ClusterUnreachable):
-    """A manager has just taken over: what it says of placement groups is of a part of them."""
+    """A manager has just taken over, and knows only a part of the placement groups."""
 
     reason = "manager_starting"
 
@@ -124,7 +126,7 @@ class Poller:
         self._recovery = RecoveryTotals()
         self._osd_map: replies.OsdMap | None = None
         self._options: dict[str, float] = {}
-        self._kept: ClusterState | None = None  # what slower parts were last
+        self._last_state: ClusterState | None = None  # for parts that are not read in every poll
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -137,22 +139,22 @@ class Poller:
             await asyncio.sleep(pause)
 
     async def poll(self) -> bool:
-        """Read once; whether it went well. What went wrong is in `failure`."""
+        """Read once. False if that failed: `failure` says why."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            self.state = self._kept = await self._read()
+            self.state = self._last_state = await self._read()
             if self.failure:
                 log.info("the cluster answers again")
             self.failure = None
         except ClusterUnreachable as error:
             self._fail(error.reason, str(error))
         except CommandFailed as error:
-            self._begin_anew()
+            self._forget_replies()
             self._fail("failed", str(error))
         except Exception as error:
-            self._begin_anew()
-            # A reply that no release is known to give: shown, and tried again.
+            self._forget_replies()
+            # A reply that no known release gives: it is counted, and asked for again.
             log.exception("could not make sense of the cluster's replies")
             what = f"{type(error).__name__}: {error}"
             self.not_understood.add("reply", what)
@@ -162,8 +164,8 @@ class Poller:
             self.polled.set()
         return self.failure is None
 
-    def _begin_anew(self) -> None:
-        """Ask for everything again: what was refused may come of what an earlier reply said."""
+    def _forget_replies(self) -> None:
+        """Ask for everything again: an earlier wrong reply may have led to a command that fails."""
         self._osd_map, self._options = None, {}
 
     def _fail(self, reason: str, text: str) -> None:
@@ -179,7 +181,8 @@ class Poller:
         totals = replies.parse_pool_totals(
             await self._ask_manager(cluster.POOL_TOTALS), self.not_understood
         )
-        osd_map = await self._read_osd_map(status, totals.keys() - self._pools(), now)
+        known_pools = self._osd_map.pools.keys() if self._osd_map else set()
+        osd_map = await self._read_osd_map(status, totals.keys() - known_pools, now)
         await self._read_options(now)
         self._recovery.update(totals, now, self.not_understood)
         await self._read_scrubs(status)
@@ -191,33 +194,31 @@ class Poller:
         return state
 
     async def _ask_manager(self, query: cluster.ClusterQuery) -> Any:
-        """What it says of placement groups, once it has heard of all of them.
+        """The manager's reply, once it knows all placement groups; before, ManagerStarting.
 
-        A new manager knows those that OSDs have reported to it, in their next five seconds. Sums of
-        these would fall, and what comes later would look like work done.
+        OSDs report to a new manager within five seconds. Until then its sums would be too low, and
+        the rest would look like work done.
         """
         reply = await self.reader.ask(query)
         if reply.get("pg_ready") is False:
             raise ManagerStarting("a manager has just started and knows a part of the cluster only")
         return reply
 
-    def _pools(self) -> set[int]:
-        return set(self._osd_map.pools) if self._osd_map else set()
-
     async def _read_osd_map(
-        self, status: replies.ClusterStatus, unknown: set[int], now: float
+        self, status: replies.ClusterStatus, unknown_pools: set[int], now: float
     ) -> replies.OsdMap:
+        """The OSD map; the last one, unless it may be read again or a new one has unknown pools."""
         known = self._osd_map
         new = known is None or known.epoch != status.epoch
-        again = self._due.same_map.is_due(now)
-        if known is None or again or (new and (unknown or self._due.osd_map.is_due(now))):
+        read_new = new and (unknown_pools or self._due.osd_map.is_due(now))
+        if known is None or read_new or self._due.same_map.is_due(now):
             started = self._clock()
             reply = await self.reader.ask(cluster.OSD_DUMP)
             known = self._osd_map = replies.parse_osd_dump(reply, self.not_understood)
-            seconds = self._clock() - started
+            took = self._clock() - started
             least = min(_OSD_MAP_INTERVAL_SECONDS, 2 * self._interval)
-            self._due.osd_map.spent(now, seconds, least)
-            self._due.same_map.spent(now, seconds, _SAME_MAP_INTERVAL_SECONDS)
+            self._due.osd_map.was_read(now, took=took, least=least)
+            self._due.same_map.was_read(now, took=took, least=_SAME_MAP_INTERVAL_SECONDS)
         return known
 
     async def _read_options(self, now: float) -> None:
@@ -225,10 +226,10 @@ class Poller:
             return
         for who, key in OPTIONS:
             self._options[key] = float(await self.reader.ask(cluster.option(who, key)))
-        self._due.options.spent(now, 0.0, _OPTIONS_INTERVAL_SECONDS)
+        self._due.options.was_read(now, took=0.0, least=_OPTIONS_INTERVAL_SECONDS)
 
     async def _read_scrubs(self, status: replies.ClusterStatus) -> None:
-        """Those being scrubbed: OSDs take on few at once, so the list is short."""
+        """Read the placement groups being scrubbed. OSDs do few at once, so the list is short."""
         any_now = "scrubbing" in replies.count_states(status.pgs_by_state)
         listing: Sequence[replies.PgStat] | None = []
         if any_now or self._scrub.running:
@@ -244,7 +245,7 @@ class Poller:
 
     async def _rotate(self, osd_map: replies.OsdMap) -> None:
         if self._too_many(osd_map):
-            # Those seen to be scrubbed are followed to their end, the others not at all.
+            # Only scrubs that are under way are followed, to their end.
             for osd in self._rotation.due_out_of_turn(osd_map.osds_up):
                 await self._read_primary(osd)
             self._scrub.keep_running_only()
@@ -259,16 +260,16 @@ class Poller:
         self._scrub.observe(replies.parse_pgs(reply, self.not_understood) or ())
 
     async def _read_states(self, state: ClusterState) -> None:
-        """States by pool: none needs asking while the whole cluster has none."""
+        """Read the states by pool. While the whole cluster is in none of them, no pool is."""
         if not is_recovering(state.status):
             state.states_by_pool, state.states_read_at = {}, state.read_at
             self._due.states.due = 0.0
             return
         if self._too_many(state.osd_map):
             return
-        if not self._due.states.is_due(self._clock()) and self._kept is not None:
-            state.states_by_pool = self._kept.states_by_pool
-            state.states_read_at = self._kept.states_read_at
+        if not self._due.states.is_due(self._clock()) and self._last_state is not None:
+            state.states_by_pool = self._last_state.states_by_pool
+            state.states_read_at = self._last_state.states_read_at
             return
         started = self._clock()
         brief = await self._ask_manager(cluster.PGS_IN_BRIEF)
@@ -276,19 +277,21 @@ class Poller:
             listed(brief["pg_stats"]), self.not_understood
         )
         state.states_read_at = started
-        self._due.states.spent(started, self._clock() - started, self._interval)
+        took = self._clock() - started
+        self._due.states.was_read(started, took=took, least=self._interval)
 
     def _make_schedule(self, state: ClusterState) -> None:
         state.schedule_as_of = self._rotation.as_of
         if self._rotation.as_of is None or self._too_many(state.osd_map):
-            return  # before the first round is over any count would be of a part
+            return  # before the end of the first round, all counts would be too low
         started = self._clock()
-        if self._kept is not None and not self._due.schedule.is_due(started):
-            state.schedule = self._kept.schedule
+        if self._last_state is not None and not self._due.schedule.is_due(started):
+            state.schedule = self._last_state.schedule
             return
         records = self._scrub.records.values()
         state.schedule = make_schedule(records, state.osd_map, self._options, started)
-        self._due.schedule.spent(started, self._clock() - started, self._interval)
+        took = self._clock() - started
+        self._due.schedule.was_read(started, took=took, least=self._interval)
 
     async def close(self) -> None:
         """End the child; a poll under way must have been cancelled before."""

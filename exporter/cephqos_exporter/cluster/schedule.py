@@ -1,8 +1,8 @@
 """How far a cluster's scrubs are behind their schedule, from the stamps of its placement groups.
 
-"Overdue" is what Ceph itself warns of (PG_NOT_SCRUBBED, PG_NOT_DEEP_SCRUBBED): older than the
-interval and the ratio on top of it that the monitors allow. "Due" comes earlier: the interval is
-over, and the next scrub should begin as soon as the OSDs have room.
+A placement group is "due" when its last scrub is older than the interval: the next one should begin
+as soon as the OSDs have room. It is "overdue" when Ceph warns of it (PG_NOT_SCRUBBED,
+PG_NOT_DEEP_SCRUBBED): the last scrub is older than the interval times 1 plus a ratio.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from cephqos_exporter.cluster.scrub import PgRecord, ScrubProgress
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 
-# Whose option each is, as the cluster decides by it.
+# The options that decide, and the kind of daemon that reads each.
 OPTIONS: Final = (
     ("osd", "osd_scrub_min_interval"),
     ("osd", "osd_scrub_max_interval"),
@@ -34,7 +34,7 @@ class Limits:
 
 
 def limits_of(pool: Pool, options: Mapping[str, float]) -> Mapping[Level, Limits]:
-    """A pool's limits: its own intervals where it has any."""
+    """A pool's limits: by its own intervals, or by the cluster's where it has none."""
     shallow = pool.intervals.get("scrub_min_interval", options["osd_scrub_min_interval"])
     longest = pool.intervals.get("scrub_max_interval", options["osd_scrub_max_interval"])
     deep = pool.intervals.get("deep_scrub_interval", options["osd_deep_scrub_interval"])
@@ -51,8 +51,12 @@ class Backlog:
     on_time: int = 0
     due: int = 0
     overdue: int = 0
-    due_objects: int = 0  # overdue ones included: what is left to do
-    oldest: float = 0.0  # age of the oldest last scrub
+    due_objects: int = 0  # of PGs that are due or overdue
+    oldest: float = 0.0  # age in seconds of the oldest last scrub
+
+    @property
+    def pgs(self) -> int:
+        return self.on_time + self.due + self.overdue
 
     def count(self, record: PgRecord, age: float, limits: Limits) -> None:
         self.oldest = max(self.oldest, age)
@@ -72,7 +76,7 @@ class Schedule:
 
     limits: Mapping[int, Mapping[Level, Limits]]
     backlogs: Mapping[tuple[int, Level], Backlog]  # of pools that have placement groups
-    counted: int  # placement groups that came by
+    counted: int  # placement groups whose scrub times are known
     flags: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -91,8 +95,8 @@ def make_schedule(
         shallow, deep = now - record.scrubbed, now - record.deep_scrubbed
         backlogs[record.pool, "shallow"].count(record, shallow, of_pool["shallow"])
         backlogs[record.pool, "deep"].count(record, deep, of_pool["deep"])
-    # A pool of which none came by would look as if nothing were due.
-    known = {key: one for key, one in backlogs.items() if one.on_time or one.due or one.overdue}
+    # A pool without known placement groups would look as if nothing were due.
+    known = {key: backlog for key, backlog in backlogs.items() if backlog.pgs}
     return Schedule(limits, known, counted, osd_map.flags)
 
 
@@ -101,29 +105,28 @@ def schedule_families(
 ) -> Iterable[Family]:
     """Backlog, limits and whether scrubs may begin at all, per pool and level."""
     families = {name: gauge(name, text) for name, text in _TEXTS.items()}
-    each = [(one, *each) for one, levels in schedule.limits.items() for each in levels.items()]
-    for pool_id, level, limits in each:
-        pool = pools.get(pool_id)
-        if pool is None:
-            continue
+    shown = [
+        (pools[pool_id], level, limits)
+        for pool_id, limits_by_level in schedule.limits.items()
+        if pool_id in pools
+        for level, limits in limits_by_level.items()
+    ]
+    for pool, level, limits in shown:
         text = labels.of("pool", pool.name, "level", level)
         families["cephqos_scrub_pool_interval_seconds"].add(text, limits.due)
         families["cephqos_scrub_pool_overdue_after_seconds"].add(text, limits.overdue)
         flag = "noscrub" if level == "shallow" else "nodeep-scrub"
         families["cephqos_scrub_pool_allowed"].add(text, flag not in schedule.flags | pool.flags)
-        backlog = schedule.backlogs.get((pool_id, level))
+        backlog = schedule.backlogs.get((pool.id, level))
         if backlog is None:
             continue
         families["cephqos_scrub_pool_oldest_seconds"].add(text, backlog.oldest)
-        for state, count in (
-            ("on_time", backlog.on_time),
-            ("due", backlog.due),
-            ("overdue", backlog.overdue),
-        ):
-            more = labels.of("pool", pool.name, "level", level, "state", state)
-            families["cephqos_scrub_pool_schedule_pgs"].add(more, count)
+        for state in ("on_time", "due", "overdue"):
+            with_state = labels.of("pool", pool.name, "level", level, "state", state)
+            pgs = getattr(backlog, state)
+            families["cephqos_scrub_pool_schedule_pgs"].add(with_state, pgs)
         families["cephqos_scrub_pool_backlog_objects"].add(text, backlog.due_objects)
-        left = time_left(backlog.due_objects, progress.rates.since_begun((pool_id, level)))
+        left = time_left(backlog.due_objects, progress.rates.since_begun((pool.id, level)))
         if left is not None:
             families["cephqos_scrub_pool_backlog_eta_seconds"].add(text, left)
     return families.values()

@@ -1,9 +1,9 @@
 """Scrub progress of a whole cluster, put together from what its placement groups report.
 
-There is no counter of scrub work. There are, per placement group, the time when the last scrub
-ended and (from 18.2 on) the objects that the scrub under way has done. Every row of statistics
-that comes by is compared with the last one of the same group, and what was done in between is
-added to counters of its pool.
+Ceph has no counter of scrub work. Per placement group it reports when the last scrub ended and
+(from 18.2 on) how many objects the scrub under way has done. `observe` compares every row of
+statistics with the last one of the same group. What was done in between is added to counters of
+its pool.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,22 +37,22 @@ class PgRecord:
 
     pool: int
     primary: int
-    scrubbed: float
+    scrubbed: float  # when the last scrub ended, as in PgStat
     deep_scrubbed: float
     objects: int
-    round: int
+    round: int  # of visits, in which it was last observed
     credited: int = 0  # objects of the scrub under way that are counted already
     began: float = 0.0  # when the scrub under way was first reported; 0: none is
-    # objects_scrubbed as the scrub before left it: it stays until the new one has its reservations.
+    # objects_scrubbed of the scrub before. A new scrub shows it until it has its slots.
     left_over: int | None = None
 
 
 class ScrubProgress:
-    """Counts scrub work per pool and level; knows all placement groups that came by."""
+    """Counts scrub work per pool and level, and knows all placement groups that it observed."""
 
     def __init__(self) -> None:
-        self.records: dict[str, PgRecord] = {}
-        self.running: Sequence[PgStat] = ()
+        self.records: dict[str, PgRecord] = {}  # by PG
+        self.running: Sequence[PgStat] = ()  # being scrubbed at the last poll
         self.knows_running = True  # unless the list of them was not understood
         self.done: dict[Key, Done] = {}
         self.rates: Rates[Key] = Rates()
@@ -68,18 +68,19 @@ class ScrubProgress:
             self.reports_objects = pg.objects_scrubbed is not None
             record = self.records.get(pg.pgid)
             if record is None:
-                self._meet(pg)
+                self._observe_first(pg)
             else:
                 self._compare(pg, record)
             self._remember_last(pg)
 
     def list_running(self, pgs: Sequence[PgStat]) -> set[int]:
-        """Take in the whole list of those being scrubbed; the primaries of those that left it."""
+        """Take in the whole list of PGs being scrubbed. Returns the primaries of those that are
+        not in the list any more: their scrubs have ended."""
         self.observe(pgs)
-        now = {pg.pgid for pg in pgs}
-        left = {pg.primary for pg in self.running if pg.pgid not in now}
+        listed = {pg.pgid for pg in pgs}
+        ended = {pg.primary for pg in self.running if pg.pgid not in listed}
         self.running = pgs
-        return left
+        return ended
 
     def tick(self, now: float, pools: Iterable[int]) -> None:
         """Read the counters for the rates, once per poll."""
@@ -91,7 +92,7 @@ class ScrubProgress:
             del self.done[key]
 
     def end_round(self) -> None:
-        """A whole round of visits is over: forget what none of the last two came across."""
+        """A round over all OSDs is over: forget PGs that the last two rounds did not find."""
         self.round += 1
         gone = [pgid for pgid, record in self.records.items() if record.round < self.round - 2]
         for pgid in gone:
@@ -103,12 +104,12 @@ class ScrubProgress:
             pg.pgid: self.records[pg.pgid] for pg in self.running if pg.pgid in self.records
         }
 
-    def _meet(self, pg: PgStat) -> None:
+    def _observe_first(self, pg: PgStat) -> None:
         record = PgRecord(
             pg.pool, pg.primary, pg.scrubbed, pg.deep_scrubbed, pg.objects, self.round
         )
         if pg.scrubbing:
-            # The last change alone does not say when it began: it may have been another change.
+            # `began` stays unknown: the last change of state need not be the scrub's beginning.
             record.credited = pg.objects_scrubbed or 0
         else:
             record.left_over = pg.objects_scrubbed
@@ -126,13 +127,13 @@ class ScrubProgress:
         record.round = self.round
 
     def _finish(self, pg: PgStat, record: PgRecord) -> None:
-        """The scrub that was under way has ended, or one that began and ended between two looks."""
+        """A scrub has ended since the last row. It may also have begun since then."""
         level: Level = "deep" if pg.deep_scrubbed > record.deep_scrubbed else "shallow"
-        # All its objects, where it does not say or another scrub is under way already. A group
-        # whose primary has changed since says 0: it does not pass on what it has done.
-        whole = pg.objects if pg.scrubbing else pg.objects_scrubbed or pg.objects
-        self._credit(pg, level, max(0, whole - record.credited))
-        done = self._of(pg.pool, level)
+        # What it has done in all: all objects of the PG, if the row has no number, or that of the
+        # next scrub, or 0 because the primary has changed.
+        done_in_all = pg.objects if pg.scrubbing else pg.objects_scrubbed or pg.objects
+        self._credit(pg, level, max(0, done_in_all - record.credited))
+        done = self._done_of(pg.pool, level)
         done.pgs += 1
         duration = pg.duration
         if duration is None and record.began:
@@ -142,9 +143,10 @@ class ScrubProgress:
             done.seconds += duration
             done.timed += 1
         record.credited, record.began = 0, 0.0
-        record.left_over = whole
+        record.left_over = done_in_all
 
     def _advance(self, pg: PgStat, record: PgRecord) -> None:
+        """A scrub is under way: count the objects that it has done since the last row."""
         record.began = record.began or pg.changed
         if pg.objects_scrubbed is None:
             return
@@ -158,18 +160,18 @@ class ScrubProgress:
         record.credited = pg.objects_scrubbed
 
     def _credit(self, pg: PgStat, level: Level, objects: int) -> None:
-        done = self._of(pg.pool, level)
+        done = self._done_of(pg.pool, level)
         done.objects += objects
         if pg.objects:
             done.bytes += objects * pg.bytes / pg.objects
 
-    def _of(self, pool: int, level: Level) -> Done:
+    def _done_of(self, pool: int, level: Level) -> Done:
         return self.done.setdefault((pool, level), Done())
 
     def _remember_last(self, pg: PgStat) -> None:
         if pg.duration is None or pg.scrubbing:
             return
-        done = self._of(pg.pool, pg.last_level)
+        done = self._done_of(pg.pool, pg.last_level)
         if pg.scrubbed >= done.last_ended:
             done.last_ended, done.last_duration = pg.scrubbed, pg.duration
 
@@ -186,6 +188,8 @@ _NOTHING: Final = Done()
 
 @dataclass(slots=True)
 class _Running:
+    """The scrubs under way of one pool and level. The last three are objects."""
+
     pgs: int = 0
     objects: int = 0
     done: int = 0
@@ -196,26 +200,21 @@ def running_families(
     progress: ScrubProgress, pools: Mapping[int, Pool], labels: Labels
 ) -> Iterable[Family]:
     """The scrubs under way, per pool and level."""
-    pgs, objects, done, left = (
-        gauge(name, text)
-        for name, text in (
-            (
-                "cephqos_scrub_pool_running_pgs",
-                "Placement groups being scrubbed now, or reserving for it.",
-            ),
-            (
-                "cephqos_scrub_pool_running_objects",
-                "Objects of the placement groups being scrubbed now.",
-            ),
-            (
-                "cephqos_scrub_pool_running_objects_done",
-                "Objects that the scrubs in progress have done. Absent before 18.2.",
-            ),
-            (
-                "cephqos_scrub_pool_running_objects_left",
-                "Objects that the scrubs in progress still have to do. Absent before 18.2.",
-            ),
-        )
+    pgs = gauge(
+        "cephqos_scrub_pool_running_pgs",
+        "Placement groups being scrubbed now, or reserving for it.",
+    )
+    objects = gauge(
+        "cephqos_scrub_pool_running_objects",
+        "Objects of the placement groups being scrubbed now.",
+    )
+    done = gauge(
+        "cephqos_scrub_pool_running_objects_done",
+        "Objects that the scrubs in progress have done. Absent before 18.2.",
+    )
+    left = gauge(
+        "cephqos_scrub_pool_running_objects_left",
+        "Objects that the scrubs in progress still have to do. Absent before 18.2.",
     )
     eta = gauge(
         "cephqos_scrub_pool_running_eta_seconds",
@@ -224,13 +223,13 @@ def running_families(
     )
     counts = _count_running(progress)
     for (pool, level), text in _labelled(pools, labels):
-        now = counts.get((pool, level), _Running())
-        pgs.add(text, now.pgs)
-        objects.add(text, now.objects)
+        running = counts.get((pool, level), _Running())
+        pgs.add(text, running.pgs)
+        objects.add(text, running.objects)
         if progress.reports_objects:
-            done.add(text, now.done)
-            left.add(text, now.left)
-            seconds = time_left(now.left, progress.rates.since_begun((pool, level)))
+            done.add(text, running.done)
+            left.add(text, running.left)
+            seconds = time_left(running.left, progress.rates.since_begun((pool, level)))
             if seconds is not None:
                 eta.add(text, seconds)
     return pgs, objects, done, left, eta
@@ -239,12 +238,12 @@ def running_families(
 def _count_running(progress: ScrubProgress) -> dict[Key, _Running]:
     counts: dict[Key, _Running] = {}
     for pg in progress.running:
-        now = counts.setdefault((pg.pool, pg.level), _Running())
-        now.pgs += 1
-        now.objects += pg.objects
+        running = counts.setdefault((pg.pool, pg.level), _Running())
+        running.pgs += 1
+        running.objects += pg.objects
         done = progress.objects_done(pg)
-        now.done += min(done, pg.objects)
-        now.left += max(0, pg.objects - done)
+        running.done += min(done, pg.objects)
+        running.left += max(0, pg.objects - done)
     return counts
 
 

@@ -1,21 +1,25 @@
-"""How many client ops of which size an OSD did, from histograms, counts and byte sums."""
+"""How many client ops of which size an OSD did, from histograms, counts and byte sums.
+
+The histograms have rows of sizes (4096 to 8191 bytes), so the sizes in a row are estimated, such
+that all ops together have the bytes that the OSD has counted.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# One row of a histogram's size axis: smallest and largest size in it.
+# The rows of a histogram's size axis: the smallest and the largest size in each.
 SizeAxis = Sequence[tuple[float, float]]
 
-# How many ops of which size.
+# Pairs of a number of ops and their size in bytes.
 SizeMix = Sequence[tuple[float, float]]
 
 
 def read_size_axis(axis: Mapping[str, Any]) -> SizeAxis:
     """The rows of a histogram's size axis, from its `ranges`.
 
-    The first row is what lies below 0, the last has no upper end: it is taken to be as wide as the
-    one before it would double to.
+    The first row is below 0, and the last has no upper end: twice its lower end is taken, as rows
+    double in width.
     """
     rows: list[tuple[float, float]] = []
     for bounds in axis["ranges"]:
@@ -28,36 +32,35 @@ def read_size_axis(axis: Mapping[str, Any]) -> SizeAxis:
 def spread(counts: Sequence[float], axis: SizeAxis, total_bytes: float) -> SizeMix:
     """Give the ops of each row a size, such that together they make up `total_bytes`.
 
-    All rows are filled to the same share of their width. That is exact for sizes that are powers
-    of two (each is the lower end of its row), and for any mix whose rows hold one size each as
-    far as the sum goes.
+    In every row the size is at the same share of the row's width. That is exact for sizes that are
+    powers of two: each is the lower end of its row. For all other mixes the sum is right.
     """
-    rows = [(n, low, high) for n, (low, high) in zip(counts, axis, strict=True) if n > 0]
-    lowest = sum(n * low for n, low, _ in rows)
-    width = sum(n * (high - low) for n, low, high in rows)
-    share = min(max((total_bytes - lowest) / width, 0.0), 1.0) if width else 0.0
-    return [(n, low + share * (high - low)) for n, low, high in rows]
+    rows = [(ops, low, high) for ops, (low, high) in zip(counts, axis, strict=True) if ops > 0]
+    least_bytes = sum(ops * low for ops, low, _ in rows)
+    width = sum(ops * (high - low) for ops, low, high in rows)
+    share = min(max((total_bytes - least_bytes) / width, 0.0), 1.0) if width else 0.0
+    return [(ops, low + share * (high - low)) for ops, low, high in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One kind of client op since the OSD started: by size row, and in count and bytes.
+    """One kind of client op (writes, say) since the OSD started.
 
-    The rows come from the histograms, the other two from the counters: two replies, some ops apart.
+    The histograms and the counters are two replies: one of them is some ops ahead.
     """
 
-    rows: Sequence[float]
-    ops: float
+    rows: Sequence[float]  # ops in each row of sizes, from the histograms
+    ops: float  # from the counters, as is the next
     bytes: float
 
 
 @dataclass(slots=True)
 class SizedOps:
-    """Follows one kind of client op and gives what was added its sizes.
+    """Follows one kind of client op, and estimates the sizes of those that were added.
 
-    Bytes and ops are of one reply, so their quotient is a true mean; it is applied to the ops of
-    the other. Comparing bytes of one with rows of the other instead would charge an OSD under load
-    for ops that the histogram has not seen yet.
+    The mean size is exact, as bytes and ops are of one reply. It is applied to the ops that the
+    histograms have. The bytes of the counters would be too many for them, or too few: the two
+    replies are some ops apart.
     """
 
     _before: Counted | None = None

@@ -73,7 +73,7 @@ def test_families_tell_backlog_limits_and_whether_scrubs_may_begin() -> None:
     of_map = osd_map("noscrub", pool_flags=("hashpspool",), deep_scrub_interval=7 * DAY)
     schedule = make_schedule(progress.records.values(), of_map, OPTIONS, NOW)
     for second, objects in ((0, 0), (10, 50)):
-        progress.done.setdefault((2, "deep"), progress._of(2, "deep")).objects = objects
+        progress.done.setdefault((2, "deep"), progress._done_of(2, "deep")).objects = objects
         progress.tick(NOW + second, [2])
     found = samples(schedule_families(schedule, of_map.pools, progress, LABELS))
     base, deep = "cephqos_scrub_pool_", '{pool="p1",level="deep"}'

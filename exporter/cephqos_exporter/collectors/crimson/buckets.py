@@ -1,9 +1,13 @@
 """Histograms as Crimson writes them, in either of two forms.
 
-Seastar's own add each bucket to the one before, as Prometheus wants them; those of SeaStore do not.
-The last entry, +Inf, is the number of samples in both. No reply says which form it has, so the
-figures have to. Some builds of SeaStore put what is beyond the last bound into the bucket below it:
-what is in that one may be of any size.
+    samples 1, 1, 3 with bounds 2, 4, +Inf      cumulative: 2, 3, 3      separate: 2, 1, 3
+
+Seastar's own are cumulative, as Prometheus wants them. Those of SeaStore are separate: each bucket
+has its own samples only. The last entry, +Inf, is the number of samples in both. No reply says
+which form it has; the figures tell (`is_cumulative`).
+
+Some builds of SeaStore put samples beyond the last bound into the last bucket. Such a bucket is
+called open here: what is in it may be of any size.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +18,7 @@ from typing import Any, Final
 from cephqos_exporter.collectors.crimson.names import MICRO, MILLI
 from cephqos_exporter.collectors.crimson.reply import Unreadable, fields, number
 
-_MANY: Final = 13
+_MANY: Final = 13  # bounds: more are thinned out
 # SeaStore's bounds go up to 100 ms; above this they can only be microseconds.
 _MOST_MILLISECONDS: Final = 10_000.0
 
@@ -22,9 +26,9 @@ _MOST_MILLISECONDS: Final = 10_000.0
 @dataclass(frozen=True, slots=True)
 class Histogram:
     sum: float
-    count: float
+    count: float  # of samples
     bounds: tuple[float, ...] = ()  # without +Inf
-    counts: tuple[float, ...] = ()  # one per bound
+    counts: tuple[float, ...] = ()  # one per bound, in either form
 
     def plus(self, other: "Histogram") -> "Histogram":
         if self.bounds != other.bounds:
@@ -49,7 +53,8 @@ def read_histogram(value: Any) -> Histogram:
         if not isinstance(bound, str):  # "+Inf", and what is not finite
             bounds.append(number(bound))
             counts.append(_count(inside))
-    if any(a >= b for a, b in pairwise(bounds)) or (bounds and bounds[0] < 0):
+    ascending = all(low < high for low, high in pairwise(bounds))
+    if not ascending or (bounds and bounds[0] < 0):
         raise Unreadable(buckets)
     # A sum that is not finite is written as null; there are no samples then.
     summed = 0.0 if total is None else number(total)
@@ -66,37 +71,38 @@ def _count(value: Any) -> float:
 
 
 def is_cumulative(histogram: Histogram) -> bool | None:
-    """Which form the figures prove; None: they would do in both."""
+    """The form that the figures prove; None if they are possible in both."""
     counts = histogram.counts
-    if any(a > b for a, b in pairwise(counts)):
+    if any(count > following for count, following in pairwise(counts)):
         return False
     if counts and counts[-1] > histogram.count:
-        return False  # not even counted: a distribution of what there is
+        return False  # SeaStore's distributions have no number of samples
     if sum(counts) > histogram.count:
         return True
     return None
 
 
-def told_form(histograms: Iterable[Histogram]) -> bool | None:
-    """The form that a metric has by all its series; None where none proves one, or they differ."""
+def are_cumulative(histograms: Iterable[Histogram]) -> bool | None:
+    """The form of a metric, by all its series; None where none proves one, or they differ."""
     proofs = {is_cumulative(one) for one in histograms} - {None}
     return proofs.pop() if len(proofs) == 1 else None
 
 
-def cumulated(histogram: Histogram, form: bool) -> Histogram:
-    """With buckets as Prometheus wants them. What the figures prove beats the form given."""
+def cumulated(histogram: Histogram, *, cumulative: bool) -> Histogram:
+    """The histogram with cumulative buckets. Its own figures, if they prove a form, decide instead
+    of `cumulative`, the form of its metric."""
     proof = is_cumulative(histogram)
-    cumulative = form if proof is None else proof
+    cumulative = cumulative if proof is None else proof
     counts = histogram.counts if cumulative else tuple(accumulate(histogram.counts))
     most = max(histogram.count, counts[-1] if counts else 0.0)
     return replace(histogram, counts=counts, count=most)
 
 
 def may_be_open(histogram: Histogram) -> bool | None:
-    """Whether the last bucket, each counted for itself, may hold more than its bound says.
+    """Whether the last bucket of separate ones may hold samples beyond its bound.
 
-    False: what is beyond the last bound is nowhere but in the number of samples. None: no sample
-    tells. A sum above what the bounds allow proves what has to be assumed without it.
+    False: there are samples beyond the last bound, and they are in no bucket. None: there are no
+    samples that tell.
     """
     if not histogram.counts:
         return None
@@ -106,25 +112,28 @@ def may_be_open(histogram: Histogram) -> bool | None:
 
 
 def without_last(histogram: Histogram) -> Histogram:
-    """With +Inf for the last bound."""
+    """Without the last bucket: its samples are then below +Inf only."""
     return replace(histogram, bounds=histogram.bounds[:-1], counts=histogram.counts[:-1])
 
 
 def thinned(bounds: Sequence[float]) -> list[int]:
-    """Which of many bounds to show: each at least twice the one before. All where they are few."""
+    """Which bounds to show, by position: all where they are few. Of many, the first, the last, and
+    those that are at least twice the one before."""
     if len(bounds) <= _MANY:
         return list(range(len(bounds)))
-    kept: list[int] = []
-    for index, bound in enumerate(bounds):
-        if not kept or bound >= 2 * bounds[kept[-1]] > 0 or bounds[kept[-1]] <= 0 < bound:
+    kept = [0]
+    for index, bound in enumerate(bounds[1:], start=1):
+        last = bounds[kept[-1]]
+        if bound >= 2 * last > 0 or last <= 0 < bound:
             kept.append(index)
     return kept if kept[-1] == len(bounds) - 1 else [*kept, len(bounds) - 1]
 
 
 def unit_of(histograms: Iterable[Histogram], divisor: float) -> float:
-    """Builds of SeaStore differ in the unit of latencies, and the bounds of any series tell it.
+    """The divisor to seconds of a metric of SeaStore, which is `divisor` in most builds.
 
-    One build has bounds for transactions only, and sums in microseconds for all operations.
+    Builds differ in the unit of latencies, and the bounds of any series show it. One build has
+    bounds for transactions only, and sums in microseconds for all operations.
     """
     in_microseconds = any(one.bounds and one.bounds[-1] > _MOST_MILLISECONDS for one in histograms)
     return MICRO if divisor == MILLI and in_microseconds else divisor

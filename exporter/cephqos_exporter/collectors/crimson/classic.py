@@ -1,4 +1,7 @@
-"""Series of classic OSDs that Crimson has figures for: rules and dashboards read the same names."""
+"""Series of the collector `mclock` that Crimson has figures for too.
+
+Rules and dashboards then need not know which kind of OSD it is.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -40,13 +43,14 @@ def _seconds(histogram: Histogram) -> float:
 
 
 def _sum(values: Iterable[float]) -> float | None:
-    """Of all shards, in seconds; None without any, or if one cannot be read (it is unread)."""
+    """The sum over all shards; None without any, or if one cannot be read."""
     try:
         known = list(values)
-    except Unreadable:
+    except Unreadable:  # ReplyFamilies counts it
         return None
     return sum(known) if known else None
 
 
 def _is_of_all(entry: Entry) -> bool:
+    """Whether it has all transactions, not only the slowest ones (label `tail`)."""
     return dict(entry.labels).get("tail", "all") == "all"

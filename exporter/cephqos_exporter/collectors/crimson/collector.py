@@ -1,4 +1,4 @@
-"""The collector: which of Seastar's metrics are wanted, and what is kept of an OSD."""
+"""The collector: asks for Seastar's metrics, and chooses those to report."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from cephqos_exporter.collectors.base import DaemonCollector
-from cephqos_exporter.collectors.crimson.families import Kept, ReplyFamilies
+from cephqos_exporter.collectors.crimson.families import CrimsonOsd, ReplyFamilies
 from cephqos_exporter.collectors.crimson.names import LEFT_OUT, USUAL
 from cephqos_exporter.collectors.crimson.reply import METRICS
 from cephqos_exporter.config import Settings, flag, texts
@@ -14,7 +14,9 @@ from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 
 
-class CrimsonCollector(DaemonCollector[Kept], name="crimson", help="Metrics of Crimson OSDs."):
+class CrimsonCollector(
+    DaemonCollector[CrimsonOsd], name="crimson", help="Metrics of Crimson OSDs."
+):
     """Metrics of Crimson OSDs; nothing for classic ones, which do not know the command."""
 
     include = texts(
@@ -36,19 +38,20 @@ class CrimsonCollector(DaemonCollector[Kept], name="crimson", help="Metrics of C
 
         @lru_cache(maxsize=4096)
         def wanted(name: str) -> bool:
-            return name not in LEFT_OUT and any(fnmatchcase(name, one) for one in patterns)
+            return name not in LEFT_OUT and any(fnmatchcase(name, pattern) for pattern in patterns)
 
         self._wanted = wanted
 
-    def needed(self, daemon: Daemon, state: Kept | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: CrimsonOsd | None) -> Sequence[Command]:
         return (Command(METRICS),)
 
-    def first_seen(self, view: DaemonView) -> Kept:
-        return Kept(view.labels)
+    def first_seen(self, view: DaemonView) -> CrimsonOsd:
+        return CrimsonOsd(view.labels)
 
-    def families(self, view: DaemonView, state: Kept) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: CrimsonOsd) -> Iterable[Family]:
         reply = view.reply(METRICS)
         not_understood = view.not_understood
-        return ReplyFamilies(state, self._wanted, self.shard_histograms, not_understood).families(
-            reply
+        families = ReplyFamilies(
+            state, self._wanted, not_understood, by_shard=self.shard_histograms
         )
+        return families.families(reply)

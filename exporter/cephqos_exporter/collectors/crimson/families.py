@@ -1,4 +1,7 @@
-"""One reply of a Crimson OSD on its way into families."""
+"""Makes families of one reply of a Crimson OSD: `ReplyFamilies(...).families(reply)`.
+
+What cannot be read or comes twice is left out, and counted in cephqos_crimson_metrics_unread.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +14,9 @@ from cephqos_exporter.collectors.crimson.names import PREFIX, STAGES, TABLE, Sho
 from cephqos_exporter.collectors.crimson.reply import (
     Entry,
     Unreadable,
-    fit_labels,
     number,
     read_entries,
+    usable_labels,
 )
 from cephqos_exporter.families import Family, FamilyType, gauge
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -22,14 +25,14 @@ from cephqos_exporter.not_understood import NotUnderstood
 _UNREAD: Final = f"{PREFIX}metrics_unread"
 _SHARDS: Final = frozenset({"shard", "shard_store_index"})
 _SEASTORES: Final = ("seastore_", "segment_")
-# The scheduling group of what runs when the daemon ends; nothing has run in it before.
+# The scheduling group of what runs when the daemon ends: always 0 before.
 _AT_EXIT: Final = ("group", "atexit")
-# A negative number, where it is read as one without a sign.
+# Counters from here on are negative numbers, printed without a sign.
 _NEGATIVE: Final = 2.0**63
-# Rendered labels are kept from scrape to scrape, but not of a daemon that makes new ones each time.
+# Bounds of what is kept from scrape to scrape: a daemon may make new labels each time.
 _MOST_LABELS: Final = 100_000
 _MOST_CHARACTERS: Final = 16 << 20
-# What other OSDs' primaries ask of this one is work of `immediate` wherever cephqos shows it.
+# Crimson's classes, and ours. Replica writes (repop) are immediate wherever cephqos shows them.
 _CLASSES: Final[Mapping[str, str]] = {
     "client": CLIENT,
     "background_recovery": RECOVERY,
@@ -49,41 +52,43 @@ def _claims(name: str, kind: FamilyType) -> Iterable[str]:
         yield from (f"{name}_{suffix}" for suffix in ("bucket", "sum", "count"))
 
 
-# Names that are taken, and the metric that has them.
+# Names that are taken, and Seastar's name of the metric that has them.
 _CLAIMED: Final = {_UNREAD: ""} | {
-    claim: source for source, one in TABLE.items() for claim in _claims(one.name, one.type)
+    claim: source for source, shown in TABLE.items() for claim in _claims(shown.name, shown.type)
 }
 
 
 @dataclass(slots=True)
-class Kept:
-    """What is kept of an OSD between scrapes."""
+class CrimsonOsd:
+    """What is kept of an OSD between scrapes. Histograms: see buckets.py for their forms."""
 
     base: LabelText
-    forms: dict[str, bool] = field(default_factory=dict)  # of histograms, once figures proved it
-    closed: set[str] = field(default_factory=set)  # histograms whose last bucket keeps its bound
-    _highest: dict[tuple[str, LabelText], float] = field(default_factory=dict)
+    # By metric, once its figures have proved the form.
+    cumulative: dict[str, bool] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)  # metrics whose last bucket is not open
+    _highest: dict[tuple[str, LabelText], float] = field(default_factory=dict)  # by series
     _labels: dict[tuple[Labels, str], LabelText] = field(default_factory=dict)
     _texts: dict[frozenset[tuple[str, str]], LabelText] = field(default_factory=dict)
-    _characters: int = 0
+    _characters: int = 0  # in the texts
 
     def labels(self, labels: Labels, le: str = "") -> LabelText:
+        """The rendered labels, rendered once."""
         text = self._labels.get((labels, le))
         if text is None:
-            fit = fit_labels(tuple(_in_our_words(labels)), ("le", le) if le else ())
-            # In whatever order: the same labels are the same text.
-            new = extend_labels(self.base, fit)
+            usable = usable_labels(tuple(_with_our_class(labels)), ("le", le) if le else ())
+            new = extend_labels(self.base, usable)
             self._characters += len(new)
             if len(self._labels) >= _MOST_LABELS or self._characters > _MOST_CHARACTERS:
                 self._labels.clear()
                 self._texts.clear()
                 self._characters = 0
-            text = self._texts.setdefault(frozenset(fit.items()), new)
+            # The same labels in another order get the same text.
+            text = self._texts.setdefault(frozenset(usable.items()), new)
             self._labels[labels, le] = text
         return text
 
     def not_below(self, name: str, labels: LabelText, value: float) -> float:
-        """The highest value of a series so far."""
+        """The highest value of a series so far: for counters that fall at their source."""
         if len(self._highest) >= _MOST_LABELS:
             self._highest.clear()
         key = (name, labels)
@@ -91,8 +96,8 @@ class Kept:
         return highest
 
 
-def _in_our_words(labels: Labels) -> Iterable[tuple[str, str]]:
-    """Crimson's class beside the one of cephqos."""
+def _with_our_class(labels: Labels) -> Iterable[tuple[str, str]]:
+    """Crimson's label `op_class`, and our label `class` behind it."""
     for key, text in labels:
         yield key, text
         if key == "op_class" and text in _CLASSES:
@@ -100,17 +105,22 @@ def _in_our_words(labels: Labels) -> Iterable[tuple[str, str]]:
 
 
 class ReplyFamilies:
-    """Made for one reply."""
+    """The families of one reply. `by_shard`: histograms of each shard, not of the whole OSD."""
 
     def __init__(
-        self, kept: Kept, wanted: Callable[[str], bool], apart: bool, not_understood: NotUnderstood
+        self,
+        osd: CrimsonOsd,
+        wanted: Callable[[str], bool],
+        not_understood: NotUnderstood,
+        *,
+        by_shard: bool,
     ) -> None:
-        self._kept = kept
+        self._osd = osd
         self._not_understood = not_understood
         self._wanted = wanted
-        self._apart = apart
+        self._by_shard = by_shard
         self._families: dict[str, Family] = {}
-        self._seen: set[tuple[str, LabelText]] = set()
+        self._series: set[tuple[str, LabelText]] = set()  # that are added already
         self._claimed = dict(_CLAIMED)
         self._unread = 0
 
@@ -126,17 +136,17 @@ class ReplyFamilies:
             if isinstance(entry.value, dict):
                 histograms.setdefault(entry.name, []).append(entry)
         # First, because each takes several names.
-        for name, those in histograms.items():
-            self._histogram(name, those)
+        for name, entries_of_metric in histograms.items():
+            self._histogram(name, entries_of_metric)
         for entry in entries:
-            # null: a float that was not finite
+            # None: a float that was not finite
             if entry.value is not None and not isinstance(entry.value, dict):
                 self._scalar(entry)
         unread = gauge(_UNREAD, "Metrics of the reply that could not be read, or came twice.")
-        unread.add(self._kept.base, self._unread)
+        unread.add(self._osd.base, self._unread)
         if self._unread:
             self._not_understood.add("counter", _UNREAD, self._unread)
-        families = [*self._families.values(), *as_classic(entries, self._kept.base), unread]
+        families = [*self._families.values(), *as_classic(entries, self._osd.base), unread]
         return [family for family in families if family.samples]
 
     def _scalar(self, entry: Entry) -> None:
@@ -154,20 +164,20 @@ class ReplyFamilies:
             self._unread += 1
             return
         value /= shown.divisor
-        labels = self._kept.labels(entry.labels)
+        labels = self._osd.labels(entry.labels)
         if shown.held:
-            value = self._kept.not_below(family.name, labels, value)
+            value = self._osd.not_below(family.name, labels, value)
         self._add(family, labels, value)
 
     def _histogram(self, name: str, entries: Iterable[Entry]) -> None:
         read = self._read(entries)
-        form = buckets.told_form(one for _, one in read)
-        if form is not None:
-            self._kept.forms[name] = form
+        proof = buckets.are_cumulative(histogram for _, histogram in read)
+        if proof is not None:
+            self._osd.cumulative[name] = proof
         if not self._wanted(name):
             return
-        # Until figures prove a form: SeaStore counts each bucket for itself, Seastar does not.
-        form = self._kept.forms.get(name, not name.startswith(_SEASTORES))
+        # Until figures prove it: those of SeaStore are separate, Seastar's own are cumulative.
+        cumulative = self._osd.cumulative.get(name, not name.startswith(_SEASTORES))
         shown = names.shown(name)
         try:
             if shown.type not in ("histogram", "unknown"):
@@ -178,19 +188,21 @@ class ReplyFamilies:
             return
         divisor = shown.divisor
         if name.startswith(_SEASTORES):
-            divisor = buckets.unit_of((one for _, one in read), divisor)
-        # Stages are known to count what is beyond the last bound beside the buckets only.
-        if not form and name != STAGES and self._is_open(name, [one for _, one in read]):
-            read = [(labels, buckets.without_last(one)) for labels, one in read]
-        for labels, one in self._together(read, form).items():
-            self._write(family, labels, one, divisor)
+            divisor = buckets.unit_of((histogram for _, histogram in read), divisor)
+        # The last bucket of STAGES is known to be closed.
+        may_be_open = not cumulative and name != STAGES
+        if may_be_open and self._is_open(name, [histogram for _, histogram in read]):
+            read = [(labels, buckets.without_last(histogram)) for labels, histogram in read]
+        for labels, histogram in self._sums(read, cumulative=cumulative).items():
+            self._write(family, labels, histogram, divisor)
 
-    def _is_open(self, name: str, read: Iterable[buckets.Histogram]) -> bool:
-        """Whether the last bucket of the metric may hold what is beyond its bound."""
-        told = {buckets.may_be_open(one) for one in read if buckets.is_cumulative(one) is not True}
-        if False in told:
-            self._kept.closed.add(name)
-        return True in told and name not in self._kept.closed
+    def _is_open(self, name: str, histograms: Iterable[buckets.Histogram]) -> bool:
+        """Whether the last bucket of the metric may hold samples beyond its bound."""
+        separate = [one for one in histograms if buckets.is_cumulative(one) is not True]
+        proofs = set(map(buckets.may_be_open, separate))
+        if False in proofs:
+            self._osd.closed.add(name)
+        return True in proofs and name not in self._osd.closed
 
     def _read(self, entries: Iterable[Entry]) -> list[tuple[Labels, buckets.Histogram]]:
         read = []
@@ -201,40 +213,40 @@ class ReplyFamilies:
                 self._unread += 1
         return read
 
-    def _together(
-        self, read: Iterable[tuple[Labels, buckets.Histogram]], form: bool
+    def _sums(
+        self, read: Iterable[tuple[Labels, buckets.Histogram]], *, cumulative: bool
     ) -> Mapping[Labels, buckets.Histogram]:
-        """By labels; those that differ in the shard only are added up."""
+        """Histograms by labels, with cumulative buckets; added up over the shards of an OSD."""
         sums: dict[Labels, buckets.Histogram] = {}
         for labels, histogram in read:
-            if not self._apart:
+            if not self._by_shard:
                 labels = tuple(pair for pair in labels if pair[0] not in _SHARDS)
-            one = buckets.cumulated(histogram, form)
+            histogram = buckets.cumulated(histogram, cumulative=cumulative)
             try:
-                # Of one shard, what comes twice is a mistake, not a part.
-                if self._apart and labels in sums:
+                # Where shards are not added up, the same labels twice are a mistake.
+                if self._by_shard and labels in sums:
                     raise Unreadable(labels)
-                sums[labels] = sums[labels].plus(one) if labels in sums else one
+                sums[labels] = sums[labels].plus(histogram) if labels in sums else histogram
             except Unreadable:
                 self._unread += 1
         return sums
 
     def _write(
-        self, family: Family, labels: Labels, one: buckets.Histogram, divisor: float
+        self, family: Family, labels: Labels, histogram: buckets.Histogram, divisor: float
     ) -> None:
-        own = self._kept.labels(labels)
-        if (f"{family.name}_count", own) in self._seen:
+        text = self._osd.labels(labels)
+        if (f"{family.name}_count", text) in self._series:
             self._unread += 1
             return
-        for index in buckets.thinned(one.bounds):
-            le = self._kept.labels(labels, repr(one.bounds[index] / divisor))
-            self._add(family, le, one.counts[index], "_bucket")
-        self._add(family, self._kept.labels(labels, "+Inf"), one.count, "_bucket")
-        self._add(family, own, one.sum / divisor, "_sum")
-        self._add(family, own, one.count, "_count")
+        for index in buckets.thinned(histogram.bounds):
+            with_le = self._osd.labels(labels, repr(histogram.bounds[index] / divisor))
+            self._add(family, with_le, histogram.counts[index], "_bucket")
+        self._add(family, self._osd.labels(labels, "+Inf"), histogram.count, "_bucket")
+        self._add(family, text, histogram.sum / divisor, "_sum")
+        self._add(family, text, histogram.count, "_count")
 
     def _family(self, source: str, shown: Shown, kind: FamilyType) -> Family:
-        """The family to show in; Unreadable where another metric has its name already."""
+        """The family that shows the metric; Unreadable if another metric has its name already."""
         family = self._families.get(shown.name)
         if family is None:
             claims = list(_claims(shown.name, kind))
@@ -248,8 +260,8 @@ class ReplyFamilies:
 
     def _add(self, family: Family, labels: LabelText, value: float, suffix: str = "") -> None:
         key = (family.name + suffix, labels)
-        if key in self._seen:
+        if key in self._series:
             self._unread += 1
             return
-        self._seen.add(key)
+        self._series.add(key)
         family.add(labels, value, suffix)

@@ -1,7 +1,7 @@
 """How one of Seastar's metrics is shown: its name, type and unit, by the words of its name.
 
-The reply carries no types, and Crimson registers many gauges as counters. If no word of the name
-tells the type, it is `unknown`, and the name stays Seastar's.
+The reply has no types, and Crimson registers many gauges as counters. Where no word of the name
+shows the type, it is `unknown`, and the name stays Seastar's. Example: `shown`.
 """
 
 import re
@@ -50,7 +50,7 @@ class Shown:
     type: FamilyType
     help: str
     divisor: float = 1.0
-    held: bool = False  # a counter that falls at its source: shown at the highest it was
+    held: bool = False  # a counter that may fall at its source: shown at its highest so far
 
 
 # Metrics that rules and dashboards read, counters that fall, and names that do not tell the type.
@@ -128,7 +128,7 @@ _LATENCY: Final = re.compile(r"_(lat|latency)$")
 
 @lru_cache(maxsize=4096)
 def shown(source: str) -> Shown:
-    """By the table, else by the words of the name.
+    """How a metric is shown: by TABLE, else by the words of its name.
 
     io_queue_total_delay_sec: counter cephqos_crimson_io_queue_delay_seconds_total, divisor 1
     seastore_op_lat: histogram cephqos_crimson_seastore_op_seconds, divisor 1000

@@ -1,6 +1,6 @@
 """Reads the reply of `dump_metrics`: `{"metrics": [{NAME: {LABEL: text, …, "value": …}}, …]}`.
 
-One entry that cannot be read costs itself and nothing else.
+An entry that cannot be read is left out alone.
 """
 
 import re
@@ -13,12 +13,12 @@ METRICS: Final = "dump_metrics"
 
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
-# Ours, or with a meaning for Prometheus.
+# Names of labels that we set ourselves, or that have a meaning for Prometheus.
 _TAKEN: Final = frozenset({"ceph_daemon", "cluster", "le", "quantile"})
 
 
 class Unreadable(Exception):
-    """An entry that is not as it should be."""
+    """An entry, or a part of it, has another form than Seastar's metrics have."""
 
 
 class Entry(NamedTuple):
@@ -56,23 +56,24 @@ def _entry(name: str, body: Any) -> Entry | None:
     return Entry(name, tuple(labels), body["value"])
 
 
-def fit_labels(labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> dict[str, str]:
-    """Labels that Prometheus takes; ours come last and win.
+def usable_labels(labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> dict[str, str]:
+    """Labels that Prometheus takes, then `extra` (names and values in turn), which win.
 
-    Left out: a label without a name or that begins with a digit, one whose name has another
-    meaning, one without a value (which is the same as none), the second of two that look alike.
+    Left out: a label without a name or whose name begins with a digit or is taken, one without a
+    value (the same as no label), and the second of two whose names became alike.
     """
-    fit: dict[str, str] = {}
-    ours = dict(zip(extra[::2], extra[1::2], strict=True))
+    usable: dict[str, str] = {}
+    extra_labels = dict(zip(extra[::2], extra[1::2], strict=True))
     for key, text in labels:
         name = _UNSAFE.sub("_", key)
-        usable = _LABEL.fullmatch(name) and not name.startswith("__") and name not in _TAKEN
-        if usable and text and name not in ours:
-            fit.setdefault(name, text)
-    return fit | ours
+        allowed = _LABEL.fullmatch(name) and not name.startswith("__") and name not in _TAKEN
+        if allowed and text and name not in extra_labels:
+            usable.setdefault(name, text)
+    return usable | extra_labels
 
 
 def number(value: Any) -> float:
+    """The value as a float; Unreadable if it is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unreadable(value)
     try:
@@ -82,6 +83,7 @@ def number(value: Any) -> float:
 
 
 def fields(value: Mapping[str, Any], *names: str) -> list[Any]:
+    """The values of these keys; Unreadable if one is missing."""
     try:
         return [value[name] for name in names]
     except KeyError as exc:
