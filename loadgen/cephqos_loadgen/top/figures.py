@@ -1,5 +1,9 @@
-"""The series that the view reads. One table serves both sources: a figure knows how to be asked of
-Prometheus, and how to be computed from two scrapes of an exporter.
+"""The series that the view reads: the table FIGURES, which serves both sources.
+
+A figure is asked of Prometheus with `promql`, or computed from two scrapes of an exporter with
+`computed`. Both give one value for each combination of its labels (`by`):
+
+    "attained" -> {("FSID", "osd.3", "client"): 118.0, …}
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +35,7 @@ DAEMON: Final = "ceph_daemon"
 
 Labels = Mapping[str, str]
 Key = tuple[str, ...]
-# The values of a figure: one for each set of values of its labels.
+# The values of a figure, by the values of its labels.
 Values = dict[Key, float]
 
 
@@ -47,33 +51,29 @@ class PageSamples:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is asked for: one cluster or all, the OSD that is opened, and whether tenants are."""
+    """What is asked for."""
 
-    cluster: str | None = None
-    osd: str | None = None
-    tenants: bool = False
+    cluster: str | None = None  # None: all
+    osd: str | None = None  # the opened one
+    tenants: bool = False  # whether tenants are shown
 
 
 @dataclass(frozen=True, slots=True)
 class TopFigure:
-    """One figure of the view.
+    """One figure of the view."""
 
-    `by`: the labels that make its key. `how`: the value itself, or its rate; the largest, or the
-    sum, of the series of one key. `recorded`: the recording rule that has the same value, cheaper.
-    `opened`: needed for an opened OSD only, and of that OSD only. `rules`: a recording rule is the
-    only source. `judging`: needed only where there are no rules to judge by. `tenants`: only while
-    tenants are shown; sampled so seldom that its rate needs Prometheus and this many seconds.
-    """
-
-    metric: str
-    by: Key
+    metric: str  # "": only the recording rule has it
+    by: Key  # the labels whose values are the key
     _: KW_ONLY
+    # The value itself, or its rate; of several series with one key the largest, or their sum.
     how: Literal["max", "sum", "rate_max", "rate_sum"] = "max"
-    where: Mapping[str, str] | None = None
-    recorded: str = ""
-    opened: bool = False
-    judging: bool = False
-    tenants: float = 0.0
+    where: Mapping[str, str] | None = None  # labels that the series must have
+    recorded: str = ""  # the recording rule that has the same value, cheaper
+    opened: bool = False  # needed only while an OSD is opened, and only of that OSD
+    judging: bool = False  # needed only without rules, for the judge
+    # Needed only while tenants are shown. Their counters are sampled so seldom that a rate needs
+    # Prometheus, and this many seconds.
+    tenants_window: float = 0.0
     top: int = 0  # this many of the largest are enough while no OSD is opened
 
     @property
@@ -88,10 +88,10 @@ class TopFigure:
             queries.append(f"{self.recorded}{{{selector}}}")
         if self.metric:
             instant = f"{self.metric}{{{selector}}}"
-            ranged = f"rate({instant}[{round(max(window, self.tenants) * 1000)}ms])"
+            milliseconds = round(max(window, self.tenants_window) * 1000)
+            value = f"rate({instant}[{milliseconds}ms])" if self.is_rate else instant
             aggregate = self.how.removeprefix("rate_")
-            what = ranged if self.is_rate else instant
-            queries.append(f"{aggregate} by ({', '.join(self.by)}) ({what})")
+            queries.append(f"{aggregate} by ({', '.join(self.by)}) ({value})")
         if self.top and selection.osd is None:
             queries = [f"topk({self.top}, {query})" for query in queries]
         return queries
@@ -99,11 +99,11 @@ class TopFigure:
     def computed(
         self, before: PageSamples | None, now: PageSamples, selection: Selection
     ) -> Values:
-        """The figure from two scrapes; what needs two is empty while there is one."""
+        """The figure from two scrapes. While there is only one, a rate has no values."""
         values: Values = {}
         samples: Iterable[tuple[Labels, float]] = now.samples.get(self.metric, {}).values()
         if self.is_rate:
-            if before is None or now.time <= before.time or self.tenants:
+            if before is None or now.time <= before.time or self.tenants_window:
                 return {}
             samples = _rates(before, now, self.metric)
         wanted = self._labels(selection).items()
@@ -113,7 +113,7 @@ class TopFigure:
         return values
 
     def put(self, values: Values, key: Key, value: float) -> None:
-        """Of several series of one key the largest counts, or their sum."""
+        """Add the value of a series: of several with one key the largest counts, or their sum."""
         if key not in values:
             values[key] = value
         elif self.how.endswith("sum"):
@@ -122,7 +122,7 @@ class TopFigure:
             values[key] = max(values[key], value)
 
     def _labels(self, selection: Selection) -> dict[str, str]:
-        """The labels that its series must have."""
+        """The labels that its series must have, by the table and by what is selected."""
         labels = dict(self.where or {})
         if selection.cluster is not None and CLUSTER in self.by:
             labels[CLUSTER] = selection.cluster
@@ -142,6 +142,7 @@ def _rates(before: PageSamples, now: PageSamples, metric: str) -> Iterator[tuple
 
 
 def _names(labels: str) -> Key:
+    """The labels of a text for PromQL: "cluster, ceph_daemon"."""
     return tuple(labels.split(", "))
 
 
@@ -239,13 +240,13 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
         TenantsSeries.SECONDS,
         (*_OSD, *_names(series.TENANT), "state"),
         how="rate_max",
-        tenants=TENANTS_SECONDS,
+        tenants_window=TENANTS_SECONDS,
     ),
     "tenant_samples": TopFigure(
-        TenantsSeries.SAMPLED, (*_OSD, "state"), how="rate_max", tenants=TENANTS_SECONDS
+        TenantsSeries.SAMPLED, (*_OSD, "state"), how="rate_max", tenants_window=TENANTS_SECONDS
     ),
     "pools": TopFigure(
-        ClusterSeries.POOL_INFO, (CLUSTER, "pool_id", "pool"), tenants=TENANTS_SECONDS
+        ClusterSeries.POOL_INFO, (CLUSTER, "pool_id", "pool"), tenants_window=TENANTS_SECONDS
     ),
     # a test run
     "run": TopFigure(RunSeries.INFO, (*_RUN, "scenario", "point", "repeat", "phase")),
@@ -258,18 +259,18 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     ),
 }
 
-# What an exporter's page is read for.
+# The metrics that are read from the page of an exporter.
 WANTED: Final = frozenset(figure.metric for figure in FIGURES.values() if figure.metric)
 
 
 def wanted_now(selection: Selection, rules: bool) -> Mapping[str, TopFigure]:
-    """The figures to ask for: not those of an opened OSD while none is open, and not those that
-    replace the rules where the rules are.
-    """
-    return {
-        name: figure
-        for name, figure in FIGURES.items()
-        if (selection.osd is not None or not figure.opened)
-        and (selection.tenants or not figure.tenants)
-        and not (rules and figure.judging)
-    }
+    """The figures to ask for; `rules`: whether the recording rules are there."""
+
+    def is_needed(figure: TopFigure) -> bool:
+        if figure.opened and selection.osd is None:
+            return False
+        if figure.tenants_window and not selection.tenants:
+            return False
+        return not (figure.judging and rules)
+
+    return {name: figure for name, figure in FIGURES.items() if is_needed(figure)}

@@ -13,7 +13,7 @@ _MCLOCK: Final = "mclock_scheduler"
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the view and the figure that it cannot do without."""
+    """A part of the view, the figure that it needs, and the exporter's collector of that figure."""
 
     what: str
     figure: str
@@ -29,9 +29,9 @@ _PARTS: Final = (
 
 
 def find_missing(samples: TopSamples, selection: Selection) -> tuple[Missing, ...]:
-    """All of it, the most important first. `samples` are those of one cluster."""
+    """What cannot be shown, the most important first. `samples` are those of one cluster."""
     if not samples.of("up") and not samples.of("cluster_up"):
-        return (*samples.troubles, _nothing(samples, selection))
+        return (*samples.troubles, _everything(samples, selection))
     return (
         *samples.troubles,
         *_rules(samples),
@@ -44,7 +44,7 @@ def find_missing(samples: TopSamples, selection: Selection) -> tuple[Missing, ..
     )
 
 
-def _nothing(samples: TopSamples, selection: Selection) -> Missing:
+def _everything(samples: TopSamples, selection: Selection) -> Missing:
     if selection.cluster is not None:
         return Missing("everything", f"no series of cluster {selection.cluster}")
     if samples.from_prometheus:
@@ -82,8 +82,9 @@ def _rates(samples: TopSamples) -> Iterator[Missing]:
 
 
 def _parts(samples: TopSamples) -> Iterator[Missing]:
-    """Series that every exporter of this version has for every OSD."""
-    if not any(value for key, value in samples.of("up").items() if key[1].startswith("osd.")):
+    """Series that every exporter of this version has for every OSD that is up."""
+    up = [osd for (_, osd, _), value in samples.of("up").items() if value]
+    if not any(osd.startswith("osd.") for osd in up):
         return
     for part in _PARTS:
         figure = FIGURES[part.figure]
@@ -111,12 +112,12 @@ def _without_mclock(samples: TopSamples) -> Iterator[Missing]:
 
 def _lag(samples: TopSamples) -> Iterator[Missing]:
     """Early releases with mClock do not show its queues."""
-    up = {key[1] for key, value in samples.of("up").items() if value}
-    with_mclock = [key[1] for key in samples.of("scheduler") if key[2] == _MCLOCK and key[1] in up]
-    seen = {key[1] for key in samples.of("lag")}
-    if blind := [osd for osd in with_mclock if osd not in seen]:
+    up = {osd for (_, osd, _), value in samples.of("up").items() if value}
+    with_mclock = [osd for _, osd, in_force, *_ in samples.of("scheduler") if in_force == _MCLOCK]
+    with_lag = {osd for _, osd, _ in samples.of("lag")}
+    if without_lag := [osd for osd in with_mclock if osd in up and osd not in with_lag]:
         yield Missing(
-            f"queues and lag of {_some(blind)}",
+            f"queues and lag of {_some(without_lag)}",
             "their release does not show mClock's queues on the admin socket (16.2)",
         )
 
@@ -125,13 +126,13 @@ def _cluster(samples: TopSamples) -> Iterator[Missing]:
     states = samples.of("cluster_up")
     if not states:
         yield Missing("recovery and scrub", "no exporter runs with --role=cluster")
-    for key, up in sorted(states.items()):
+    for (_, reason), up in sorted(states.items()):
         if not up:
-            yield Missing("recovery and scrub", f"no answer from the monitors: {key[1]}")
+            yield Missing("recovery and scrub", f"no answer from the monitors: {reason}")
 
 
 def _versions(samples: TopSamples) -> Iterator[Missing]:
-    others = sorted(key[0] for key in samples.of("version") if key[0] != __version__)
+    others = sorted(version for (version,) in samples.of("version") if version != __version__)
     if others:
         yield Missing(
             "some series, perhaps",

@@ -1,4 +1,5 @@
-"""What `cephqos top` shows, as plain data. `cli` writes the same for scripts.
+"""What `cephqos top` shows, as plain data. `cephqos top --json` writes the same fields, so their
+names are for users, too (docs/operate/top.md).
 
 Rates and reservations are in normalised ops/s, times in seconds. None: not known.
 """
@@ -32,7 +33,7 @@ def _ratio(attained: float | None, reserved: float | None) -> float | None:
 class Percentiles:
     """Latency of one kind of operation."""
 
-    who: str  # osd, or the load generator's view: client
+    who: str  # who measured it: osd, or client (the load generator)
     op: str
     ops_per_second: float
     p50: float | None
@@ -50,11 +51,11 @@ class OsdClass:
     attained: float | None
     reserved: float | None
     limit: float | None
-    queued: float | None
-    lag: float | None
-    shortfall: float | None
+    queued: float | None  # requests in the scheduler's queue
+    lag: float | None  # how far the head of the queue is past the time its reservation fell due
+    shortfall: float | None  # what it lacks of its reservation
     cause: str = ""
-    by: str = ""
+    by: str = ""  # the OSD, class or limit that is to blame
 
     @property
     def attainment(self) -> float | None:
@@ -74,18 +75,18 @@ class OsdState:
     """One OSD with its classes, the worst one first."""
 
     name: str
-    up: bool
-    reason: str
+    up: bool  # it answers the exporter
+    reason: str  # why not
     scheduler: str
     profile: str
     capacity: float | None
     delivered: float | None
-    blocked: float | None
+    blocked: float | None  # operations
     classes: tuple[OsdClass, ...]
 
     @property
     def judged(self) -> bool:
-        """Whether it is known of any class what is reserved for it and what it gets."""
+        """Whether reservation and attained work are known for at least one class."""
         return self.up and any(part.attainment is not None for part in self.classes)
 
     @property
@@ -206,15 +207,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopSamples:
-    """What a source fetched: the figures by name, firing alerts, and what it could not get."""
+    """What a source fetched."""
 
     time: float
-    values: Mapping[str, Values]
-    alerts: tuple[Mapping[str, str], ...] = ()
+    values: Mapping[str, Values]  # by the name of the figure in figures.FIGURES
+    alerts: tuple[Mapping[str, str], ...] = ()  # labels of firing alerts, and `since`
     rules: bool  # whether the recording rules are there
     with_rates: bool = True  # False while there are too few scrapes for them
     from_prometheus: bool = True
-    troubles: tuple[Missing, ...] = ()
+    troubles: tuple[Missing, ...] = ()  # what it could not get
 
     def of(self, figure: str) -> Values:
         return self.values.get(figure, {})
@@ -222,10 +223,12 @@ class TopSamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
+    """One cluster at one time."""
+
     time: float
-    clusters: tuple[str, ...]
-    cluster: str
-    rules: bool
+    clusters: tuple[str, ...]  # all that the source knows
+    cluster: str  # the one that is shown
+    rules: bool  # as in TopSamples
     with_rates: bool
     classes: tuple[ClassTotal, ...]
     osds: tuple[OsdState, ...]
@@ -238,5 +241,5 @@ class Picture:
     flags: tuple[str, ...]
     runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
-    detail: OsdDetail | None = None
+    detail: OsdDetail | None = None  # while an OSD is opened
     tenants: tuple[OsdTenant, ...] | None = None  # while they are asked for

@@ -1,4 +1,4 @@
-"""The loop between source and screen: the last picture stays when the source goes away."""
+"""Between source and screen: fetches, and builds a picture. It stays if the source fails."""
 
 import asyncio
 import time
@@ -16,42 +16,40 @@ from cephqos_loadgen.top.sources import Source
 
 @dataclass(slots=True)
 class Watch:
-    """The newest picture of a source, and what went wrong since.
-
-    `patience`: for so many seconds a source without any OSD has not scraped yet (it was started
-    together with us), and that is not shown as a fault.
-    """
+    """The newest picture of a source, and what went wrong since."""
 
     source: Source
-    interval: float
+    interval: float  # seconds between refreshes
     selection: Selection = field(default_factory=Selection)
     picture: Picture | None = None
-    trouble: str = ""
+    trouble: str = ""  # why the last fetch failed
     now: Callable[[], float] = time.time
+    # Seconds in which a source without any OSD is no fault: if it was started together with this
+    # program, it has not scraped yet.
     patience: float = 0.0
-    began: float = field(init=False)
+    started: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.began = self.now()
+        self.started = self.now()
 
     async def refresh(self) -> None:
         """Fetch once. On failure the picture stays, and `trouble` says why."""
-        fetched = None
-        while fetched != self.selection:  # it can change during the fetch
-            fetched = self.selection
+        fetched_for = None
+        while fetched_for != self.selection:  # the user can change it during the fetch
+            fetched_for = self.selection
             try:
-                samples = await self.source.fetch(fetched)
+                samples = await self.source.fetch(fetched_for)
             except SourceDown as error:
                 self.trouble = str(error)
                 return
             # With a thousand OSDs this takes a moment, in which keys should be answered.
-            picture = await asyncio.to_thread(build_picture, samples, fetched)
+            picture = await asyncio.to_thread(build_picture, samples, fetched_for)
         self.trouble = ""
-        if picture.osds or self.picture or self.now() - self.began >= self.patience:
+        if picture.osds or self.picture or self.now() - self.started >= self.patience:
             self.picture = picture
 
     def status(self) -> Status:
-        """For the screen: what a server said is made printable here, as the picture's names are."""
+        """For the screen. What a server answered is made printable here; build does the picture."""
         age = None if self.picture is None else max(0.0, self.now() - self.picture.time)
         return Status(
             source=printable(self.source.name),

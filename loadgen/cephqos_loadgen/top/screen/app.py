@@ -43,7 +43,7 @@ class Lines(Widget):
 
     def show(self, lines: list[Line]) -> None:
         self._strips = [
-            Strip([Segment(span.text, STYLES[span.style]) for span in one]) for one in lines
+            Strip([Segment(span.text, STYLES[span.style]) for span in spans]) for spans in lines
         ]
         self.refresh()
 
@@ -68,7 +68,8 @@ class Top(App[None]):
         above: Callable[[], list[Line]] = list,
         also: Mapping[str, Callable[[], object]] = MappingProxyType({}),
     ) -> None:
-        """`above`: lines to show above those of the cluster; `also`: more keys."""
+        """`above` gives lines to show above those of the cluster. `also`: keys of the caller, and
+        what to call when one is pressed."""
         super().__init__(ansi_color=True)
         self.feed = watch
         self.view = view
@@ -114,7 +115,8 @@ class Top(App[None]):
     def _tick(self) -> None:
         if not self._fetching and not self.view.paused:
             self._fetching = True
-            # Not a coroutine: one that is never run, because the app ends, is a warning.
+            # The function, not its coroutine: Python warns of a coroutine that is never run, as
+            # when the app ends first.
             _: Worker[None] = self.run_worker(self._fetch)
         self._draw()
 
@@ -126,9 +128,9 @@ class Top(App[None]):
         self._draw()
 
     def _draw(self) -> None:
-        """Draw the last picture: also when nothing new came, since its age is shown."""
+        """Draw the last picture, even if nothing new came: its age is shown."""
         columns, rows = self.size
-        lines = [cut(one, columns) for one in self._above()]
+        lines = [cut(each, columns) for each in self._above()]
         size = (columns, max(0, rows - len(lines)))
         lines += draw(self.feed.picture, self.feed.status(), self.view, size, self._ascii_only)
         for widget in self.query(Lines):

@@ -1,8 +1,11 @@
-"""Lines of styled text, and how sections share the rows of a screen."""
+"""Lines of styled text, and how sections share the rows of a screen.
+
+A line is a tuple of spans: line("osd.3 ", Span("violated", "bad")).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from cephqos_loadgen.top.screen.text import fit, width
 
@@ -22,31 +25,33 @@ def line(*parts: str | Span) -> Line:
     return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
 
 
-def plain(one: Line) -> str:
+def plain(spans: Line) -> str:
     """A line without styles, as `--once` prints it."""
-    return "".join(span.text for span in one).rstrip()
+    return "".join(span.text for span in spans).rstrip()
 
 
-def in_ascii(one: Line) -> Line:
-    """For a terminal that has no other characters: each becomes one that it has."""
-    if all(span.text.isascii() for span in one):
-        return one
+def in_ascii(spans: Line) -> Line:
+    """For a terminal that has only ASCII: `…` becomes `~`, and other characters `?`."""
+    if all(span.text.isascii() for span in spans):
+        return spans
     return tuple(
         Span(span.text.replace("…", "~").encode("ascii", "replace").decode(), span.style)
-        for span in one
+        for span in spans
     )
 
 
-def cut(one: Line, columns: int) -> Line:
+def cut(whole: Line, columns: int) -> Line:
     """The line exactly that wide: padded, or cut with an ellipsis."""
-    size = sum(width(span.text) for span in one)
-    if size <= columns:
-        return (*one, Span(" " * (columns - size))) if size < columns else one
+    size = sum(width(span.text) for span in whole)
+    if size == columns:
+        return whole
+    if size < columns:
+        return (*whole, Span(" " * (columns - size)))
     spans: list[Span] = []
     left = columns
-    for span in one:
+    for span in whole:
         if width(span.text) >= left:
-            # Two more columns than there are, so that the ellipsis shows that something follows.
+            # Two spaces more than fit, so that `fit` puts an ellipsis even if this span just fits.
             spans.append(Span(fit(f"{span.text}  ", left), span.style))
             break
         spans.append(span)
@@ -56,21 +61,22 @@ def cut(one: Line, columns: int) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the screen: it can be drawn with any number of rows up to what it wants."""
+    """A part of the screen, with so many rows as it is given."""
 
-    draw: Callable[[int], list[Line]]
-    wants: int
-    needs: int  # fewer rows than this are of no use
+    draw: Callable[[int], list[Line]]  # with this number of rows
+    wants: int  # rows to show everything
+    needs: int  # rows to show anything of use
 
 
 def fixed(lines: list[Line], needs: int) -> Section:
-    """A section that is cut where there are fewer rows than lines."""
+    """A section of these lines, cut if there are fewer rows."""
     return Section(lambda rows: lines[:rows], len(lines), needs)
 
 
 def share(sections: Sequence[Section], rows: int) -> list[int]:
-    """Rows for each section. In order of importance: what it needs, then what it wants."""
-    rows = max(0, rows)  # a flat screen has none left beside the gaps
+    """Rows for each section. In order of importance, each first gets what it needs, and then what
+    it wants of the rows that are left."""
+    rows = max(0, rows)  # on a low screen, gaps between sections take more than there is
     given = [0] * len(sections)
     for position, section in enumerate(sections):
         need = min(section.needs, section.wants)
@@ -86,7 +92,7 @@ def share(sections: Sequence[Section], rows: int) -> list[int]:
 
 
 def titled(title: Line, lines: list[Line], rows: int) -> list[Line]:
-    """A title and what there is room for; if not all, the title says so."""
+    """A title and as many lines as there is room for; if not all, the title says so."""
     room = max(0, rows - 1)
     if len(lines) > room:
         title = (*title, Span(f"  {room} of {len(lines)} shown", "dim"))
@@ -107,8 +113,14 @@ def beside(left: list[Line], right: list[Line], left_columns: int, columns: int)
     ]
 
 
-GLYPHS: Final = ("█", "░", "│")
-ASCII_GLYPHS: Final = ("#", ".", "|")
+class _Glyphs(NamedTuple):
+    full: str
+    empty: str  # between the bar's end and the mark
+    mark: str
+
+
+GLYPHS: Final = _Glyphs("█", "░", "│")
+ASCII_GLYPHS: Final = _Glyphs("#", ".", "|")
 
 
 def bar(
@@ -119,27 +131,26 @@ def bar(
     style: Style = "bar",
     ascii_only: bool = False,
 ) -> Line:
-    """A bar of `value`, and a mark where the reservation is. `largest` fills all columns."""
-    full, empty, mark = ASCII_GLYPHS if ascii_only else GLYPHS
+    """A bar of `value`, and a mark where the reservation is. `largest` fills all columns.
+
+    █████████░░░░│      the value is below the reservation
+    ████████│█████      it is above
+    """
+    glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
     if value is None or largest <= 0 or columns < 3:
         return (Span(" " * columns),)
     filled = min(columns, round(value / largest * columns))
     if value > 0 and filled == 0:
         filled = 1
-    text = [full] * filled + [" "] * (columns - filled)
     if not reserved:
-        return (Span("".join(text[:filled]), style), Span("".join(text[filled:])))
-    place = min(columns - 1, max(0, round(reserved / largest * columns) - 1))
-    for column in range(filled, place):
-        text[column] = empty
-    return tuple(
-        span
-        for span in (
-            Span("".join(text[: min(filled, place)]), style),
-            Span("".join(text[min(filled, place) : place]), "empty"),
-            Span(mark, "mark"),
-            Span("".join(text[place + 1 : max(filled, place + 1)]), style),
-            Span("".join(text[max(filled, place + 1) :])),
-        )
-        if span.text
+        return (Span(glyphs.full * filled, style), Span(" " * (columns - filled)))
+    mark = min(columns - 1, max(0, round(reserved / largest * columns) - 1))  # its column
+    end = max(filled, mark + 1)
+    spans = (
+        Span(glyphs.full * min(filled, mark), style),
+        Span(glyphs.empty * (mark - min(filled, mark)), "empty"),
+        Span(glyphs.mark, "mark"),
+        Span(glyphs.full * (end - mark - 1), style),
+        Span(" " * (columns - end)),
     )
+    return tuple(span for span in spans if span.text)

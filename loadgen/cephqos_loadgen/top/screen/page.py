@@ -1,6 +1,10 @@
-"""A whole screen: header, sections in one or two columns, footer; or the page of one OSD."""
+"""A whole screen: header, body, footer.
 
-from collections.abc import Callable, Sequence
+The body is the main page (sections of sections.py, in one or two columns), the page of one OSD, or
+a page of text such as the help.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,9 +34,10 @@ from cephqos_loadgen.top.screen.sections import (
 from cephqos_loadgen.top.screen.text import duration, fit, latency, number, percent
 from cephqos_loadgen.top.screen.view import View
 
+# Columns and rows of characters.
 TWO_COLUMNS_FROM: Final = 150
-RIGHT_COLUMNS: Final = 66  # at least
-LEFT_COLUMNS: Final = 96  # show every cause whole
+RIGHT_COLUMNS: Final = 66  # of the right one, at least
+LEFT_COLUMNS: Final = 96  # of the left one: enough to show every cause whole
 MIN_COLUMNS: Final = 60
 MIN_ROWS: Final = 12
 
@@ -61,18 +66,18 @@ _STATES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How the source is doing. `age`: seconds since the values were fetched."""
+    """How the source is doing, for the header."""
 
-    source: str
-    clock: str
-    interval: float
-    age: float | None = None
-    trouble: str = ""
-    awaited: str = "answer"
+    source: str  # its name
+    clock: str  # the time of day, as shown
+    interval: float  # seconds between refreshes
+    age: float | None = None  # seconds since the values were fetched; None: there are none
+    trouble: str = ""  # why the last fetch failed
+    awaited: str = "answer"  # for what the user waits while there is no picture
 
     @property
     def slow(self) -> bool:
-        """No answer for a while, and no failure either: it is paused, or the server is slow."""
+        """The values are old, but no fetch failed: the view is paused, or the server is slow."""
         late = max(5.0, 3 * self.interval)
         return not self.trouble and self.age is not None and self.age > late
 
@@ -96,9 +101,10 @@ def draw(
     body += [()] * (room - len(body))
     lines = [*top, *body, *bottom][:rows]
     if not ascii_only:
-        return [cut(one, columns) for one in lines]
-    # Before it is cut, as what takes no column or two becomes one; and the ellipsis after.
-    return [in_ascii(cut(in_ascii(one), columns)) for one in lines]
+        return [cut(each, columns) for each in lines]
+    # First before the cut, since a wide character becomes one of one column. Then the ellipsis,
+    # too.
+    return [in_ascii(cut(in_ascii(each), columns)) for each in lines]
 
 
 def _body(
@@ -107,7 +113,7 @@ def _body(
     if view.page == "help":
         return _within(_help(), rows)
     if picture is None:
-        return _before_the_first(status)
+        return _without_picture(status)
     canvas = Canvas(picture, view, columns, ascii_only)
     if view.page == "notes":
         return _within(note_lines(picture, columns) or [line("Everything is shown.")], rows)
@@ -118,8 +124,8 @@ def _body(
     return _main(canvas, rows)
 
 
-def _before_the_first(status: Status) -> list[Line]:
-    """There is nothing to show yet; or never, if the address is wrong."""
+def _without_picture(status: Status) -> list[Line]:
+    """There is nothing to show yet, or the address is wrong."""
     if not status.trouble:
         return [(), line(f"  waiting for the first {status.awaited}")]
     return [
@@ -132,7 +138,7 @@ def _before_the_first(status: Status) -> list[Line]:
 
 
 def _within(lines: list[Line], rows: int) -> list[Line]:
-    """A page that is too long says so: it does not scroll."""
+    """A page does not scroll: if it has more lines than rows, the last one says so."""
     if len(lines) <= rows or rows < 1:
         return lines
     left = len(lines) - rows + 1
@@ -151,25 +157,29 @@ def whole(
     columns = min(columns, TWO_COLUMNS_FROM - 1)
     lines = _header(picture, status, view)
     lines += _body(picture, status, view, columns, rows, ascii_only)
-    return [in_ascii(one) for one in lines] if ascii_only else lines
+    return [in_ascii(each) for each in lines] if ascii_only else lines
 
 
 def _header(picture: Picture | None, status: Status, view: View) -> list[Line]:
-    cluster = picture.cluster[:8] if picture else ""
-    several = f", {len(picture.clusters)} clusters" if picture and len(picture.clusters) > 1 else ""
-    state = ["PAUSED"] if view.paused else []
-    state += [f"{duration(status.age)} old"] if status.slow else []
+    cluster = ""
+    if picture and picture.cluster:
+        cluster = f"  cluster {picture.cluster[:8]}"
+        if len(picture.clusters) > 1:
+            cluster += f", {len(picture.clusters)} clusters"
+    warnings = ["PAUSED"] if view.paused else []
+    if status.slow:
+        warnings.append(f"{duration(status.age)} old")
     first = line(
         Span("cephqos top", "title"),
-        Span(f"  {', '.join(state)}" if state else "", "bad"),
+        Span(f"  {', '.join(warnings)}" if warnings else "", "bad"),
         f"  {status.source}",
-        f"  cluster {cluster}{several}" if cluster else "",
+        cluster,
         f"  {status.clock}",
     )
     if status.trouble:
         age = f" Values are {duration(status.age)} old." if status.age is not None else ""
-        told = f"NO ANSWER.{age} Asking every {status.interval:g} s: {status.trouble}"
-        return [first, line(Span(told, "bad"))]
+        failure = f"NO ANSWER.{age} Asking every {status.interval:g} s: {status.trouble}"
+        return [first, line(Span(failure, "bad"))]
     return [first, headline(picture)] if picture else [first]
 
 
@@ -191,16 +201,16 @@ def _footer(view: View, picture: Picture | None) -> Line:
             keys.append(("c", "cluster"))
         keys += [("p", "pause"), ("t", "tenants")]
     spans: list[str | Span] = []
-    for key, what in keys:
-        spans += [Span(key, "title"), Span(f" {what}   ", "dim")]
+    for key, effect in keys:
+        spans += [Span(key, "title"), Span(f" {effect}   ", "dim")]
     return line(*spans)
 
 
 def _main(canvas: Canvas, rows: int) -> list[Line]:
     if canvas.columns < TWO_COLUMNS_FROM:
         return _stacked(canvas, rows, _ONE_COLUMN)
-    most = canvas.columns - RIGHT_COLUMNS - 2
-    left_columns = min(most, max(LEFT_COLUMNS, canvas.columns // 2))
+    widest = canvas.columns - RIGHT_COLUMNS - 2  # with a gap of two
+    left_columns = min(widest, max(LEFT_COLUMNS, canvas.columns // 2))
     left = replace(canvas, columns=left_columns)
     right = replace(canvas, columns=canvas.columns - left_columns - 2)
     return beside(
@@ -213,10 +223,10 @@ def _main(canvas: Canvas, rows: int) -> list[Line]:
 
 @dataclass(frozen=True, slots=True)
 class _Stack:
-    """Sections in their order on the screen. Those that are named first get their rows first."""
+    """Sections below one another. The same sections are in both lists."""
 
-    importance: Sequence[Callable[[Canvas], Section]]
-    order: Sequence[Callable[[Canvas], Section]]
+    importance: Sequence[Callable[[Canvas], Section]]  # the first gets its rows first
+    order: Sequence[Callable[[Canvas], Section]]  # on the screen, from top to bottom
 
 
 _ONE_COLUMN: Final = _Stack(
@@ -248,50 +258,49 @@ _RIGHT: Final = _Stack(
 def _stacked(canvas: Canvas, rows: int, stack: _Stack, gap: bool = False) -> list[Line]:
     """Sections below one another, with an empty line between them where there is a gap."""
     parts = [section(canvas) for section in stack.importance]
-    given = share(parts, rows - (len(parts) - 1 if gap else 0))
+    gaps = len(parts) - 1 if gap else 0
+    rows_of = share(parts, rows - gaps)
     lines: list[Line] = []
-    for position in map(stack.importance.index, stack.order):
-        if drawn := parts[position].draw(given[position]) if given[position] else []:
-            lines += [()] if gap and lines else []
+    for section in stack.order:
+        position = stack.importance.index(section)
+        if not rows_of[position]:
+            continue
+        if drawn := parts[position].draw(rows_of[position]):
+            if gap and lines:
+                lines.append(())
             lines += drawn
     return lines
 
 
 def _help() -> list[Line]:
     lines = [line(Span("KEYS", "title"))]
-    lines += [line(f"  {fit(key, 22)}{what}") for key, what in KEYS]
+    lines += [line(f"  {fit(key, 22)}{effect}") for key, effect in KEYS]
     lines += [line(Span("STATES", "title"))]
-    lines += [line(f"  {fit(state, 12)}{what}") for state, what in _STATES]
+    lines += [line(f"  {fit(state, 12)}{meaning}") for state, meaning in _STATES]
     lines += [line("  Figures are normalised ops/s: one is the work of a small operation.")]
     return lines
 
 
 def _osd_page(canvas: Canvas, name: str) -> list[Line]:
     picture = canvas.picture
-    osd = next((it for it in picture.osds if it.name == name), None)
+    osd = next((osd for osd in picture.osds if osd.name == name), None)
     if osd is None:
         return [(), line(Span(f"  {printable(name)} is not among the OSDs any more", "warn"))]
     detail = picture.detail if picture.detail and picture.detail.name == name else OsdDetail(name)
-    lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(canvas, osd)]
-    mine = [alert for alert in picture.alerts if name in alert.osds]
-    lines += [line(Span("ALERTS", "title"), Span("" if mine else "      none fires", "dim"))]
-    lines += [sections.alert_line(alert, picture.time) for alert in mine]
-    lines += latency_table(detail.latency)
-    lines += [_operations(osd, detail)]
-    for who, lost in detail.violated_seconds.items():
-        words = f"{short(who)} for {duration(lost)} of the last hour"
-        lines += [line(Span(fit("VIOLATED", 12), "title"), words)]
-    if detail.throttles:
-        used = ", ".join(f"{it} {percent(ratio)}" for it, ratio in detail.throttles.items())
-        lines += [line(Span(fit("THROTTLES", 12), "title"), used)]
-    for thread in [it for it in picture.threads if it.osd == name][:6]:
-        title = Span(fit("THREADS" if lines[-1][0].text[:7] != "THREADS" else "", 12), "title")
-        lines += [line(title, fit(thread.group, 18), f"{thread.cpu:>6.0%} of a CPU")]
-    for device in [it for it in picture.devices if it.osd == name]:
-        depth = number(device.depth)
-        cells = f"{device.busy:.0%} busy, {latency(device.latency)} per request, depth {depth}"
-        lines += [line(Span(fit("DEVICE", 12), "title"), fit(device.device, 18), cells)]
-    return lines
+    alerts = [alert for alert in picture.alerts if name in alert.osds]
+    return [
+        _osd_title(osd),
+        _osd_capacity(canvas, osd),
+        *_osd_classes(canvas, osd),
+        line(Span("ALERTS", "title"), Span("" if alerts else "      none fires", "dim")),
+        *(sections.alert_line(alert, picture.time) for alert in alerts),
+        *latency_table(detail.latency),
+        _osd_operations(osd, detail),
+        *_osd_violations(detail),
+        *_osd_throttles(detail),
+        *_osd_threads(picture, name),
+        *_osd_devices(picture, name),
+    ]
 
 
 def _osd_title(osd: OsdState) -> Line:
@@ -301,7 +310,7 @@ def _osd_title(osd: OsdState) -> Line:
     return line(Span(f"{osd.name}  ", "title"), state, scheduler, profile)
 
 
-def _osd_capacity(canvas: Canvas, osd: OsdState) -> list[Line]:
+def _osd_capacity(canvas: Canvas, osd: OsdState) -> Line:
     largest = max(osd.capacity or 0.0, osd.delivered or 0.0)
     drawn = bar(
         osd.delivered,
@@ -311,7 +320,7 @@ def _osd_capacity(canvas: Canvas, osd: OsdState) -> list[Line]:
         ascii_only=canvas.ascii_only,
     )
     figures = f" delivers {number(osd.delivered)} of {number(osd.capacity)} ops/s (capacity)"
-    return [line(fit("all work", 12), *drawn, figures)]
+    return line(fit("all work", 12), *drawn, figures)
 
 
 def _osd_classes(canvas: Canvas, osd: OsdState) -> list[Line]:
@@ -324,9 +333,41 @@ def _osd_classes(canvas: Canvas, osd: OsdState) -> list[Line]:
     return lines
 
 
-def _operations(osd: OsdState, detail: OsdDetail) -> Line:
-    return line(
-        Span(fit("OPERATIONS", 12), "title"),
+def _titled(title: str, *cells: str) -> Line:
+    """A line that begins with a title, or with as many spaces."""
+    return line(Span(fit(title, 12), "title"), *cells)
+
+
+def _osd_operations(osd: OsdState, detail: OsdDetail) -> Line:
+    return _titled(
+        "OPERATIONS",
         f"{number(detail.in_progress)} in progress, {number(osd.blocked)} blocked,"
         f" oldest {duration(detail.oldest)}",
     )
+
+
+def _osd_violations(detail: OsdDetail) -> Iterator[Line]:
+    for cls, seconds in detail.violated_seconds.items():
+        yield _titled("VIOLATED", f"{short(cls)} for {duration(seconds)} of the last hour")
+
+
+def _osd_throttles(detail: OsdDetail) -> Iterator[Line]:
+    if detail.throttles:
+        used = (f"{name} {percent(ratio)}" for name, ratio in detail.throttles.items())
+        yield _titled("THROTTLES", ", ".join(used))
+
+
+def _osd_threads(picture: Picture, osd: str) -> Iterator[Line]:
+    """The busiest thread groups. The first line has the title."""
+    busiest = [thread for thread in picture.threads if thread.osd == osd]
+    for position, thread in enumerate(busiest[:6]):
+        title = "" if position else "THREADS"
+        yield _titled(title, fit(thread.group, 18), f"{thread.cpu:>6.0%} of a CPU")
+
+
+def _osd_devices(picture: Picture, osd: str) -> Iterator[Line]:
+    for device in picture.devices:
+        if device.osd == osd:
+            depth = number(device.depth)
+            cells = f"{device.busy:.0%} busy, {latency(device.latency)} per request, depth {depth}"
+            yield _titled("DEVICE", fit(device.device, 18), cells)

@@ -1,9 +1,13 @@
-"""The sections of the main page: picture and view to lines. Each says how many rows it wants."""
+"""The sections of the main page, one function each: `classes`, `osds`, `alerts` and others.
+
+A section says how many rows it wants, and is drawn with those that it gets (layout.share).
+"""
 
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cephqos_base.judge import BOUNDS
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable
 from cephqos_loadgen.top.picture import (
@@ -22,7 +26,7 @@ from cephqos_loadgen.top.screen.layout import Line, Section, Span, Style, bar, f
 from cephqos_loadgen.top.screen.text import duration, fit, latency, number, percent
 from cephqos_loadgen.top.screen.view import View, chosen_osds
 
-SHORT = {"background_recovery": "recovery", "background_best_effort": "best-effort"}
+_SHORT_NAMES = {"background_recovery": "recovery", "background_best_effort": "best-effort"}
 _STATE_STYLES: dict[State, Style] = {
     "violated": "bad",
     "behind": "warn",
@@ -31,6 +35,8 @@ _STATE_STYLES: dict[State, Style] = {
     "unreserved": "dim",
     "unknown": "dim",
 }
+
+_SEVERITY_STYLES: dict[str, Style] = {"critical": "bad", "warning": "warn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,67 +50,70 @@ class Canvas:
 
 
 def short(name: str) -> str:
-    return SHORT.get(name, name)
+    """A class in fewer letters; any other name as it is."""
+    return _SHORT_NAMES.get(name, name)
 
 
 def headline(picture: Picture) -> Line:
     """Are the reservations violated? In one sentence."""
     down = sum(not osd.up for osd in picture.osds)
-    tail = f"; {_osds(down)} not answering" if down else ""
+    not_answering = f"; {_osd_count(down)} not answering" if down else ""
     violated = [
-        f"{part.name} on {_osds(part.violated_osds)}"
-        for part in picture.classes
-        if part.violated_osds
+        f"{total.name} on {_osd_count(total.violated_osds)}"
+        for total in picture.classes
+        if total.violated_osds
     ]
     behind = [
-        f"{part.name} on {_osds(part.behind_osds)}" for part in picture.classes if part.behind_osds
+        f"{total.name} on {_osd_count(total.behind_osds)}"
+        for total in picture.classes
+        if total.behind_osds
     ]
     if violated:
-        return line(Span("VIOLATED", "bad"), f": {', '.join(violated)}{tail}")
+        return line(Span("VIOLATED", "bad"), f": {', '.join(violated)}{not_answering}")
     if behind:
-        return line(Span("BEHIND at this moment", "warn"), f": {', '.join(behind)}{tail}")
-    return _none_violated(picture, tail)
+        return line(Span("BEHIND at this moment", "warn"), f": {', '.join(behind)}{not_answering}")
+    return _none_violated(picture, not_answering)
 
 
-def _none_violated(picture: Picture, tail: str) -> Line:
-    """No class is known to be short. That says something only where there is something to judge."""
+def _none_violated(picture: Picture, not_answering: str) -> Line:
+    """No class is known to be short. That is good news only if there is something to judge."""
     if not any(osd.up for osd in picture.osds):
-        known = "no OSD answers" if picture.osds else "no OSD is known"
-        return line(Span("NO DATA", "warn"), f": {known}")
-    if not any(part.reserved for part in picture.classes):
-        return line(Span("NO RESERVATIONS", "warn"), f": no OSD has a reservation{tail}")
+        why = "no OSD answers" if picture.osds else "no OSD is known"
+        return line(Span("NO DATA", "warn"), f": {why}")
+    if not any(total.reserved for total in picture.classes):
+        return line(Span("NO RESERVATIONS", "warn"), f": no OSD has a reservation{not_answering}")
     judged = sum(osd.judged for osd in picture.osds)
     if not judged and not picture.with_rates:
         return line("Measuring …")
     if not judged:
-        return line(Span("NOT KNOWN", "warn"), f": the work of the classes is not known{tail}")
-    kept = f": every class gets its reservation, or needs less ({_osds(judged)})"
-    return line(Span("KEPT", "good"), f"{kept}{tail}")
+        unknown = ": the work of the classes is not known"
+        return line(Span("NOT KNOWN", "warn"), f"{unknown}{not_answering}")
+    kept = f": every class gets its reservation, or needs less ({_osd_count(judged)})"
+    return line(Span("KEPT", "good"), f"{kept}{not_answering}")
 
 
-def _osds(count: int) -> str:
+def _osd_count(count: int) -> str:
     return f"{count} OSD{'' if count == 1 else 's'}"
 
 
 def classes(canvas: Canvas) -> Section:
     totals = canvas.picture.classes
-    values = [value for part in totals for value in (part.attained, part.reserved) if value]
-    largest = max(values, default=0.0)
+    largest = max((max(total.attained or 0, total.reserved or 0) for total in totals), default=0.0)
     lines = [line(Span("CLASSES", "title"), Span("  attained of reserved, ops/s", "dim"))]
-    lines += [_class_row(part, largest, canvas) for part in totals]
+    lines += [_class_row(total, largest, canvas) for total in totals]
     return fixed(lines, needs=len(lines))
 
 
-def _class_row(part: ClassTotal, largest: float, canvas: Canvas) -> Line:
-    size = max(8, canvas.columns - 12 - 44)
-    style: Style = "bad" if part.violated_osds else "bar"
-    reserved = f" of {number(part.reserved):<9}" if part.reserved else " " * 13
-    share = "" if part.attainment is None else percent(part.attainment)
+def _class_row(total: ClassTotal, largest: float, canvas: Canvas) -> Line:
+    bar_columns = max(8, canvas.columns - 12 - 44)  # beside the name and the figures
+    style: Style = "bad" if total.violated_osds else "bar"
+    reserved = f" of {number(total.reserved):<9}" if total.reserved else " " * 13
+    share = "" if total.attainment is None else percent(total.attainment)
     return line(
-        fit(short(part.name), 12),
-        *bar(part.attained, part.reserved, largest, size, style, canvas.ascii_only),
-        f" {number(part.attained):>9}{reserved}{share:>6}  ",
-        *_class_state(part.violated_osds, part.behind_osds),
+        fit(short(total.name), 12),
+        *bar(total.attained, total.reserved, largest, bar_columns, style, canvas.ascii_only),
+        f" {number(total.attained):>9}{reserved}{share:>6}  ",
+        *_class_state(total.violated_osds, total.behind_osds),
     )
 
 
@@ -141,57 +150,59 @@ def osds(canvas: Canvas) -> Section:
     chosen = chosen_osds(canvas.picture, canvas.view)
 
     def draw(rows: int) -> list[Line]:
-        view = canvas.view
-        of = f"{len(chosen)} of {len(canvas.picture.osds)}" if view.filter else f"{len(chosen)}"
-        how = f"  {of}, by {view.sort}{' reversed' if view.reverse else ''}"
-        if view.filter:
-            how += f", /{printable(view.filter)}"
-        heading = "".join(
-            f"{name:>{size}}"
-            for name, size in (("attained", 9), ("reserved", 9), ("", 5), ("queue", 6), ("lag", 8))
-        )
-        titles = Span(f"{heading}  cause", "dim")
-        names = max((len(osd.name) + 2 for osd in chosen), default=0)
-        place = OsdPlace(max(_LEAST_NAME, names), canvas.columns)
-        how = fit(how, 17 + place.name_columns)
-        lines = [line(Span("OSDS", "title"), Span(how, "dim"), titles)]
+        longest = max((len(osd.name) + 2 for osd in chosen), default=0)
+        widths = OsdListWidths(name=max(_LEAST_NAME, longest), all=canvas.columns)
+        lines = [_osds_heading(canvas, len(chosen), widths)]
         room = max(0, rows - 1)
-        cursor = min(view.cursor, len(chosen) - 1)
+        cursor = min(canvas.view.cursor, len(chosen) - 1)
         first = max(0, min(cursor - room // 2, len(chosen) - room))
         for position in range(first, min(first + room, len(chosen))):
-            lines.append(osd_line(chosen[position], place, under_cursor=position == cursor))
+            lines.append(osd_line(chosen[position], widths, under_cursor=position == cursor))
         return lines
 
     return Section(draw, wants=1 + max(1, len(chosen)), needs=5)
 
 
 _LEAST_NAME = 9
-# Of a class: its name, state and figures, before the cause.
+# Columns of a class before the cause: its name, state and figures.
 CELLS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class OsdPlace:
-    """How wide the list of OSDs is."""
+class OsdListWidths:
+    """Columns of the list of OSDs."""
 
-    name_columns: int
-    columns: int
+    name: int
+    all: int
 
     @property
-    def for_cause(self) -> int:
-        return self.columns - self.name_columns - CELLS
+    def cause(self) -> int:
+        return self.all - self.name - CELLS
 
 
-def osd_line(osd: OsdState, place: OsdPlace, *, under_cursor: bool) -> Line:
+def _osds_heading(canvas: Canvas, chosen: int, widths: OsdListWidths) -> Line:
+    """How many OSDs are chosen, in which order, by which filter; and the titles of the figures."""
+    view = canvas.view
+    count = f"{chosen} of {len(canvas.picture.osds)}" if view.filter else f"{chosen}"
+    choice = f"  {count}, by {view.sort}{' reversed' if view.reverse else ''}"
+    if view.filter:
+        choice += f", /{printable(view.filter)}"
+    titles = f"{'attained':>9}{'reserved':>9}{'':>5}{'queue':>6}{'lag':>8}  cause"
+    return line(
+        Span("OSDS", "title"), Span(fit(choice, 17 + widths.name), "dim"), Span(titles, "dim")
+    )
+
+
+def osd_line(osd: OsdState, widths: OsdListWidths, *, under_cursor: bool) -> Line:
     """An OSD with its worst class."""
     mark = ">" if under_cursor else " "
-    name = Span(fit(f"{mark}{osd.name}", place.name_columns), "cursor" if under_cursor else "")
+    name = Span(fit(f"{mark}{osd.name}", widths.name), "cursor" if under_cursor else "")
     part = osd.worst
     if not osd.up:
         return line(name, Span(f"does not answer: {osd.reason or 'unknown reason'}", "bad"))
     if part is None:
         return line(name, Span(f"{osd.scheduler or 'no scheduler known'}", "dim"))
-    return line(name, *class_cells(part, place.for_cause))
+    return line(name, *class_cells(part, widths.cause))
 
 
 def class_cells(part: OsdClass, for_cause: int) -> Line:
@@ -209,9 +220,12 @@ def class_cells(part: OsdClass, for_cause: int) -> Line:
 
 
 def _cause(part: OsdClass, columns: int) -> str:
-    """Rules know causes of classes that are kept, too; there they only distract."""
-    if part.state != "violated" or not part.by:
-        return part.cause if part.state == "violated" else ""
+    """The cause of a violation. Rules also know causes of unmet demand of classes whose reservation
+    is kept; there they only distract."""
+    if part.state != "violated":
+        return ""
+    if not part.by:
+        return part.cause
     by = f"by {short(part.by)}"
     whole = f"{part.cause} {by}"
     # If only one of them has room, `by` says more than the cause.
@@ -228,8 +242,9 @@ def work(canvas: Canvas) -> Section:
         lines.append(line(fit(level, 12), _scrub_words(scrub)))
     if picture.flags:
         lines.append(line(Span(f"flags       {', '.join(picture.flags)}", "warn")))
-    without = any(it.what in ("recovery and scrub", "everything") for it in picture.missing)
-    empty = "not known" if without else "nothing recovers, no scrub runs or is overdue"
+    missing = {missing.what for missing in picture.missing}
+    unknown = missing & {"recovery and scrub", "everything"}
+    empty = "not known" if unknown else "nothing recovers, no scrub runs or is overdue"
     title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
 
     return Section(
@@ -268,15 +283,12 @@ def _eta(seconds: float | None) -> str:
 
 def threads(canvas: Canvas) -> Section:
     busiest = canvas.picture.threads
-    rows = [
-        line(
-            fit(f" {it.osd}", 10),
-            fit(it.group, 16),
-            Span(f"{it.cpu:>6.0%}", "warn" if it.cpu >= 0.9 else ""),
-        )
-        for it in busiest
-    ]
-    words = [f"{it.osd} {it.group} {percent(it.cpu)}" for it in busiest[:4]]
+    rows = []
+    for thread in busiest:
+        style: Style = "warn" if thread.cpu >= BOUNDS.reached else ""
+        share = Span(f"{thread.cpu:>6.0%}", style)
+        rows.append(line(fit(f" {thread.osd}", 10), fit(thread.group, 16), share))
+    words = [f"{thread.osd} {thread.group} {percent(thread.cpu)}" for thread in busiest[:4]]
     heading = "busiest thread of a group, share of one CPU"
     return _busiest("THREADS", heading, rows, ", ".join(words) or Span("not known", "dim"))
 
@@ -284,17 +296,20 @@ def threads(canvas: Canvas) -> Section:
 def devices(canvas: Canvas) -> Section:
     busiest = canvas.picture.devices
     rows = []
-    for it in busiest:
-        depth = text.UNKNOWN if it.depth is None else f"{it.depth:.1f}"
-        cells = f"{it.busy:>6.0%}{latency(it.latency):>10}{depth:>8}"
-        rows.append(line(fit(f" {it.osd}", 10), fit(it.device, 16), cells))
-    words = [f"{it.osd} {it.device} {percent(it.busy)} {latency(it.latency)}" for it in busiest[:3]]
+    for device in busiest:
+        depth = text.UNKNOWN if device.depth is None else f"{device.depth:.1f}"
+        cells = f"{device.busy:>6.0%}{latency(device.latency):>10}{depth:>8}"
+        rows.append(line(fit(f" {device.osd}", 10), fit(device.device, 16), cells))
+    words = [
+        f"{device.osd} {device.device} {percent(device.busy)} {latency(device.latency)}"
+        for device in busiest[:3]
+    ]
     heading = f"{'':16}{'busy':>6}{'latency':>10}{'depth':>8}"
     return _busiest("DEVICES", heading, rows, ", ".join(words) or Span("none known", "dim"))
 
 
 def _busiest(title: str, heading: str, lines: list[Line], in_short: str | Span) -> Section:
-    """A line for each, or the busiest in one line where there is room for one only."""
+    """A line for each, or `in_short` if there is room for one line only."""
     name = Span(fit(title, 10), "title")
 
     def draw(rows: int) -> list[Line]:
@@ -307,17 +322,17 @@ def _busiest(title: str, heading: str, lines: list[Line], in_short: str | Span) 
 
 def tenant_lines(picture: Picture, osd: str | None) -> list[Line]:
     """The largest tenants of each OSD, or of the opened one."""
-    tenants = [it for it in picture.tenants or () if osd in (None, it.osd)]
+    tenants = [tenant for tenant in picture.tenants or () if osd in (None, tenant.osd)]
     if not tenants:
-        words = "asking …" if picture.tenants is None else _NO_TENANTS
-        return [line(Span("TENANTS   ", "title"), words)]
+        why = "asking …" if picture.tenants is None else _NO_TENANTS
+        return [line(Span("TENANTS   ", "title"), why)]
     titles = f"{'  share (95 % interval) in 5 min':35}{'work':<21}waiting"
     lines = [line(Span("TENANTS", "title"), Span(titles, "dim"))]
     before = ""
-    for it in tenants:
-        who = fit(it.osd if it.osd != before else "", 9)
-        lines.append(line(f"{who}{fit(it.name, 28)}{_share(it.working)}{_share(it.waiting)}"))
-        before = it.osd
+    for tenant in tenants:
+        name = fit(tenant.osd if tenant.osd != before else "", 9) + fit(tenant.name, 28)
+        lines.append(line(f"{name}{_share(tenant.working)}{_share(tenant.waiting)}"))
+        before = tenant.osd
     return lines
 
 
@@ -343,21 +358,23 @@ def alerts(canvas: Canvas) -> Section:
     def draw(rows: int) -> list[Line]:
         if rows == 1 and firing:
             return [line(title[0], *alert_line(firing[0], canvas.picture.time)[1:])]
-        return titled(title, [alert_line(it, canvas.picture.time) for it in firing], rows)
+        lines = [alert_line(alert, canvas.picture.time) for alert in firing]
+        return titled(title, lines, rows)
 
     return Section(draw, wants=1 + len(firing), needs=1 + min(len(firing), 2))
 
 
 def alert_line(alert: FiringAlert, now: float) -> Line:
-    style: Style = {"critical": "bad", "warning": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
-    who = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
+    """As shown: critical CephQosReservationViolated  osd.3 client: device, 6 min"""
+    style = _SEVERITY_STYLES.get(alert.severity, "")
+    osds = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
+    subject = f"{osds} {short(alert.what)}".strip()
     cause = f"{alert.cause} by {short(alert.by)}" if alert.by else alert.cause
     if alert.name == "CephQosReplicaSlow":
         cause = "others wait for it"
-    what = ": ".join(filter(None, (f"{who} {short(alert.what)}".strip(), cause)))
-    words = ", ".join(
-        filter(None, (what, "" if alert.since is None else duration(now - alert.since)))
-    )
+    words = ": ".join(filter(None, (subject, cause)))
+    since = "" if alert.since is None else duration(now - alert.since)
+    words = ", ".join(filter(None, (words, since)))
     return line(Span(fit(alert.severity or "alert", 9), style), f"{alert.name}  {words}")
 
 
@@ -396,7 +413,8 @@ def note_lines(picture: Picture, columns: int) -> list[Line]:
     lines: list[Line] = []
     for missing in picture.missing:
         folded = textwrap.wrap(f"{missing.what}: {missing.why}", max(20, columns - 10))
-        for number_, words in enumerate(folded):
+        for position, words in enumerate(folded):
             title = "NOT SHOWN" if not lines else ""
-            lines.append(line(Span(fit(title, 10), "title"), ("  " if number_ else "") + words))
+            indent = "  " if position else ""
+            lines.append(line(Span(fit(title, 10), "title"), indent + words))
     return lines

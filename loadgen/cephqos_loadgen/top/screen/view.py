@@ -1,4 +1,7 @@
-"""What the user has chosen: sort, filter, the opened OSD, pause, page. Keys change it, purely."""
+"""What the user has chosen: sort, filter, the opened OSD, pause, page.
+
+A `View` never changes: `pressed` gives the view after a key.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +14,11 @@ from cephqos_loadgen.top.picture import STATES, OsdState, Picture
 Page = Literal["main", "help", "notes", "tenants"]
 
 
+# -- orders of OSDs: keys for `sorted` -------------------------------------------------------------
+
+
 def _low_first(value: float | None) -> float:
+    """What is not known comes last, here and in `_high_first`."""
     return float("inf") if value is None else value
 
 
@@ -43,35 +50,39 @@ def _delivered(osd: OsdState) -> tuple[object, ...]:
     return (_high_first(osd.delivered), osd_order(osd.name))
 
 
-# By name as it is shown; all but the name put what needs attention first.
+def _name(osd: OsdState) -> tuple[object, ...]:
+    return osd_order(osd.name)
+
+
+# By the name that is shown. All but the last put what needs attention first.
 SORTS: Final[Mapping[str, Callable[[OsdState], tuple[object, ...]]]] = {
     "worst": _worst,
     "lag": _lag,
     "queue": _queued,
     "attainment": _attainment,
     "delivered": _delivered,
-    "name": lambda osd: osd_order(osd.name),
+    "name": _name,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One state of the view."""
+    """What is shown, until the next key."""
 
-    sort: str = "worst"
+    sort: str = "worst"  # a key of SORTS
     reverse: bool = False
-    filter: str = ""
-    cursor: int = 0
-    opened: str | None = None
+    filter: str = ""  # words, as `_matches` reads them
+    cursor: int = 0  # a position in the list of chosen OSDs
+    opened: str | None = None  # the OSD whose page is shown
     paused: bool = False
     page: Page = "main"
-    cluster: str | None = None
+    cluster: str | None = None  # None: the first one
     typing: bool = False  # the filter is being typed
-    over: bool = False
+    over: bool = False  # the user wants to leave
 
     @property
     def selection(self) -> Selection:
-        """What has to be asked for to show it."""
+        """What a source has to be asked for to show this."""
         return Selection(self.cluster, self.opened, self.page == "tenants")
 
     def next_sort(self) -> "View":
@@ -123,6 +134,7 @@ class View:
         return replace(self, page="main" if self.page == page else page)
 
 
+# Rows that a key moves the cursor.
 _MOVES: Final[Mapping[str, int]] = {
     "up": -1,
     "k": -1,
@@ -133,21 +145,11 @@ _MOVES: Final[Mapping[str, int]] = {
     "home": -1_000_000,
     "end": 1_000_000,
 }
-_KEYS: Final[Mapping[str, Callable[[View, Picture | None], View]]] = {
-    "q": lambda view, _: replace(view, over=True),
-    "ctrl+c": lambda view, _: replace(view, over=True),
-    "s": lambda view, _: view.next_sort(),
-    "r": lambda view, _: replace(view, reverse=not view.reverse, cursor=0),
-    "slash": lambda view, _: replace(view, typing=True, page="main", opened=None),
-    "enter": lambda view, picture: view.with_opened(picture),
-    "escape": lambda view, _: view.back(),
-    "p": lambda view, _: replace(view, paused=not view.paused),
-    "space": lambda view, _: replace(view, paused=not view.paused),
-    "c": lambda view, picture: view.next_cluster(picture),
-    "n": lambda view, _: view.on_page("notes"),
-    "t": lambda view, _: view.on_page("tenants"),
-    "h": lambda view, _: view.on_page("help"),
-    "question_mark": lambda view, _: view.on_page("help"),
+_PAGE_KEYS: Final[Mapping[str, Page]] = {
+    "n": "notes",
+    "t": "tenants",
+    "h": "help",
+    "question_mark": "help",
 }
 
 
@@ -157,8 +159,30 @@ def pressed(view: View, key: str, character: str | None, picture: Picture | None
         return view.typed(key, character)
     if key in _MOVES:
         return view.moved(_MOVES[key], picture)
-    change = _KEYS.get(key)
-    return view if change is None else change(view, picture)
+    if key in _PAGE_KEYS:
+        return view.on_page(_PAGE_KEYS[key])
+    return _after_command(view, key, picture)
+
+
+def _after_command(view: View, key: str, picture: Picture | None) -> View:
+    match key:
+        case "q" | "ctrl+c":
+            return replace(view, over=True)
+        case "s":
+            return view.next_sort()
+        case "r":
+            return replace(view, reverse=not view.reverse, cursor=0)
+        case "slash":
+            return replace(view, typing=True, page="main", opened=None)
+        case "enter":
+            return view.with_opened(picture)
+        case "escape":
+            return view.back()
+        case "p" | "space":
+            return replace(view, paused=not view.paused)
+        case "c":
+            return view.next_cluster(picture)
+    return view
 
 
 def chosen_osds(picture: Picture, view: View) -> list[OsdState]:

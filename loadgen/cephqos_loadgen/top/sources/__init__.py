@@ -11,7 +11,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user knows it by, without a password."""
+        """For the screen, without a password: "Prometheus http://localhost:9090"."""
 
     async def fetch(self, selection: Selection) -> TopSamples:
         """The samples of now; raises SourceDown."""

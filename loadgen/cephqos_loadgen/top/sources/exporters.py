@@ -13,7 +13,7 @@ from cephqos_loadgen.top.figures import WANTED, Labels, PageSamples, Selection, 
 from cephqos_loadgen.top.picture import Missing, TopSamples
 from cephqos_loadgen.top.screen.text import duration
 
-# How the lines begin that are read.
+# A line of a page is read if it begins with one of these: a wanted metric, with or without labels.
 _PREFIXES: Final = tuple(f"{name}{end}" for name in sorted(WANTED) for end in "{ ")
 
 
@@ -76,7 +76,8 @@ def _trouble(exporter: _Exporter) -> Missing:
 
 
 def _figures(exporters: Iterable[_Exporter], selection: Selection) -> dict[str, Values]:
-    """Every figure over all exporters. Each has its own clock, so rates are made per exporter."""
+    """Every figure over all exporters. Each is scraped at its own time, so rates are computed per
+    exporter."""
     figures: dict[str, Values] = {}
     for name, figure in wanted_now(selection, rules=False).items():
         values: Values = figures.setdefault(name, {})
@@ -93,10 +94,12 @@ class SeriesReader:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, Labels]] = {}
+        self._known: dict[
+            str, tuple[str, Labels]
+        ] = {}  # name and labels, by the text of the series
 
     def read(self, page: bytes, when: float) -> PageSamples:
-        """The wanted samples of a page; ValueError if it is none."""
+        """The wanted samples of a page; ValueError if this is no page of metrics of cephqos."""
         text = page.decode(errors="replace")
         values = {}
         for line in text.split("\n"):
@@ -109,9 +112,9 @@ class SeriesReader:
             raise ValueError("this is not a page of metrics")
         if "cephqos_" not in text:
             raise ValueError("these metrics are not of cephqos: expected a cephqos-exporter")
-        known = self._known
-        fresh = _parsed(series_text for series_text in values if series_text not in known)
-        self._known = {it: known[it] if it in known else fresh[it] for it in values}
+        # Series that are not on this page are forgotten.
+        known = {text: self._known[text] for text in values if text in self._known}
+        self._known = known | _parsed(text for text in values if text not in known)
         samples: dict[str, dict[str, tuple[Labels, float]]] = {}
         for series_text, value in values.items():
             name, labels = self._known[series_text]

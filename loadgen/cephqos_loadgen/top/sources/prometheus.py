@@ -14,15 +14,17 @@ from cephqos_loadgen.servers import HttpServer, SourceDown
 from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
 from cephqos_loadgen.top.picture import Missing, TopSamples
 
-_AT_ONCE: Final = 6
+_AT_ONCE: Final = 6  # queries
+# Finds something if the recording rules are there.
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"
+# Finds something if exporters were scraped a window ago, so that there are rates.
 _BEFORE: Final = f"count({DaemonSeries.UP} offset %dms)"
 
 Vector = list[tuple[Mapping[str, str], float]]
 
 
 class Prometheus:
-    """Asks each figure as one instant query."""
+    """Asks for each figure with one instant query."""
 
     def __init__(self, connection: HttpServer, window: float) -> None:
         self._connection = connection
@@ -39,7 +41,7 @@ class Prometheus:
             rules = bool(await self._query(_RULES))
             before = await self._query(_BEFORE % round(self._window * 1000))
             async with asyncio.TaskGroup() as group:
-                asking = {
+                figures = {
                     name: group.create_task(self._figure(figure, selection, rules))
                     for name, figure in wanted_now(selection, rules).items()
                 }
@@ -50,7 +52,7 @@ class Prometheus:
             raise failures.exceptions[0] from None
         values: dict[str, Values] = {}
         troubles = []
-        for name, task in asking.items():
+        for name, task in figures.items():
             result = task.result()
             if isinstance(result, Refused):
                 troubles.append(Missing(name, f"Prometheus refused the query: {result}"))
@@ -91,7 +93,7 @@ class Prometheus:
         alerts = []
         for labels, _ in firing:
             start = since.get(_identity(labels))
-            # Replaces a label of this name, which an alert of the user may have.
+            # This replaces a label `since`, which an alert of the user may have.
             alerts.append({**labels, "since": repr(start) if start else ""})
         return tuple(alerts)
 
@@ -115,11 +117,17 @@ def parse_vector(status: int, body: bytes) -> Vector:
         if data["resultType"] != "vector":
             raise SourceDown(f"a vector was expected, not a {data['resultType']}")
         # A native histogram has no value; NaN and infinity are no figures.
-        vector = [(it["metric"], float(it["value"][1])) for it in data["result"] if "value" in it]
+        vector = [
+            (series["metric"], float(series["value"][1]))
+            for series in data["result"]
+            if "value" in series
+        ]
         return [(labels, value) for labels, value in vector if math.isfinite(value)]
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
-        said = body[:60].decode(errors="replace")
-        raise SourceDown(f"HTTP {status}, and no answer of Prometheus' API: {said!r}") from error
+        beginning = body[:60].decode(errors="replace")
+        raise SourceDown(
+            f"HTTP {status}, and no answer of Prometheus' API: {beginning!r}"
+        ) from error
 
 
 def _key(labels: Mapping[str, str], by: Key) -> Key:
@@ -127,4 +135,5 @@ def _key(labels: Mapping[str, str], by: Key) -> Key:
 
 
 def _identity(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """The labels that ALERTS and ALERTS_FOR_STATE have in common for one alert."""
     return frozenset(item for item in labels.items() if item[0] not in ("__name__", "alertstate"))
