@@ -1,8 +1,9 @@
 """Whether a given cluster is the one that a point of the matrix is labelled with.
 
-A scenario's own `lab:` is a wish for a lab that a run starts for itself. Two things are more. What
-an axis decides about the lab is in the name of the point. And what a scenario says of the media,
-its figures rest on: an SSD's throttles and capacity mean nothing on a disk that rotates.
+A scenario's own `lab:` describes a lab that a run starts for itself. On a given cluster (`--lab`,
+`--conf`) only two parts of it are checked: what an axis decides, because it is in the name of the
+point; and _DECLARED, because figures depend on it. An SSD's throttles and capacity, for example,
+mean nothing on a disk that rotates.
 """
 
 import os
@@ -15,13 +16,13 @@ from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.planned import Point
 
 Metadata = Sequence[Mapping[str, Any]]
-# What figures rest on, whether an axis decides about it or not.
+# Figures depend on these, whether an axis decides them or not.
 _DECLARED = ("rotational", "device_iops", "regime")
 
 
 def check(points: Sequence[Point], metadata: Metadata, lab: LabSpec | None = None) -> None:
-    """ClusterUnfit where a point says something of the lab that this cluster is not. `lab`: what it
-    was started as, where it is a lab."""
+    """ClusterUnfit if a point describes another lab than this cluster. `lab`: the spec with which
+    it was started, if it is a lab."""
     for point in points:
         declared = [key for key in _DECLARED if getattr(point.lab, key) is not None]
         keys = tuple(dict.fromkeys((*point.lab_axes, *declared)))
@@ -35,22 +36,24 @@ def check(points: Sequence[Point], metadata: Metadata, lab: LabSpec | None = Non
 
 
 def differences(
-    wish: LabSpec, keys: Sequence[str], metadata: Metadata, lab: LabSpec | None
+    planned: LabSpec, keys: Sequence[str], metadata: Metadata, lab: LabSpec | None
 ) -> Iterator[str]:
-    """One line for each of these keys of the wish that the OSDs' metadata or the lab contradict."""
+    """A line for each of these keys of a point's lab that the cluster contradicts."""
     for key in keys:
-        wanted = _shown(getattr(wish, key))
+        wanted = _shown(getattr(planned, key))
         if key == "osds":
-            if wish.osds != len(metadata):
+            if planned.osds != len(metadata):
                 yield f"osds {wanted}: it has {len(metadata)}"
         elif key in _READERS:
             values = {str(osd["id"]): _READERS[key](osd) for osd in metadata}
-            wrong = {osd: value for osd, value in values.items() if value != _plain(wish, key)}
+            wrong = {
+                osd: value for osd, value in values.items() if value != _expected(planned, key)
+            }
             if wrong:
                 osd, value = next(iter(wrong.items()))
                 yield f"{key} {wanted}: osd.{osd} has {value or 'none'}"
         elif lab:
-            if (has := getattr(lab, key)) != getattr(wish, key):
+            if (has := getattr(lab, key)) != getattr(planned, key):
                 yield f"{key} {wanted}: the lab was started with {'none' if has is None else has}"
         else:
             yield f"{key} {wanted}: this cannot be seen in a cluster that was not started for it"
@@ -69,16 +72,21 @@ def disk_below(folder: Path, sys: Path = Path("/sys")) -> tuple[str, bool] | Non
 
 
 def other_disk(metadata: Metadata, below: tuple[str, bool] | None) -> str:
-    """What is to be said where a lab's OSDs have one kind of disk, and their files lie on the
-    other."""
+    """A warning if a lab's OSDs report one kind of disk, and their files lie on the other.
+
+    `below`: what `disk_below` returned.
+    """
     kinds = {False: "SSDs", True: "disks that rotate"}
-    own = {_rotational(osd) == "true" for osd in metadata}
-    if below is None or own == {below[1]} or not own:
+    reported = {_rotational(osd) == "true" for osd in metadata}
+    if below is None or not reported:
         return ""
-    said = " and ".join(kinds[kind] for kind in sorted(own))
+    disk, rotates = below
+    if reported == {rotates}:
+        return ""
+    names = " and ".join(kinds[kind] for kind in sorted(reported))
     return (
-        f"the lab's OSDs are configured to have {said}, but their files lie on {below[0]}, which"
-        f" {'rotates' if below[1] else 'does not rotate'}: figures are of that disk"
+        f"the lab's OSDs are configured to have {names}, but their files lie on {disk}, which"
+        f" {'rotates' if rotates else 'does not rotate'}: figures are of that disk"
     )
 
 
@@ -86,9 +94,9 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _plain(wish: LabSpec, key: str) -> str:
-    """What the reader of this key must say."""
-    value = getattr(wish, key)
+def _expected(planned: LabSpec, key: str) -> str:
+    """What the reader of this key must return."""
+    value = getattr(planned, key)
     return "a DB apart" if key == "db_size" else _shown(value)
 
 

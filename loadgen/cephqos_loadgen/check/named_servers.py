@@ -1,4 +1,4 @@
-"""Exporters, Grafana and Loki that the command line names: each must be there, and be that."""
+"""Checks of the exporters, the Grafana and the Loki that the command line of a run names."""
 
 import json
 
@@ -12,15 +12,14 @@ _SECONDS = 5.0
 _EXPORTER = "expected a cephqos-exporter, such as http://host:10130"
 _GRAFANA = "expected a Grafana, such as http://host:3000"
 _LOKI = "expected a Loki, such as http://host:3100"
-# What servers that take logs say to a push without any. To a GET of that path, Loki says 404 or
-# 405, as the order happens to be in which it has put its parts together.
-_NOTHING: dict[str, list[str]] = {"streams": []}
-_TAKEN = (200, 204, 400, 422, 429)
+# A push without logs, and the statuses with which servers that take logs answer it. A GET of that
+# path tells less: Loki answers 404 or 405.
+_EMPTY_PUSH: dict[str, list[str]] = {"streams": []}
+_TAKES_LOGS = (200, 204, 400, 422, 429)
 
 
 async def check(options: RunOptions, fsid: str | None) -> None:
-    """UsageError for the first one that the run could do nothing with; `fsid` is of the cluster, if
-    that is known yet."""
+    """UsageError for the first server that the run cannot use. `fsid`: of the cluster, if known."""
     for address in options.exporters:
         await _exporter(address, fsid)
     if options.grafana:
@@ -29,20 +28,23 @@ async def check(options: RunOptions, fsid: str | None) -> None:
         await _loki(options.loki)
 
 
-async def _look(
+async def _ask(
     named: str, address: Address, expected: str, push: dict[str, list[str]] | None = None
 ) -> tuple[int, bytes]:
+    """The status and the body of a GET, or of a POST of `push`."""
     async with HttpServer(address, within=_SECONDS) as server:
         try:
-            return await (server.look("") if push is None else server.offer("", push))
+            if push is None:
+                return await server.look("")
+            return await server.offer("", push)
         except SourceDown as error:
             raise UsageError(f"{named}: {error}; {expected}, that runs") from None
 
 
 async def _exporter(address: Address, fsid: str | None) -> None:
-    """One that is down now would be missing in every second of the archive."""
+    """An exporter that is down would be missing in every second of the archive."""
     named = f"--exporter {address.url}"
-    status, body = await _look(named, address, _EXPORTER)
+    status, body = await _ask(named, address, _EXPORTER)
     if status != 200:
         raise UsageError(f"{named}: HTTP status {status}; {_EXPORTER}{_login(status)}")
     try:
@@ -60,9 +62,9 @@ async def _exporter(address: Address, fsid: str | None) -> None:
 
 
 async def _grafana(address: Address) -> None:
-    whole = with_token(address).below(f"{ANNOTATIONS}?limit=1")
+    annotations = with_token(address).below(f"{ANNOTATIONS}?limit=1")
     named = f"--grafana {address.url}"
-    status, body = await _look(named, whole, _GRAFANA)
+    status, body = await _ask(named, annotations, _GRAFANA)
     if status in (401, 403):
         raise UsageError(
             f"{named}: it refuses annotations (HTTP status {status}): put the token of a service"
@@ -74,8 +76,8 @@ async def _grafana(address: Address) -> None:
 
 async def _loki(address: Address) -> None:
     named = f"--loki {address.url}"
-    status, _ = await _look(named, address.below(PUSH), _LOKI, _NOTHING)
-    if status not in _TAKEN:
+    status, _ = await _ask(named, address.below(PUSH), _LOKI, _EMPTY_PUSH)
+    if status not in _TAKES_LOGS:
         raise UsageError(
             f"{named}: {PUSH} takes no logs (HTTP status {status}); {_LOKI}{_login(status)}"
         )

@@ -1,4 +1,4 @@
-"""A plan as text: what will be done, with every command line."""
+"""A plan as text: what a run will do, with every command line (`--dry-run`)."""
 
 import shlex
 import textwrap
@@ -20,9 +20,8 @@ def heading(plan: planned.Plan) -> Iterator[str]:
         yield from (f"  {line}" for line in textwrap.wrap(plan.about, 76))
     points, repeats = len(plan.points), plan.repeats
     yield (
-        f"  {points} point{'s'[: points != 1]} of the matrix x {repeats}"
-        f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} run{'s'[: len(plan.runs) != 1]},"
-        f" about {time_span(run_seconds(plan))} in all"
+        f"  {_plural(points, 'point')} of the matrix x {_plural(repeats, 'repeat')}"
+        f" = {_plural(len(plan.runs), 'run')}, about {time_span(run_seconds(plan))} in all"
     )
     if points > 1 and repeats > 1:
         seed = f", seed {plan.seed}" if plan.order == "random" else ""
@@ -31,6 +30,10 @@ def heading(plan: planned.Plan) -> Iterator[str]:
         yield f"  pools of {words.size(held)} with all copies"
     for axis, values in axes(plan).items():
         yield f"  {axis}: {', '.join(values)}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def axes(plan: planned.Plan) -> dict[str, list[str]]:
@@ -47,28 +50,27 @@ def lines(
 ) -> Iterator[str]:
     """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
     yield from heading(plan)
-    whole = list(background_work.lines(plan))
-    if plan.capacity:
-        how = (
-            f"{words.size(plan.capacity.total)} in writes of {words.size(plan.capacity.block_size)}"
-        )
-        whole.append(f"capacity of each OSD measured ({how}) and set")
-    if whole:
+    for_whole_run = list(background_work.lines(plan))
+    if capacity := plan.capacity:
+        writes = f"{words.size(capacity.total)} in writes of {words.size(capacity.block_size)}"
+        for_whole_run.append(f"capacity of each OSD measured ({writes}) and set")
+    if for_whole_run:
         yield "for the whole run, and back at its end:"
-        yield from (f"  {line}" for line in whole)
+        yield from (f"  {line}" for line in for_whole_run)
     for point in plan.points:
         yield ""
         yield f"point {point.name}: about {time_span(point_seconds(point))} per repeat"
-        yield from _cluster_lines(point, commands)
+        yield from _cluster_lines(point, commands=commands)
         for phase in point.phases:
             when = f"{_start(phase.start)}, {_until(phase.until)}"
             yield f"  phase {phase.name}: {phase.action.describe()}; {when}"
-            here = phase.action.on_this_host(point.lab.osds, cpus) if cpus else []
-            shown = here or (phase_commands(phase, place) if commands else [])
-            yield from (f"    {line}" for line in shown)
+            details = phase.action.on_this_host(point.lab.osds, cpus) if cpus else []
+            if commands and not details:
+                details = phase_commands(phase, place)
+            yield from (f"    {line}" for line in details)
 
 
-def _cluster_lines(point: planned.Point, commands: bool) -> Iterator[str]:
+def _cluster_lines(point: planned.Point, *, commands: bool) -> Iterator[str]:
     for option in point.settings:
         yield f"  ceph config set {option.section} {option.name} {shlex.quote(option.value)}"
     for flag in point.flags:
@@ -88,17 +90,17 @@ def _cluster_lines(point: planned.Point, commands: bool) -> Iterator[str]:
 
 
 def _start(start: planned.Start) -> str:
-    behind = f" + {start.delay:g} s" if start.delay else ""
     if start.kind == "at":
         return f"at {start.delay:g} s"
-    return f"{start.kind} {start.phase or start.event}{behind}"
+    delay = f" + {start.delay:g} s" if start.delay else ""
+    return f"{start.kind} {start.phase or start.event}{delay}"
 
 
 def _until(until: planned.Until) -> str:
     if until.kind == "duration":
         return f"for {time_span(until.at_most)}"
-    what = f"the end of {until.phase}" if until.kind == "phase" else until.kind.replace("_", " ")
-    return f"until {what}, {time_span(until.at_most)} at most"
+    end = f"the end of {until.phase}" if until.kind == "phase" else until.kind.replace("_", " ")
+    return f"until {end}, {time_span(until.at_most)} at most"
 
 
 def phase_commands(phase: planned.Phase, place: ProgramPaths) -> list[str]:

@@ -1,7 +1,7 @@
-"""What is looked at before a run makes anything: options, files, this host's programs and disk.
+"""Checks before a run changes anything: options, files, this host's programs and disk.
 
-All of it is cheap and changes nothing. What only the cluster can tell is asked afterwards, before
-the run has changed anything there (`Session.begin`).
+`check_plan` serves `--check`, and `check` a run. All is cheap and changes nothing. What only the
+cluster can tell is checked later, before the run has changed anything there (`Session.begin`).
 """
 
 import errno
@@ -29,12 +29,12 @@ from cephqos_loadgen.plan.estimate import run_seconds
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.pools import free_space
 
-_PROBE_SECONDS = 20.0
+_PROBE_SECONDS = 20.0  # for a program that is tried
 # A lab of three OSDs with one client takes 5 kB/s; larger clusters and more clients take more.
 _ARCHIVE_BYTES_PER_SECOND = 20_000
 _ARCHIVE_LEAST_BYTES = 32 << 20
 _FSID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# Who packages what on Debian and Ubuntu.
+# By program: its package on Debian and Ubuntu.
 _PACKAGES = {
     "fio": "fio",
     "rados": "ceph-common",
@@ -47,8 +47,8 @@ _PACKAGES = {
 
 
 async def check_plan(plan: planned.Plan, options: RunOptions) -> None:
-    """What `--check` looks at too: all that the command line names."""
-    if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
+    """UsageError if something is wrong that the plan or the command line names."""
+    if options.sockets and not (_exists(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
     for path in sorted({path for action in _actions(plan) for path in action.paths()}):
         if path not in options.paths:
@@ -69,11 +69,11 @@ async def check_plan(plan: planned.Plan, options: RunOptions) -> None:
 
 
 async def check(plan: planned.Plan, options: RunOptions) -> None:
-    """All that can be known before a run begins; UsageError of some kind, and nothing is left."""
+    """`check_plan`, and whether this host has all that the run needs."""
     for path in options.paths:
         check_unused(Path(path))
     await check_plan(plan, options)
-    for engine in _engines(plan):
+    for engine in _scenario_engines(plan):
         check_engine(engine)
     _check_out(plan, options.out)
     if options.conf:
@@ -90,27 +90,27 @@ def _check_conf(conf: Path, options: RunOptions) -> None:
     text = _read("--conf", conf, "a cluster's ceph.conf")
     if options.keyring:
         _read("--keyring", options.keyring, "the keyring of a Ceph client")
-    said = _fsid_of(text)
-    if said is None:
+    fsid = _fsid_of(text)
+    if fsid is None:
         raise UsageError(
             f"--conf {conf}: expected a line `fsid = FSID`, which says what cluster the run would"
             f" change and load; there is none. Add it: `ceph --conf {conf} fsid` prints the FSID"
         )
     if options.known_fsid is None:
         raise UsageError(
-            f"this run changes and loads the cluster {said}; if that is what you want, add"
-            f" --i-know-this-cluster {said}"
+            f"this run changes and loads the cluster {fsid}; if that is what you want, add"
+            f" --i-know-this-cluster {fsid}"
         )
     if not re.fullmatch(_FSID, options.known_fsid):
         raise UsageError(
             f"--i-know-this-cluster {options.known_fsid}: expected an FSID, as printed by"
             f" ceph --conf {conf} fsid"
         )
-    if said != options.known_fsid:
+    if fsid != options.known_fsid:
         raise ClusterUnfit(
-            f"--i-know-this-cluster {options.known_fsid}: {conf} is of the cluster {said};"
+            f"--i-know-this-cluster {options.known_fsid}: {conf} is of the cluster {fsid};"
             f" this run changes and loads that one; if that is what you want, add"
-            f" --i-know-this-cluster {said}"
+            f" --i-know-this-cluster {fsid}"
         )
 
 
@@ -123,8 +123,8 @@ def _read(option: str, path: Path, what: str) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        said = f"expected {what}; it cannot be read: {reason_of(error)}"
-        raise UsageError(f"{option} {path}: {said}") from None
+        problem = f"expected {what}; it cannot be read: {reason_of(error)}"
+        raise UsageError(f"{option} {path}: {problem}") from None
 
 
 # -- a lab of the run's own ----------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _check_lab_host(plan: planned.Plan) -> None:
             checks.check_disk(spec, labs_dir())
         except UsageError as error:
             raise HostLacks(str(error)) from None
-    # A lab's OSDs are sparse files: that they are large does not mean that there is room.
+    # A lab's OSDs are sparse files: their size says nothing about the room on the disk.
     need = free_space.plan_bytes(plan.points)
     free = shutil.disk_usage(labs_dir()).free
     if free < need:
@@ -163,9 +163,9 @@ def _check_lab_host(plan: planned.Plan) -> None:
 
 
 def _check_out(plan: planned.Plan, out: Path) -> None:
-    there = _writable("--out", out)
+    folder = _writable("--out", out)
     need = _ARCHIVE_LEAST_BYTES + round(run_seconds(plan) * _ARCHIVE_BYTES_PER_SECOND)
-    free = shutil.disk_usage(there).free
+    free = shutil.disk_usage(folder).free
     if free < need:
         raise HostLacks(
             f"--out {out}: {free / 1e6:,.0f} MB are free there; expected at least"
@@ -174,20 +174,20 @@ def _check_out(plan: planned.Plan, out: Path) -> None:
 
 
 def _writable(option: str, folder: Path) -> Path:
-    """The folder, or the one above it in which it would be made."""
-    there = next(path for path in (folder, *folder.absolute().parents) if _seen(path))
+    """The folder, or the nearest folder above it that exists; UsageError if it is not writable."""
+    nearest = next(path for path in (folder, *folder.absolute().parents) if _exists(path))
     try:
-        with tempfile.TemporaryFile(dir=there):
-            return there
+        with tempfile.TemporaryFile(dir=nearest):
+            return nearest
     except OSError as error:
         raise UsageError(
-            f"{option} {folder}: expected a folder that can be written to; in {there}:"
+            f"{option} {folder}: expected a folder that can be written to; in {nearest}:"
             f" {error.strerror}"
         ) from None
 
 
-def _seen(path: Path) -> bool:
-    """Whether it is there; what this user may not look at is as good as absent."""
+def _exists(path: Path) -> bool:
+    """Whether a path exists; False too if this user may not look at it."""
     try:
         return path.exists()
     except OSError:
@@ -209,19 +209,19 @@ async def _check_programs(plan: planned.Plan, python: str) -> None:
                 " cluster of --conf: take the lab's bin_dir out of PATH"
             )
     for engine in sorted(_fio_engines(plan)):
-        if not await _answers(["fio", f"--enghelp={engine}"]):
+        if not await _succeeds(["fio", f"--enghelp={engine}"]):
             raise HostLacks(
                 f"this host's fio has no engine {engine}: install one that was built with it"
                 " (the package fio of Debian and Ubuntu is)"
             )
-    if not await _answers([python, "-c", f"{SAFE_START}import rados"]):
+    if not await _succeeds([python, "-c", f"{SAFE_START}import rados"]):
         raise HostLacks(
             f"--python {python}: expected a Python that can import rados; install python3-rados for"
             " it, or name the interpreter that has it"
         )
 
 
-async def _answers(argv: list[str]) -> bool:
+async def _succeeds(argv: list[str]) -> bool:
     try:
         return (await processes.run(argv, within=_PROBE_SECONDS)).returncode == 0
     except (OSError, CephqosError):
@@ -245,19 +245,20 @@ def _programs(plan: planned.Plan) -> list[str]:
     return sorted(names)
 
 
-def _engines(plan: planned.Plan) -> set[str]:
+def _scenario_engines(plan: planned.Plan) -> set[str]:
     return {name for action in _actions(plan) for name in action.fio_engines()}
 
 
 def _fio_engines(plan: planned.Plan) -> set[str]:
-    """What fio calls the engines that it must have."""
+    """The engines that the host's fio must have, by fio's names."""
     pools = [pool for point in plan.points for pool in point.pools]
     prefill = any(pool.images and pool.images.prefill for pool in pools)
-    return {ENGINES[name].fio_name for name in _engines(plan)} | ({"rbd"} if prefill else set())
+    engines = {ENGINES[name].fio_name for name in _scenario_engines(plan)}
+    return engines | {"rbd"} if prefill else engines
 
 
 def check_unused(path: Path) -> None:
-    """UsageError for a block device that a file system or a running OSD is on."""
+    """UsageError for a block device that a file system or a running OSD uses."""
     try:
         if path.is_block_device():
             os.close(os.open(path, os.O_RDWR | os.O_EXCL))
@@ -269,7 +270,7 @@ def check_unused(path: Path) -> None:
 
 
 def check_engine(name: str) -> None:
-    """UsageError where this machine cannot have the engine at all."""
+    """UsageError if this host cannot run the engine."""
     lacks = ENGINES[name].host_lacks()
     if lacks:
         raise UsageError(f"engine {name}: {lacks}")

@@ -1,7 +1,7 @@
-"""Which CPUs the threads of a process may use: seen, changed, and put back thread by thread.
+"""Which CPUs the threads of a process may use: read, changed, and put back thread by thread.
 
 A thread that has fewer CPUs than its process has pinned itself. Crimson's reactors do so, one to a
-CPU; a set for the whole process would undo that.
+CPU; one set for the whole process would undo that.
 """
 
 import contextlib
@@ -20,42 +20,39 @@ Cpus = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ProcessCpus:
-    """The CPUs of a process's threads: `rest` of most, and of those that differ by thread id.
-
-    `started` tells the process from a later one with the same pid, in ticks since the host's boot.
-    """
+    """The CPUs that the threads of a process may use."""
 
     pid: int
-    started: int
-    rest: Cpus
-    others: Mapping[int, Cpus]
+    started: int  # ticks since the host's boot: another process may have this pid later
+    common: Cpus  # of most threads
+    different: Mapping[int, Cpus]  # of the others, by thread id
 
     @classmethod
     def of(cls, pid: int, threads: Mapping[int, Cpus]) -> Self:
-        """Of what `read_threads` has found."""
+        """From what `read_threads` has found."""
         counts = Counter(threads.values())
-        rest = max(counts, key=lambda cpus: (counts[cpus], len(cpus)))
-        others = {tid: cpus for tid, cpus in threads.items() if cpus != rest}
-        return cls(pid, _started(pid), rest, others)
+        common = max(counts, key=lambda cpus: (counts[cpus], len(cpus)))
+        different = {tid: cpus for tid, cpus in threads.items() if cpus != common}
+        return cls(pid, _started(pid), common, different)
 
     def shown(self) -> str:
         """The commands that put it back."""
-        command = f"taskset --all-tasks --cpu-list --pid {format_cpu_list(self.rest)} {self.pid}"
-        each = (
+        command = f"taskset --all-tasks --cpu-list --pid {format_cpu_list(self.common)} {self.pid}"
+        for_threads = (
             f"taskset --cpu-list --pid {format_cpu_list(cpus)} {tid}"
-            for tid, cpus in self.others.items()
+            for tid, cpus in self.different.items()
         )
-        return "; ".join([command, *each])
+        return "; ".join([command, *for_threads])
 
     def to_json(self) -> dict[str, Any]:
-        others = {str(tid): format_cpu_list(cpus) for tid, cpus in self.others.items()}
-        rest = format_cpu_list(self.rest)
+        others = {str(tid): format_cpu_list(cpus) for tid, cpus in self.different.items()}
+        rest = format_cpu_list(self.common)
         return {"pid": self.pid, "started": self.started, "rest": rest, "others": others}
 
     @classmethod
     def from_json(cls, pid: int, started: int, rest: str, others: Mapping[str, str]) -> Self:
-        each = {int(tid): parse_cpu_list(cpus) for tid, cpus in others.items()}
-        return cls(pid, started, parse_cpu_list(rest), each)
+        different = {int(tid): parse_cpu_list(cpus) for tid, cpus in others.items()}
+        return cls(pid, started, parse_cpu_list(rest), different)
 
 
 def read_threads(pid: int) -> dict[int, Cpus]:
@@ -68,39 +65,44 @@ def read_threads(pid: int) -> dict[int, Cpus]:
 
 
 def pinned_themselves(threads: Mapping[int, Cpus]) -> dict[int, Cpus]:
-    """Those that have fewer CPUs than all threads have together."""
-    whole = {cpu for cpus in threads.values() for cpu in cpus}
-    return {tid: cpus for tid, cpus in threads.items() if set(cpus) < whole}
+    """The threads that have fewer CPUs than all threads have together."""
+    all_cpus = {cpu for cpus in threads.values() for cpu in cpus}
+    return {tid: cpus for tid, cpus in threads.items() if set(cpus) < all_cpus}
 
 
 def pin(name: str, pid: int, threads: Mapping[int, Cpus], cpus: Cpus) -> None:
-    """Give a process these CPUs. Threads that have pinned themselves stay where they are;
-    UsageError where that is outside."""
-    own = pinned_themselves(threads)
-    outside = {cpu for mine in own.values() for cpu in mine} - set(cpus)
+    """Give a process these CPUs, except threads that have pinned themselves.
+
+    UsageError if those are on other CPUs.
+    """
+    pinned = pinned_themselves(threads)
+    outside = {cpu for of_thread in pinned.values() for cpu in of_thread} - set(cpus)
     if outside:
         raise UsageError(
-            f"{name}: {len(own)} of its threads pinned themselves, some to CPUs"
+            f"{name}: {len(pinned)} of its threads pinned themselves, some to CPUs"
             f" {format_cpu_list(outside)}, which the plan does not give it"
             f" ({format_cpu_list(cpus)}). If it is Crimson, set crimson_cpu_set to these and"
             " restart it before the run"
         )
-    _set(pid, dict.fromkeys(own, ()), cpus)
+    _set(pid, dict.fromkeys(pinned, ()), cpus)
 
 
 def restore(before: ProcessCpus) -> None:
-    """Every thread as it was; one that was started since then as most were."""
+    """Put every thread back. One that was started since then gets the CPUs of most."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone, and its CPUs with it
         if _started(before.pid) == before.started:
-            _set(before.pid, before.others, before.rest)
+            _set(before.pid, before.different, before.common)
 
 
-def _set(pid: int, others: Mapping[int, Cpus], rest: Cpus) -> None:
-    """A thread that starts during the first pass inherits the CPUs of its parent; the second pass
-    finds it. Nothing for a thread: it is left alone."""
+def _set(pid: int, different: Mapping[int, Cpus], common: Cpus) -> None:
+    """Set the CPUs of all threads; a thread with () is left alone.
+
+    A thread that starts during the first pass inherits the CPUs of its parent. The second pass
+    finds it.
+    """
     for _ in range(2):
         for tid in _threads(pid):
-            cpus = others.get(tid, rest)
+            cpus = different.get(tid, common)
             if cpus:
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(tid, cpus)

@@ -17,7 +17,7 @@ _SCRUB_FLAGS = ("noscrub", "nodeep-scrub")
 
 
 def lines(plan: planned.Plan) -> Iterator[str]:
-    """What will be off for the whole run, as the plan shows it."""
+    """The commands that switch background work off, as the plan shows them."""
     if "balancer" in plan.quiet:
         yield "ceph balancer off (where it is on)"
     if "autoscaler" in plan.quiet:
@@ -27,19 +27,19 @@ def lines(plan: planned.Plan) -> Iterator[str]:
 
 
 async def apply(
-    cluster: ClusterConnection, journal: undo.Journal, what: Sequence[str]
+    cluster: ClusterConnection, journal: undo.Journal, wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """Switch off what is on; what was done, for the archive."""
+    """Switch background work off. Returns what was done, for the archive."""
     done: dict[str, Any] = {}
-    if "balancer" in what and await balancer_is_on(cluster):
+    if "balancer" in wanted and await balancer_is_on(cluster):
         await _stop_balancer(cluster, journal)
         done["balancer"] = "switched off"
-    if "autoscaler" in what:
+    if "autoscaler" in wanted:
         pools = [name for name, mode in (await autoscale_modes(cluster)).items() if mode == "on"]
         for pool in pools:
             await _stop_autoscaling(cluster, journal, pool)
         done["autoscaler"] = pools
-    if "scrubs" in what:
+    if "scrubs" in wanted:
         for flag in _SCRUB_FLAGS:
             await journal.make(undo.flag(flag, on=True), cluster)
         done["flags"] = list(_SCRUB_FLAGS)
@@ -47,7 +47,7 @@ async def apply(
 
 
 async def balancer_is_on(cluster: ClusterConnection) -> bool:
-    """False too where the manager has no balancer that answers."""
+    """Whether the balancer moves data; False if the manager has no balancer that answers."""
     try:
         status = await cluster.command("balancer status", target="mgr")
     except CommandFailed:
@@ -56,7 +56,7 @@ async def balancer_is_on(cluster: ClusterConnection) -> bool:
 
 
 async def autoscale_modes(cluster: ClusterConnection) -> dict[str, str]:
-    """By pool; pools of releases that do not say are left out."""
+    """The mode of each pool; none in releases that do not show it."""
     pools = await cluster.command("osd pool ls", detail="detail")
     return {
         pool["pool_name"]: pool["pg_autoscale_mode"]
@@ -66,13 +66,16 @@ async def autoscale_modes(cluster: ClusterConnection) -> dict[str, str]:
 
 
 async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> None:
-    """`balancer off` writes an option: on the way back it is on at once, then as it was written."""
+    """`balancer off` writes an option. If it was not set before, the way back removes it again.
+
+    Steps are undone last first: the balancer is on at once, then the option is removed.
+    """
     dump = await cluster.command("config dump")
-    written = [e for e in dump if e["section"] == "mgr" and e["name"] == _BALANCER_OPTION]
+    was_set = any(e["section"] == "mgr" and e["name"] == _BALANCER_OPTION for e in dump)
     remove = undo.command("config rm", who="mgr", name=_BALANCER_OPTION)
     on = undo.command("balancer on", target="mgr")
     off = undo.ceph("balancer off", target="mgr")
-    await journal.make(undo.Change([off], (on,) if written else (remove, on)), cluster)
+    await journal.make(undo.Change([off], (on,) if was_set else (remove, on)), cluster)
 
 
 async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:

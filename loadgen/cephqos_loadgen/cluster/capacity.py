@@ -14,8 +14,8 @@ from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.results.repeat import BenchFigures
 
 _BENCH_SECONDS = 120.0
-# Ceph's own measurement at the start of an OSD writes into as many objects of this size.
-OBJECT_SIZE = 4 << 20
+# The same objects as in Ceph's own measurement at the start of an OSD.
+OBJECT_SIZE = 4 << 20  # bytes
 OBJECTS = 100
 
 
@@ -38,9 +38,9 @@ async def measure(
     cluster: ClusterConnection,
     settings: ClusterSettings,
     spec: Capacity,
-    note: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> dict[str, float]:
-    """Measure one OSD after the other, and set what was found. IOPS by OSD."""
+    """Measure one OSD after the other and set its capacity. Returns IOPS by OSD."""
     rotational = {
         int(osd["id"]): str(osd.get("rotational", "")) == "1"
         for osd in await cluster.command("osd metadata")
@@ -48,7 +48,7 @@ async def measure(
     measured: dict[str, float] = {}
     options = []
     for osd in await cluster.up_osds():
-        note(f"measuring the capacity of osd.{osd}")
+        progress(f"measuring the capacity of osd.{osd}")
         iops = (await bench(cluster, osd, spec.total, spec.block_size)).iops
         measured[f"osd.{osd}"] = iops
         options.append(capacity_option(osd, rotational.get(osd, False), iops))
@@ -57,7 +57,7 @@ async def measure(
 
 
 def capacity_option(osd: int, rotational: bool, iops: float) -> CephOption:
-    """The setting that tells mClock; releases before 16.2.7 do not know it."""
+    """The option of an OSD's capacity; releases before 16.2.7 do not know it."""
     medium = "hdd" if rotational else "ssd"
     name = f"osd_mclock_max_capacity_iops_{medium}"
     return CephOption(f"osd.{osd}", name, f"{iops:.2f}", optional=True)

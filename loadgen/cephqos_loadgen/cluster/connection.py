@@ -25,16 +25,15 @@ from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, RunError, Set
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.processes import ENDS_WITH_PARENT
 
-# How long a command is tried again while the monitors are away.
-PATIENCE = 120.0
-_COMMAND_SECONDS = 20.0  # deadline of a command, which is then tried again
-_ONCE_SECONDS = 5.0  # deadline of a command that is not
-_NEW_MAP_SECONDS = 0.3  # OSDs take the newest map in it
-_STATS_SECONDS = 10.0
-_SOCKET_SECONDS = 5.0
-_UP_DOWN_SECONDS = 60.0
-_RESTART_SECONDS = 90.0
-_CLEAN_SECONDS = 180.0  # after a restart
+PATIENCE = 120.0  # seconds for which a command is tried again while the monitors are away
+_COMMAND_SECONDS = 20.0  # deadline of a command that is tried again
+_ONCE_SECONDS = 5.0  # deadline of a command that is tried once
+_NEW_MAP_SECONDS = 0.3  # until OSDs have the newest map
+_STATS_SECONDS = 10.0  # until the manager has the newest reports of all OSDs
+_SOCKET_SECONDS = 5.0  # for all admin sockets of this host
+_UP_DOWN_SECONDS = 60.0  # until an OSD is up or down
+_RESTART_SECONDS = 90.0  # until an OSD is up after a restart
+_CLEAN_SECONDS = 180.0  # until all is clean after a restart
 _DAEMONS = ("osd", "mon", "mgr")
 _NO_ORCHESTRATOR = (
     "an option that OSDs read at their start only needs them restarted, and this cluster has no"
@@ -79,8 +78,8 @@ class LabAccess:
 
 
 class ConfAccess:
-    """An existing cluster. Of its daemons those can be seen that run on this host too: their admin
-    sockets are looked for in `sockets`, or where packages, cephadm and Rook have them."""
+    """An existing cluster. Its daemons on this host are found by their admin sockets: in
+    `sockets`, or where packages, cephadm and Rook have them."""
 
     def __init__(
         self,
@@ -112,7 +111,7 @@ class ConfAccess:
         return MonClient(ClusterAccess(conf=self.place.conf, name=name, python=(self._python,)))
 
     async def pids(self, fsid: str) -> Mapping[str, int]:
-        """The daemon behind a socket says which cluster it is of; a name alone would not do."""
+        """Pids by daemon. Each is asked for its cluster: two clusters have the same names."""
         sockets = await asyncio.to_thread(find_sockets, self._patterns, _DAEMONS)
         deadline = asyncio.get_running_loop().time() + _SOCKET_SECONDS
         asked = (identify(socket, Host(), deadline=deadline) for socket in sockets)
@@ -124,7 +123,7 @@ class ConfAccess:
         return {d.name: d.pid for d in daemons if d.cluster == fsid and d.pid is not None}
 
     async def check_restart(self, cluster: "ClusterConnection") -> None:
-        """SettingRefused where there is no orchestrator that would do it."""
+        """SettingRefused if there is no orchestrator that restarts OSDs."""
         try:
             status = await cluster.command("orch status", target="mgr")
         except CommandFailed as error:
@@ -147,7 +146,7 @@ Access = LabAccess | ConfAccess
 
 
 def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
-    """The conf that the clients of a run use: the cluster's, and the scenario's client options."""
+    """Write the conf for a run's clients: the cluster's, and the scenario's client options."""
     try:
         text = access.conf.read_text()
         rights = stat.S_IMODE(access.conf.stat().st_mode)
@@ -164,7 +163,7 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     return text
 
 
-# Commands that change nothing that lasts: those of the last line start work that ends by itself.
+# Commands that change nothing that lasts. The last line has work that ends by itself.
 Query = Literal[
     "config dump", "config get", "config help", "config show", "mgr dump", "mgr metadata",
     "osd dump", "osd last-stat-seq", "osd ls", "osd metadata", "quorum_status",
@@ -247,7 +246,7 @@ class ClusterView:
         while True:
             await self.fresh_stats()
             states = await self.states(pools)
-            if all(_settled(state, clean) for state in states):
+            if all(_is_settled(state, clean=clean) for state in states):
                 return
             if time.monotonic() > deadline:
                 shown = ", ".join(f"{count} {state}" for state, count in states.items())
@@ -256,15 +255,15 @@ class ClusterView:
 
     async def fresh_stats(self) -> None:
         """Wait until the manager has what every OSD knows now; an OSD that is stuck is left out."""
-        wanted = {}
+        sequences = {}  # of each OSD's newest report
         for osd in await self.up_osds():
             with contextlib.suppress(ClusterUnreachable, CommandFailed):
-                said = await self._client.command(
+                reply = await self._client.command(
                     "flush_pg_stats", target=f"osd.{osd}", within=_ONCE_SECONDS
                 )
-                wanted[osd] = int(said)
+                sequences[osd] = int(reply)
         deadline = time.monotonic() + _STATS_SECONDS
-        for osd, sequence in wanted.items():
+        for osd, sequence in sequences.items():
             while time.monotonic() < deadline:
                 # With format json the monitor prints nothing.
                 if int(await self.command("osd last-stat-seq", id=osd, format="plain")) >= sequence:
@@ -337,7 +336,7 @@ class ClusterConnection(ClusterView):
         return int(entry["up_from"]) if entry["up"] else -1
 
 
-def _settled(state: str, clean: bool) -> bool:
+def _is_settled(state: str, *, clean: bool) -> bool:
     parts = set(state.split("+"))
     wanted = {"active", "clean"} if clean else {"active"}
     return wanted <= parts and not parts & {"peering", "stale"}

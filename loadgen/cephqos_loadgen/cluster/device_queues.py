@@ -15,13 +15,13 @@ from cephqos_loadgen.queue_files import read, readable, write
 BLOCK = Path("/sys/block")
 _SCHEDULER = "scheduler"
 _KEYS = (_SCHEDULER, "nr_requests", "read_ahead_kb")
-# What a scheduler brings along, beside the files of `iosched/`. In this order: the depth decides
-# some of `iosched/`.
-_OF_SCHEDULER = (*_KEYS, "wbt_lat_usec")
+# What a switch of the scheduler resets, beside `iosched/`. They are written back in this order: the
+# depth decides some of `iosched/`.
+_RESET_BY_SCHEDULER = (*_KEYS, "wbt_lat_usec")
 
 
 def queue_settings(device: Device) -> dict[str, str]:
-    """File below `queue/` and what to write there; the scheduler first, it resets the others."""
+    """Values by file below `queue/`. The scheduler is first, because it resets the others."""
     wanted = {
         _SCHEDULER: device.scheduler,
         "nr_requests": device.nr_requests,
@@ -36,12 +36,12 @@ def present(names: Iterable[str], block: Path = BLOCK) -> list[str]:
 
 
 def read_queues(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """What is in force for each of these devices."""
+    """The values in force, by device and file below `queue/`."""
     return {name: {key: read(BLOCK / name / "queue" / key) for key in _KEYS} for name in names}
 
 
 def state(names: Iterable[str], block: Path = BLOCK) -> list[tuple[str, str, str]]:
-    """Device, attribute, value: of all that can be written below `queue/`."""
+    """Device, file and value: of all files below `queue/` that can be written."""
     return [
         (name, str(path.relative_to(block / name / "queue")), read(path))
         for name in names
@@ -59,21 +59,21 @@ async def apply(
         queue = block / name / "queue"
         if all(read(queue / key) == value for key, value in wanted.items()):
             continue
-        before = _with_its_scheduler(queue)
-        shown = _shown(queue, before)
+        before = _settings_of(queue)
+        shown = _commands(queue, before)
         await journal.push(Undo("queue", shown, {"path": str(queue), "attributes": before}))
         for key, value in wanted.items():
             if read(queue / key) != value:
                 write(queue / key, value)
 
 
-def _with_its_scheduler(queue: Path) -> dict[str, str]:
-    """What a change of the scheduler can change, in the order in which it is to be written back."""
-    own = sorted(path for path in (queue / "iosched").glob("*") if path.stat().st_mode & 0o200)
-    files = [*(queue / key for key in _OF_SCHEDULER), *own]
+def _settings_of(queue: Path) -> dict[str, str]:
+    """All that a change of the scheduler can change, in the order in which to write it back."""
+    iosched = sorted(path for path in (queue / "iosched").glob("*") if path.stat().st_mode & 0o200)
+    files = [*(queue / key for key in _RESET_BY_SCHEDULER), *iosched]
     return {str(path.relative_to(queue)): read(path) for path in files if readable(path)}
 
 
-def _shown(queue: Path, attributes: Mapping[str, str]) -> str:
+def _commands(queue: Path, attributes: Mapping[str, str]) -> str:
     steps = (f"echo {shlex.quote(value)} > {key}" for key, value in attributes.items())
     return f"cd {queue}; {'; '.join(steps)}"

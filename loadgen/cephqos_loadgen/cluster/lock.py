@@ -1,10 +1,11 @@
 """One run per cluster: a key of the monitors says who runs, whether they live, and the way back.
 
-Rules for a run that finds it. While the heartbeat is younger than 60 s, the other run lives and the
-cluster is refused. If it is older, the other run is dead. The clock of another host may be wrong:
-its run is dead only if no heartbeat arrives while we wait for one. If the dead run wrote down a way
-back, the cluster is still changed. Then `--take-over` is needed, and carries out the way back
-first.
+Rules for a run that finds the key:
+- The heartbeat is younger than 60 s: the other run lives, and this run is refused.
+- It is older: the other run is dead. If it ran on another host, whose clock may be wrong, this run
+  waits for a heartbeat first.
+- A dead run wrote down a way back: the cluster is still changed. Then `--take-over` is needed, and
+  carries out the way back first.
 """
 
 import asyncio
@@ -27,13 +28,12 @@ from cephqos_loadgen.plan.errors import ClusterBusy, RunError
 KEY = "cephqos/run"
 HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 60.0
-# If two runs start at once, both write. After this time the last writer finds its own token.
+# If two runs start at once, both write. After this time only the last one finds its own token.
 _SETTLE_SECONDS = 1.0
 _ENOENT = -2
-# A run of another host that writes none in the time of so many heartbeats is dead.
-_WATCHED_BEATS = 2.5
+_WATCHED_BEATS = 2.5  # heartbeats to wait for one of a run of another host
 LOST = "another run took this cluster over"
-_KEYS = {"run", "token", "pid", "host", "started", "heartbeat", "undo"}
+_ENTRY_KEYS = {"run", "token", "pid", "host", "started", "heartbeat", "undo"}
 
 
 def describe(holder: dict[str, Any], age: float) -> str:
@@ -43,11 +43,11 @@ def describe(holder: dict[str, Any], age: float) -> str:
     )
 
 
-def _entry(value: Any) -> dict[str, Any]:
-    """What a run wrote; ClusterBusy where the key holds something else."""
+def _read_entry(value: Any) -> dict[str, Any]:
+    """What a run wrote into the key. ClusterBusy if it holds something else."""
     try:
         entry = dict(json.loads(value) if isinstance(value, str) else value)
-        if entry.keys() >= _KEYS and isinstance(entry["heartbeat"], int | float):
+        if entry.keys() >= _ENTRY_KEYS and isinstance(entry["heartbeat"], int | float):
             return entry
     except (TypeError, ValueError):
         pass
@@ -65,7 +65,7 @@ def _remove_work(holder: dict[str, Any]) -> None:
 
 
 class ClusterLock:
-    """The lock of a cluster, held inside the block. `lost`: another run has taken it."""
+    """The lock of a cluster, held inside the block."""
 
     def __init__(
         self, cluster: ClusterConnection, run: str, *, take_over: bool, work: str = ""
@@ -83,8 +83,8 @@ class ClusterLock:
             "undo": [],
         }
         self._beating: asyncio.Task[None] | None = None
-        self.lost = False
-        self.taken_over: list[str] = []
+        self.lost = False  # another run has taken the lock
+        self.taken_over: list[str] = []  # the dead run, and the commands that undid its changes
 
     async def __aenter__(self) -> Self:
         holder = await self._read()
@@ -107,7 +107,7 @@ class ClusterLock:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
-        # The key has what could not be undone: then it stays.
+        # If some changes could not be undone, the key stays: it has the commands.
         if not self.lost and not self._entry["undo"]:
             await self._release()
 
@@ -127,7 +127,7 @@ class ClusterLock:
         await self._write()
 
     async def look(self, patience: float = 0.0) -> None:
-        """Set `lost` if another run has the lock by now. Monitors that are away say nothing."""
+        """Set `lost` if another run has the lock now. While the monitors are away, it stays."""
         with contextlib.suppress(CephqosError, CommandFailed, ClusterUnreachable):
             holder = await self._read(patience)
             self.lost = self.lost or (holder is not None and holder["token"] != self._token)
@@ -140,14 +140,14 @@ class ClusterLock:
                 f"{text}. Wait for it, or end it; {STALE_SECONDS:.0f} s after its last heartbeat"
                 " it can be taken over with --take-over"
             )
-        left = undo.from_json(holder["undo"])
-        commands = [entry.shown for entry in reversed(left)]
-        if left and not self._take_over:
+        to_undo = undo.from_json(holder["undo"])
+        commands = [entry.shown for entry in reversed(to_undo)]
+        if to_undo and not self._take_over:
             steps = "".join(f"\n  {line}" for line in commands)
             raise ClusterBusy(
                 f"{text}: it is dead. --take-over undoes its changes first, then runs:{steps}"
             )
-        await self._undo(holder, left)
+        await self._undo(holder, to_undo)
         _remove_work(holder)
         self.taken_over = [text, *commands]
 
@@ -162,15 +162,15 @@ class ClusterLock:
         now = await self._read()
         return now is not None and now["heartbeat"] != holder["heartbeat"]
 
-    async def _undo(self, holder: dict[str, Any], left: list[undo.Undo]) -> None:
-        """Undo what a dead run left. Where that fails: ClusterBusy, and its entries stay."""
-        of_its_host = [entry.shown for entry in left if undo.of_this_host(entry)]
+    async def _undo(self, holder: dict[str, Any], to_undo: list[undo.Undo]) -> None:
+        """Undo what a dead run changed. If that fails: ClusterBusy, and its entries stay."""
+        of_its_host = [entry.shown for entry in to_undo if undo.of_this_host(entry)]
         if of_its_host and holder["host"] != socket.gethostname():
             raise ClusterBusy(
                 f"run {holder['run']} changed its own host too: --take-over on {holder['host']},"
                 f" where these can be undone: {'; '.join(of_its_host)}"
             )
-        for entry in reversed(left):
+        for entry in reversed(to_undo):
             try:
                 await undo.carry_out(entry, self._cluster)
             except (CephqosError, CommandFailed, OSError) as error:
@@ -184,7 +184,7 @@ class ClusterLock:
             await self.look()
             if self.lost:
                 return
-            # Monitors that are away now get the next beat.
+            # If the monitors are away now, the next beat may reach them.
             with contextlib.suppress(RunError, CommandFailed, ClusterUnreachable):
                 await self._write(patience=0.0)
 
@@ -195,7 +195,7 @@ class ClusterLock:
             if error.code == _ENOENT:
                 return None
             raise
-        return _entry(holder)
+        return _read_entry(holder)
 
     async def _write(self, patience: float = 30.0) -> None:
         self._entry["heartbeat"] = time.time()

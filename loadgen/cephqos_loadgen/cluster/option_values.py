@@ -10,18 +10,18 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True, slots=True)
 class OptionInfo:
-    """What the monitors know of an option."""
+    """What the monitors say about an option."""
 
     name: str
-    type: str
-    runtime: bool
-    allowed: tuple[str, ...] = ()
+    type: str  # bool, int, uint, size, float, secs, str ...
+    runtime: bool  # whether it takes effect without a restart
+    allowed: tuple[str, ...] = ()  # values; empty: any
     least: float | None = None
     most: float | None = None
 
 
 def read_info(answer: Mapping[str, Any]) -> OptionInfo:
-    """The reply of `config help`."""
+    """From the reply to `config help`."""
     return OptionInfo(
         name=answer["name"],
         type=answer["type"],
@@ -40,15 +40,15 @@ def _bound(value: Any) -> float | None:
 def unfit(info: OptionInfo, value: str) -> str:
     """What is expected instead of this value; empty if it is accepted.
 
-    Ceph has more spellings of times than are known here: those are left to the monitors.
+    Times are not checked here, as Ceph has many spellings for them: the monitors check them.
     """
     if info.allowed and value not in info.allowed:
         return f"one of {', '.join(info.allowed)}"
-    read = _READERS.get(info.type)
-    if read is None:
+    to_number = _NUMBER_OF.get(info.type)
+    if to_number is None:
         return ""
     try:
-        number = read(value)
+        number = to_number(value)
     except ValueError:
         return f"a value of type {info.type}"
     if info.least is not None and number < info.least:
@@ -67,10 +67,8 @@ def same_value(kind: str, wanted: str, present: str) -> bool:
             return _boolean(wanted) == _boolean(present)
         if kind in ("float", "double"):
             return abs(float(wanted) - float(present)) <= 1e-6 * max(1.0, abs(float(wanted)))
-        if kind in ("int", "uint", "size"):
-            return _whole(wanted) == _whole(present)
-        if kind in ("secs", "millisecs"):
-            return _whole(wanted) == _whole(present)
+        if kind in ("int", "uint", "size", "secs", "millisecs"):
+            return _integer(wanted) == _integer(present)
     except ValueError:
         return False
     return False
@@ -84,18 +82,19 @@ def _boolean(text: str) -> bool:
     raise ValueError(text)
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
+    """A whole number, perhaps with a unit: `4096`, `4K`, `4 KiB`, `30s`."""
     match = re.fullmatch(r"(-?\d+) ?([KMGT]?)(i?B)?(_|s)?", text.strip(), re.IGNORECASE)
     if not match:
         raise ValueError(text)
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
-_READERS: dict[str, Callable[[str], float]] = {
+_NUMBER_OF: dict[str, Callable[[str], float]] = {
     "bool": _boolean,
-    "int": _whole,
-    "uint": _whole,
-    "size": _whole,
+    "int": _integer,
+    "uint": _integer,
+    "size": _integer,
     "float": float,
     "double": float,
 }

@@ -1,4 +1,4 @@
-"""Which OSDs run on this host. Their processes decide that: devices of two hosts share names."""
+"""Which OSDs run on this host, by their processes: devices of two hosts share names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,10 +10,12 @@ from cephqos_loadgen.plan.planned import Plan
 
 
 async def check(cluster: ClusterConnection, plan: Plan) -> None:
-    """ClusterUnfit where the plan changes devices or processes of OSDs of another host: a point is
-    named after what was changed everywhere, or it is not run."""
-    what = _changed(plan)
-    if not what:
+    """ClusterUnfit if the plan changes devices or processes of OSDs that run on another host.
+
+    The name of a point says that all OSDs were changed, so a point that changes some is not run.
+    """
+    change = _change_of_hosts(plan)
+    if not change:
         return
     here = await cluster.pids()
     up = {f"osd.{osd}" for osd in await cluster.up_osds()}
@@ -26,13 +28,13 @@ async def check(cluster: ClusterConnection, plan: Plan) -> None:
     if elsewhere:
         shown = ", ".join(f"{osd} (host {host})" for osd, host in elsewhere.items())
         raise ClusterUnfit(
-            f"{what}, which can be done for OSDs of this host only, and these were not found on it:"
-            f" {shown}. An OSD is found by its admin socket, in /run/ceph or in --sockets"
+            f"{change}, which can be done for OSDs of this host only, and these were not found on"
+            f" it: {shown}. An OSD is found by its admin socket, in /run/ceph or in --sockets"
         )
 
 
-def _changed(plan: Plan) -> str:
-    """What the plan does to OSDs' hosts."""
+def _change_of_hosts(plan: Plan) -> str:
+    """What the plan changes on hosts of OSDs; empty: nothing."""
     if any(device_queues.queue_settings(point.devices) for point in plan.points):
         return "the scenario sets queues of the OSDs' devices"
     phases = (phase for point in plan.points for phase in point.phases)
@@ -42,5 +44,6 @@ def _changed(plan: Plan) -> str:
 
 def devices(metadata: Sequence[Mapping[str, Any]], here: Mapping[str, int]) -> set[str]:
     """Names of the block devices of the OSDs that are on this host."""
-    own = (osd for osd in metadata if f"osd.{osd['id']}" in here)
-    return {name for osd in own for name in str(osd.get("devices", "")).split(",") if name}
+    of_host = [osd for osd in metadata if f"osd.{osd['id']}" in here]
+    names = {name for osd in of_host for name in str(osd.get("devices", "")).split(",")}
+    return names - {""}

@@ -1,8 +1,8 @@
 """Cluster settings: applied, read back from the daemons, and given back.
 
-The monitors' configuration database has the lowest priority but the defaults': what a daemon's conf
-file, its command line or a profile says beats it. So a setting counts as applied only when the
-daemons themselves say so, and it is asked before any load is started.
+A value in the monitors' configuration database may not be in force: a daemon's conf file, its
+command line, a more specific section or a profile can override it. So a setting counts as applied
+only when the daemons themselves report it, before any load is started.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection, Clus
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
 
-_VERIFY_SECONDS = 15.0
-_Values = dict[tuple[str, str], str]
+_VERIFY_SECONDS = 15.0  # until all daemons report the new values
+_Values = dict[tuple[str, str], str]  # by section and option
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.
 _MODULE_PREFIX = "mgr/"
 
-# Taken and kept by the daemons of the bandwidth model of mClock, without any effect.
+# Daemons with the bandwidth model of mClock accept these, but they have no effect.
 _IGNORED_BY_MCLOCK = (
     "osd_scrub_cost",
     "osd_recovery_cost",
@@ -32,6 +32,7 @@ _IGNORED_BY_MCLOCK = (
     "osd_scrub_sleep",
     "osd_recovery_sleep",
 )
+# These have an effect under mClock only if _OVERRIDE is true.
 _NEED_OVERRIDE = (
     "osd_max_backfills",
     "osd_recovery_max_active",
@@ -41,20 +42,20 @@ _NEED_OVERRIDE = (
 _OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
-def _as_mclock_has_it(option: CephOption) -> bool:
-    """mClock sets every sleep to 0 itself."""
+def _is_zero_sleep(option: CephOption) -> bool:
+    """mClock sets every sleep to 0 itself, so this setting changes nothing."""
     return option.name.endswith("_sleep") and option.value.strip("0.") == ""
 
 
 def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> list[str]:
-    """What the release takes and ignores. `effective` is one OSD's configuration."""
+    """A line for each option without effect. `effective` is one OSD's configuration."""
     bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
     if not bandwidth_model or effective.get("osd_op_queue") != "mclock_scheduler":
         return []
     warnings = [
         f"{option.name} = {option.value} has no effect: this release's mClock ignores it"
         for option in options
-        if option.name in _IGNORED_BY_MCLOCK and not _as_mclock_has_it(option)
+        if option.name in _IGNORED_BY_MCLOCK and not _is_zero_sleep(option)
     ]
     if effective.get(_OVERRIDE) != "true":
         warnings += [
@@ -66,14 +67,14 @@ def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> li
 
 
 class SettingsReader:
-    """What the daemons and the monitors say of settings."""
+    """Reads settings back from daemons and monitors."""
 
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         self._known: dict[str, OptionInfo] = {}
 
     async def _is_known(self, option: CephOption) -> bool:
-        """An unknown option is found before anything is changed; unless it may be left out."""
+        """Whether the release has the option. SettingRefused if not, unless it is optional."""
         try:
             await self._info(option)
         except SettingRefused:
@@ -94,10 +95,10 @@ class SettingsReader:
         return self._known[option.name]
 
     async def read(self, daemon: str, name: str) -> str:
-        """What the daemon itself says; of an option of a module, what the monitors say."""
+        """The value in force in a daemon; for an option of a module, the monitors' value."""
         if name.startswith(_MODULE_PREFIX):
-            said = await self._cluster.command("config get", who=daemon, key=name)
-            return str(said).strip()
+            value = await self._cluster.command("config get", who=daemon, key=name)
+            return str(value).strip()
         answer: Any = await self._cluster.command("config get", target=daemon, var=name)
         if not isinstance(answer, dict) or name not in answer:
             raise RunError(f"{daemon} does not say what {name} is: {answer}")
@@ -112,7 +113,7 @@ class SettingsReader:
         return [*daemons, f"mgr.{manager}"] if manager else daemons
 
     def _asked(self, option: CephOption, daemons: Sequence[str]) -> list[str]:
-        """Daemons from which an option is read back.
+        """The daemons from which an option is read back.
 
         An option that is set for all daemons and read only at their start is meant for OSDs: only
         they are restarted for it.
@@ -123,7 +124,7 @@ class SettingsReader:
         return asked
 
     async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
-        """Read back from every daemon concerned; SettingRefused where one has something else."""
+        """Read options back. Returns values by daemon; SettingRefused if one has another value."""
         options = [option for option in options if await self._is_known(option)]
         daemons = await self._daemons()
         in_force: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
@@ -146,7 +147,7 @@ class SettingsReader:
 
 
 class ClusterSettings(SettingsReader):
-    """Applies settings; whatever it changes is in the journal first."""
+    """Applies settings. What undoes a change is in the journal before the change."""
 
     def __init__(self, cluster: ClusterConnection, journal: undo.Journal) -> None:
         super().__init__(cluster)
@@ -154,9 +155,9 @@ class ClusterSettings(SettingsReader):
         self._journal = journal
 
     async def check(self, options: Iterable[CephOption]) -> None:
-        """What can be known of settings before any is applied: names, daemons, values."""
+        """SettingRefused for unknown options and daemons, and for unfit values."""
         options = [option for option in options if await self._is_known(option)]
-        await self._refuse_strangers(options)
+        await self._refuse_unknown_daemons(options)
         for option in options:
             expected = unfit(self._known[option.name], option.value)
             if expected:
@@ -165,26 +166,26 @@ class ClusterSettings(SettingsReader):
                 )
 
     async def apply(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
-        """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
+        """Set all, restart OSDs that need it, and read back. Returns the values by daemon."""
         await self.put(options)
         return await self.verify(options)
 
     async def put(self, options: Sequence[CephOption]) -> None:
-        """Set all, and restart who needs it."""
+        """Set all, and restart the OSDs that need it."""
         options = [option for option in options if await self._is_known(option)]
         stored = await self._stored()
         daemons = await self._daemons()
-        await self._refuse_strangers(options)
-        await self._refuse_restarts(options, daemons)
-        restart = await self._who_must_restart(options)
+        await self._refuse_unknown_daemons(options)
+        await self._refuse_other_restarts(options, daemons)
+        restart = await self._osds_to_restart(options)
         if restart:
             access = self._cluster.access
             await access.check_restart(self._connection)
-            # Last in, first out: what goes back before this restart needs it to take effect.
+            # This entry is undone after those of the options, which take effect by the restart.
             shown = " && ".join(access.restart_command(osd) for osd in restart)
             await self._journal.push(undo.Undo("restart", shown, {"osds": restart}))
-        # What is read at the start comes first: an OSD that still runs mClock throws settings of
-        # backfill and recovery out of the monitors' database again.
+        # First the options that are read at the start, such as the scheduler: an OSD that still
+        # runs mClock removes settings of backfill and recovery from the monitors' database.
         at_start = [option for option in options if not self._known[option.name].runtime]
         for option in at_start:
             await self._set(option, stored.get((option.section, option.name)))
@@ -195,12 +196,12 @@ class ClusterSettings(SettingsReader):
                 await self._set(option, stored.get((option.section, option.name)))
 
     async def _stored(self, patience: float = PATIENCE) -> _Values:
-        """What the monitors' database says, entries with a mask left out."""
+        """The monitors' database, without entries that have a mask."""
         dump = await self._cluster.command("config dump", patience=patience)
         return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
 
-    async def _who_must_restart(self, options: Sequence[CephOption]) -> list[int]:
-        """OSDs that run with another value of an option that is read at their start only."""
+    async def _osds_to_restart(self, options: Sequence[CephOption]) -> list[int]:
+        """OSDs that have another value of an option which they read only at their start."""
         osds = set()
         up = await self._cluster.up_osds()
         for option in options:
@@ -212,8 +213,8 @@ class ClusterSettings(SettingsReader):
                     osds.add(int(daemon.removeprefix("osd.")))
         return sorted(osds)
 
-    async def _refuse_strangers(self, options: Sequence[CephOption]) -> None:
-        """A section that names one daemon names one of this cluster, up or down."""
+    async def _refuse_unknown_daemons(self, options: Sequence[CephOption]) -> None:
+        """SettingRefused for a section that names a daemon which the cluster does not have."""
         sections = {option.section for option in options if "." in option.section}
         if not sections:
             return
@@ -224,8 +225,10 @@ class ClusterSettings(SettingsReader):
         for section in sorted(sections.difference(known)):
             raise SettingRefused(f"settings for {section}: the cluster has {', '.join(known)}")
 
-    async def _refuse_restarts(self, options: Sequence[CephOption], daemons: Sequence[str]) -> None:
-        """A run restarts OSDs; monitors and managers it leaves running."""
+    async def _refuse_other_restarts(
+        self, options: Sequence[CephOption], daemons: Sequence[str]
+    ) -> None:
+        """SettingRefused if a monitor or a manager had to restart: a run restarts only OSDs."""
         others = [name for name in daemons if not name.startswith("osd.")]
         for option in options:
             info = self._known[option.name]
@@ -252,12 +255,12 @@ class ClusterSettings(SettingsReader):
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
 
     async def _last_set(self, entries: Sequence[undo.Undo]) -> tuple[_Values, _Values]:
-        """What the run has set last, by section and name; and what the monitors have now."""
+        """The values that the run has set last, and those that the monitors have now."""
         last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
         return last, await self._stored(patience=0.0) if last else {}
 
     async def changed_by_others(self, entries: Sequence[undo.Undo]) -> list[str]:
-        """Options that the run had set, and that have another value now than it set last."""
+        """A line for each option that has another value now than the run has set last."""
         last, stored = await self._last_set(entries)
         present = {key: stored.get(key, ours) for key, ours in last.items()}
         return [
@@ -268,8 +271,11 @@ class ClusterSettings(SettingsReader):
         ]
 
     async def overridden(self, entries: Sequence[undo.Undo]) -> list[str]:
-        """Options that OSDs have otherwise than the run has set them last, though the monitors'
-        entry is the same: set in the daemon itself, by a more specific section, by a profile."""
+        """A line for each option of which an OSD has another value than the run has set last.
+
+        The monitors have that value, but the daemon, a more specific section or a profile
+        overrides it.
+        """
         last, stored = await self._last_set(entries)
         kept = {
             (who, name): ours
@@ -279,19 +285,19 @@ class ClusterSettings(SettingsReader):
         lines = []
         for osd in await self._cluster.up_osds() if kept else []:
             daemon = f"osd.{osd}"
-            own: dict[str, str] = {}
+            expected: dict[str, str] = {}
             for section in ("global", "osd", daemon):  # the most specific last
-                own |= {name: ours for (who, name), ours in kept.items() if who == section}
+                expected |= {name: ours for (who, name), ours in kept.items() if who == section}
             shown = await self._shown_by(daemon)
             lines += [
                 f"{daemon} {name} is {shown[name]} at the end, the run had set {ours}"
-                for name, ours in own.items()
+                for name, ours in expected.items()
                 if not same_value(self._known[name].type, ours, str(shown.get(name, ours)))
             ]
         return lines
 
     async def _shown_by(self, daemon: str) -> dict[str, Any]:
-        """All of a daemon's configuration; nothing of one that does not answer at once."""
+        """All of a daemon's configuration; empty if it does not answer at once."""
         with contextlib.suppress(ClusterUnreachable, CommandFailed):
             shown: dict[str, Any] = await self._connection.once("config show", target=daemon)
             return shown

@@ -42,23 +42,23 @@ def ceph(prefix: str, **arguments: Any) -> ClusterCommand:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """One step back. `shown` is the exact command for a person. `ours`: of an option of Ceph, what
-    the run set it to."""
+    """One step back. The fields are stored in the cluster, for a later run."""
 
     kind: Literal["command", "restart", "queue", "affinity", "upmaps"]
-    shown: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    ours: str = ""
+    shown: str  # the exact command for a person
+    arguments: dict[str, Any] = field(default_factory=dict)  # of what `carry_out` calls
+    ours: str = ""  # if an option of Ceph is set back: the value that the run had set
 
 
 def command(prefix: str, **arguments: Any) -> Undo:
+    """A step back that is one command of Ceph."""
     shown = shlex.join(ceph(prefix, **arguments).argv)
     return Undo("command", shown, {"prefix": prefix, **arguments})
 
 
-# The way back from a change, last step first: one step at least, or what finds it while nothing is
-# changed yet. That is given what is written down already. It finds nothing where the cluster is so
-# already, or where the way back is written down.
+# The way back from a change: one step or more, of which the last is carried out first. Or a
+# function that finds the steps before the change is made. It gets the steps that are written down
+# already. It finds none if the change would change nothing, or if it is written down already.
 WayBack = (
     tuple[Undo, *tuple[Undo, ...]]
     | Callable[[ClusterView, Collection[Undo]], Awaitable[Sequence[Undo]]]
@@ -73,53 +73,58 @@ class Change:
     undo: WayBack
 
 
-# Data that one of these holds back moves when it is cleared.
+# While one of these flags is set, data does not move. It moves when the flag is cleared.
 HOLDING_DATA: Final = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
 
 
 def flag(name: str, *, on: bool) -> Change:
-    """A flag of the cluster set or cleared. One that is so already stays so at the end."""
-    words = ("osd set", "osd unset") if on else ("osd unset", "osd set")
+    """Set or clear a flag of the cluster. If it was so before, the way back leaves it so."""
+    do, opposite = ("osd set", "osd unset") if on else ("osd unset", "osd set")
 
     async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
         flags = (await cluster.command("osd dump"))["flags"].split(",")
-        return [command(words[1], key=name)] if (name in flags) != on else []
+        return [command(opposite, key=name)] if (name in flags) != on else []
 
-    return Change([ceph(words[0], key=name)], back)
+    return Change([ceph(do, key=name)], back)
 
 
 class Journal:
-    """Undo entries in the order in which they were made; carried out in reverse."""
+    """The steps back of a run in the order of its changes. They are carried out in reverse."""
 
-    def __init__(self, saved: Callable[[list[Undo]], Awaitable[None]]) -> None:
-        self._saved = saved
+    def __init__(self, save: Callable[[list[Undo]], Awaitable[None]]) -> None:
+        self._save = save
         self.entries: list[Undo] = []
         self.used = False  # something was changed, whether or not it is undone by now
 
     async def make(self, change: Change, cluster: ClusterConnection) -> None:
-        """The change; first what undoes it is written down."""
-        back = change.undo
-        for entry in back if isinstance(back, tuple) else await back(cluster, self.entries):
+        """Write down what undoes the change, then make it."""
+        way_back: Sequence[Undo]
+        if isinstance(change.undo, tuple):
+            way_back = change.undo
+        else:
+            way_back = await change.undo(cluster, self.entries)
+        for entry in way_back:
             await self.push(entry)
         for step in change.commands:
             await cluster.command(step.prefix, **step.arguments)
 
     async def push(self, entry: Undo) -> None:
-        """Before the change that it undoes."""
+        """Write down a step, before the change that it undoes."""
         self.entries.append(entry)
         self.used = True
-        await self._saved(self.entries)
+        await self._save(self.entries)
 
     async def drop(self, entry: Undo) -> None:
-        """What it would undo is to stay."""
+        """Forget a step, because its change is to stay."""
         self.entries.remove(entry)
-        await self._saved(self.entries)
+        await self._save(self.entries)
 
     async def roll_back(self, cluster: ClusterConnection, to: int = 0) -> list[str]:
-        """Undo all behind `to`, last first; what could not be undone stays. Its errors.
+        """Undo all but the first `to` entries, last first. Returns the errors.
 
-        Cut short, the entry that was at work stays too: every one of them can be done twice. A
-        cluster that is away is waited for once; what is of this host is undone all the same.
+        An entry that could not be undone stays. So does the one during which this is cancelled:
+        each can be carried out twice. A cluster that is away is waited for only once, and what was
+        changed on this host is undone all the same.
         """
         failures = []
         kept: list[Undo] = []
@@ -139,7 +144,7 @@ class Journal:
         finally:
             self.entries += reversed(kept)
         try:
-            await self._saved(self.entries)
+            await self._save(self.entries)
         except (CephqosError, CommandFailed) as error:
             failures.append(f"the way back in the cluster is not up to date: {error}")
         return failures

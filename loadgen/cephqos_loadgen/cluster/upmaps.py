@@ -1,7 +1,7 @@
 """Placements that the balancer or an operator gave to single placement groups (upmaps).
 
-Monitors remove them for good where one of their OSDs is marked out: when it is in again, its
-placement groups are elsewhere than before. So they are written down first, and given back.
+Monitors remove an upmap for good when one of its OSDs is marked out. When the OSD is in again, its
+placement groups are elsewhere than before. So upmaps are written down first, and set again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,25 +9,28 @@ from typing import Any
 
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 
-# Exceptions from what CRUSH says, as pairs of OSDs from and to; or all OSDs of the group.
-_EXCEPTIONS, _WHOLE = "osd pg-upmap-items", "osd pg-upmap"
+# The commands that set them: with pairs of OSDs, from and to; or with all OSDs of the group.
+_PAIRS, _ALL_OSDS = "osd pg-upmap-items", "osd pg-upmap"
 Upmaps = Mapping[str, Mapping[str, Sequence[int]]]  # by command and placement group
 
 
 def read(osd_dump: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
     """The upmaps of a cluster, by the command that sets them."""
     return {
-        _EXCEPTIONS: {
+        _PAIRS: {
             entry["pgid"]: [osd for pair in entry["mappings"] for osd in (pair["from"], pair["to"])]
             for entry in osd_dump.get("pg_upmap_items", ())
         },
-        _WHOLE: {entry["pgid"]: list(entry["osds"]) for entry in osd_dump.get("pg_upmap", ())},
+        _ALL_OSDS: {entry["pgid"]: list(entry["osds"]) for entry in osd_dump.get("pg_upmap", ())},
     }
 
 
 async def at_stake(cluster: ClusterView, osd_dump: Mapping[str, Any], osd: int) -> Upmaps:
-    """Those that may be removed where this OSD goes out: of placement groups that it has, or would
-    have without them. The way back in the cluster has room for an OSD's, and not for all."""
+    """The upmaps that monitors may remove when this OSD goes out.
+
+    They name the OSD, or are of a placement group that it has. All upmaps would not fit into the
+    journal that is kept in the cluster.
+    """
     upmaps = read(osd_dump)
     if not any(upmaps.values()):
         return {}
@@ -41,14 +44,14 @@ async def at_stake(cluster: ClusterView, osd_dump: Mapping[str, Any], osd: int) 
 
 
 def lines(upmaps: Upmaps) -> Iterator[str]:
-    """The commands that give them back."""
+    """The commands that set them again."""
     for command, placements in upmaps.items():
         for pg, osds in placements.items():
             yield " ".join(["ceph", command, pg, *map(str, osds)])
 
 
 async def give_back(cluster: ClusterConnection, upmaps: Upmaps) -> None:
-    """Those that are gone or changed; what has no such placement group any more is left out."""
+    """Set upmaps again that are gone or changed, unless their pool is gone."""
     dump = await cluster.command("osd dump")
     pools = {str(pool["pool"]) for pool in dump["pools"]}
     now = read(dump)

@@ -1,4 +1,4 @@
-"""What every kind of phase must say of itself. Pure: carrying it out is added in `load.kind`."""
+"""What every kind of phase must say about itself. Pure: `load.kind` adds how it is carried out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +13,9 @@ from cephqos_loadgen.results.phase import PhaseResult
 
 # What can end a phase.
 Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_state", "phase"]
-# Ends of kinds that last until the run ends them.
+# The endings of kinds that last until the run ends them, and of kinds that end with their work and
+# cannot be ended before.
 TOLD: Final[tuple[Ending, ...]] = ("done", "duration", "scrub_done", "recovery_done", "phase")
-# Ends of kinds that end with their work and cannot be ended before.
 WORK: Final[tuple[Ending, ...]] = ("done",)
 
 
@@ -23,19 +23,19 @@ class Action(ABC):
     """What one phase does: a frozen dataclass, made from what the scenario says."""
 
     __slots__ = ()
-    # It changes how data moves: a recovery that is under way goes on.
+    # Whether it changes how data moves, so that a recovery that is under way goes on.
     steers_data: ClassVar[bool] = False
-    # `until: scrub_done` waits for it, and `when: scrub_started` for what it sees.
+    # Whether it scrubs: `until: scrub_done` and `when: scrub_started` wait for such phases.
     scrubs: ClassVar[bool] = False
-    # Client processes of the phase do the work: their threads are recorded.
+    # Whether client processes do its work: their threads are recorded.
     has_clients: ClassVar[bool] = False
-    # What `until` may say of it. Most kinds do their work and then wait for the phase's end.
+    # What `until` may be. Most kinds do their work and then wait for the end of the phase.
     endings: ClassVar[tuple[Ending, ...]] = TOLD
 
     @property
     @abstractmethod
     def result(self) -> type[PhaseResult]:
-        """The class of what it finds."""
+        """The class of its result."""
 
     @property
     def kind(self) -> str:
@@ -61,14 +61,14 @@ class Action(ABC):
 
     @property
     def keeps_its_own_time(self) -> bool:
-        """It has its own times and ends with its own work: `until` would mean nothing."""
+        """Whether it ends with its own work, at times of its own, so that it takes no `until`."""
         return False
 
     # -- what few kinds have --------------------------------------------------------------------
 
     @property
     def moves_data(self) -> bool:
-        """Its start is the moment from which recovery is counted."""
+        """Whether it moves data: recovery is counted from its start."""
         return False
 
     def pools(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Action(ABC):
 
     @property
     def needs_osds_here(self) -> bool:
-        """It changes OSDs' processes on the host of the run."""
+        """Whether it changes processes of OSDs, which must then run on the host of the run."""
         return False
 
     def ramp_seconds(self) -> float:
@@ -105,11 +105,11 @@ class Action(ABC):
         return {}
 
     def on_this_host(self, osds: int, cpus: Sequence[Cpu]) -> list[str]:
-        """What a plan can show only where the CPUs of the OSDs' host are known."""
+        """Lines of a plan that need the CPUs of the OSDs' host."""
         return []
 
     def misfit(self, pools: Mapping[str, PlannedPool]) -> tuple[str, str] | None:
-        """What is allowed and what was found, where it does not fit the scenario's pools."""
+        """What is allowed and what was found, if it does not fit the scenario's pools."""
         for name in self.pools():
             if name not in pools:
                 return f"a pool of this scenario ({', '.join(pools) or 'it has none'})", name

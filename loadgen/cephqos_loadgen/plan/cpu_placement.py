@@ -7,15 +7,16 @@ from typing import Final
 from cephqos_base.errors import UsageError
 
 STRATEGIES = ("default", "by_osd", "by_socket")
+Socket = tuple[int, int]  # the socket, and the NUMA node in it
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One logical CPU as lscpu has it. `socket` is its socket and the NUMA node in it."""
+    """One logical CPU as lscpu shows it."""
 
     cpu: int
     core: int
-    socket: tuple[int, int]
+    socket: Socket
 
 
 LSCPU: Final = ("lscpu", "--parse=CPU,CORE,SOCKET,NODE")
@@ -47,13 +48,13 @@ def place_osds(
     as a socket. A core with an excluded CPU is given to no OSD.
     """
     excluded = frozenset(excluded)
-    threads: dict[tuple[tuple[int, int], int], list[int]] = {}
-    for entry in sorted(cpus, key=lambda c: c.cpu):
-        threads.setdefault((entry.socket, entry.core), []).append(entry.cpu)
-    free: dict[tuple[int, int], list[list[int]]] = {}  # by socket: the threads of each core
-    for (socket, _), own in sorted(threads.items()):
-        if excluded.isdisjoint(own):
-            free.setdefault(socket, []).append(own)
+    core_threads: dict[tuple[Socket, int], list[int]] = {}  # by socket and core
+    for entry in sorted(cpus, key=lambda entry: entry.cpu):
+        core_threads.setdefault((entry.socket, entry.core), []).append(entry.cpu)
+    free: dict[Socket, list[list[int]]] = {}  # by socket: the threads of each core
+    for (socket, _), threads in sorted(core_threads.items()):
+        if excluded.isdisjoint(threads):
+            free.setdefault(socket, []).append(threads)
     total = sum(map(len, free.values()))
     if cores * len(osds) > total:
         raise UsageError(
@@ -70,8 +71,8 @@ def place_osds(
     return places
 
 
-def _next_core(free: Mapping[tuple[int, int], list[list[int]]], first: int) -> list[int]:
-    """From the socket of that number; where it has no core left, from the next one that has."""
+def _next_core(free: Mapping[Socket, list[list[int]]], first: int) -> list[int]:
+    """Take a core from the socket `first`, or from the next one that has a core left."""
     sockets = list(free)
     for offset in range(len(sockets)):
         cores = free[sockets[(first + offset) % len(sockets)]]

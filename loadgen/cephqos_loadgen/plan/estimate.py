@@ -3,16 +3,16 @@
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
 from cephqos_loadgen.plan.planned import Phase, Plan, Point, blocks
 
-# Applying, restarting and giving back around each point; settling and closing around each repeat.
+# Around each point: settings are applied, OSDs restarted, and all is given back.
 POINT_SECONDS = 8.0
-REPEAT_SECONDS = 5.0
-# What small clusters take; large ones are faster, and the estimate is corrected while running.
+REPEAT_SECONDS = 5.0  # around each repeat: settling and closing
+# On small clusters. Large ones are faster, and the estimate is corrected during the run.
 _FILL_BYTES_PER_SECOND = 60e6
 _FILL_OBJECTS_PER_SECOND = 500.0
 
 
 def point_seconds(point: Point) -> float:
-    """One repeat: phases laid out by what starts them."""
+    """How long one repeat takes: its phases, each after what starts it."""
     ends: dict[str, float] = {}
     starts: dict[str, float] = {}
     before: Phase | None = None
@@ -23,7 +23,7 @@ def point_seconds(point: Point) -> float:
         elif start.kind == "with":
             begin = starts[start.phase]
         elif start.kind == "when" and before is not None:
-            begin = starts[before.name] + 2
+            begin = starts[before.name] + 2  # the event comes soon after the phase that causes it
         else:
             begin = 0.0
         starts[phase.name] = begin + start.delay
@@ -34,7 +34,7 @@ def point_seconds(point: Point) -> float:
 
 
 def fill_seconds(pool: PlannedPool) -> float:
-    """Making a pool and filling it."""
+    """How long creating a pool and filling it takes."""
     seconds = 3.0
     if pool.images and pool.images.prefill:
         seconds += bytes_seconds(pool.images.count * pool.images.size)
@@ -44,18 +44,18 @@ def fill_seconds(pool: PlannedPool) -> float:
 
 
 def bytes_seconds(count: int) -> float:
-    """Writing so many bytes."""
+    """How long writing this many bytes takes."""
     return count / _FILL_BYTES_PER_SECOND
 
 
 def objects_seconds(objects: Objects) -> float:
-    """Writing these."""
-    each = max(objects.size / _FILL_BYTES_PER_SECOND, 1 / _FILL_OBJECTS_PER_SECOND)
-    return objects.count * each
+    """How long writing these objects takes."""
+    per_object = max(objects.size / _FILL_BYTES_PER_SECOND, 1 / _FILL_OBJECTS_PER_SECOND)
+    return objects.count * per_object
 
 
 def run_seconds(plan: Plan) -> float:
-    """All points and repeats; pools that points share are filled once."""
+    """How long all points and repeats take. Pools that points share are filled once."""
     pools = {pool for point in plan.points for pool in point.pools if not pool.fresh}
     seconds = sum(fill_seconds(pool) for pool in pools)
     for point, repeats in blocks(plan.runs):

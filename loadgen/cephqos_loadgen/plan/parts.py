@@ -28,7 +28,7 @@ class Images:
     """RBD images of a pool, all alike; their names are `volume.0`, `volume.1` …"""
 
     count: int
-    size: int
+    size: int  # bytes
     prefill: bool = True
 
 
@@ -40,26 +40,21 @@ class Objects:
     size: int
 
     def shared_out(self, writers: int) -> list["Objects"]:
-        """The same objects for several writers at once."""
+        """The same objects divided between several writers, of which the first may get one more."""
         writers = max(1, min(writers, self.count))
-        each, rest = divmod(self.count, writers)
-        return [Objects(each + (n < rest), self.size) for n in range(writers)]
+        share, remainder = divmod(self.count, writers)
+        return [Objects(share + (n < remainder), self.size) for n in range(writers)]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPool:
-    """A pool that the run makes.
-
-    `fresh`: made again for every repeat. `emptied`: its objects are removed before every repeat,
-    and its placement groups stay where they are. `keep`: left behind, for a run that needs the
-    same one.
-    """
+    """A pool that the run creates."""
 
     name: str
-    size: int | None = None
+    size: int | None = None  # copies; None: the cluster's default
     pg_num: int = 32
     images: Images | None = None
     objects: Objects | None = None
-    fresh: bool = False
-    emptied: bool = False
-    keep: bool = False
+    fresh: bool = False  # created again for every repeat
+    emptied: bool = False  # before every repeat its objects are removed, and placement groups stay
+    keep: bool = False  # left behind, for a later run that needs the same pool

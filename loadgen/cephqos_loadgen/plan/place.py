@@ -8,9 +8,9 @@ class ProgramPaths:
     """Paths as the programs see them, which run in the lab's tree or on this host."""
 
     conf: str = "/etc/ceph/ceph.conf"
-    user: str = "admin"
+    user: str = "admin"  # without `client.`
     keyring: str | None = None
-    work: str = "/run/cephqos"
+    work: str = "/run/cephqos"  # the folder for sockets
 
     @property
     def environment(self) -> dict[str, str]:
@@ -33,5 +33,5 @@ def whole_seconds(seconds: float) -> int:
 
 
 def pinned(cpus: tuple[int, ...]) -> tuple[str, ...]:
-    """What must stand before a command so that it and its threads keep to these CPUs."""
+    """The words before a command that keep it and its threads on these CPUs."""
     return ("taskset", "--cpu-list", ",".join(map(str, cpus))) if cpus else ()

@@ -13,7 +13,7 @@ from cephqos_loadgen.plan.parts import Capacity, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]
 EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
-# How the repeats of several points follow each other.
+# The order of the repeats of several points; see `Plan.runs`.
 Order = Literal["interleaved", "grouped", "random"]
 ORDERS: tuple[Order, ...] = ("interleaved", "grouped", "random")
 
@@ -64,7 +64,7 @@ class Phase:
     until: Until
     # The scenario expects this load to fail: the error is recorded, and the run continues.
     may_fail: bool = False
-    against: str = ""  # the phase before whose load this one's is compared with
+    against: str = ""  # the earlier phase with whose load this load is compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +128,15 @@ class Plan:
                 runs += [(point, n) for point in points for n in rounds]
                 continue
             for n in rounds:
-                each = chance.sample(points, len(points)) if self.order == "random" else points
-                runs += [(point, n) for point in each]
+                order = chance.sample(points, len(points)) if self.order == "random" else points
+                runs += [(point, n) for point in order]
         return runs
 
 
 def _shared(point: Point) -> tuple[LabSpec, str, tuple[PlannedPool, ...]]:
-    """What points must have in common so that one can follow the other at little cost."""
-    alone = point.name if point.fresh_lab else ""
-    return point.lab, alone, tuple(pool for pool in point.pools if not pool.fresh)
+    """What points must have in common to be interleaved: the lab and the pools that stay."""
+    own_lab = point.name if point.fresh_lab else ""
+    return point.lab, own_lab, tuple(pool for pool in point.pools if not pool.fresh)
 
 
 def blocks(runs: Iterable[tuple[Point, int]]) -> list[tuple[Point, list[int]]]:

@@ -1,4 +1,4 @@
-"""Whether there is room for what a run writes: a cluster that is full stops everybody's work."""
+"""Whether there is room for what a run writes: a full cluster stops all work."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,7 +9,7 @@ from cephqos_loadgen.plan.planned import Phase, Point
 from cephqos_loadgen.plan.words import size
 
 _DEFAULT_COPIES = 3
-_NEARFULL = 0.85
+_NEARFULL = 0.85  # Ceph's default of the ratio at which it warns
 
 
 def pool_bytes(pool: PlannedPool, phases: Iterable[Phase]) -> int:
@@ -23,25 +23,25 @@ def pool_bytes(pool: PlannedPool, phases: Iterable[Phase]) -> int:
     return held * (pool.size or _DEFAULT_COPIES)
 
 
-def plan_bytes(points: Iterable[Point], there: Collection[str] = ()) -> int:
-    """What these points need at most at one time, without the pools that are there already.
+def plan_bytes(points: Iterable[Point], present: Collection[str] = ()) -> int:
+    """What these points need at most at one time, without the pools that are present already.
 
-    Pools of one name follow each other. What rados bench writes is not known beforehand.
+    Pools with one name follow each other. What rados bench writes is not known before.
     """
-    most: dict[str, int] = {}
+    largest: dict[str, int] = {}  # by name of the pool
     for point in points:
         for pool in point.pools:
-            if pool.name not in there:
+            if pool.name not in present:
                 held = pool_bytes(pool, point.phases)
-                most[pool.name] = max(most.get(pool.name, 0), held)
-    return sum(most.values())
+                largest[pool.name] = max(largest.get(pool.name, 0), held)
+    return sum(largest.values())
 
 
 async def check(
-    cluster: ClusterConnection, points: Iterable[Point], there: Collection[str]
+    cluster: ClusterConnection, points: Iterable[Point], present: Collection[str]
 ) -> None:
-    """ClusterUnfit where the run would take the cluster past the ratio at which Ceph warns."""
-    need = plan_bytes(points, there)
+    """ClusterUnfit if the run would fill the cluster past the ratio at which Ceph warns."""
+    need = plan_bytes(points, present)
     stats = (await cluster.command("df"))["stats"]
     ratio = (await cluster.command("osd dump")).get("nearfull_ratio", _NEARFULL)
     room = max(0, round(stats["total_bytes"] * ratio) - stats["total_used_raw_bytes"])

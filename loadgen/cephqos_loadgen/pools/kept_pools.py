@@ -12,8 +12,8 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Plan
 
-# The pool's application metadata says what a run filled it with. Values have 128 characters at
-# most, so the content is a checksum.
+# A run notes in the pool's application metadata what it filled the pool with. A value has 128
+# characters at most, so the plan of the content is noted as a checksum.
 APPLICATION = "cephqos"
 SPEC, COUNT, SIZE, RUN = "spec", "objects", "size", "run"
 
@@ -27,12 +27,13 @@ class KeptPools:
 
 
 def spec_of(pool: PlannedPool) -> str:
-    """A checksum of what the plan says of a pool and its content."""
+    """A checksum of what the plan says about a pool and its content."""
     content = {k: v for k, v in asdict(pool).items() if k not in ("fresh", "keep")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def removal(name: str) -> undo.Undo:
+    """The step back that removes a pool."""
     return undo.command("osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True)
 
 
@@ -43,12 +44,12 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
     """
     wanted = {pool for point in plan.points for pool in point.pools}
     listed = await cluster.command("osd pool ls", detail="detail")
-    there = {pool["pool_name"]: pool for pool in listed}
-    present = sorted((p for p in wanted if p.name in there), key=lambda pool: pool.name)
+    entries = {pool["pool_name"]: pool for pool in listed}
+    present = sorted((p for p in wanted if p.name in entries), key=lambda pool: pool.name)
     if not present:
         return {}
     for pool in present:
-        if APPLICATION not in there[pool.name].get("application_metadata", {}):
+        if APPLICATION not in entries[pool.name].get("application_metadata", {}):
             raise UsageError(
                 f"pool {pool.name!r} is there already and was not made by cephqos: it is left"
                 " alone; rename the scenario's pool"
@@ -57,7 +58,7 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
     counts = await object_counts(cluster)
     pools = {}
     for pool in present:
-        entry = there[pool.name]
+        entry = entries[pool.name]
         metadata = entry["application_metadata"][APPLICATION]
         wrong = differences(pool, entry, metadata, counts.get(pool.name))
         if wrong:
@@ -73,7 +74,7 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
 def differences(
     pool: PlannedPool, entry: dict[str, Any], metadata: dict[str, str], count: int | None
 ) -> Sequence[str]:
-    """Why a pool of `osd pool ls` cannot be used again; `count`: its objects."""
+    """Why a pool cannot be used again. `entry`: of `osd pool ls`. `count`: its objects."""
     if pool.fresh:
         return ["the scenario creates it again for every repeat"]
     if SPEC not in metadata:
@@ -102,10 +103,8 @@ async def object_counts(cluster: ClusterConnection) -> dict[str, int]:
     }
 
 
-async def say_what_is_in(
-    cluster: ClusterConnection, pools: Sequence[PlannedPool], run: str
-) -> None:
-    """Write down what pools hold, once they hold it: a fill that was cut off is not used again."""
+async def note_content(cluster: ClusterConnection, pools: Sequence[PlannedPool], run: str) -> None:
+    """Note what pools hold, once they are full: a pool that was not filled is not used again."""
     await cluster.fresh_stats()
     counts = await object_counts(cluster)
     listed = await cluster.command("osd pool ls", detail="detail")

@@ -16,20 +16,20 @@ from cephqos_loadgen.plan.parts import Objects, PlannedPool
 from cephqos_loadgen.pools import kept_pools
 from cephqos_loadgen.record.child import Child, ChildFailed
 
-_WRITERS = 4
-# Filling may take this much longer than is expected of small clusters, and this long in any case.
+_WRITERS = 4  # at once
+# Filling may take this multiple of the time that is expected on small clusters, and at least two
+# hours.
 _FILL_PATIENCE = 4.0
 _FILL_SECONDS = 7200.0
-# Placement groups come to life at some ten per second on the smallest of hosts.
-_PG_SECONDS = 0.2
+_PG_SECONDS = 0.2  # for each placement group to become active, on the smallest hosts
 _COMMAND_SECONDS = 120.0
 
-# Starts a child under a name; its output is kept where the caller says.
+# Starts a child with a name, a command line and a function that gets its output.
 Start = Callable[..., Child]
 
 
 class Pools:
-    """The pools of a run. Those it finds and that are not its own it never touches."""
+    """The pools of a run. It never touches pools that it did not create or keep."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Pools:
         self._live = live
 
     async def prepare(self, pools: Sequence[PlannedPool]) -> list[str]:
-        """Make what is not there, fill it; the names of pools that were used again."""
-        reused, wanted = [], []
+        """Create and fill the pools that are missing. Returns the names of those used again."""
+        reused, missing = [], []
         for pool in pools:
             spec = await self._spec(pool.name)
             if spec == kept_pools.spec_of(pool) and not pool.fresh:
@@ -56,21 +56,21 @@ class Pools:
             if spec is not None:
                 await self._remove(pool.name)
                 self._kept.left.discard(pool.name)
-            wanted.append(pool)
-        for pool in wanted:
+            missing.append(pool)
+        for pool in missing:
             self._live.doing = f"making pool {pool.name}"
             await self._create(pool)
-        if wanted:
-            names = [pool.name for pool in wanted]
+        if missing:
+            names = [pool.name for pool in missing]
             self._live.doing = f"waiting for the placement groups of {', '.join(names)}"
-            within = 120.0 + _PG_SECONDS * sum(pool.pg_num for pool in wanted)
+            within = 120.0 + _PG_SECONDS * sum(pool.pg_num for pool in missing)
             await self._cluster.wait_for_pgs(clean=True, within=within, pools=names)
         self._live.doing = ""
-        await asyncio.gather(*(self._fill(pool) for pool in wanted))
+        await asyncio.gather(*(self._fill(pool) for pool in missing))
         # Pools of one repeat are removed with it, so what they held is never needed.
-        lasting = [pool for pool in wanted if not pool.fresh]
+        lasting = [pool for pool in missing if not pool.fresh]
         if lasting:
-            await kept_pools.say_what_is_in(self._cluster, lasting, self._live.where.run)
+            await kept_pools.note_content(self._cluster, lasting, self._live.where.run)
         for pool in lasting:
             if pool.keep:
                 self._kept.left.add(pool.name)
@@ -94,9 +94,9 @@ class Pools:
         self._live.doing = ""
 
     async def _spec(self, name: str) -> str | None:
-        """The spec of a pool of this run; None where there is none; an error if it is not its own.
+        """The checksum that a pool of this run has noted; None if there is no such pool.
 
-        What was there when the run began has been looked at then.
+        RunError if it is another's: `kept_pools.look` found none when the run began.
         """
         pools = await self._cluster.command("osd pool ls", detail="detail")
         for pool in pools:
@@ -117,15 +117,15 @@ class Pools:
             ceph("osd pool set", pool=name, var="pg_autoscale_mode", val="off"),
         ]
         if pool.size is not None:
-            sure = {"yes_i_really_mean_it": True} if pool.size == 1 else {}
+            confirmed = {"yes_i_really_mean_it": True} if pool.size == 1 else {}
             least = str(max(1, pool.size - 1))
             steps += [
-                ceph("osd pool set", pool=name, var="size", val=str(pool.size), **sure),
+                ceph("osd pool set", pool=name, var="size", val=str(pool.size), **confirmed),
                 ceph("osd pool set", pool=name, var="min_size", val=least),
             ]
 
         async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
-            """A fresh one is created for every repeat."""
+            """Removal, once: a fresh pool is created again for every repeat."""
             return [] if kept_pools.removal(name) in written else [kept_pools.removal(name)]
 
         await self._journal.make(Change(steps, back), self._cluster)
@@ -181,12 +181,12 @@ class Pools:
                 pool, share.count, share.size, place, name=name, seconds=within
             )
             outputs.append(bytearray())
-            # It ends by itself, also when its time is up.
+            # A writer ends by itself when its time is up.
             writers.append(
                 self._run(f"prefill.{name}", argv, outputs[-1].extend, within + _COMMAND_SECONDS)
             )
-        there = (await kept_pools.object_counts(self._cluster)).get(pool, 0)
-        progress = asyncio.create_task(self._follow_objects(pool, objects.count, there))
+        before = (await kept_pools.object_counts(self._cluster)).get(pool, 0)
+        progress = asyncio.create_task(self._follow_objects(pool, objects.count, before))
         try:
             await asyncio.gather(*writers)
         finally:
@@ -195,11 +195,11 @@ class Pools:
             await asyncio.gather(progress, return_exceptions=True)
         check_written(pool, objects, [bytes(output) for output in outputs], within)
 
-    async def _follow_objects(self, pool: str, count: int, there: int) -> None:
+    async def _follow_objects(self, pool: str, count: int, before: int) -> None:
         while True:
             await asyncio.sleep(2.0)
             objects = (await kept_pools.object_counts(self._cluster)).get(pool, 0)
-            done = max(0, min(count, objects - there))
+            done = max(0, min(count, objects - before))
             self._live.filled(pool, "objects", "all", done)
 
     async def _run(
@@ -215,13 +215,12 @@ class Pools:
 
 
 def fill_limit(expected: float) -> float:
-    """How long filling may take."""
+    """Seconds that filling may take, where `expected` are expected."""
     return max(_FILL_SECONDS, _FILL_PATIENCE * expected)
 
 
 def check_written(pool: str, objects: Objects, outputs: Sequence[bytes], within: float) -> None:
-    """RunError unless all objects were written: rados bench calls it a success when its time is
-    up."""
+    """RunError unless all objects were written. rados bench also succeeds if its time was up."""
     try:
         written = sum(rados_bench.read_result(output).ops for output in outputs)
     except ValueError as error:

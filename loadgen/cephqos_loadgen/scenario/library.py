@@ -18,7 +18,7 @@ def shipped() -> dict[str, str]:
 
 
 def read(name_or_path: str) -> tuple[str, str]:
-    """Text of a scenario and the name of its file; UsageError where there is none."""
+    """Text of a scenario and the name of its file; UsageError if there is none."""
     path = Path(name_or_path)
     if path.suffix in (".yaml", ".yml") or "/" in name_or_path:
         try:

@@ -1,9 +1,17 @@
-"""Reads the matrix: its axes, and what each value of an axis changes."""
+"""Reads the matrix: its axes, and what each value of an axis changes.
+
+An axis has one of three forms, by its key and value in the scenario:
+
+    osd:osd_mclock_profile: [balanced, high_client_ops]     values of an option
+    depth: [1, 16]                                          values of a variable
+    media: {slow: {variables: ...}, fast: {settings: ...}}  labels, with what each changes
+"""
 
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import yaml
 
@@ -12,24 +20,23 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.scenario.variables import ScenarioValue, Variables, scalar
 
-# Values of axes that are to be run, by axis.
-Only = Mapping[str, Sequence[str]]
+Only = Mapping[str, Sequence[str]]  # by axis: the values to run
 
 _VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
 # More would take months to run, and minutes to read.
 MAX_POINTS = 10_000
-MAX_PHASES_OF_ALL = 50_000
+MAX_PHASES_OF_ALL = 50_000  # phases of all points together
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One value of one axis. `plain`: its label is the value of a variable or an option."""
+    """One value of one axis."""
 
     axis: str
     label: str
-    table: Mapping[str, ScenarioValue]
+    table: Mapping[str, ScenarioValue]  # settings, flags and so on that it adds
     variables: Variables
-    plain: bool = False
+    plain: bool = False  # the label is the value of a variable or an option
 
 
 def read_axes(
@@ -45,36 +52,47 @@ def read_axes(
         twice = next(name for name in names if names.count(name) > 1)
         matrix.fail("axes of different names", f"two axes {twice}")
     for name, wanted in {**default, **chosen}.items():
-        wrong = _not_there(name, wanted, {axis[0].axis: axis for axis in axes})
+        wrong = _wrong_choice(name, wanted, {axis[0].axis: axis for axis in axes})
         if wrong and name in chosen:
-            raise UsageError(f"--only {wrong[0]}: expected {wrong[1]}")
+            raise UsageError(f"--only {wrong.found}: expected {wrong.allowed}")
         if wrong:
-            document.entries()["only"].fail(wrong[1], wrong[0])
-        at = names.index(name)
-        axes[at] = [variant for variant in axes[at] if variant.label in wanted]
+            document.entries()["only"].fail(wrong.allowed, wrong.found)
+        index = names.index(name)
+        axes[index] = [variant for variant in axes[index] if variant.label in wanted]
+    _check_size(axes, document)
+    return axes
+
+
+def _check_size(axes: Sequence[Sequence[Variant]], document: ScenarioValue) -> None:
     points = math.prod(len(axis) for axis in axes)
     if points > MAX_POINTS:
         document.fail(f"at most {MAX_POINTS:,} points of the matrix", f"{points:,}")
     phases = document.entries().get("phases")
-    each = len(phases.items()) if phases else 0
-    if points * each > MAX_PHASES_OF_ALL:
+    per_point = len(phases.items()) if phases else 0
+    if points * per_point > MAX_PHASES_OF_ALL:
         document.fail(
             f"at most {MAX_PHASES_OF_ALL:,} phases in all points of the matrix",
-            f"{points:,} points of {each:,} phases",
+            f"{points:,} points of {per_point:,} phases",
         )
-    return axes
 
 
-def _not_there(
+class _WrongChoice(NamedTuple):
+    found: str
+    allowed: str
+
+
+def _wrong_choice(
     name: str, wanted: Sequence[str], axes: Mapping[str, Sequence[Variant]]
-) -> tuple[str, str] | None:
-    """Of a choice of values of an axis: what there is not, and what there is."""
+) -> _WrongChoice | None:
+    """What is wrong with a choice of values of an axis; None: nothing."""
     if name not in axes:
-        return name, f"an axis of the scenario's matrix: {', '.join(axes) or 'it has none'}"
+        allowed = f"an axis of the scenario's matrix: {', '.join(axes) or 'it has none'}"
+        return _WrongChoice(name, allowed)
     known = [variant.label for variant in axes[name]]
     missing = [label for label in wanted if label not in known]
     if missing or not wanted:
-        return f"{name}={missing[0] if missing else ''}", f"one of {', '.join(known)}"
+        found = f"{name}={missing[0] if missing else ''}"
+        return _WrongChoice(found, f"one of {', '.join(known)}")
     return None
 
 
@@ -104,15 +122,18 @@ def check_kept(
     variables: Variables,
     settings: Set[CephOption],
 ) -> None:
-    """Refuse a point that is labelled with a value which another axis replaces."""
+    """Refuse a point that is labelled with a value which another axis replaces.
+
+    `variables`, `settings`: of the point, after all its variants are applied.
+    """
     for variant in combination:
-        own = variant.table.get("settings")
-        lost = own is not None and not settings >= {*read_options(own)}
-        lost |= any(variables[name] is not node for name, node in variant.variables.items())
-        if variant.plain and lost:
+        set_here = variant.table.get("settings")
+        replaced = set_here is not None and not settings >= {*read_options(set_here)}
+        replaced |= any(variables[name] is not node for name, node in variant.variables.items())
+        if variant.plain and replaced:
             document.entries()["matrix"].fail(
                 f"axes of which none replaces the values of {variant.axis}",
-                ",".join(f"{each.axis}={each.label}" for each in combination),
+                ",".join(f"{other.axis}={other.label}" for other in combination),
             )
 
 
@@ -126,13 +147,12 @@ def used_variables(node: yaml.Node) -> set[str]:
 
 
 def _axis(name: str, value: ScenarioValue) -> list[Variant]:
-    """Labels with what each changes, or plain values of a variable or of an option."""
     if value.is_mapping:
         variants = []
         for label, entry in value.entries().items():
             table = entry.table(_VARIANT_KEYS) if entry.is_mapping else {}
-            own = table["variables"].entries() if "variables" in table else {}
-            variables = {key: item.raw for key, item in own.items()}
+            entries = table["variables"].entries() if "variables" in table else {}
+            variables = {key: item.raw for key, item in entries.items()}
             variants.append(Variant(name, label, table, variables))
         return variants
     section, colon, option = name.partition(":")
@@ -148,6 +168,7 @@ def _axis(name: str, value: ScenarioValue) -> list[Variant]:
 
 
 def _nested(section: str, option: str, value: yaml.Node) -> yaml.Node:
+    """`{section: {option: value}}`."""
     tag = "tag:yaml.org,2002:map"
     inner = yaml.MappingNode(tag, [(scalar(option), value)], value.start_mark, value.end_mark)
     return yaml.MappingNode(tag, [(scalar(section), inner)], value.start_mark, value.end_mark)

@@ -1,4 +1,8 @@
-"""From the text of a scenario to its frozen plan. No I/O: whatever is wrong is said here."""
+"""From the text of a scenario to its frozen plan. No I/O: whatever is wrong is said here.
+
+The values of the matrix are laid over the top of the scenario, one layer for each axis. Each
+combination of them makes a point. Where several layers have a key, the last one wins.
+"""
 
 import itertools
 import re
@@ -40,11 +44,9 @@ _KEYS = (
     "phases",
 )
 DEFAULT_SCALE = "lab"
-# More would take years.
-MAX_RUNS = 100_000
+MAX_RUNS = 100_000  # more would take years
 _Table = Mapping[str, ScenarioValue]
-# A value that decides nothing: as if its key were not there.
-KEEP = "keep"
+KEEP = "keep"  # a value that decides nothing, as if its key were not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ def parse(text: str, file: str, choices: Choices | None = None) -> planned.Plan:
     axes = matrix.read_axes(
         top.get("matrix"), _default_only(top.get("only")), choices.only, document
     )
-    points = tuple(_point(document, each, choices) for each in itertools.product(*axes))
+    points = tuple(
+        _point(document, combination, choices) for combination in itertools.product(*axes)
+    )
     matrix.check_used(document, axes)
     _refuse_equal(document, points)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
@@ -98,13 +102,14 @@ def parse(text: str, file: str, choices: Choices | None = None) -> planned.Plan:
 
 def _refuse_equal(document: ScenarioValue, points: Sequence[planned.Point]) -> None:
     """Points that do the same under two names would be compared as if they did not."""
-    seen: dict[planned.Point, str] = {}
+    names: dict[planned.Point, str] = {}  # by point without its labels
     for point in points:
-        same = replace(point, name="", axes=(), lab_axes=(), fresh_lab=False)
-        if same in seen:
-            matrix_ = document.entries()["matrix"]
-            matrix_.fail("points that differ", f"{seen[same]} and {point.name}, which do the same")
-        seen[same] = point.name
+        work = replace(point, name="", axes=(), lab_axes=(), fresh_lab=False)
+        if work in names:
+            document.entries()["matrix"].fail(
+                "points that differ", f"{names[work]} and {point.name}, which do the same"
+            )
+        names[work] = point.name
 
 
 def _capacity(value: ScenarioValue) -> Capacity:
@@ -122,7 +127,7 @@ def _capacity(value: ScenarioValue) -> Capacity:
 def _default_only(value: ScenarioValue | None) -> dict[str, tuple[str, ...]]:
     """The values of axes that are run where the command line chooses none."""
     entries = value.entries() if value else {}
-    return {axis: tuple(item.text() for item in each.items()) for axis, each in entries.items()}
+    return {axis: tuple(item.text() for item in value.items()) for axis, value in entries.items()}
 
 
 def _order(value: ScenarioValue | None, choices: Choices) -> planned.Order:
@@ -174,7 +179,7 @@ def _point(
     for variant in combination:
         variables |= variant.variables
     top = document.having(variables).table(_KEYS)
-    layers = [top, *(_filled(variant.table, variables) for variant in combination)]
+    layers = [top, *(_with_variables(variant.table, variables) for variant in combination)]
     pools = (
         tuple(_pool(item, choices.keep) for item in top["pools"].items()) if "pools" in top else ()
     )
@@ -201,7 +206,9 @@ def _point(
     )
 
 
-def _filled(table: Mapping[str, ScenarioValue], variables: Variables) -> dict[str, ScenarioValue]:
+def _with_variables(
+    table: Mapping[str, ScenarioValue], variables: Variables
+) -> dict[str, ScenarioValue]:
     return {key: value.having(variables) for key, value in table.items()}
 
 
@@ -232,8 +239,8 @@ def _flags(layer: _Table) -> tuple[str, ...]:
     return read_flags(layer["flags"]) if "flags" in layer else ()
 
 
-def _kept(value: ScenarioValue) -> bool:
-    """`keep`: as if the key were not there, for variables that decide about it."""
+def _is_keep(value: ScenarioValue) -> bool:
+    """Whether a variable has decided that the key is as if it were not there."""
     return not (value.is_mapping or value.is_list) and value.text() == KEEP
 
 
@@ -265,8 +272,10 @@ def _tables(layers: Sequence[_Table], key: str, keys: Iterable[str]) -> list[_Ta
 
 def _read(tables: Sequence[_Table], readers: _Readers) -> dict[str, Any]:
     """The last value of each key that has one."""
-    table = {key: item for each in tables for key, item in each.items() if not _kept(item)}
-    return {key: read(table[key]) for key, read in readers.items() if key in table}
+    last: dict[str, ScenarioValue] = {}
+    for table in tables:
+        last |= {key: value for key, value in table.items() if not _is_keep(value)}
+    return {key: read(last[key]) for key, read in readers.items() if key in last}
 
 
 def _lab(layers: Sequence[_Table], release: str) -> tuple[spec.LabSpec, bool]:
@@ -280,12 +289,13 @@ def _lab(layers: Sequence[_Table], release: str) -> tuple[spec.LabSpec, bool]:
 
 
 def _lab_axes(layers: Sequence[_Table], variables: Collection[str]) -> tuple[str, ...]:
-    """The keys of `lab` that axes decide: themselves, or through variables of theirs."""
+    """The keys of `lab` that axes decide: directly, or through their variables."""
     names: dict[str, None] = {}
     for number, layer in enumerate(layers):
         for key, value in layer["lab"].entries().items() if "lab" in layer else ():
             used = re.findall(r"\$\{(\w+)\}", str(value.raw.value))
-            if not _kept(value) and (number or any(name in variables for name in used)):
+            by_axis = number > 0  # the first layer is the top of the scenario
+            if not _is_keep(value) and (by_axis or any(name in variables for name in used)):
                 names[key] = None
     return tuple(key for key in names if key != "fresh")
 
@@ -337,9 +347,9 @@ def _check_pools(
         where.fail("pools of different names", f"two pools {twice}")
     actions = [phase.action for phase in phases]
     for number, (item, action) in enumerate(zip(where.items(), actions, strict=True)):
-        wrong = action.misfit(known)
-        if wrong:
-            item.fail(*wrong)
+        misfit = action.misfit(known)
+        if misfit:
+            item.fail(*misfit)
         missing = action.missing(actions[:number], known)
         if missing:
             item.fail(f"before phase {phases[number].name}: {missing}", "none")

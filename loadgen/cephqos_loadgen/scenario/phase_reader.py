@@ -10,8 +10,8 @@ from cephqos_loadgen.scenario.variables import ScenarioValue
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
 _ENDINGS: tuple[Ending, ...] = ("done", "scrub_done", "recovery_done")
-# How long a phase may take that does not say `at_most`: a multiple of what it is expected to take
-# and a constant, as short ones vary most; or the default where nothing is expected.
+# How long a phase without `at_most` may take: a multiple of its expected time, and a constant, as
+# short phases vary most; or the default, if no time is expected.
 _EXPECTED_TIMES = 4
 _SLACK_SECONDS = 120.0
 _DEFAULT_AT_MOST = 900.0
@@ -32,7 +32,7 @@ def read_phases(value: ScenarioValue) -> tuple[planned.Phase, ...]:
         if phase.until.kind == "phase" and phase.until.phase not in names:
             item.fail(f"a phase of this scenario: {', '.join(names)}", phase.until.phase)
     for item, phase in zip(value.items(), phases, strict=True):
-        missing = _never_comes(phase, phases)
+        missing = _missing_kind(phase, phases)
         if missing:
             item.fail(f"{missing}, for what phase {phase.name} waits for", "none")
         if _waits_for_itself(phase, phases):
@@ -40,39 +40,43 @@ def read_phases(value: ScenarioValue) -> tuple[planned.Phase, ...]:
     return tuple(phases)
 
 
-def _never_comes(phase: planned.Phase, phases: Sequence[planned.Phase]) -> str:
+def _missing_kind(phase: planned.Phase, phases: Sequence[planned.Phase]) -> str:
     """The kind of phase that is missing, so that what this phase waits for never comes."""
     waited_for = {phase.until.kind, phase.start.event if phase.start.kind == "when" else ""}
-    if waited_for & {"scrub_started", "scrub_done"} and not any(it.action.scrubs for it in phases):
+    if waited_for & {"scrub_started", "scrub_done"} and not any(
+        other.action.scrubs for other in phases
+    ):
         return "a phase that scrubs"
-    moved = any(it.action.moves_data for it in phases)
-    if waited_for & {"recovery_started", "recovery_done"} and not moved:
+    moves_data = any(other.action.moves_data for other in phases)
+    if waited_for & {"recovery_started", "recovery_done"} and not moves_data:
         return "a phase that moves data"
     return ""
 
 
 def _waits_for_itself(phase: planned.Phase, phases: Sequence[planned.Phase]) -> bool:
     """Whether the end of a phase needs, by way of others, the end of the same phase."""
-    by_name = {each.name: each for each in phases}
-    scrubs = [each.name for each in phases if each.action.scrubs]
-    done: set[str] = set()
-    left = _ends_needed_to_end(phase, scrubs)
-    while left:
-        name = left.pop()
+    by_name = {other.name: other for other in phases}
+    scrubs = [other.name for other in phases if other.action.scrubs]
+    seen: set[str] = set()
+    to_see = _ends_needed_to_end(phase, scrubs)
+    while to_see:
+        name = to_see.pop()
         if name == phase.name:
             return True
-        if name not in done:
-            done.add(name)
+        if name not in seen:
+            seen.add(name)
             other = by_name[name]
-            left += _ends_needed_to_end(other, scrubs) + _ends_needed_to_start(other, by_name)
+            to_see += _ends_needed_to_end(other, scrubs) + _ends_needed_to_start(other, by_name)
     return False
 
 
 def _ends_needed_to_end(phase: planned.Phase, scrubs: Sequence[str]) -> list[str]:
     if phase.until.kind == "phase":
         return [phase.until.phase]
-    # A scrub ends with its own work, whatever else is said.
-    return list(scrubs) if phase.until.kind == "scrub_done" and not phase.action.scrubs else []
+    # A phase that scrubs ends with its own work; others wait for the end of all that scrub.
+    if phase.until.kind == "scrub_done" and not phase.action.scrubs:
+        return list(scrubs)
+    return []
 
 
 def _ends_needed_to_start(phase: planned.Phase, by_name: Mapping[str, planned.Phase]) -> list[str]:
@@ -147,10 +151,10 @@ def _read_ending(
     at_most = table["at_most"].seconds(above_zero=True) if "at_most" in table else None
     expected = table["expect"].seconds() if "expect" in table else None
     if until is None:
-        by_itself = action.expected_seconds()
-        if by_itself is None:
+        own_seconds = action.expected_seconds()
+        if own_seconds is None:
             value.fail("the key 'until': this kind of phase does not end by itself", "none")
-        return _ending("done", at_most, by_itself if expected is None else expected)
+        return _ending("done", at_most, own_seconds if expected is None else expected)
     if action.keeps_its_own_time:
         until.fail("no 'until': a sweep, a search, passes and steadystate keep their own time")
     if not until.is_mapping:

@@ -1,7 +1,7 @@
-"""The YAML of a scenario: as everywhere, and a value may hold variables, `${objects}`.
+"""The YAML of a scenario, in which a value may hold variables: `${objects}`.
 
-One that is nothing but a variable takes whatever the variable is, a list too; inside other text the
-variable's text is put in.
+A value that is only a variable becomes whatever the variable is, a list too. Inside other text,
+the variable's text is put in.
 """
 
 import re
@@ -17,9 +17,9 @@ from cephqos_base.errors import ConfigError, Described
 Variables = Mapping[str, yaml.Node]
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-# Deeper than any sensible chain of variables; a chain that is longer goes round in circles.
+# Variables may hold variables. A longer chain goes round in circles.
 _MAX_CHAIN = 10
-# Of one value with its variables filled in: variables of variables multiply.
+# Characters of a value with its variables filled in: variables in variables multiply.
 MAX_TEXT = 64 << 10
 
 
