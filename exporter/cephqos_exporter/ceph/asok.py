@@ -1,11 +1,14 @@
 """Asks Ceph daemons read-only questions over their admin sockets.
 
-One connection carries one command (`exchange.py`). The daemon serves its socket with one thread and
-a backlog of five, so a batch keeps two connections under way: one being served, one waiting its
-turn. More would gain nothing and could shut out other users of the socket.
+    answers = await ask_all("/run/ceph/ceph-osd.3.asok", ["perf dump"], deadline=loop.time() + 2)
+    answers.parse()["perf dump"]
 
-This is the hot path (some 600 exchanges a scrape on a host with 60 OSDs), hence plain non-blocking
-sockets with callbacks instead of streams: a third of the CPU time.
+One connection carries one command (`exchange.py`). The daemon serves its socket with one thread and
+a backlog of five. So a batch keeps two connections under way: one is being served, one waits. More
+would not be faster, and could shut out other users of the socket.
+
+This is the hot path: some 600 exchanges a scrape on a host with 60 OSDs. So it uses plain
+non-blocking sockets with callbacks, which take a third of the CPU time that streams take.
 """
 
 import asyncio
@@ -29,8 +32,8 @@ from cephqos_exporter.ceph.readiness import Readiness
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.daemon_errors import Busy, DaemonError, DescriptorsMissing, TimedOut
 
-# What a daemon that says nothing is watched for: long enough for a busy one to say something.
-SIGN_SECONDS: Final = 0.5
+# Silence after which a daemon is asked for its version: a busy daemon answers something earlier.
+SILENCE_SECONDS: Final = 0.5
 
 _IN_FLIGHT: Final = 2
 _BACKLOG_RETRY_SECONDS: Final = 0.005
@@ -38,27 +41,27 @@ _BACKLOG_RETRY_SECONDS: Final = 0.005
 
 @dataclass(slots=True)
 class Answers:
-    """What a daemon answered: replies, errors for the rest, and who it is.
+    """What a daemon answered: a reply or an error by command, and its pid.
 
-    Replies are parsed when they are wanted: as objects they are ten times their size, and those of
-    all daemons of a host come nearly at once.
+    Replies are parsed one daemon at a time, by `parse`: as objects they are ten times their size,
+    and those of all daemons of a host come nearly at once.
     """
 
     bodies: dict[str, bytes | bytearray] = field(default_factory=dict)
     errors: dict[str, DaemonError] = field(default_factory=dict)
-    # Commands that were under way at the deadline: those that hang, not those that queued behind.
+    # Commands that were under way at the deadline, without those that waited behind them.
     hung: list[str] = field(default_factory=list)
     pid: int | None = None  # None: never connected, or in a PID namespace that we cannot see
-    stopped: bool = False  # it answered nothing any more, not even `version`
+    stopped: bool = False  # at the deadline it answered nothing any more, not even `version`
 
     def so_far(self, asked: Iterable[str], *, stopped: bool) -> "Answers":
-        """A copy of what there is already; what was asked and did not come yet is late."""
-        missing = [p for p in asked if p not in self.bodies and p not in self.errors]
+        """A copy of the answers that came already; commands without one have TimedOut."""
+        missing = [c for c in asked if c not in self.bodies and c not in self.errors]
         late = {prefix: TimedOut("not yet") for prefix in missing}
         return Answers(dict(self.bodies), self.errors | late, [], self.pid, stopped)
 
     def parse(self) -> dict[str, Any]:
-        """The replies; what does not parse is moved to the errors."""
+        """The parsed replies; those that cannot be parsed become errors."""
         replies = {}
         for prefix, body in self.bodies.items():
             try:
@@ -109,27 +112,14 @@ async def ask_all(
 class Batch:
     """Commands to one daemon, two connections at a time, one timer and one future for all.
 
-    While nothing comes, `version` is asked on a third connection: a daemon that stopped is not to
-    be taken for one with a command that hangs.
+    While nothing comes, `version` is asked on a third connection. The answer distinguishes a daemon
+    with a command that hangs from one that has stopped.
     """
 
     __slots__ = (
-        "_answers",
-        "_deadline",
-        "_done",
-        "_heard",
-        "_held",
-        "_highest",
-        "_loop",
-        "_open",
-        "_path",
-        "_pause",
-        "_readiness",
-        "_retry",
-        "_sign",
-        "_starved",
-        "_todo",
-        "_watch",
+        *("_answers", "_deadline", "_done", "_heard_at", "_held", "_highest", "_loop", "_path"),
+        *("_no_descriptor_left", "_readiness", "_retry_timer", "_silence", "_silence_timer"),
+        *("_under_way", "_unsent", "_version_exchange"),
     )
 
     def __init__(
@@ -141,20 +131,21 @@ class Batch:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._path = path
-        self._todo = deque(requests)
+        self._unsent = deque(requests)
         self._deadline = deadline
         self._held = Held(max_bytes)
         self._highest = highest_descriptor()
         self._readiness = Readiness.of(self._loop)
-        self._open: dict[Exchange, None] = {}
+        self._under_way: dict[Exchange, None] = {}
         self._answers = Answers()
         self._done: asyncio.Future[None] = self._loop.create_future()
-        self._retry: asyncio.TimerHandle | None = None
-        self._starved = False  # no descriptor was left for it
-        self._heard = self._loop.time()
-        self._pause = max(0.01, min(SIGN_SECONDS, (deadline - self._heard) / 4))
-        self._sign: Exchange | None = None
-        self._watch: asyncio.TimerHandle | None = None
+        self._retry_timer: asyncio.TimerHandle | None = None
+        self._no_descriptor_left = False  # for the last connection that was tried
+        self._heard_at = self._loop.time()  # when the daemon last sent anything
+        # Seconds without a byte after which the daemon is asked for its version.
+        self._silence = max(0.01, min(SILENCE_SECONDS, (deadline - self._heard_at) / 4))
+        self._silence_timer: asyncio.TimerHandle | None = None
+        self._version_exchange: Exchange | None = None
 
     @property
     def answers(self) -> Answers:
@@ -163,13 +154,13 @@ class Batch:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing has come lately, although something is waited for."""
-        return bool(self._open) and self._loop.time() - self._heard > 2.5 * self._pause
+        """Whether nothing came for a while, although commands are under way."""
+        return bool(self._under_way) and self._loop.time() - self._heard_at > 2.5 * self._silence
 
     async def run(self) -> Answers:
         timer = self._loop.call_at(self._deadline, self._expire)
-        if len(self._todo) > 1:  # else there is nothing that could still answer
-            self._watch = self._loop.call_later(self._pause, self._look)
+        if len(self._unsent) > 1:  # a single command is late either way
+            self._silence_timer = self._loop.call_later(self._silence, self._check_silence)
         self._held.begin()
         try:
             self._fill()
@@ -177,71 +168,73 @@ class Batch:
         finally:
             self._held.end()
             timer.cancel()
-            for handle in filter(None, (self._watch, self._retry)):
+            for handle in filter(None, (self._silence_timer, self._retry_timer)):
                 handle.cancel()
-            for exchange in (*self._open, *filter(None, [self._sign])):
+            for exchange in (*self._under_way, *filter(None, [self._version_exchange])):
                 self._close(exchange)
         return self._answers
 
     def _fill(self) -> None:
-        self._retry = None
-        while self._todo and len(self._open) < _IN_FLIGHT:
-            if not self._start(*self._todo[0]):
+        self._retry_timer = None
+        while self._unsent and len(self._under_way) < _IN_FLIGHT:
+            if not self._start(*self._unsent[0]):
                 break
-        if not self._todo and not self._open and not self._done.done():
+        if not self._unsent and not self._under_way and not self._done.done():
             self._done.set_result(None)
 
     def _start(self, prefix: str, request: bytes) -> bool:
-        """Open the next connection; False if there is no room just now, there or here."""
+        """Open the next connection; False if the daemon or this process has no room for it now."""
         try:
             exchange = self._connect(prefix, request)
         except BlockingIOError as exc:
-            self._starved = self._starved or isinstance(exc, NoDescriptor)
+            if isinstance(exc, NoDescriptor):
+                self._no_descriptor_left = True
             self._wait_for_room()
             return False
         except (OSError, DaemonError) as exc:
-            self._todo.popleft()
+            self._unsent.popleft()
             error = exc if isinstance(exc, DaemonError) else translate(exc, self._path)
             self._answers.errors[prefix] = _detached(error)
             return True
-        self._todo.popleft()
-        self._open[exchange] = None
+        self._unsent.popleft()
+        self._under_way[exchange] = None
         self._readiness.watch(exchange.sock.fileno(), partial(self._readable, exchange))
         return True
 
     def _connect(self, prefix: str, request: bytes) -> Exchange:
         exchange = Exchange(self._path, prefix, request, self._highest)
-        self._starved = False
+        self._no_descriptor_left = False
         if self._answers.pid is None:
             self._answers.pid = exchange.peer_pid()
         return exchange
 
     def _wait_for_room(self) -> None:
-        if not self._open:  # else the end of one of ours makes us try again
-            self._retry = self._loop.call_later(_BACKLOG_RETRY_SECONDS, self._fill)
+        if not self._under_way:  # else the end of one of our connections calls `_fill`
+            self._retry_timer = self._loop.call_later(_BACKLOG_RETRY_SECONDS, self._fill)
 
-    def _look(self) -> None:
-        """See whether the daemon still answers anything, once nothing has come for a while."""
-        self._watch = self._loop.call_later(self._pause, self._look)
-        if self._sign or not self._open or self._loop.time() - self._heard < self._pause:
+    def _check_silence(self) -> None:
+        """Ask for the version if nothing has come for a while."""
+        self._silence_timer = self._loop.call_later(self._silence, self._check_silence)
+        quiet = self._loop.time() - self._heard_at
+        if self._version_exchange or not self._under_way or quiet < self._silence:
             return
         with contextlib.suppress(OSError, DaemonError):
-            self._sign = sign = self._connect("", encode_request("version"))
-            self._readiness.watch(sign.sock.fileno(), partial(self._sign_came, sign))
+            self._version_exchange = exchange = self._connect("", encode_request("version"))
+            self._readiness.watch(exchange.sock.fileno(), partial(self._version_came, exchange))
 
-    def _sign_came(self, exchange: Exchange) -> None:
+    def _version_came(self, exchange: Exchange) -> None:
         try:
             if exchange.sock.recv(64):
-                self._heard = self._loop.time()
+                self._heard_at = self._loop.time()
         except BlockingIOError:
             return
         except OSError:
             pass
         self._close(exchange)
-        self._sign = None
+        self._version_exchange = None
 
     def _readable(self, exchange: Exchange) -> None:
-        self._heard = self._loop.time()
+        self._heard_at = self._loop.time()
         try:
             body = exchange.receive(self._held)
             if body is None:
@@ -251,29 +244,29 @@ class Batch:
             self._answers.errors[exchange.prefix] = _detached(exc)
         except OSError as exc:
             self._answers.errors[exchange.prefix] = _detached(translate(exc, self._path))
-        del self._open[exchange]
+        del self._under_way[exchange]
         self._close(exchange)
         self._fill()
 
     def _expire(self) -> None:
         self._answers.stopped = self.silent
-        for exchange in self._open:
+        for exchange in self._under_way:
             self._answers.errors[exchange.prefix] = TimedOut(exchange.came())
             self._answers.hung.append(exchange.prefix)
             self._close(exchange)
-        for prefix, _ in self._todo:
+        for prefix, _ in self._unsent:
             self._answers.errors[prefix] = self._not_sent()
-        if not self._open and self._todo and not self._starved:
-            self._answers.hung.append(self._todo[0][0])  # it does not even take connections
-        self._todo.clear()
-        self._open.clear()
+        if not self._under_way and self._unsent and not self._no_descriptor_left:
+            self._answers.hung.append(self._unsent[0][0])  # the daemon takes no connections
+        self._unsent.clear()
+        self._under_way.clear()
         if not self._done.done():
             self._done.set_result(None)
 
     def _not_sent(self) -> DaemonError:
-        if self._open:
+        if self._under_way:
             return TimedOut("not sent before the deadline")
-        if self._starved:
+        if self._no_descriptor_left:
             return DescriptorsMissing("no descriptor was left to ask with")
         return Busy("no room in the daemon's queue of connections")
 
@@ -285,8 +278,8 @@ class Batch:
 def _detached(error: DaemonError) -> DaemonError:
     """The error without its tracebacks.
 
-    Their frames hold what the error is stored in: a cycle that would keep a daemon's replies in
-    memory until the next full garbage collection.
+    Their frames refer to the Answers that the error is stored in. This cycle would keep a daemon's
+    replies in memory until the next full garbage collection.
     """
     link: BaseException | None = error
     while link is not None:

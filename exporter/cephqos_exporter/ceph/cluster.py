@@ -1,7 +1,7 @@
 """Asks a cluster's monitors and manager, through a child process that can be killed.
 
-Through librados where its Python bindings are, else with the `ceph` command, which needs half a
-second of CPU for each question. Nothing but the few read-only commands below is ever asked.
+It uses librados if a Python has its bindings, else the `ceph` command, which takes half a second of
+CPU per query. Only the few read-only commands below are ever sent.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ MAX_REPLY_BYTES: Final = 64 << 20
 
 _NOT_FOUND: Final = 127
 
-# Sees to it that the command ends with us, however we end (PR_SET_PDEATHSIG), then becomes it.
+# A program that asks the kernel to kill it when this process ends, even if that is killed
+# (PR_SET_PDEATHSIG), and then becomes the command.
 _TIED: Final = f"""
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
@@ -52,7 +53,7 @@ def tied(argv: Sequence[str]) -> list[str]:
 
 
 class CommandMissing(ClusterUnreachable):
-    """There is no such command as the ceph command was said to be."""
+    """The ceph command does not exist at the path given."""
 
     reason = "no_command"
 
@@ -79,7 +80,7 @@ def pgs_of_primary(osd: int) -> ClusterQuery:
 
 
 def option(who: str, key: str) -> ClusterQuery:
-    """An option as the monitors have it; what a local file overrides they do not know."""
+    """An option as the monitors have it, who do not know what a local file overrides."""
     return ClusterQuery("config get", {"who": who, "key": key}, target="mon")
 
 
@@ -97,7 +98,7 @@ class CephCommand:
     async def command(
         self, prefix: str, *, target: str = "mon", within: float = 10.0, **arguments: Any
     ) -> Any:
-        """As MonClient.command; the command finds the target by itself."""
+        """As MonClient.command, without `target`, which the ceph command chooses by itself."""
         del target
         words = [*prefix.split(), *_words(arguments)]
         code, out, err = await self._run(prefix, self._line(words, within), within)
@@ -155,7 +156,7 @@ class CephCommand:
             await self._ended.end(child)
 
     async def close(self) -> None:
-        """Nothing stays between two commands but what could not be ended yet."""
+        """Wait for the last child, should one be left that could not be killed at once."""
         await self._ended.over()
 
 
@@ -223,7 +224,7 @@ class ClusterReader:
         try:
             return await self._ask(query)
         except CommandMissing:
-            self._transport = self._rados  # either may be installed by the next time
+            self._transport = self._rados  # by the next query, either may be installed
             raise
 
     async def _ask(self, query: ClusterQuery) -> Any:

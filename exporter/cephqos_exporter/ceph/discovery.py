@@ -1,8 +1,8 @@
 """Finds the admin sockets of a host and the daemons behind them.
 
-Package, cephadm and Rook layouts, several clusters side by side. A socket's name tells which
-daemon it is; the daemon itself tells which cluster it belongs to. A daemon that restarted has a
-new socket, so the file's identity is the sign of a restart, whether or not its pid can be seen.
+It knows the layouts of packages, cephadm and Rook, and several clusters on one host. The socket's
+name says which daemon it is (ceph-osd.3.asok). The daemon itself says which cluster it belongs to.
+A daemon that restarts makes a new file, which shows the restart even if its pid is not known.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.ceph.pids import find_pid, is_own, process_start
+from cephqos_exporter.ceph.pids import find_pid, has_our_pids, process_start
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.procfs import OUT_OF_DESCRIPTORS
@@ -41,9 +41,10 @@ _SOCKET_NAME: Final = re.compile(
     r"(?:(?P<cluster>.+?)-)?(?P<kind>osd|mon|mgr|mds|client)\.(?P<id>.+)\.asok"
 )
 _FSID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# To look through a host's processes takes time: not where others' passwords are checked.
-_PIDS: Final = ThreadPoolExecutor(6, "pid")
-# Of a reply that says which cluster it is: some hundred are usual.
+# To look through a host's processes takes time. Not asyncio's own threads: in those passwords are
+# checked.
+_PID_THREADS: Final = ThreadPoolExecutor(6, "pid")
+# Of a reply with the fsid, at most; some hundred are usual.
 _FSID_BYTES: Final = 64 << 10
 _NO_FSID: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -95,7 +96,10 @@ def _expand(pattern: str) -> Iterator[Path]:
 
 
 def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
-    """Not Path.glob: a directory that cannot be read would end the search everywhere."""
+    """Paths below `base` that match the parts of a pattern.
+
+    Not Path.glob, which ends the whole search at a directory that cannot be read.
+    """
     if not parts:
         yield base
         return
@@ -103,7 +107,7 @@ def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
     if not any(character in part for character in "*?["):
         yield from _matches(f"{base.rstrip('/')}/{part}", rest)
         return
-    if part == "**":  # this directory, and all below
+    if part == "**":  # it stands for no directory, or (below) for any number of them
         yield from _matches(base, rest)
     for name in _names_in(base, below=bool(rest)):
         path = f"{base.rstrip('/')}/{name}"
@@ -115,14 +119,14 @@ def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
 
 
 def _names_in(directory: str, *, below: bool) -> list[str]:
-    """What is in it, `below`: what may be a directory; nothing where that cannot be read."""
+    """The names in a directory, with `below` only of what may be a directory; none if it cannot
+    be read."""
     try:
-        with os.scandir(directory) as listing:
-            entries = [one for one in listing if not below or one.is_symlink() or one.is_dir()]
-            return sorted(one.name for one in entries)
+        with os.scandir(directory) as entries:
+            return sorted(e.name for e in entries if not below or e.is_symlink() or e.is_dir())
     except OSError as exc:
         if exc.errno in OUT_OF_DESCRIPTORS:
-            raise  # the next one could not be read either
+            raise  # the next directory could not be read either
         return []
 
 
@@ -143,21 +147,21 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
     """
     fsid, peer = await _ask_fsid(str(socket.path), deadline)
     loop = asyncio.get_running_loop()
-    pid, start = await loop.run_in_executor(_PIDS, _process, socket, peer, host)
+    pid, start = await loop.run_in_executor(_PID_THREADS, _process, socket, peer, host)
     return Daemon(
         socket.kind, socket.id, fsid or fsid_in_path(socket.path), socket.path, pid, start
     )
 
 
 async def identify_process(daemon: Daemon, socket: Socket, host: Host) -> Daemon:
-    """The daemon with its process, if it had none and there is only one candidate by now.
+    """The daemon with its process, if that was not known and there is one candidate by now.
 
-    If `host.proc` is our own, only the socket's peer says which process it is.
+    If `host.proc` has our own pids, the socket's peer was the only candidate.
     """
-    if is_own(host):
+    if has_our_pids(host):
         return daemon
     loop = asyncio.get_running_loop()
-    pid, start = await loop.run_in_executor(_PIDS, _process, socket, None, host)
+    pid, start = await loop.run_in_executor(_PID_THREADS, _process, socket, None, host)
     return daemon if pid is None else replace(daemon, pid=pid, start=start)
 
 
@@ -167,7 +171,7 @@ def _process(socket: Socket, peer: int | None, host: Host) -> tuple[int | None, 
 
 
 async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
-    """The cluster that the daemon is configured for, or else the one it reports; and its pid."""
+    """The fsid of the cluster that the daemon is configured for, or else reports; and its pid."""
     loop = asyncio.get_running_loop()
     ask = partial(asok.ask, path, max_bytes=_FSID_BYTES)
     with contextlib.suppress(ErrorReply, UnknownCommand):
@@ -181,7 +185,7 @@ async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
 
 
 def _fsid(reply: Any, key: str) -> str:
-    """What a reply calls the cluster; an empty text is none yet. It becomes a label everywhere."""
+    """The fsid in a reply; _NO_FSID for an empty text. Checked, as it becomes a label."""
     value = reply.get(key) if isinstance(reply, dict) else None
     if value == "":
         return _NO_FSID

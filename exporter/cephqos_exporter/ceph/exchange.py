@@ -20,19 +20,19 @@ from cephqos_exporter.daemon_errors import (
     TooLarge,
 )
 
-# The largest replies seen are schemas of 112 kB; a queue dump of a badly overloaded OSD can have
-# some megabytes. Who announces more than this is no Ceph daemon.
+# The largest usual replies are schemas of 112 kB. A queue dump of a badly overloaded OSD can have
+# some megabytes. What announces more than this is no Ceph daemon.
 MAX_REPLY_BYTES: Final = 32 * 1024 * 1024
 # All replies that wait to be read, over all daemons of the host.
 MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
 
-# File descriptors that are left for connections of those who scrape, for /proc and for the log.
+# File descriptors that are left for connections of scrapers, for /proc and for the log.
 RESERVED_DESCRIPTORS: Final = 128
 
-# A cap is for bodies. The headers of this many replies may come on top.
+# Caps are for bodies. Headers of this many replies are allowed besides.
 _HEADERS_ON_TOP: Final = 100
 # A reply may come in 1000 pieces, and in one more for each 4 kB. A daemon writes up to 200 kB at
-# once. To read a piece takes 15 µs even if it is one byte, so more pieces would hold up others.
+# once. To read a piece takes 15 µs even if it is one byte: more pieces would delay other daemons.
 _MANY_PIECES: Final = 1000
 _SMALL_PIECE_BYTES: Final = 4096
 _HEADER: Final = struct.Struct(">I")
@@ -48,16 +48,17 @@ class NoDescriptor(BlockingIOError):
 
 
 class Held:
-    """Memory for replies that came and were not parsed yet: of one batch, and of all batches.
+    """Counts the bytes of replies that came and are not parsed yet: of one batch, and of all.
 
-    A batch is what one daemon is asked in one scrape. If all of them together have too much, only
-    those with more than an equal share are refused: a daemon with long replies costs itself only.
+    A batch is what one daemon is asked in one scrape. If all batches together have too much, only
+    those with more than an equal share are refused: those of daemons with long replies.
     """
 
     __slots__ = ("bytes", "max_bytes")
 
-    all_bytes = 0  # of all batches under way
-    batches = 0
+    # Of the whole process: set on the class.
+    all_bytes = 0
+    batches = 0  # under way
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -83,17 +84,17 @@ class Held:
 
 
 class Exchange:
-    """A connection whose request was sent, and as much of the reply as came."""
+    """A connection whose request was sent, and as much of the reply as has come."""
 
     __slots__ = ("_body", "_length", "_pieces", "prefix", "sock")
 
     def __init__(self, path: str, prefix: str, request: bytes, highest: int) -> None:
-        """Connect and send. BlockingIOError: the daemon has no room now, or we have no descriptor
-        up to `highest`."""
+        """Connect and send. BlockingIOError: the daemon's backlog is full, or (NoDescriptor) this
+        process has no descriptor up to `highest` left."""
         self.prefix = prefix
         self._length = -1  # of the body; -1: the header did not come yet
-        self._body: bytearray | None = None  # what came so far, if the reply did not come at once
-        self._pieces = 0  # in which the body came
+        self._body: bytearray | None = None  # so far, if the reply did not come in one piece
+        self._pieces = 0
         self.sock = _socket()
         try:
             if self.sock.fileno() > highest:
@@ -166,7 +167,8 @@ def _socket() -> socket.socket:
 
 
 def highest_descriptor() -> int:
-    """The kernel gives the lowest free descriptor, so one above this means that few are left."""
+    """The highest descriptor for a daemon's connection. As the kernel gives the lowest free one, a
+    higher one means that only the reserved ones are left."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft - min(RESERVED_DESCRIPTORS, soft // 3)
 

@@ -5,9 +5,9 @@ second of CPU to start. So one child of the system's Python (which has the rados
 connection and answers commands. Each command has a deadline. A child that misses it is killed, and
 started again for the next command.
 
-The child ends with its parent, however that ends: its standard input closes, and a thread of its
-own watches for that while librados hangs. This holds behind any prefix (nsenter, sudo, docker
-exec), which a signal at the parent's death would not.
+The child ends with its parent, also if the parent is killed: its standard input closes, and a
+thread of the child watches for that even while librados hangs. This works behind any prefix of the
+command line (nsenter, sudo, docker exec). A signal at the parent's death would not.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ import orjson
 
 from cephqos_exporter.daemon_errors import ExporterError
 
-# The first statement of a child: it imports nothing from the working directory, which may belong
-# to another user.
+# The first statement of a child. It must import nothing from the working directory, which may
+# belong to another user.
 SAFE_START: Final = "import sys\nsys.path[:] = [p for p in sys.path if p]\n"
 
-# How a child begins. It runs in another Python than ours: standard library and rados only, any
-# Python from 3.6 on. It is connected when the first answer comes.
+# The beginning of every child. It runs in another Python than ours: standard library and rados
+# only, any Python from 3.6 on. Its first answer is empty and says that it is connected.
 CHILD_START: Final = r"""
 import json, os, queue, sys, threading, time
 
@@ -74,6 +74,7 @@ except Exception as error:
 answer(b"")
 """
 
+# What follows in a child that sends commands.
 CHILD_SOURCE: Final = r"""
 while True:
     request = requests.get()
@@ -106,14 +107,14 @@ while True:
 
 # A `pg dump` of a large cluster takes tens of megabytes.
 MAX_REPLY_BYTES: Final = 256 << 20
-# librados gives up this much before our deadline, so that the error is its own.
+# librados must give up this much before our deadline, so that its own error is reported.
 _CONNECT_MARGIN_SECONDS: Final = 1.0
 # Time for a killed child to end. It takes milliseconds, unless it cannot be killed.
 _END_SECONDS: Final = 1.0
 
 
 class CommandFailed(ExporterError):
-    """The cluster answered, and the answer is no: a code and its text."""
+    """The cluster answered with an error: a code and a text."""
 
     def __init__(self, command: str, code: int, text: str) -> None:
         super().__init__(f"{command}: {text.strip() or os.strerror(abs(code))} ({code})")
@@ -146,7 +147,7 @@ class BindingsMissing(ClusterUnreachable):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """How to reach a cluster: the child's Python (with what must stand before it) and the conf."""
+    """How to reach a cluster. `python`: the child's Python, behind a prefix such as docker exec."""
 
     conf: str
     python: tuple[str, ...] = ("/usr/bin/python3",)
@@ -157,7 +158,8 @@ class ClusterAccess:
 class MonClient:
     """One cluster, one child, one command at a time.
 
-    `source`: what another kind of child does when it is connected, with `settings` in `where`.
+    `source`: the program of another kind of child, to run once it is connected. It finds
+    `settings` in its variable `where`.
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class MonClient:
 
     @property
     def pid(self) -> int | None:
-        """The child's pid while there is one: what it costs is its user's to account for."""
+        """The child's pid while there is one, so that callers can measure what it costs."""
         return self._child.pid if self._child and self._child.returncode is None else None
 
     async def command(
@@ -216,7 +218,8 @@ class MonClient:
         return parse_reply(out or header["err"].encode())
 
     async def ask(self, what: str, request: Any, within: float) -> tuple[dict[str, Any], bytes]:
-        """The child's answer to a request: its header, and what follows it."""
+        """The child's answer to a request: its header, and the bytes behind it. `what` is for
+        errors."""
         deadline = asyncio.get_running_loop().time() + within
         try:
             async with asyncio.timeout_at(deadline):
@@ -245,7 +248,7 @@ class MonClient:
             await self._drop()
             raise ClusterUnreachable(f"{prefix}: {error or 'the child ended'}") from error
         except BaseException:
-            # Cancelled in the middle of an exchange: the next reply would be this one's.
+            # Cancelled in the middle of an exchange: the next command would get this reply.
             await self._drop()
             raise
 
@@ -301,7 +304,7 @@ class MonClient:
             await self._ended.end(child)
 
     async def close(self, within: float = 0.0) -> None:
-        """End the child, whatever it is doing. `within`: seconds to end by itself before."""
+        """End the child. `within`: seconds that it has to end by itself before it is killed."""
         if self._child is not None and self._child.stdin is not None and within:
             self._child.stdin.close()
             await asyncio.wait({asyncio.create_task(self._child.wait())}, timeout=within)
@@ -310,9 +313,8 @@ class MonClient:
 
 
 class EndedChildren:
-    """Children that were killed and may not end: of another user (sudo), or hung in the kernel.
-
-    `end` waits for _END_SECONDS at most. No new child is started before the last one has ended.
+    """Children that were killed and may not end: they are another user's (sudo), or hang in the
+    kernel. No new child is started before the last one has ended.
     """
 
     def __init__(self) -> None:
@@ -332,7 +334,7 @@ class EndedChildren:
 async def end_group(child: asyncio.subprocess.Process) -> None:
     """Kill a child that leads its own session, with all that it started, and reap it.
 
-    Behind sudo it is another user's, who may not be killed: there the end of its input ends it.
+    Behind sudo it is another user's and cannot be killed: there the end of its input ends it.
     """
     if child.stdin:
         child.stdin.close()

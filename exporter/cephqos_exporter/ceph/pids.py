@@ -11,7 +11,7 @@ from cephqos_exporter.daemon import Host
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.procfs import process_ids
 
-# Arguments that are being read: by process and start, as its number may go to another.
+# Reads of arguments that are under way, by process and its start, as pids are used again.
 _reading: Final[dict[tuple[Path, int | None], Lookup[str]]] = {}
 _one_at_a_time: Final = threading.Lock()
 
@@ -24,7 +24,7 @@ def find_pid(kind: str, id_: str, peer: int | None, host: Host) -> int | None:
     """
     if peer is not None and _looks_like(host, peer, kind):
         return peer
-    if kind == "client" or (peer is not None and is_own(host)):
+    if kind == "client" or (peer is not None and has_our_pids(host)):
         return None
     try:
         pids = process_ids(host.proc)
@@ -34,8 +34,8 @@ def find_pid(kind: str, id_: str, peer: int | None, host: Host) -> int | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def is_own(host: Host) -> bool:
-    """Whether `host.proc` counts processes as we do, so that a peer is the one it says."""
+def has_our_pids(host: Host) -> bool:
+    """Whether `host.proc` has our own pids, so that the pid of a socket's peer is valid there."""
     try:
         return (host.proc / "self").readlink().name == str(os.getpid())
     except OSError:
@@ -45,7 +45,7 @@ def is_own(host: Host) -> bool:
 def process_start(host: Host, pid: int) -> int | None:
     """When a process started, in clock ticks since the boot, or None if it has gone.
 
-    Not a time of day: that of the boot moves when the clock is set.
+    Not a time of day, which changes when the clock is set.
     """
     fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) >= 20 else None
@@ -61,7 +61,7 @@ def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
         return False
     try:
         arguments = _arguments(host, pid)
-    except TimeoutError:  # it hangs, so it is not the one that has just answered
+    except TimeoutError:  # it hangs, so it is not the daemon that has just answered
         return False
     pairs = set(pairwise(arguments))
     names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}
@@ -69,17 +69,17 @@ def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
 
 
 def _arguments(host: Host, pid: int) -> list[str]:
-    """TimeoutError while they cannot be read.
+    """The arguments of a process; TimeoutError while they cannot be read.
 
-    They are in the memory of the process: who reads them waits while that is being changed, for
-    good if the process hangs in the kernel then. One thread waits for each such process, however
-    many daemons are looked for.
+    They are in the memory of the process. A read waits while the process changes its memory, and
+    for good if it hangs in the kernel then. So one thread waits for each such process, shared by
+    all daemons that are looked for.
     """
     process = host.proc / str(pid)
     key = process, process_start(host, pid)
     with _one_at_a_time:
-        for old in [one for one, lookup in _reading.items() if not lookup.under_way]:
-            del _reading[old]
+        for ended in [one for one, lookup in _reading.items() if not lookup.under_way]:
+            del _reading[ended]
         lookup = _reading.setdefault(key, Lookup(partial(_read, process / "cmdline")))
         return lookup.answer().split("\0")
 

@@ -6,25 +6,25 @@ import orjson
 
 from cephqos_exporter.daemon_errors import ErrorReply, Malformed, TooLarge, UnknownCommand
 
-# As objects, replies are ten times their size, and `{}` thirty times: what is kept of a reply is
-# bounded by its values, which take about 100 bytes each. Schemas have 12,000.
+# As objects, replies are ten times their size, and `{}` thirty times. So the values of a reply are
+# bounded, not its bytes: each value takes about 100 bytes. Schemas have 12,000.
 MAX_VALUES: Final = 500_000
 
-_MANY_BYTES: Final = 2 * MAX_VALUES  # cannot have more values
+_CHECKED_FROM: Final = 2 * MAX_VALUES  # bytes; a shorter reply cannot have more values
 _LARGEST_REPAIRED: Final = 4 << 20  # bytes; 500 operations are 1 MB
 _NO_SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
 
 
 def _check_size(body: bytes | bytearray) -> None:
-    """Refuse, before it is parsed, what would be too many objects."""
-    if len(body) > _MANY_BYTES:
+    """TooLarge, before it is parsed, if a reply has too many values."""
+    if len(body) > _CHECKED_FROM:
         values = len(body.translate(None, _NO_SEPARATORS))
         if values > MAX_VALUES:
             raise TooLarge(f"about {values} values; the cap is {MAX_VALUES}")
 
 
 def _parsed(body: bytes | bytearray) -> Any:
-    """The objects of a reply; names of clients' objects may be any bytes."""
+    """The reply as objects. Bytes that are not UTF-8 are replaced: clients choose object names."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -35,7 +35,7 @@ def _parsed(body: bytes | bytearray) -> Any:
 
 
 def decode_reply(body: bytes | bytearray) -> Any:
-    """Parse a reply, or raise what the daemon's error text says."""
+    """Parse a reply. UnknownCommand or ErrorReply if it is an error text, else Malformed."""
     if not body:
         raise Malformed("empty reply")
     _check_size(body)
