@@ -123,7 +123,7 @@ async def _until_served(name: str, server: Helper, path: Path) -> None:
             while not path.exists():  # noqa: ASYNC240 - there is no event for it
                 if not server.running:
                     await asyncio.sleep(0.2)  # until its last words are read
-                    raise QemuFailed(f"{name} ended at once: {server.said}")
+                    raise QemuFailed(f"{name} ended at once: {server.last_words}")
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise QemuFailed(f"{name}: no socket within {_SOCKET_SECONDS:g} s") from None

@@ -84,7 +84,7 @@ def _check(running: Sequence[Child]) -> None:
         if not status or (child.interrupted and status in _INTERRUPTED):
             continue
         how = processes.how_it_ended(status)
-        raise ChildFailed(f"{child.launch.name} {how}: {child.said}".removesuffix(": "))
+        raise ChildFailed(f"{child.launch.name} {how}: {child.last_words}".removesuffix(": "))
 
 
 class RunTools:

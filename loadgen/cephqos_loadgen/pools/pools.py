@@ -208,7 +208,7 @@ class Pools:
         async with self._start(name, argv, follow) as child:
             status = await child.wait(within)
             if status:
-                raise ChildFailed(f"{name} ended with status {status}: {child.said}")
+                raise ChildFailed(f"{name} ended with status {status}: {child.last_words}")
 
     async def _remove(self, name: str) -> None:
         await carry_out(kept_pools.removal(name), self._cluster)

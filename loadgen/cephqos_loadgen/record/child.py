@@ -82,27 +82,27 @@ class Child:
             signal_group(process)
         await self._exit()
         self.ended = self.ended or time.time()
-        await self._end_what_it_left()
+        await self._end_orphans()
         results = await asyncio.gather(*self._readers, return_exceptions=True)
         failures = [result for result in results if isinstance(result, Exception)]
         if failures and error is None:
             raise failures[0]
 
     async def _exit(self) -> None:
-        """Returns when it has ended. asyncio's own wait goes on while anybody else holds its output
-        open."""
+        """Returns when the process has ended. asyncio's own wait goes on as long as any process has
+        its output open."""
         while self.running:  # noqa: ASYNC110 - the event is asyncio's wait
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _end_what_it_left(self) -> None:
-        """A program that dies may leave workers, as fio does: they load on, and hold its output
-        open. The group is still theirs then."""
+    async def _end_orphans(self) -> None:
+        """A program that dies may leave workers, as fio does: they go on with the load, and keep
+        its output open. They are still in its process group."""
         assert self._process is not None  # noqa: S101
-        _, left = await asyncio.wait(self._readers, timeout=_DRAIN_SECONDS)
-        if left:
+        _, still_open = await asyncio.wait(self._readers, timeout=_DRAIN_SECONDS)
+        if still_open:
             signal_group(self._process)
-            await asyncio.wait(left, timeout=_ENDING_SECONDS)
-        for reader in left:
+            await asyncio.wait(still_open, timeout=_ENDING_SECONDS)
+        for reader in still_open:
             reader.cancel()
 
     async def _copy(self, reader: asyncio.StreamReader, path: Path, sink: Sink | None) -> None:
@@ -117,7 +117,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the program itself, below whatever had to stand before it."""
+        """The number of the program itself, not of `setpriv` and the like before it."""
         assert self._process is not None  # noqa: S101 - asked inside the block
         return leaf(self._process.pid)
 
@@ -126,7 +126,7 @@ class Child:
         return self._process is not None and self._process.returncode is None
 
     @property
-    def said(self) -> str:
+    def last_words(self) -> str:
         """The end of its standard error, as one line."""
         return " ".join(self._tail.decode(errors="replace").split())
 
@@ -142,7 +142,7 @@ class Child:
                     for task in done:
                         task.result()  # a full disk shows here
                 # asyncio.wait, because a gather that is cancelled would cancel the readers too.
-                # Who holds the output of a program that failed open is no reason to wait.
+                # Another process may keep the output of a program that failed open: do not wait.
                 patience = _DRAIN_SECONDS if self._process.returncode else None
                 read, _ = await asyncio.wait(self._readers, timeout=patience)
                 for reader in read:
@@ -155,10 +155,10 @@ class Child:
         return self._process.returncode if self._process.returncode is not None else -1
 
     async def interrupt(self) -> int:
-        """Ask it to end, as Ctrl-C does, so that it still writes its result; then its status."""
+        """Ask it to end, as Ctrl-C does, so that it still writes its result; returns its status."""
         self.interrupted = True
-        # Only the program: what stands before it would die of the signal, and take the program
-        # with it before it has written anything.
+        # Only the program gets the signal: `setpriv` and the like before it would die of it, and
+        # take the program with them before it has written anything.
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGINT)
         return await self.wait(_ENDING_SECONDS)
@@ -173,7 +173,7 @@ class Child:
             end_unix_seconds=self.ended or None,
             status=self._process.returncode if self._process else None,
             interrupted=self.interrupted,
-            stderr=self.said,
+            stderr=self.last_words,
         )
 
 
@@ -183,12 +183,12 @@ def leaf(pid: int) -> int:
     These have one child each; a program that has forked workers has its own name in them.
     """
     while True:
-        below = children(pid)
-        if len(below) != 1 or _name(below[0]) == _name(pid):
+        child_pids = children(pid)
+        if len(child_pids) != 1 or _name(child_pids[0]) == _name(pid):
             return pid
         if _name(pid) not in ("nsenter", "setpriv", "sh", "unshare"):
             return pid
-        pid = below[0]
+        pid = child_pids[0]
 
 
 def _name(pid: int) -> str:

@@ -1,11 +1,13 @@
 """Metric samples as columns: a series is named once, and its values lie side by side.
 
-The file is a row of frames, each `kind, length, payload`; payloads are zlib. `S` adds series to the
-table (JSON: families with their type and help, then series as `name{labels}`). `V` holds the
-samples of up to a minute: the times, the series present, and for each its values. A column whose
-values are all the same is kept as one; the others as the XOR of neighbours with equal bytes of all
-values side by side, which is what deflate is good at. A file that was cut off is good up to its
-last whole frame.
+`ColumnWriter` writes the file, `read` reads it back. It is a row of frames, each `kind, length,
+payload`; payloads are zlib. A frame `S` adds series to the table (JSON: families with their type
+and help, then series as `name{labels}`). A frame `V` has the samples of up to a minute: the times,
+the numbers of the series present, and for each its values, a column.
+
+A column whose values are all the same is kept as one value. Of the others each value is the XOR
+with the one before it, and the first bytes of all values stand together, then the second ones, and
+so on: that compresses well. A file that was cut off is good up to its last whole frame.
 """
 
 import json
@@ -38,7 +40,7 @@ _UNESCAPED: Final = {"n": "\n"}
 
 
 class ColumnWriter:
-    """Takes a sample of all series at a time."""
+    """Takes the samples of all series at one moment, and writes a frame per minute."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -52,7 +54,7 @@ class ColumnWriter:
         self.samples = 0
 
     def describe(self, family: str, kind: str, text: str) -> None:
-        """The type and help of a family; said again it changes nothing."""
+        """The type and help of a family; a second call for it changes nothing."""
         if family not in self._families:
             self._families[family] = self._new_families[family] = (kind, text)
 
@@ -104,7 +106,7 @@ def _encode(times: list[int], columns: Mapping[int, "array[float]"]) -> bytes:
     count = len(times)
     constant_ids, changing_ids = array("I"), array("I")
     constants = array("d")
-    changing: list[bytes] = []
+    changing: list[bytes] = []  # columns, after the XOR
     for number, column in columns.items():
         if len(column) < count:
             column.extend([_ABSENT] * (count - len(column)))
@@ -114,16 +116,16 @@ def _encode(times: list[int], columns: Mapping[int, "array[float]"]) -> bytes:
             constants.append(column[0])
         else:
             changing_ids.append(number)
-            changing.append(_transform(raw))
-    packed = b"".join(changing)
-    # Equal bytes of all values side by side.
-    shuffled = b"".join(packed[i::8] for i in range(8))
+            changing.append(_xor_with_previous(raw))
+    values = b"".join(changing)
+    # The first bytes of all values, then the second ones, and so on.
+    shuffled = b"".join(values[i::8] for i in range(8))
     head = HEAD.pack(count, len(constant_ids), len(changing_ids))
     ids = constant_ids.tobytes() + changing_ids.tobytes()
     return head + array("q", times).tobytes() + ids + constants.tobytes() + shuffled
 
 
-def _transform(raw: bytes) -> bytes:
+def _xor_with_previous(raw: bytes) -> bytes:
     """XOR of each 8-byte value with the one before it."""
     value = int.from_bytes(raw, "little")
     size = len(raw)
@@ -132,6 +134,7 @@ def _transform(raw: bytes) -> bytes:
 
 
 def _restore(raw: bytes) -> "array[float]":
+    """The column that `_xor_with_previous` was given."""
     words = array("Q")
     words.frombytes(raw)
     for i in range(1, len(words)):
@@ -202,18 +205,14 @@ def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float
     for number, value in zip(ids[:constants], fixed, strict=True):
         series.setdefault(names[number], []).extend((time, value) for time in seconds)
     shuffled = payload[at:]
-    each = count * changing
-    packed = bytearray(len(shuffled))
+    values_count = count * changing
+    values = bytearray(len(shuffled))
     for i in range(8):
-        packed[i::8] = shuffled[i * each : (i + 1) * each]
+        values[i::8] = shuffled[i * values_count : (i + 1) * values_count]
     for index, number in enumerate(ids[constants:]):
-        column = _restore(bytes(packed[index * 8 * count : (index + 1) * 8 * count]))
-        kept = [(t, v) for t, v in zip(seconds, column, strict=True) if not _absent(v)]
-        series.setdefault(names[number], []).extend(kept)
-
-
-def _absent(value: float) -> bool:
-    return value != value
+        column = _restore(bytes(values[index * 8 * count : (index + 1) * 8 * count]))
+        present = [(t, v) for t, v in zip(seconds, column, strict=True) if not math.isnan(v)]
+        series.setdefault(names[number], []).extend(present)
 
 
 # -- series as text -----------------------------------------------------------------------------
@@ -232,20 +231,21 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
         match = _LABEL.match(inside, at)
         if not match or match[1] in labels or match[1] == "__name__":
             raise ValueError(f"not a series: {shown}")
-        labels[match[1]] = _ESCAPE.sub(lambda it: _UNESCAPED.get(it[1], it[1]), match[2])
+        labels[match[1]] = _ESCAPE.sub(lambda esc: _UNESCAPED.get(esc[1], esc[1]), match[2])
         at = match.end()
     return name, labels
 
 
-def labelled(labels: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Labels with ours added. Ours win: another value of that name is kept as `exported_NAME`."""
+def labelled(labels: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
+    """Labels with others added. Where one has the same name and another value, the added label wins
+    and the first becomes `exported_NAME`, as in Prometheus."""
     all_labels = {}
     for name, value in labels.items():
-        kept = name
-        while kept in own and own[kept] != value:
-            kept = f"exported_{kept}"
-        all_labels[kept] = value
-    return all_labels | dict(own)
+        new_name = name
+        while new_name in added and added[new_name] != value:
+            new_name = f"exported_{new_name}"
+        all_labels[new_name] = value
+    return all_labels | dict(added)
 
 
 def render(name: str, labels: Mapping[str, str]) -> str:

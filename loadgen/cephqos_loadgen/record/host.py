@@ -29,6 +29,7 @@ _DISK_FIELDS = (
 _IN_FLIGHT = "in_flight"
 _NEVER_FALL = ("reads", "sectors_read", "writes", "sectors_written")
 _MS_WRAP = 1 << 32
+# By thread name and thread id: user and system ticks.
 Ticks = Mapping[tuple[str, int], tuple[int, int]]
 
 
@@ -39,9 +40,8 @@ class HostState:
     cpu: Mapping[str, float]  # seconds, of all CPUs together; guests are in user and nice already
     throttled_seconds: float
     disks: Mapping[str, Mapping[str, int]]
-    # process -> (thread name, thread id) -> user, system ticks
-    threads: Mapping[str, Ticks]
-    resident: Mapping[str, int]
+    threads: Mapping[str, Ticks]  # by process
+    resident: Mapping[str, int]  # bytes of memory by process
 
 
 def parse_diskstats(text: str) -> dict[str, dict[str, int]]:
@@ -69,8 +69,8 @@ def read_throttled(sys: Path) -> float:
 
 
 def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostState:
-    """The counters now, of these processes by name, with the workers that they have forked; those
-    that are gone are left out."""
+    """The counters now. `processes` have their number by name; the workers that they have forked
+    count as theirs, and those that are gone are left out."""
     threads: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
     resident: dict[str, int] = {}
     for name, pid in processes.items():
@@ -102,12 +102,15 @@ def with_ended(before: HostState | None, now: HostState) -> HostState:
     """The same processes a moment later, with the threads and workers that have since ended."""
     if before is None:
         return now
-    threads = {name: {**before.threads.get(name, {}), **it} for name, it in now.threads.items()}
+    threads = {
+        name: {**before.threads.get(name, {}), **of_process}
+        for name, of_process in now.threads.items()
+    }
     return replace(now, threads={**before.threads, **threads})
 
 
 def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:
-    """Not psutil's, which does not name threads."""
+    """The ticks of a process's threads. psutil does not name threads."""
     threads = {}
     for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names only
         with contextlib.suppress(OSError, ValueError):
@@ -121,11 +124,12 @@ def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int
 
     The kernel prints milliseconds as 32-bit numbers. With a deep queue they wrap within a day.
     """
-    anew = any(after[key] < was for key, was in before.items() if key in _NEVER_FALL)
-    grown = {key: value - (0 if anew else before.get(key, 0)) for key, value in after.items()}
-    grown = {
-        key: value % _MS_WRAP if key.endswith("_ms") else value for key, value in grown.items()
-    }
+    if any(after[key] < was for key, was in before.items() if key in _NEVER_FALL):
+        before = {}
+    grown = {key: value - before.get(key, 0) for key, value in after.items()}
+    for key in grown:
+        if key.endswith("_ms"):
+            grown[key] %= _MS_WRAP
     return grown | {_IN_FLIGHT: after[_IN_FLIGHT]}
 
 
@@ -151,7 +155,7 @@ def client_use(name: str, state: HostState) -> ProcessUse:
 
 
 def _cpu_use(before: HostState, after: HostState) -> CpuUse:
-    # Of some (iowait, steal) the kernel takes a little back at times.
+    # The kernel may take back a little of iowait and steal.
     spent = {key: max(0.0, seconds - before.cpu[key]) for key, seconds in after.cpu.items()}
     return CpuUse(
         cpus=os.cpu_count() or 1,
@@ -169,15 +173,16 @@ def _thread_use(before: Ticks, after: Ticks) -> dict[str, ThreadUse]:
     """By thread name, without those that used no CPU."""
     uses: dict[str, ThreadUse] = {}
     for (name, tid), (user, system) in after.items():
-        was = before.get((name, tid), (0, 0))
-        spent = ((user - was[0]) / CLOCK_TICKS, (system - was[1]) / CLOCK_TICKS)
-        if sum(spent) <= 0:
+        user_before, system_before = before.get((name, tid), (0, 0))
+        user_seconds = (user - user_before) / CLOCK_TICKS
+        system_seconds = (system - system_before) / CLOCK_TICKS
+        if user_seconds + system_seconds <= 0:
             continue
-        group = uses.get(name, ThreadUse(0.0, 0.0, 0, 0.0))
+        of_name = uses.get(name, ThreadUse(0.0, 0.0, 0, 0.0))
         uses[name] = ThreadUse(
-            round(group.user_seconds + spent[0], 4),
-            round(group.system_seconds + spent[1], 4),
-            group.threads + 1,
-            max(group.busiest_seconds, round(sum(spent), 4)),
+            round(of_name.user_seconds + user_seconds, 4),
+            round(of_name.system_seconds + system_seconds, 4),
+            of_name.threads + 1,
+            max(of_name.busiest_seconds, round(user_seconds + system_seconds, 4)),
         )
     return uses

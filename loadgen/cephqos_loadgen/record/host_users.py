@@ -1,18 +1,21 @@
 """Which processes used this host's CPUs and disks between the start and the end of a phase.
 
-The kernel counts for each process its CPU time, and what it had read and written (/proc/PID/io).
+`read_host_users` reads all processes before and after, `users_between` compares. Own processes are
+those of the run and its cluster; all others are foreign.
+
+The kernel counts the CPU time of each process, and the bytes that it read and wrote (/proc/PID/io).
 Reads count when they reach a device, writes when they are handed over: at once with direct I/O,
-else as they become dirty pages. All of an ended process goes to the parent that waited for it.
+else as they become dirty pages. When a process ends, its parent inherits all that it used.
 Kernel threads are left out: they do what processes asked for, such as the work of a loop device.
-Not psutil, whose start of a process moves when the clock is set, and which reads the arguments of
-some: of a process that hangs in the kernel, for ever.
+psutil is not used: its start time of a process moves when the clock is set, and it may read the
+arguments of a process, which never returns if the process hangs in the kernel.
 """
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_exporter import procfs
 from cephqos_exporter.daemon import Host
@@ -39,22 +42,25 @@ class HostUser:
 
     @property
     def used(self) -> "Used":
-        return self.ticks, self.read, self.written
+        return Used(self.ticks, self.read, self.written)
 
 
-Used = tuple[int, int, int]  # ticks, bytes read, bytes written
-_NOTHING: Final[Used] = (0, 0, 0)
+class Used(NamedTuple):
+    """What a process used."""
+
+    ticks: int
+    read: int  # bytes
+    written: int
 
 
 @dataclass(frozen=True, slots=True)
 class HostUserState:
-    """All processes at one moment, by number. `own` are those of the run and its cluster. Of
-    `hidden` ones only the CPU time is known; `counted`: of any process the bytes are."""
+    """All processes at one moment, by number."""
 
     processes: Mapping[int, HostUser]
     own: frozenset[int]
-    hidden: int
-    counted: bool
+    hidden: int  # how many do not show their bytes to this user
+    counts_bytes: bool  # some process shows them: the kernel counts them
 
 
 def read_host_users(
@@ -62,7 +68,7 @@ def read_host_users(
 ) -> HostUserState:
     """All processes now. The cluster's daemons, this process, and all that they started are own."""
     users: dict[int, HostUser] = {}
-    hidden, counted = 0, False
+    hidden, counts_bytes = 0, False
     for pid in procfs.process_ids(proc):
         try:
             raw = procfs.read_once(f"{proc}/{pid}/stat")
@@ -74,17 +80,19 @@ def read_host_users(
         read = written = 0
         try:
             read, written = _bytes_asked(proc, pid)
-            counted = True
+            counts_bytes = True
         except PermissionError:
             hidden += 1
         except (OSError, ValueError, LookupError):
             pass  # it ended, or the kernel does not count
-        rest = raw[raw.rindex(b")") + 2 :].split()
-        ticks = sum(map(int, rest[11:15]))  # user and system, its own and of its children
+        after_name = raw[raw.rindex(b")") + 2 :].split()  # from the third field on: proc(5)
+        parent = int(after_name[1])
+        ticks = sum(map(int, after_name[11:15]))  # user and system, its own and of its children
         name = stat.name.decode(errors="replace")
-        users[pid] = HostUser(name, int(rest[1]), stat.start, ticks, read, written)
+        users[pid] = HostUser(name, parent, stat.start, ticks, read, written)
     roots = {*daemons, os.getpid() if run is None else run}
-    return HostUserState(users, frozenset(_below(users, roots)), hidden, counted)
+    own = frozenset(_with_descendants(users, roots))
+    return HostUserState(users, own, hidden, counts_bytes)
 
 
 def _bytes_asked(proc: Path, pid: int) -> tuple[int, int]:
@@ -93,18 +101,17 @@ def _bytes_asked(proc: Path, pid: int) -> tuple[int, int]:
     return int(counters[b"read_bytes"]), int(counters[b"write_bytes"])
 
 
-def _below(processes: Mapping[int, HostUser], roots: Collection[int]) -> Iterator[int]:
-    """The roots and all that descend from them."""
+def _with_descendants(processes: Mapping[int, HostUser], roots: Collection[int]) -> Iterator[int]:
     for pid in processes:
-        if any(above in roots for above in _line(processes, pid)):
+        if any(ancestor in roots for ancestor in _ancestors(processes, pid)):
             yield pid
 
 
-def _line(processes: Mapping[int, HostUser], pid: int) -> Iterator[int]:
-    """A process, its parent, and so on."""
-    seen: set[int] = set()
-    while pid in processes and pid not in seen:
-        seen.add(pid)
+def _ancestors(processes: Mapping[int, HostUser], pid: int) -> Iterator[int]:
+    """A process itself, its parent, and so on."""
+    visited: set[int] = set()
+    while pid in processes and pid not in visited:
+        visited.add(pid)
         yield pid
         pid = processes[pid].parent
 
@@ -114,8 +121,8 @@ def disks_below(devices: Iterable[str], folder: Path | None, host: Host = _HOST)
     names = set(devices)
     if folder is not None:
         number = folder.stat().st_dev
-        own = device_by_number(host.sys, f"{os.major(number)}:{os.minor(number)}")
-        names |= {own} if own else set()  # none of an overlay, btrfs, tmpfs
+        device = device_by_number(host.sys, f"{os.major(number)}:{os.minor(number)}")
+        names |= {device} if device else set()  # an overlay, btrfs or tmpfs has none
     return sorted({disk for name in names for disk in disks_under(host, name)})
 
 
@@ -131,7 +138,8 @@ def other_disks(active: Iterable[str], osd_disks: Collection[str], host: Host = 
 
 
 def daemons_changed(before: HostUserState, after: HostUserState) -> bool:
-    """Whether a daemon of Ceph started or ended in between: the run's cluster may have others."""
+    """Whether a daemon of Ceph started or ended in between: then the run's cluster may have other
+    processes now."""
     first, last = (
         {(pid, user.start) for pid, user in state.processes.items() if user.name.startswith(_CEPH)}
         for state in (before, after)
@@ -140,65 +148,70 @@ def daemons_changed(before: HostUserState, after: HostUserState) -> bool:
 
 
 def users_between(
-    before: HostUserState, after: HostUserState, osd_disks: Iterable[str], others: Iterable[str]
+    before: HostUserState,
+    after: HostUserState,
+    osd_disks: Iterable[str],
+    other_disks: Iterable[str],
 ) -> tuple[CpuUsers, DiskUsers | None]:
-    """What own and other processes used in between; no bytes where no kernel counts them."""
-    grown, heirs = _grown(before, after)
+    """What own and foreign processes used in between; no bytes if the kernel does not count them.
+    Heirs of own processes (see `_used_between`) are in neither."""
+    used, heirs = _used_between(before, after)
     own_pids = before.own | after.own
-    strangers = {pid: used for pid, used in grown.items() if pid not in own_pids | heirs}
-    own = _sum(used for pid, used in grown.items() if pid in own_pids)
-    foreign = _sum(strangers.values())
+    own = _sum(used_by for pid, used_by in used.items() if pid in own_pids)
+    foreign = {pid: used_by for pid, used_by in used.items() if pid not in own_pids | heirs}
+    by_others = _sum(foreign.values())
     names = {pid: user.name for pid, user in after.processes.items()}
     cpu = CpuUsers(
-        own[0] / procfs.CLOCK_TICKS,
-        foreign[0] / procfs.CLOCK_TICKS,
-        _most({pid: ticks for pid, (ticks, _, _) in strangers.items()}, names),
+        own_seconds=own.ticks / procfs.CLOCK_TICKS,
+        others_seconds=by_others.ticks / procfs.CLOCK_TICKS,
+        most=_name_of_largest({pid: used.ticks for pid, used in foreign.items()}, names),
     )
-    if not after.counted:
+    if not after.counts_bytes:
         return cpu, None
     return cpu, DiskUsers(
         tuple(osd_disks),
-        tuple(others),
-        own=BytesAsked(*own[1:]),
-        others=BytesAsked(*foreign[1:]),
-        most=_most({pid: r + w for pid, (_, r, w) in strangers.items()}, names),
+        tuple(other_disks),
+        own=BytesAsked(own.read, own.written),
+        others=BytesAsked(by_others.read, by_others.written),
+        most=_name_of_largest({pid: u.read + u.written for pid, u in foreign.items()}, names),
         hidden=max(before.hidden, after.hidden),
     )
 
 
-def _most(used: Mapping[int, int], names: Mapping[int, str]) -> str:
-    """The name of the process with the most; nothing where none used anything."""
-    most = max(used, key=lambda pid: used[pid], default=None)
-    return names[most] if most is not None and used[most] else ""
+def _name_of_largest(amounts: Mapping[int, int], names: Mapping[int, str]) -> str:
+    """The name of the process with the largest amount; empty where all are 0."""
+    pid = max(amounts, key=lambda pid: amounts[pid], default=None)
+    return names[pid] if pid is not None and amounts[pid] else ""
 
 
-def _sum(used: Iterable[Used]) -> Used:
-    ticks, read, written = _NOTHING
-    for each in used:
-        ticks, read, written = ticks + each[0], read + each[1], written + each[2]
-    return ticks, read, written
+def _sum(uses: Iterable[Used]) -> Used:
+    ticks = read = written = 0
+    for used in uses:
+        ticks, read, written = ticks + used.ticks, read + used.read, written + used.written
+    return Used(ticks, read, written)
 
 
-def _grown(before: HostUserState, after: HostUserState) -> tuple[dict[int, Used], frozenset[int]]:
-    """What each process used, and its heirs.
+def _used_between(
+    before: HostUserState, after: HostUserState
+) -> tuple[dict[int, Used], frozenset[int]]:
+    """What each process used, and the heirs of own processes.
 
-    The kernel adds what a process of ours used to its parent when it ends. If that parent is not
-    ours, it is an heir: its own use and the inherited use cannot be separated.
+    When a process ends, the kernel adds what it used to its parent. If an own process ended and its
+    parent is foreign, the parent is an heir: its own use and what it inherited cannot be separated.
     """
-    grown = {pid: user.used for pid, user in after.processes.items()}
+    totals = {pid: user.used for pid, user in after.processes.items()}
     heirs: set[int] = set()
     for pid, was in before.processes.items():
-        heir = next((p for p in _line(before.processes, pid) if _lives_on(p, before, after)), None)
+        # What the process had used before is now in its own total, or in that of an ancestor.
+        ancestors = _ancestors(before.processes, pid)
+        heir = next((p for p in ancestors if _lives_on(p, before, after)), None)
         if heir is not None:
-            ticks, read, written = grown[heir]
-            grown[heir] = (ticks - was.ticks, read - was.read, written - was.written)
+            ticks, read, written = totals[heir]
+            totals[heir] = Used(ticks - was.ticks, read - was.read, written - was.written)
         if pid in before.own and heir not in before.own:
             heirs |= {_INIT} if heir is None else {_INIT, heir}
-    return {pid: _not_negative(used) for pid, used in grown.items()}, frozenset(heirs)
-
-
-def _not_negative(used: Used) -> Used:
-    return max(0, used[0]), max(0, used[1]), max(0, used[2])
+    used = {pid: Used(*(max(0, amount) for amount in total)) for pid, total in totals.items()}
+    return used, frozenset(heirs)
 
 
 def _lives_on(pid: int, before: HostUserState, after: HostUserState) -> bool:

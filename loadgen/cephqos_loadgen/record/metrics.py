@@ -25,10 +25,10 @@ _WITHIN_HEADER = "X-Prometheus-Scrape-Timeout-Seconds"
 _TICK_SECONDS = 0.8
 # Without an answer for longer than this, metrics are missing: that is a gap.
 _GAP_SECONDS = 2.5
-# It may have waited for an OSD that did not answer it.
+# The reason of a gap without a failure: the exporter may have waited for an OSD.
 _LATE = "its answer came late"
-# More than this share of a repeat without metrics of a source, or of a daemon, and at least so many
-# seconds, fails the repeat. A benchmark of its store silences an OSD for a while.
+# A repeat fails when metrics of a source, or of a daemon, are missing for more than these seconds
+# and this share of it. A benchmark of its store silences an OSD for a while.
 _MISSING_SHARE = 0.1
 _DAEMON_SHARE = 0.5
 _MISSING_SECONDS = 10.0
@@ -40,12 +40,12 @@ Note = Callable[..., None]
 
 
 class PageReader:
-    """Takes text-format pages; remembers what it has seen of a family's type and help."""
+    """Reads the pages of one exporter; a family's HELP and TYPE are handed to `describe` once."""
 
     def __init__(self, describe: Callable[[str, str, str], None]) -> None:
-        self._describe = describe
+        self._describe = describe  # gets family, type and help
         self._help: dict[str, str] = {}
-        self._known: set[str] = set()
+        self._comments_read: set[str] = set()
 
     def read(self, page: str) -> dict[str, float]:
         """The samples of a page by `name{labels}`; ValueError if it is no page of metrics. Lines of
@@ -58,12 +58,12 @@ class PageReader:
                     samples[series] = float(value)
                 elif value:
                     raise ValueError(f"a line is no sample: {value[:60]!r}")
-            elif line not in self._known:
-                self._known.add(line)
-                self._head(line)
+            elif line not in self._comments_read:
+                self._comments_read.add(line)
+                self._read_comment(line)
         return samples
 
-    def _head(self, line: str) -> None:
+    def _read_comment(self, line: str) -> None:
         parts = line.split(" ", 3)
         if len(parts) == 4 and parts[1] == "HELP":
             self._help[parts[2]] = parts[3]
@@ -78,12 +78,12 @@ class _Source:
     name: str
     address: Address
     reader: PageReader
-    answered: float  # when it last did
-    pending: asyncio.Task[str] | None = None
+    last_answer: float  # its time
+    pending: asyncio.Task[str] | None = None  # a request without an answer yet
     failures: int = 0
-    why: str = ""  # it does not answer
+    last_failure: str = ""  # since the last answer
     gaps: list[Gap] = field(default_factory=list)
-    started: float | None = None  # the process that answers
+    started: float | None = None  # when the process that answers was
     restarts: int = 0
 
 
@@ -124,7 +124,7 @@ class MetricsRecorder:
         loop = asyncio.get_running_loop()
         self._began = self._began or loop.time()
         for source in self._sources:
-            source.answered = self._now()
+            source.last_answer = self._now()
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             try:
@@ -137,7 +137,8 @@ class MetricsRecorder:
                 await self._cancel()
 
     async def _tick(self, session: aiohttp.ClientSession, within: float) -> None:
-        shown, now = time.time(), self._now()
+        """Ask every source that has no request pending, and write what comes in time."""
+        time_of_sample, now = time.time(), self._now()
         for source in self._sources:
             if source.pending is None:
                 source.pending = asyncio.create_task(
@@ -152,16 +153,17 @@ class MetricsRecorder:
                 page, source.pending = source.pending.result(), None
                 if samples := self._samples(source, page):
                     self._answered(source, now)
-                    self._same_process(source, samples.get(_STARTED))
+                    self._count_restart(source, samples.get(_STARTED))
                     self._daemons.look(samples, now, _GAP_SECONDS)
-                    values |= self._own(source.name, samples)
+                    values |= self._told_apart(source.name, samples)
         self.scrapes += 1
         if self._began is not None:
             self._seconds = round(asyncio.get_running_loop().time() - self._began, 3)
-        self._writer.add(shown, values)
+        self._writer.add(time_of_sample, values)
 
     def _samples(self, source: _Source, page: str) -> dict[str, float]:
-        """What a page says; nothing where it is none, as of a proxy that answers instead."""
+        """The samples of a page, of this cluster; none if it is no page of metrics, as of a proxy
+        that answers instead, or if it is of another cluster."""
         try:
             samples = source.reader.read(page)
         except ValueError as error:
@@ -170,35 +172,36 @@ class MetricsRecorder:
         if page.count('cluster="') == page.count(f'cluster="{self._cluster}"'):
             return samples
         clusters = {series: cluster_of(series) for series in samples}
-        shown = set(clusters.values()) - {""}
-        if shown and self._cluster not in shown:
-            self._failed(source, f"it shows the cluster {min(shown)}, not {self._cluster}")
+        named = set(clusters.values()) - {""}
+        if named and self._cluster not in named:
+            self._failed(source, f"it shows the cluster {min(named)}, not {self._cluster}")
             return {}
         return {s: v for s, v in samples.items() if clusters[s] in ("", self._cluster)}
 
-    def _failed(self, source: _Source, why: str) -> None:
+    def _failed(self, source: _Source, reason: str) -> None:
         source.failures += 1
-        source.why = why
-        self.last_error = f"{source.name}: {why}"
+        source.last_failure = reason
+        self.last_error = f"{source.name}: {reason}"
 
-    def _own(self, name: str, values: Mapping[str, float]) -> dict[str, float]:
-        """A source's samples, apart from equal series of others."""
-        return {
-            series if self._owners.setdefault(series, name) == name else labelled(series, name): v
-            for series, v in values.items()
-        }
+    def _told_apart(self, name: str, samples: Mapping[str, float]) -> dict[str, float]:
+        """A source's samples. A series that another source had first gets this one's name."""
+        told_apart = {}
+        for series, value in samples.items():
+            is_first = self._owners.setdefault(series, name) == name
+            told_apart[series if is_first else labelled(series, name)] = value
+        return told_apart
 
     def _answered(self, source: _Source, now: float) -> None:
-        seconds = now - source.answered
+        seconds = now - source.last_answer
         if seconds > _GAP_SECONDS:
-            why = source.why or _LATE
-            source.gaps.append(Gap(source.answered, seconds, why))
-            self._note("recording_gap", source=source.name, seconds=seconds, reason=why)
-        source.answered, source.why = now, ""
+            reason = source.last_failure or _LATE
+            source.gaps.append(Gap(source.last_answer, seconds, reason))
+            self._note("recording_gap", source=source.name, seconds=seconds, reason=reason)
+        source.last_answer, source.last_failure = now, ""
 
-    def _same_process(self, source: _Source, started: float | None) -> None:
-        """An exporter that was restarted counts what it counts itself from zero again: also one
-        that is back before it was missed."""
+    def _count_restart(self, source: _Source, started: float | None) -> None:
+        """An exporter that was restarted counts what it counts itself from zero again. One that is
+        back before it was missed leaves no gap, but another start time."""
         if None not in (source.started, started) and source.started != started:
             source.restarts += 1
             self._note("exporter_replaced", source=source.name)
@@ -224,14 +227,14 @@ class MetricsRecorder:
             source.pending = None
 
     async def finish(self) -> None:
-        """One sample more, of what came after the last; then what is missing at the end."""
+        """Write one sample more, of answers that came late; then add gaps that last to the end."""
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             await self._tick(session, _TIMEOUT)
             await self._cancel()
         now = self._now()
         for source in self._sources:
-            if now - source.answered > _GAP_SECONDS:
+            if now - source.last_answer > _GAP_SECONDS:
                 self._answered(source, now)
         self._daemons.finish(now, _GAP_SECONDS)
 
@@ -272,9 +275,9 @@ def too_much_missing(recording: MetricsRecording) -> str:
     for source, gaps, share in sources:
         missing = sum(gap.seconds for gap in gaps)
         if missing > max(_MISSING_SECONDS, share * seconds):
-            why = reasons_of(gaps) or recording.last_error or "no answer"
+            reasons = reasons_of(gaps) or recording.last_error or "no answer"
             return (
                 f"recording failed: {source} gave no metrics for {missing:.0f} of {seconds:.0f} s"
-                f" ({why})"
+                f" ({reasons})"
             )
     return ""

@@ -1,7 +1,7 @@
-"""The exporters that a run records: those given for the hosts' OSDs, and one of its own.
+"""The exporters that a run records: those that the user gives with --exporter, and one of its own.
 
-Its own asks the cluster (scrub and recovery progress of the pools) and, where none was given and
-the OSDs' admin sockets are on this host, the OSDs.
+The run's own asks the cluster for the progress of scrub and recovery. It asks the OSDs too, if the
+user gives no exporter and the OSDs' admin sockets are on this host.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[s
     command += [f"--cluster.conf={access.conf}", f"--cluster.name=client.{place.user}"]
     command += [f"--cluster.keyring={place.keyring}"] if place.keyring else []
     command += [f"--cluster.python={shlex.join(access.argv([python]))}"]
-    # The scenarios let the OSDs report every second. A scrub of a small placement group is over
-    # before it is seen to run: then only the stamps tell, which are read once a round.
-    # A run is measured in seconds, so the histograms are read as often.
+    # Scenarios let the OSDs report every second, and a run is measured in seconds: cluster and
+    # histograms are read as often. A scrub of a small placement group is over before it is seen to
+    # run: only its time stamp shows it, and stamps are read once per schedule interval.
     command += ["--cluster.interval=1", "--cluster.schedule-interval=5"]
     return [*command, "--collector.histograms.interval=0"]
 
@@ -51,7 +51,7 @@ class OwnExporter:
     def __init__(self, command: Sequence[str], url: str, output: Path, note: Note) -> None:
         self._command, self.url, self._output, self._note = command, url, output, note
         self._child: Child | None = None
-        self._open = AsyncExitStack()  # holds it
+        self._open = AsyncExitStack()  # ends the child
         self._starts = 0
 
     @property
@@ -80,13 +80,13 @@ class OwnExporter:
         if not await answers(self.url, lambda: child.running, _START_SECONDS):
             with contextlib.suppress(ChildFailed):
                 await child.wait(_LAST_WORDS_SECONDS)
-            raise ChildFailed(f"the exporter did not start: {child.said}")
+            raise ChildFailed(f"the exporter did not start: {child.last_words}")
 
     async def _keep_running(self) -> None:
         while self._starts <= _RESTARTS:
             await asyncio.sleep(_LOOK_SECONDS)
             if self._child and not self._child.running:
-                self._note("exporter_ended", said=self._child.said)
+                self._note("exporter_ended", said=self._child.last_words)
                 with contextlib.suppress(ChildFailed, OSError):
                     await self._open.aclose()
                     await self._start()
@@ -102,10 +102,10 @@ async def exporters(
     output: Path,
     note: Note,
 ) -> AsyncIterator[tuple[Mapping[str, Address], OwnExporter]]:
-    """What to scrape by name, and the one that is the run's own."""
+    """The addresses to scrape, by name, and the run's own exporter while the block runs."""
     sources = {f"exporter.{n}": address for n, address in enumerate(given)}
     [port] = free_ports(1)
     command = argv(port, access, python, None if given else sockets)
-    own = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
-    async with own.running():
-        yield {**sources, "exporter": Address(own.url)}, own
+    exporter = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
+    async with exporter.running():
+        yield {**sources, "exporter": Address(exporter.url)}, exporter
