@@ -108,12 +108,12 @@ async def _verify(arguments: argparse.Namespace) -> int:
     status = 0
     for path in arguments.archive:
         try:
-            wrong = list(reader.problems(reader.open_archive(path)))
+            problems = list(reader.problems(reader.open_archive(path)))
         except reader.ArchiveDamaged as error:
-            wrong = [str(error)]
-        for problem in wrong:
+            problems = [str(error)]
+        for problem in problems:
             say(f"{path}: {problem}")
-        if wrong:
+        if problems:
             status = 1
         else:
             say(f"{path}: sound")
@@ -156,10 +156,11 @@ def describe(archive: reader.Archive) -> Iterator[str]:
     }
     for repeat in archive.repeats:
         yield from (f"  {line}" for line in _repeat(repeat, orders[repeat.record.point]))
-    found = manifest.summary.found
-    if found and len(found.iops) > 1:
-        close = f"; too close to call: {', '.join(found.too_close)}" if found.too_close else ""
-        yield f"  smallest {found.axis} that keeps {found.keeping:.0%}: {found.value}{close}"
+    smallest = manifest.summary.found
+    if smallest and len(smallest.iops) > 1:
+        line = f"  smallest {smallest.axis} that keeps {smallest.keeping:.0%}: {smallest.value}"
+        too_close = ", ".join(smallest.too_close)
+        yield f"{line}; too close to call: {too_close}" if too_close else line
 
 
 def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
@@ -203,7 +204,7 @@ def _host(use: HostUse) -> str:
     """How busy the host was, and who made it so."""
     if use.cpu is None or use.seconds <= 0:
         return "not recorded"
-    whole = use.cpu.cpus * use.seconds
+    all_cpu_seconds = use.cpu.cpus * use.seconds
     others = use.cpu_users.others_seconds if use.cpu_users else 0.0
     shares = (
         ("CPUs busy", busy_cpu_seconds(use.cpu)),
@@ -211,7 +212,7 @@ def _host(use: HostUse) -> str:
         ("waiting for disks", use.cpu.iowait_seconds),
         ("stolen", use.cpu.steal_seconds),
     )
-    parts = [f"{seconds / whole:.0%} {what}" for what, seconds in shares]
+    parts = [f"{seconds / all_cpu_seconds:.0%} {title}" for title, seconds in shares]
     return ", ".join([*parts, *_disks(use)])
 
 
@@ -239,14 +240,14 @@ def _curve(result: LoadResult) -> Iterator[str]:
 
 
 def figure(key: str, value: float) -> str:
-    """A figure as people read it."""
+    """A figure as people read it: `latency_p99_seconds` 0.0123 as `12.30 ms p99`."""
     if key.endswith("_change_percent"):
         return f"{value:+.1f} % {key.removesuffix('_change_percent').replace('_', ' ')}"
     if key == "iops":
         return f"{value:,.0f} IOPS"
     if key.startswith("latency_"):
-        which = key.removeprefix("latency_").removesuffix("_seconds")
-        return f"{value * 1e3:.2f} ms {which}"
+        statistic = key.removeprefix("latency_").removesuffix("_seconds")
+        return f"{value * 1e3:.2f} ms {statistic}"
     if key.endswith("bytes_per_second"):
         return f"{value / 2**20:.1f} MiB/s"
     if key.endswith("_per_second"):

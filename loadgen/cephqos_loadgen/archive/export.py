@@ -71,8 +71,9 @@ def phase_rows(archive: Archive) -> Iterator[Row]:
                 yield {**where, "ended_by": phase.ended_by, "figure": figure, "value": value}
 
 
-def _fields(of: object, names: str) -> Row:
-    return {name: getattr(of, name) for name in names.split()}
+def _fields(record: object, names: str) -> Row:
+    """Those fields of a record, by name."""
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def _where(repeat: RecordedRepeat) -> Row:
@@ -187,14 +188,13 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
     """
     target.mkdir(parents=True, exist_ok=True)
     path = target / "metrics.om"
-    whole = RecordedRun({}, {})
+    run = RecordedRun({}, {})
     for repeat in archive.repeats:
-        record = repeat.record
-        own = {"run": archive.manifest.run, "point": record.point, "repeat": str(record.repeat)}
+        where = {"run": archive.manifest.run, **{k: str(v) for k, v in _where(repeat).items()}}
         for series, samples in merge([Columns({}, dict(_metrics(repeat)))]).series.items():
             name, labels = parse(series)
-            whole.series[render(name, labelled(labels, own))] = samples
+            run.series[render(name, labelled(labels, where))] = samples
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        for page in openmetrics.pages(whole, {}, most_bytes=sys.maxsize):
+        for page in openmetrics.pages(run, {}, most_bytes=sys.maxsize):
             file.writelines(page)
     return [path]

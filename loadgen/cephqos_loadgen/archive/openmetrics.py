@@ -22,8 +22,8 @@ class TypeLine:
 def family_of(name: str, types: Mapping[str, str]) -> TypeLine:
     """The family of a sample name.
 
-    OpenMetrics wants `_total` behind a counter, and its name free for nothing else. What it would
-    refuse is of type unknown: the samples are the same.
+    OpenMetrics wants `_total` at the end of a counter's samples, and no other family with the name
+    before it. A family that it would refuse gets the type unknown: the samples are the same.
     """
     for suffix in ("_bucket", "_sum", "_count"):
         base = name.removesuffix(suffix)
@@ -37,15 +37,16 @@ def family_of(name: str, types: Mapping[str, str]) -> TypeLine:
 
 
 def pages(
-    recording: RecordedRun, own: Mapping[str, str], shift_ms: int = 0, most_bytes: int = 256 << 20
+    recording: RecordedRun, added: Mapping[str, str], shift_ms: int = 0, most_bytes: int = 256 << 20
 ) -> Iterator[Iterator[str]]:
-    """Pages of about `most_bytes` at most, each as its lines; one at least. A series is on one."""
+    """Pages of about `most_bytes` at most, each as its lines; one at least. A series is on one page
+    only. `added` labels are put on every series, times are moved by `shift_ms`."""
     families: dict[TypeLine, list[str]] = {}
     for series in recording.series:
         families.setdefault(family_of(parse(series)[0], recording.types), []).append(series)
-    plan: list[list[tuple[TypeLine, list[str]]]] = [[]]
+    plan: list[list[tuple[TypeLine, list[str]]]] = [[]]  # pages of families with their series
     size = 0
-    for family in sorted(families, key=lambda it: it.name):
+    for family in sorted(families, key=lambda family: family.name):
         for series in sorted(families[family]):
             # A line repeats the series; value and time take up to 45 characters.
             cost = len(recording.series[series]) * (len(series) + 150)
@@ -57,25 +58,25 @@ def pages(
             if not page or page[-1][0] != family:
                 page.append((family, []))
             page[-1][1].append(series)
-    return (_page(recording, page, own, shift_ms) for page in plan)
+    return (_page(recording, page, added, shift_ms) for page in plan)
 
 
 def _page(
     recording: RecordedRun,
     page: list[tuple[TypeLine, list[str]]],
-    own: Mapping[str, str],
+    added: Mapping[str, str],
     shift_ms: int,
 ) -> Iterator[str]:
     for family, names in page:
         yield f"# TYPE {family.name} {family.type}\n"
         for series in names:
             name, labels = parse(series)
-            shown = render(name, labelled(labels, own)) if own else series
-            yield from _lines(shown, recording.series[series], shift_ms)
+            with_added = render(name, labelled(labels, added)) if added else series
+            yield from _lines(with_added, recording.series[series], shift_ms)
     yield "# EOF\n"
 
 
 def _lines(series: str, samples: Samples, shift_ms: int) -> Iterator[str]:
     for time in sorted(samples):
-        seconds, rest = divmod(time + shift_ms, 1000)
-        yield f"{series} {number_text(float(samples[time]))} {seconds}.{rest:03d}\n"
+        seconds, milliseconds = divmod(time + shift_ms, 1000)
+        yield f"{series} {number_text(float(samples[time]))} {seconds}.{milliseconds:03d}\n"

@@ -82,16 +82,16 @@ class Archive:
 
     @cached_property
     def repeats(self) -> list[RecordedRepeat]:
-        """Those of the manifest that have a record, in the order in which they ran. The last of a
-        run that was interrupted is among its files only."""
-        known = {f"{line.folder}/{layout.REPEAT_FILE}" for line in self.manifest.repeats}
-        known |= self.manifest.files.keys()
+        """Those of the manifest that have a record, in the order in which they ran. The last repeat
+        of a run that was interrupted is only among the manifest's files."""
+        in_manifest = {f"{line.folder}/{layout.REPEAT_FILE}" for line in self.manifest.repeats}
+        in_manifest |= self.manifest.files.keys()
         return [
             RecordedRepeat(path.parent, read_record(path))
             for path in sorted(
                 self.folder.glob(f"repeats/*/{layout.REPEAT_FILE}"), key=layout.repeat_order
             )
-            if str(path.relative_to(self.folder)) in known
+            if str(path.relative_to(self.folder)) in in_manifest
         ]
 
     @property
@@ -129,8 +129,10 @@ def typed(wanted: type[T], data: Any, path: Path) -> T:
 
 
 def _of_version(path: Path) -> str:
-    """What wrote an archive, where that is another version: then it may be no damage."""
-    manifest = next((it for it in (p / layout.MANIFEST for p in path.parents) if it.exists()), path)
+    """For an error: the version that wrote the archive, if it is another than this one. Then it may
+    be no damage."""
+    manifests = (folder / layout.MANIFEST for folder in path.parents)
+    manifest = next((manifest for manifest in manifests if manifest.exists()), path)
     with contextlib.suppress(OSError, ValueError):
         data = regular.read_json(manifest)
         version = data.get("cephqos") if isinstance(data, dict) else None
@@ -149,13 +151,13 @@ def _json(path: Path) -> Any:
 def open_archive(folder: Path) -> Archive:
     """UsageError where there is no archive, or one of a format that is not known here."""
     if not layout.is_archive(folder):
-        hint = " (a run that did not end properly: cephqos run --resume takes it up)"
-        partial = folder.name.endswith(layout.PARTIAL)
         if not folder.exists():
             raise UsageError(f"{folder}: no such archive (cephqos archive ls shows what there is)")
         if layout.is_running(folder):
             raise UsageError(f"{folder} is not an archive yet: the run is still going on")
-        raise UsageError(f"{folder} is not an archive{hint if partial else ''}")
+        is_partial = folder.name.endswith(layout.PARTIAL)
+        hint = " (a run that did not end properly: cephqos run --resume takes it up)"
+        raise UsageError(f"{folder} is not an archive{hint if is_partial else ''}")
     data = _json(folder / layout.MANIFEST)
     number = data.get("format") if isinstance(data, dict) else None
     if not isinstance(number, int):
@@ -167,7 +169,7 @@ def open_archive(folder: Path) -> Archive:
     return Archive(folder, typed(Manifest, data, folder / layout.MANIFEST))
 
 
-# What code meets in JSON that is not what it was written as.
+# What code raises on JSON that has another shape than it expects.
 WRONG_SHAPES: Final = (
     *(ValueError, LookupError, TypeError, AttributeError),
     *(ArithmeticError, RecursionError),  # numbers that no machine holds, depth without an end
@@ -176,7 +178,7 @@ WRONG_SHAPES: Final = (
 
 @contextlib.contextmanager
 def damage_named(folder: Path) -> Iterator[None]:
-    """Reading a damaged archive fails in as many ways as there are formats; all are said alike."""
+    """ArchiveDamaged for all errors that reading a damaged archive may raise inside the block."""
     try:
         yield
     except (*WRONG_SHAPES, EOFError, zlib.error, struct.error) as error:

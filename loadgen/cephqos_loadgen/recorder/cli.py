@@ -62,8 +62,8 @@ def add_options(record: Parser) -> None:
 
 
 def _servers(arguments: argparse.Namespace) -> list[HttpServer]:
-    given = [Address.of_exporter(url) for url in dict.fromkeys(arguments.exporter)]
-    return [HttpServer(it, within=_WITHIN, ca_cert=arguments.ca_cert) for it in given]
+    addresses = [Address.of_exporter(url) for url in dict.fromkeys(arguments.exporter)]
+    return [HttpServer(address, within=_WITHIN, ca_cert=arguments.ca_cert) for address in addresses]
 
 
 # -- keep ----------------------------------------------------------------------------------------
@@ -78,13 +78,14 @@ async def _keep(arguments: argparse.Namespace) -> int:
         "startsAt": f"{now:%Y-%m-%dT%H:%M:%S.%fZ}",
         "labels": {"alertname": arguments.reason},
     }
-    replies = await asyncio.gather(*(_keep_at(it, alert) for it in _servers(arguments)))
+    replies = await asyncio.gather(*(_keep_at(server, alert) for server in _servers(arguments)))
     for server, (_, text) in zip(_servers(arguments), replies, strict=True):
         say(f"{server.shown}: {text}")
-    return 0 if all(good for good, _ in replies) else 1
+    return 0 if all(is_keeping for is_keeping, _ in replies) else 1
 
 
 async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether the exporter keeps a piece now, and a line for the user."""
     try:
         async with server:
             status, body = await server.offer(_PATH, {"alerts": [alert]})
@@ -150,7 +151,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _check(piece: Mapping[str, Any]) -> None:
-    """What an exporter says is not trusted: its names become paths."""
+    """Raises where this is no piece: an exporter is not trusted, and its names become paths."""
     if not _ID.fullmatch(piece["id"]) or len(piece["segments"]) > _MOST_SEGMENTS:
         raise ValueError(f"not a piece: {str(piece['id'])[:80]!r}")
     for name, size in piece["segments"].items():
@@ -188,32 +189,37 @@ async def _fetch(arguments: argparse.Namespace) -> int:
     recording = Recording(arguments.to, redaction)
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="cephqos-record-") as work:
-        hosts = []
+        hosts: list[HostRecording] = []
         for server, listing, pieces in zip(servers, listings, chosen, strict=True):
             if not pieces:
                 continue
             with progress.step(f"fetching from {server.shown}"):
-                place = Path(tempfile.mkdtemp(dir=work))
+                folder = Path(tempfile.mkdtemp(dir=work))
                 try:
-                    hosts.append(await _fetched(server, str(listing["host"]), pieces, place))
+                    hosts.append(await _fetched(server, str(listing["host"]), pieces, folder))
                 except SourceDown as error:
                     missing.append(f"{server.shown}: {error}")
                     say(missing[-1])
         if not hosts:
             raise NothingFetched("no exporter gave what it keeps; nothing was written")
         with progress.step("writing the archive"):
-            folder = await asyncio.to_thread(recording.write, hosts, missing)
-    say(str(folder))
+            archive = await asyncio.to_thread(recording.write, hosts, missing)
+    say(str(archive))
     return 0
 
 
 def _span(piece: Mapping[str, Any], minutes: float) -> tuple[float, float]:
+    """Begin and end of what a piece holds: it begins `minutes` before it was asked for."""
     return piece["began_unix_seconds"] - minutes * 60, piece["until_unix_seconds"]
 
 
 def _newest(listings: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """Begin and end of the newest piece of all exporters."""
-    spans = [_span(piece, one["minutes"]) for one in listings for piece in one.get("pieces", ())]
+    spans = [
+        _span(piece, listing["minutes"])
+        for listing in listings
+        for piece in listing.get("pieces", ())
+    ]
     return max(spans, key=lambda span: span[1], default=(0.0, 0.0))
 
 
@@ -230,18 +236,17 @@ def _overlapping(
 
 
 async def _fetched(
-    server: HttpServer, host: str, pieces: Sequence[Mapping[str, Any]], place: Path
+    server: HttpServer, host: str, pieces: Sequence[Mapping[str, Any]], folder: Path
 ) -> HostRecording:
-    """All segments of some pieces, each once."""
+    """Fetch all segments of some pieces into the folder, each once."""
     names = {name: piece["id"] for piece in pieces for name in sorted(piece["segments"])}
     async with server:
         for name, piece in names.items():
             body = await server.get(f"{_PATH}/{piece}/{name}")
-            await asyncio.to_thread((place / name).write_bytes, body)
+            await asyncio.to_thread((folder / name).write_bytes, body)
     reasons = tuple(reason for piece in pieces for reason in piece["reasons"])
-    segments = tuple(place / name for name in sorted(names))
+    segments = tuple(folder / name for name in sorted(names))
     url = urlsplit(server.shown)
-    # A port that is forwarded to a pod: the pod's node says more.
-    here = url.hostname == "localhost"
-    instance = f"{host}:{url.port}" if here else url.netloc
+    # `localhost` is a port that is forwarded to a pod: the name of the pod's node says more.
+    instance = f"{host}:{url.port}" if url.hostname == "localhost" else url.netloc
     return HostRecording(instance, host, segments, reasons)

@@ -37,9 +37,9 @@ from cephqos_loadgen.results.repeat import (
     Summary,
 )
 
-NAME: Final = layout.RECORDED  # of the phase too
+NAME: Final = layout.RECORDED  # of the scenario, its only point and its only phase
 ABOUT: Final = "What exporters recorded by themselves before and after something happened."
-# Of a page of OpenMetrics: what a family is called in the text format, and its type there.
+# By type of a family in OpenMetrics: the end of its name in the text format, and its type there.
 _AS_TEXT: Final = {"counter": ("_total", "counter"), "info": ("_info", "gauge")}
 
 
@@ -68,7 +68,7 @@ class _Written:
 
 
 class Recording:
-    """Writes the archive."""
+    """Writes the archive: of one repeat of one point, with one phase that waits."""
 
     def __init__(self, base: Path, redaction: Redaction | None) -> None:
         self._base = base
@@ -97,7 +97,7 @@ class Recording:
                 writer.close()
             if not written.scrapes:
                 raise UsageError("none of the pieces has a whole page")
-            watch.finish(written.end, _least(written.interval))
+            watch.finish(written.end, _least_gap(written.interval))
             record = _record(name, written, writer.samples, watch)
             written.operations.write(repeat.folder / layout.OPERATIONS_FILE)
             write_json(repeat.folder / layout.HOST_FILE, {})  # of no phase
@@ -113,7 +113,7 @@ class Recording:
     def _host(
         self, host: HostRecording, writer: ColumnWriter, watch: DaemonWatch, written: _Written
     ) -> None:
-        """All pages of a host. The next host's begin a new block: their times are others."""
+        """Write all pages of a host. The flush ends the block: the next host has other times."""
         instance = self._redaction.host(host.instance) if self._redaction else host.instance
         recorded = RecordedHost(host.segments)
         stamps, interval = recorded.times, recorded.interval
@@ -126,14 +126,14 @@ class Recording:
                 f" {recorded.clock_set_seconds:.0f} s: times are by its last page"
             )
         written.interval = max(written.interval, interval)
-        if gaps := tuple(_gaps(stamps, _least(interval))):
+        if gaps := tuple(_gaps(stamps, _least_gap(interval))):
             written.gaps[instance] = gaps
         rename = _Names(instance, self._redaction)
         readers = {form: PageReader(_describe(writer, form)) for form in (True, False)}
         for at, page in recorded.pages():
             values = readers[page.openmetrics].read(page.text)
             written.fsid = written.fsid or next(filter(None, map(cluster_of, values)), "")
-            watch.look(values, at, _least(interval))
+            watch.look(values, at, _least_gap(interval))
             writer.add(at, {rename(series): value for series, value in values.items()})
         writer.flush()
         for behind, op in recorded.operations():
@@ -148,7 +148,7 @@ class Recording:
 
 
 class _Names:
-    """Series as a Prometheus would have them, each made once."""
+    """Renames series as a Prometheus would: with a label `instance`; and redacts them, if asked."""
 
     def __init__(self, instance: str, redaction: Redaction | None) -> None:
         self._instance = instance
@@ -157,10 +157,10 @@ class _Names:
 
     def __call__(self, series: str) -> str:
         if series not in self._known:
-            shown = self._redaction.series(series) if self._redaction else series
-            name, _, labels = shown.removesuffix("}").partition("{")
-            own = f'instance="{self._instance}"'
-            self._known[series] = f"{name}{{{labels},{own}}}" if labels else f"{name}{{{own}}}"
+            redacted = self._redaction.series(series) if self._redaction else series
+            name, _, labels = redacted.removesuffix("}").partition("{")
+            labels = ",".join(filter(None, (labels, f'instance="{self._instance}"')))
+            self._known[series] = f"{name}{{{labels}}}"
         return self._known[series]
 
 
@@ -172,14 +172,14 @@ def _describe(writer: ColumnWriter, openmetrics: bool) -> Callable[[str, str, st
     return describe
 
 
-def _least(interval: float) -> float:
-    """What is a gap: a page that is missing."""
+def _least_gap(interval: float) -> float:
+    """Seconds between two pages of which one is missing between them."""
     return 2.5 * interval
 
 
-def _gaps(stamps: Sequence[float], least: float) -> Iterable[Gap]:
+def _gaps(stamps: Sequence[float], least_gap: float) -> Iterable[Gap]:
     for before, after in pairwise(stamps):
-        if after - before > least:
+        if after - before > least_gap:
             yield Gap(before, after - before, "nothing was recorded")
 
 

@@ -1,11 +1,15 @@
-"""Reads the segments of a piece. What an exporter wrote while it died is cut off and left out."""
+"""Reads what an exporter kept: a piece is a few segments, and a segment is a file of gzip members.
+
+A member is a head line with the time (`exporter.recorder.ring.HEAD`), a page of metrics, or slow
+operations. What an exporter wrote while it died is cut off and left out.
+"""
 
 import contextlib
 import itertools
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,18 +19,23 @@ from cephqos_exporter.recorder.ring import HEAD, SEGMENT_SECONDS
 # A page of 200 OSDs has 16 MB.
 MOST_PAGE_BYTES: Final = 256 << 20
 _PIECE: Final = 256 << 10
-# A change of the clock of more than this is said.
+# A change of the clock of more than this is a finding.
 CLOCK_SET_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPage:
-    """A page, and when it was asked for: by the clock, and since a boot."""
+    """A page, and when it was asked for."""
 
-    wall_ms: int
-    boot_ms: int
-    boot: str
+    wall_ms: int  # by the clock, since the epoch
+    boot_ms: int  # since the boot of the host
+    boot: str  # the id of that boot
     text: str
+
+    @property
+    def boot_time_ms(self) -> int:
+        """When the boot was, by the clock at the moment of this page."""
+        return self.wall_ms - self.boot_ms
 
     @property
     def openmetrics(self) -> bool:
@@ -35,29 +44,30 @@ class RecordedPage:
 
 def pages_of(segment: bytes) -> Iterator[RecordedPage]:
     """The whole pages of a segment, in order."""
-    times: list[str] | None = None
+    head: list[str] | None = None  # of the page that follows
     for member in _members(segment):
         text = member.decode(errors="replace")
         if text.startswith(HEAD):
-            times = text.removeprefix(HEAD).split()
-        elif times is not None:
+            head = text.removeprefix(HEAD).split()
+        elif head is not None:
             try:
-                wall, boot_time, boot = times
-                yield RecordedPage(int(wall), int(boot_time), boot, text)
+                wall_ms, boot_ms, boot = head
+                yield RecordedPage(int(wall_ms), int(boot_ms), boot, text)
             except ValueError:
                 return
-            times = None
+            head = None
 
 
 def operations_of(segment: bytes) -> Iterator[tuple[RecordedPage, Any]]:
-    """The operations that were recorded with pages. What has another shape is left out."""
+    """The operations that were recorded with pages, each with its page, whose text is empty. What
+    has another shape is left out."""
     page = None
     for member in _members(segment):
         text = member.decode(errors="replace")
         if text.startswith(HEAD):
             with contextlib.suppress(ValueError):
-                wall, boot_time, boot = text.removeprefix(HEAD).split()
-                page = RecordedPage(int(wall), int(boot_time), boot, "")
+                wall_ms, boot_ms, boot = text.removeprefix(HEAD).split()
+                page = RecordedPage(int(wall_ms), int(boot_ms), boot, "")
         elif page is not None and text.startswith(OPERATIONS_HEAD):
             with contextlib.suppress(ValueError, RecursionError):
                 operations = json.loads(text.removeprefix(OPERATIONS_HEAD))
@@ -65,7 +75,7 @@ def operations_of(segment: bytes) -> Iterator[tuple[RecordedPage, Any]]:
 
 
 def _members(data: bytes) -> Iterator[bytes]:
-    """Whole gzip members, up to where it was cut off."""
+    """The whole gzip members, unpacked, up to where the data were cut off."""
     at = 0
     while at < len(data):
         inflate = zlib.decompressobj(31)
@@ -90,39 +100,46 @@ class RecordedHost:
     """
 
     def __init__(self, segments: Sequence[Path]) -> None:
-        last: dict[str, tuple[int, int]] = {}
-        stamps = {}
+        stamps_of: dict[Path, list[RecordedPage]] = {}  # pages without their text
         for path in segments:
-            stamps[path] = [(it.boot, it.boot_ms, it.wall_ms) for it in pages_of(path.read_bytes())]
-            for boot, since, wall in stamps[path]:
-                last[boot] = max(last.get(boot, (0, 0)), (since, wall))
-        self._offsets = {boot: wall - since for boot, (since, wall) in last.items()}
-        starts = {path: self._offsets[its[0][0]] + its[0][1] for path, its in stamps.items() if its}
+            stamps_of[path] = [replace(page, text="") for page in pages_of(path.read_bytes())]
+        stamps = [stamp for of_segment in stamps_of.values() for stamp in of_segment]
+        stamps.sort(key=lambda stamp: (stamp.boot_ms, stamp.wall_ms))
+        # By boot: when it was, by its last page.
+        self._boot_times = {stamp.boot: stamp.boot_time_ms for stamp in stamps}
+        starts = {
+            path: self._true_ms(of_segment[0])
+            for path, of_segment in stamps_of.items()
+            if of_segment
+        }
         self._segments = sorted(starts, key=lambda path: starts[path])
-        every = [stamp for its in stamps.values() for stamp in its]
-        steps = [abs(wall - since - self._offsets[boot]) for boot, since, wall in every]
+        steps = [abs(stamp.boot_time_ms - self._boot_times[stamp.boot]) for stamp in stamps]
         self.clock_set_seconds = max(steps, default=0) / 1000
-        self.times = sorted({(self._offsets[boot] + since) / 1000 for boot, since, _ in every})
+        self.times = sorted({self._true_ms(stamp) / 1000 for stamp in stamps})
+
+    def _true_ms(self, page: RecordedPage) -> int:
+        """When a page was asked for, by a clock that nobody sets."""
+        return self._boot_times[page.boot] + page.boot_ms
 
     @property
     def interval(self) -> float:
         """How far apart the pages usually are."""
-        apart = sorted(after - before for before, after in itertools.pairwise(self.times))
-        return apart[len(apart) // 2] if apart else SEGMENT_SECONDS
+        distances = sorted(after - before for before, after in itertools.pairwise(self.times))
+        return distances[len(distances) // 2] if distances else SEGMENT_SECONDS
 
     def pages(self) -> Iterator[tuple[float, RecordedPage]]:
-        """In the order of time, each once."""
+        """The time of each page, and the page, in the order of time, each once."""
         last = 0.0
         for path in self._segments:
             for page in pages_of(path.read_bytes()):
-                at = (self._offsets[page.boot] + page.boot_ms) / 1000
-                if at > last:
-                    last = at
-                    yield at, page
+                time = self._true_ms(page) / 1000
+                if time > last:
+                    last = time
+                    yield time, page
 
     def operations(self) -> Iterator[tuple[float, Any]]:
-        """Each with what its host's clock was behind, in seconds."""
+        """Each operation, and the seconds that its host's clock was behind."""
         for path in self._segments:
             for page, op in operations_of(path.read_bytes()):
-                if page.boot in self._offsets:
-                    yield (self._offsets[page.boot] + page.boot_ms - page.wall_ms) / 1000, op
+                if page.boot in self._boot_times:
+                    yield (self._true_ms(page) - page.wall_ms) / 1000, op

@@ -28,13 +28,13 @@ _WORDS: Final = """
 WORDS: Final = frozenset(_WORDS.split())
 HOSTS: Final = frozenset({"instance"})
 # Pools of memory, which are no pools of the cluster.
-_OF_MEMORY: Final = "cephqos_daemon_mempool_bytes"
+_MEMPOOLS: Final = "cephqos_daemon_mempool_bytes"
 # What Ceph itself calls a client or daemon, and what stands for several.
 _NO_NAME: Final = re.compile(r"((client|osd|mds|mgr|mon)\.[0-9]+|other|unknown)?")
 
 
 class Redaction:
-    """Replaces values of labels. `hosts`: those that name a host too."""
+    """Replaces values of labels by pseudonyms such as `pool-0f3a91c2de`; of hosts only if `hosts`."""
 
     def __init__(self, key: bytes, *, hosts: bool) -> None:
         self._key = key
@@ -43,8 +43,8 @@ class Redaction:
     def series(self, series: str) -> str:
         """`name{labels}` without names."""
         name, labels = parse(series)
-        kept = {label: self._value(name, label, value) for label, value in labels.items()}
-        return render(name, kept)
+        redacted = {label: self._value(name, label, value) for label, value in labels.items()}
+        return render(name, redacted)
 
     def host(self, name: str) -> str:
         return self.pseudonym("host", name) if self.hosts else name
@@ -56,8 +56,8 @@ class Redaction:
     def _value(self, name: str, label: str, value: str) -> str:
         if label in HOSTS:
             return self.host(value)
-        of_memory = name == _OF_MEMORY and label == "pool"
-        if label in WORDS or of_memory or _NO_NAME.fullmatch(value):
+        is_mempool = name == _MEMPOOLS and label == "pool"
+        if label in WORDS or is_mempool or _NO_NAME.fullmatch(value):
             return value
         return self.pseudonym(label, value)
 

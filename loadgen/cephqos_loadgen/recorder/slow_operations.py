@@ -11,11 +11,12 @@ from cephqos_loadgen.record.files import JsonLines
 from cephqos_loadgen.recorder.redact import Redaction
 
 MOST: Final = 1000
-# Who sent it, its placement group, and, once it is decoded, `pool:hash:namespace:key:object:`.
+# A description reads `osd_op(client.4123.0:77 2.1f 2:f8000000:::name:head [write 0~4096] ...)`: who
+# sent it, its placement group, and, once it is decoded, `pool:hash:namespace:key:object:`.
 _HEAD: Final = re.compile(r"(\w+)\(([a-z]+\.[0-9]+)\.[0-9]+:[0-9]+ ([0-9]+\.[0-9a-f]+(?:s[0-9]+)?)")
 _OBJECT: Final = re.compile(r" (?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:([^ ]*):[^: ]*(?: |\Z)")
-_KIND: Final = re.compile(r"\w*")
-# Events without a name in them.
+_WORD: Final = re.compile(r"\w*")
+# Events that name no user's things; of others a redaction keeps the first word.
 _EVENT: Final = re.compile(r"[a-z_ :]*(?: from (?:osd\.)?[0-9,]+)?")
 
 
@@ -23,27 +24,28 @@ class SlowOperations:
     """Each operation once, as it was seen last."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._records: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def add(self, op: Any, behind: float, redaction: Redaction | None) -> None:
-        """An operation as an exporter wrote it; one of another shape is left out."""
+        """Add an operation as an exporter wrote it; one of another shape is left out. `behind`: the
+        seconds that its host's clock was behind."""
         try:
-            made = _made(op, behind, redaction)
-            key = tuple(str(op[name]) for name in ("cluster", "ceph_daemon", "description"))
-            key = (*key, str(op["initiated_at"]))
+            record = _record(op, behind, redaction)
+            names = ("cluster", "ceph_daemon", "description", "initiated_at")
+            key = tuple(str(op[name]) for name in names)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             return
-        if key not in self._found or self._found[key]["seconds"] <= made["seconds"]:
-            self._found[key] = made
-        if len(self._found) > 2 * MOST:
-            self._found = {key: op for key, op in self._slowest() if op}
+        if key not in self._records or self._records[key]["seconds"] <= record["seconds"]:
+            self._records[key] = record
+        if len(self._records) > 2 * MOST:
+            self._records = dict(self._slowest())
 
     def _slowest(self) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
-        return sorted(self._found.items(), key=lambda one: -one[1]["seconds"])[:MOST]
+        return sorted(self._records.items(), key=lambda item: -item[1]["seconds"])[:MOST]
 
     def write(self, path: Path) -> None:
         """The slowest first; no file where there are none."""
-        if self._found:
+        if self._records:
             lines = JsonLines(path)
             for _, op in self._slowest():
                 lines.write(op)
@@ -52,20 +54,21 @@ class SlowOperations:
 
 def longest_wait(op: Mapping[str, Any]) -> tuple[str, float]:
     """The event after which an operation waited longest, and how long."""
-    events = [*op["events"], (op["seconds"], "")]
-    waits = [(later[0] - one[0], str(one[1])) for one, later in pairwise(events)]
+    events = [*op["events"], (op["seconds"], "")]  # (seconds since its start, event)
+    waits = [(after - before, str(event)) for (before, event), (after, _) in pairwise(events)]
     seconds, event = max(waits, default=(0.0, "unknown"))
     return event, seconds
 
 
-def _made(op: Any, behind: float, redaction: Redaction | None) -> dict[str, Any]:
+def _record(op: Any, behind: float, redaction: Redaction | None) -> dict[str, Any]:
+    """A line of operations.jsonl."""
     began = datetime.fromisoformat(op["initiated_at"]).timestamp()
     times = [datetime.fromisoformat(at).timestamp() - began for at, _ in op["events"]]
     events = [str(event) for _, event in op["events"]]
     description = str(op["description"])
     if redaction:
         description = _redacted(description, redaction)
-        events = [it if _EVENT.fullmatch(it) else _KIND.match(it)[0] for it in events]  # type: ignore[index]
+        events = [event if _EVENT.fullmatch(event) else _first_word(event) for event in events]
     return {
         "ceph_daemon": str(op["ceph_daemon"]),
         "cluster": str(op["cluster"]),
@@ -78,11 +81,16 @@ def _made(op: Any, behind: float, redaction: Redaction | None) -> dict[str, Any]
 
 
 def _redacted(description: str, redaction: Redaction) -> str:
-    """What it is, of whom, and for which object: a pseudonym. All else may hold names."""
+    """The kind of operation, its client and placement group, and its object's pseudonym. All else
+    may hold names, and is left out."""
     head = _HEAD.match(description)
     if head is None:
-        match = _KIND.match(description)
-        return f"{match[0] if match else ''}(…)"
+        return f"{_first_word(description)}(…)"
     name = _OBJECT.match(description, head.end())
-    shown = f" {redaction.pseudonym('object', name[1])}" if name else ""
-    return f"{head[1]}({head[2]} {head[3]}{shown} …)"
+    pseudonym = f" {redaction.pseudonym('object', name[1])}" if name else ""
+    return f"{head[1]}({head[2]} {head[3]}{pseudonym} …)"
+
+
+def _first_word(text: str) -> str:
+    match = _WORD.match(text)
+    return match[0] if match else ""
