@@ -34,7 +34,7 @@ _NO_NAME: Final = re.compile(r"((client|osd|mds|mgr|mon)\.[0-9]+|other|unknown)?
 
 
 class Redaction:
-    """Replaces values of labels by pseudonyms such as `pool-0f3a91c2de`; of hosts only if `hosts`."""
+    """Replaces names in labels, by such as `pool-0f3a91c2de`; those of hosts only if `hosts`."""
 
     def __init__(self, key: bytes, *, hosts: bool) -> None:
         self._key = key
