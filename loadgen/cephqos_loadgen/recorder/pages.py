@@ -118,7 +118,7 @@ class RecordedHost:
         self.times = sorted({self._true_ms(stamp) / 1000 for stamp in stamps})
 
     def _true_ms(self, page: RecordedPage) -> int:
-        """When a page was asked for, by a clock that nobody sets."""
+        """When a page was asked for, by a clock that is never set."""
         return self._boot_times[page.boot] + page.boot_ms
 
     @property
