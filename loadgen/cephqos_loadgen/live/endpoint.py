@@ -12,15 +12,17 @@ from prometheus_client.registry import Collector
 from cephqos_base.errors import UsageError
 from cephqos_exporter.web.addresses import AddressMissing, listen_on, split_address
 
-# Not among the ports that Prometheus' list assigns. The roles of the exporter have those before it.
+# The roles of the exporter have the ports before this one. None of them is in Prometheus' list of
+# ports that exporters use.
 DEFAULT_LISTEN = "127.0.0.1:10133"
 
 
 @asynccontextmanager
 async def serve(listen: str, collector: Collector, *, fall_back: bool) -> AsyncIterator[str]:
-    """Serve /metrics; gives the URL. `fall_back`: a taken port is replaced by a free one.
+    """Serve /metrics; gives the URL. `fall_back`: if the port is taken, use a free one.
 
-    In this thread, as the run changes what is shown: prometheus_client's own server has another.
+    prometheus_client's own server is not used, since it answers in another thread: the run may
+    change its state at that moment.
     """
     registry = CollectorRegistry()
     registry.register(collector)
@@ -43,14 +45,14 @@ async def serve(listen: str, collector: Collector, *, fall_back: bool) -> AsyncI
 
 
 def bind(listen: str, fall_back: bool) -> socket.socket:
-    """A socket that listens there; UsageError where that cannot be."""
+    """A socket that listens on this address; UsageError if it cannot."""
     try:
         host, _ = split_address(listen)
     except ValueError:
         expected = f"expected HOST:PORT, as in {DEFAULT_LISTEN}"
         raise UsageError(f"--listen {listen!r}: {expected}") from None
-    free = f"[{host}]:0" if ":" in host else f"{host}:0"
-    for address in (listen, free) if fall_back else (listen,):
+    free_port = f"[{host}]:0" if ":" in host else f"{host}:0"
+    for address in (listen, free_port) if fall_back else (listen,):
         try:
             (sock,) = listen_on([address])
         except AddressMissing as missing:

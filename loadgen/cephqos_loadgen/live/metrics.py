@@ -1,4 +1,7 @@
-"""A run's live state as metrics. A test compares it with docs/internals/measure.md."""
+"""A run's live state as metrics: METRICS says which there are, LiveMetrics fills them in.
+
+A test compares METRICS with the table of docs/internals/measure.md.
+"""
 
 import time
 from collections.abc import Iterator
@@ -13,9 +16,10 @@ from cephqos_loadgen.live.state import Live, LiveClient
 
 
 class MetricSpec(NamedTuple):
-    """What a metric is. All have `run`, and `cluster` (its fsid) once the cluster is reached."""
+    """What a metric is."""
 
     type: str
+    # Besides `run`, and `cluster` (its fsid) once the cluster is reached.
     labels: tuple[str, ...]
     help: str
 
@@ -72,8 +76,8 @@ METRICS = {
 class _Page:
     """Metrics in the order of the table; those without samples are left out."""
 
-    def __init__(self, base: dict[str, str]) -> None:
-        self._base = base
+    def __init__(self, common_labels: dict[str, str]) -> None:
+        self._common_labels = common_labels
         self._metrics = {
             name: Metric(name.removesuffix("_total"), spec.help, spec.type)
             for name, spec in METRICS.items()
@@ -81,7 +85,7 @@ class _Page:
 
     def add(self, name: str, value: float | None, suffix: str = "", **labels: str) -> None:
         if value is not None:
-            self._metrics[name].add_sample(name + suffix, {**self._base, **labels}, value)
+            self._metrics[name].add_sample(name + suffix, {**self._common_labels, **labels}, value)
 
     def metrics(self) -> Iterator[Metric]:
         return (metric for metric in self._metrics.values() if metric.samples)
@@ -95,7 +99,10 @@ class LiveMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         live, where = self._live, self._live.where
-        page = _Page({"run": where.run, **({"cluster": where.cluster} if where.cluster else {})})
+        common_labels = {"run": where.run}
+        if where.cluster:
+            common_labels["cluster"] = where.cluster
+        page = _Page(common_labels)
         for phase in where.phases or ("",):
             labels = {"scenario": where.scenario, "point": where.point}
             page.add("cephqos_run_info", 1, **labels, repeat=str(where.repeat), phase=phase)
@@ -103,17 +110,17 @@ class LiveMetrics(Collector):
         page.add("cephqos_run_repeats_done", live.repeats[0])
         page.add("cephqos_run_repeats", live.repeats[1])
         page.add("cephqos_run_remaining_seconds", live.eta)
-        _cluster(page, live)
-        for (phase, client), figures in live.clients.items():
+        _add_cluster(page, live)
+        for (phase, name), client in live.clients.items():
             for op in DIRECTIONS:
-                labels = {"engine": figures.engine, "load": phase, "client": client, "op": op}
-                _totals(page, figures.total(op), labels)
+                labels = {"engine": client.engine, "load": phase, "client": name, "op": op}
+                _add_totals(page, client.total(op), labels)
                 if phase in where.phases:
-                    _interval(page, figures, op, labels)
+                    _add_interval(page, client, op, labels)
         return page.metrics()
 
 
-def _cluster(page: _Page, live: Live) -> None:
+def _add_cluster(page: _Page, live: Live) -> None:
     """Pools that are filled, scrub, recovery."""
     now = time.time()
     for (pool, unit), fill in live.fills.items():
@@ -130,7 +137,7 @@ def _cluster(page: _Page, live: Live) -> None:
         page.add("cephqos_run_recovery_remaining_seconds", live.recovery.seconds_left)
 
 
-def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
+def _add_totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
     if not total.ios:
         return
     page.add("cephqos_client_ops_total", total.ios, **labels)
@@ -145,11 +152,14 @@ def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
     page.add(name, total.latency_count, "_count", **labels)
 
 
-def _interval(page: _Page, figures: LiveClient, direction: str, labels: dict[str, str]) -> None:
-    """Gauges of a client that is at work: of one that has ended or hangs they would be wrong."""
-    part = None if figures.silent_seconds(time.time()) else figures.interval.get(direction)
-    if part is None or not figures.seconds or not figures.total(direction).ios:
+def _add_interval(page: _Page, client: LiveClient, op: str, labels: dict[str, str]) -> None:
+    """Gauges of a client that is at work. If it has ended or hangs, there are none."""
+    if client.silent_seconds(time.time()) or not client.seconds or not client.total(op).ios:
         return
-    page.add("cephqos_client_iops", part.ios / figures.seconds, **labels)
-    page.add("cephqos_client_bytes_per_second", part.bytes / figures.seconds, **labels)
-    page.add("cephqos_client_latency_mean_seconds", part.mean if part.ios else None, **labels)
+    interval = client.interval.get(op)
+    if interval is None:
+        return
+    page.add("cephqos_client_iops", interval.ios / client.seconds, **labels)
+    page.add("cephqos_client_bytes_per_second", interval.bytes / client.seconds, **labels)
+    mean = interval.mean if interval.ios else None
+    page.add("cephqos_client_latency_mean_seconds", mean, **labels)

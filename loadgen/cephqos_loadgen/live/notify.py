@@ -1,8 +1,7 @@
-"""Sends changes of phases to Grafana (annotations) and Loki (log lines), where these are
-configured.
+"""Sends events of a run to Grafana as annotations, and to Loki as log lines.
 
-The run does not wait for them: each has a queue of its own. What cannot be delivered is counted and
-recorded.
+The run does not wait for them: each receiver has a queue. What cannot be delivered is counted and
+recorded. An event has a name, details and a time: ("repeat_started", {"repeat": 1}, 1.7e9).
 """
 
 import asyncio
@@ -19,10 +18,10 @@ import aiohttp
 from cephqos_base.answers import in_one_line
 from cephqos_loadgen.servers import Address
 
-_TIMEOUT = 5.0
-_QUEUE = 1000
-# What a receiver that does not answer may cost at the end of a run.
-_FAREWELL_SECONDS = 2.0
+_TIMEOUT = 5.0  # seconds for an answer
+_QUEUE_EVENTS = 1000
+# At the end of a run, receivers have so long to take what is in their queues.
+_LAST_SECONDS = 2.0
 # The annotations API wants a service account's token; a command line would show it to everybody.
 TOKEN_VARIABLE = "CEPHQOS_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -34,13 +33,13 @@ Body = Callable[[str, dict[str, Any], float], dict[str, Any]]
 
 
 def with_token(grafana: Address) -> Address:
-    """The token of the environment, if there is one, goes before a password in the URL."""
+    """With the token of the environment, if it is set, instead of a password in the URL."""
     return grafana.with_token(os.environ.get(TOKEN_VARIABLE, ""))
 
 
 def annotation(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
     """The body for Grafana's POST /api/annotations; times in milliseconds."""
-    tags = ["cephqos", event, *(str(v) for k, v in details.items() if k in ("run", "phase"))]
+    tags = ["cephqos", event, *(str(details[key]) for key in details if key in ("run", "phase"))]
     return {"time": round(now * 1000), "tags": tags, "text": f"{event} {_logfmt(details)}".strip()}
 
 
@@ -48,26 +47,28 @@ def push(event: str, details: dict[str, Any], now: float, cluster: str) -> dict[
     """The body for Loki's POST /loki/api/v1/push, labelled as the collector labels events."""
     severity = "error" if details.get("error") else "info"
     labels = {"cluster": cluster, "log": "run", "severity": severity}
-    metadata = {key: str(it) for key, it in details.items() if key in ("run", "phase") and it}
+    metadata = {key: str(details[key]) for key in ("run", "phase") if details.get(key)}
     line = json.dumps({"time": now, "event": event, **details}, default=str)
-    value = [str(int(now * 1e9)), line, {"event": event, **metadata}]
+    value = [str(int(now * 1e9)), line, {"event": event, **metadata}]  # in nanoseconds
     return {"streams": [{"stream": labels, "values": [value]}]}
 
 
 def _logfmt(details: Mapping[str, Any]) -> str:
-    return " ".join(f"{key}={_word(str(value))}" for key, value in details.items())
+    """As in `phase=client error="no space left"`."""
+    return " ".join(f"{key}={_quoted(str(value))}" for key, value in details.items())
 
 
-def _word(text: str) -> str:
+def _quoted(text: str) -> str:
+    """In quotation marks, if it would not be read as one word."""
     return text if re.fullmatch(r'[^\s="]+', text) else json.dumps(text)
 
 
 class _Target:
-    """One receiver, and what is on its way there."""
+    """One receiver with its queue. `body` makes what it is sent of an event."""
 
     def __init__(self, address: Address, body: Body) -> None:
         self.url, self.body, self.headers = address.url, body, address.headers
-        self.queue: asyncio.Queue[_Event] = asyncio.Queue(_QUEUE)
+        self.queue: asyncio.Queue[_Event] = asyncio.Queue(_QUEUE_EVENTS)
         self.sent = 0
         self.failed = 0
         self.last_error = ""
@@ -77,7 +78,7 @@ class _Target:
             self.queue.put_nowait(event)
         except asyncio.QueueFull:
             self.failed += 1
-            self.last_error = f"{self.url}: {_QUEUE} events wait already"
+            self.last_error = f"{self.url}: {_QUEUE_EVENTS} events wait already"
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -131,13 +132,13 @@ class Notifier:
 
     async def __aexit__(self, *_: object) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
+            async with asyncio.timeout(_LAST_SECONDS):
                 await asyncio.gather(*(target.queue.join() for target in self._targets))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for target in self._targets:
-            target.failed += target.queue.qsize()  # never got their turn
+            target.failed += target.queue.qsize()  # these were never sent
 
     @property
     def sent(self) -> int:

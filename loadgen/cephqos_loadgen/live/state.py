@@ -1,36 +1,40 @@
-"""The state of a running run, for the terminal and for Prometheus."""
+"""The state of a running run. The run changes `Live`; the terminal and the metrics read it."""
 
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cephqos_loadgen.engines.fio_output import DIRECTIONS, ClientStatus, IoTotals, add, since
 from cephqos_loadgen.plan.planned import Phase
 
-# Progress in the manager's statistics comes in lumps: rates are taken over this.
+# The manager's statistics of recovery change in jumps of seconds: a rate is taken over this.
 _RATE_SECONDS = 10.0
-# Clients report every second. After this long their last figures no longer say what happens.
+# Clients report every second. After this long without a report, the last figures are out of date.
 _SILENT_SECONDS = 3.0
-# The last status of a client comes milliseconds after the one before, with bytes of a queue whose
-# I/Os were counted before: that is no rate. Such an interval counts together with the one before.
+# The last status of a client comes milliseconds after the one before, and has bytes of I/Os that
+# were counted before. No rate can be made of that, so it is counted with the interval before.
 SHORTEST_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class LiveClient:
-    """One client: what its processes of earlier phases did, and what the present one has done."""
+    """One client: what its processes of earlier phases did, and what the present one has done.
+
+    Totals are by direction: read, write.
+    """
 
     engine: str
-    before: dict[str, IoTotals] = field(default_factory=dict)
-    last: ClientStatus | None = None
-    since: ClientStatus | None = None  # where the present interval begins; None: at the start
-    interval: dict[str, IoTotals] = field(default_factory=dict)
-    seconds: float = 0.0
-    taken: float = 0.0  # when the last status came
+    before: dict[str, IoTotals] = field(default_factory=dict)  # by processes of earlier phases
+    last: ClientStatus | None = None  # the last status document of the present process
+    interval_start: ClientStatus | None = None  # the last interval begins here; None: at the start
+    interval: dict[str, IoTotals] = field(default_factory=dict)  # what it did in the last interval
+    seconds: float = 0.0  # of that interval
+    last_came: float = 0.0  # when the last status came
 
     def silent_seconds(self, now: float) -> float:
-        """How long nothing came of it; 0 while that is as usual."""
-        silent = now - self.taken if self.taken else 0.0
+        """For how long no status came; 0 as long as that is usual."""
+        silent = now - self.last_came if self.last_came else 0.0
         return silent if silent > _SILENT_SECONDS else 0.0
 
     def iops(self) -> float:
@@ -66,18 +70,18 @@ class RunPlace:
 
 @dataclass(slots=True)
 class Fill:
-    """A pool that is being filled: what is written of each of its images, or of its objects."""
+    """A pool that is being filled, in bytes of images or in objects."""
 
     started: float
     total: float = 0.0
-    written: dict[str, float] = field(default_factory=dict)
+    written: dict[str, float] = field(default_factory=dict)  # by image; objects are one item
 
     @property
     def done(self) -> float:
         return sum(self.written.values())
 
     def left(self, now: float) -> float | None:
-        """Seconds to the end at the rate so far; None while nothing is written."""
+        """Seconds to the end at the mean rate so far; None while nothing is written."""
         rate = self.done / max(0.001, now - self.started)
         return max(0.0, self.total - self.done) / rate if rate > 0 else None
 
@@ -117,77 +121,79 @@ class RunningPhase:
     started: float
 
 
+class _Recovered(NamedTuple):
+    time: float
+    objects: int  # recovered up to then
+
+
 class Live:
     """The state that the endpoint and the terminal read."""
 
     def __init__(self, where: RunPlace) -> None:
         self.where = where
         self.started = time.time()
-        self.clients: dict[tuple[str, str], LiveClient] = {}
-        self.going: dict[str, RunningPhase] = {}
-        self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit
+        self.clients: dict[tuple[str, str], LiveClient] = {}  # by phase and name
+        self.running: dict[str, RunningPhase] = {}  # by the name of the phase
+        self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit ("bytes" or "objects")
         self.scrub: LiveScrub | None = None
         self.recovery: LiveRecovery | None = None
-        self._recovered: deque[tuple[float, int]] = deque()
-        self.doing = ""  # what is done between phases
-        self.eta: float | None = None
-        self.repeats = (0, 0)
-        # of the present repeat: when it started, and how long it should take
+        self._recovered: deque[_Recovered] = deque()  # of the last _RATE_SECONDS
+        self.doing = ""  # between phases: "making pool bench"
+        self.eta: float | None = None  # seconds to the end of the run
+        self.repeats = (0, 0)  # done, and of all points of the matrix
+        # Of the present repeat: when it started (0: none is running), and how long it should take.
         self.repeat_started = 0.0
         self.repeat_expected = 0.0
 
     # -- phases and repeats ---------------------------------------------------------------------
 
     def new_repeat(self) -> None:
-        """Nothing of the repeat before it is left."""
-        self.where.phases, self.going, self.fills = (), {}, {}
+        """Forget the phases, fills, scrub and recovery of the repeat before."""
+        self.where.phases, self.running, self.fills = (), {}, {}
         self.scrub = self.recovery = None
         self._recovered.clear()
 
     def begin(self, phase: Phase) -> None:
         self.where.phases = (*self.where.phases, phase.name)
-        self.going[phase.name] = RunningPhase(phase, time.time())
+        self.running[phase.name] = RunningPhase(phase, time.time())
 
     def end(self, phase: Phase) -> None:
         self.where.phases = tuple(name for name in self.where.phases if name != phase.name)
-        self.going.pop(phase.name, None)
+        self.running.pop(phase.name, None)
 
     # -- clients --------------------------------------------------------------------------------
 
     def start_client(self, phase: str, client: str, engine: str) -> None:
         """A process of this client starts again from zero; what it did before stays counted."""
-        figures = self.clients.setdefault((phase, client), LiveClient(engine))
-        if figures.last is not None:
-            figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}
-        figures.last = figures.since = None
-        figures.interval, figures.seconds = {}, 0.0
+        live = self.clients.setdefault((phase, client), LiveClient(engine))
+        if live.last is not None:
+            live.before = {direction: live.total(direction) for direction in DIRECTIONS}
+        live.last = live.interval_start = None
+        live.interval, live.seconds = {}, 0.0
 
     def status(self, phase: str, client: str, status: ClientStatus) -> IoTotals:
-        """A status document came; what happened since the one before it."""
-        figures = self.clients[phase, client]
-        last = figures.last
+        """A status document came. Returns what the client did since the one before."""
+        live = self.clients[phase, client]
+        last = live.last
         if last is None or not 0 <= status.runtime - last.runtime < SHORTEST_SECONDS:
-            figures.since = last
-        before = status.counted_on(figures.since)
-        for direction in DIRECTIONS:
-            figures.interval[direction] = add(
-                since(job.totals[direction], before[name].totals[direction])
-                if name in before
-                else job.totals[direction]
-                for name, job in status.jobs.items()
-            )
-        figures.seconds = max(
-            (
-                job.runtime - (before[name].runtime if name in before else 0.0)
-                for name, job in status.jobs.items()
-            ),
-            default=0.0,
-        )
-        figures.last, figures.taken = status, time.time()
-        return figures.together
+            live.interval_start = last
+        # The counts of a job are since its start. Only jobs that went on have a status before.
+        before = status.counted_on(live.interval_start)
+        parts: dict[str, list[IoTotals]] = {direction: [] for direction in DIRECTIONS}
+        seconds: list[float] = []
+        for name, job in status.jobs.items():
+            earlier = before.get(name)
+            seconds.append(job.runtime - earlier.runtime if earlier else job.runtime)
+            for direction, totals in parts.items():
+                done = job.totals[direction]
+                totals.append(since(done, earlier.totals[direction]) if earlier else done)
+        live.interval = {direction: add(totals) for direction, totals in parts.items()}
+        live.seconds = max(seconds, default=0.0)
+        live.last, live.last_came = status, time.time()
+        return live.together
 
     def iops(self, phase: str) -> float:
-        return sum(f.iops() for (name, _), f in self.clients.items() if name == phase)
+        return sum(client.iops() for (name, _), client in self.clients.items() if name == phase)
 
     # -- the cluster ----------------------------------------------------------------------------
 
@@ -206,11 +212,12 @@ class Live:
 
     def recovering(self, now: float, done: int, left: int) -> None:
         """Objects recovered so far and copies that are left, as of now."""
-        seen = self._recovered
-        if not seen or now > seen[-1][0]:
-            seen.append((now, done))
-        while len(seen) > 2 and now - seen[1][0] >= _RATE_SECONDS:
-            seen.popleft()
-        seconds = seen[-1][0] - seen[0][0]
-        rate = max(0, seen[-1][1] - seen[0][1]) / seconds if seconds > 0 else 0.0
+        recovered = self._recovered
+        if not recovered or now > recovered[-1].time:
+            recovered.append(_Recovered(now, done))
+        while len(recovered) > 2 and now - recovered[1].time >= _RATE_SECONDS:
+            recovered.popleft()
+        first, last = recovered[0], recovered[-1]
+        seconds = last.time - first.time
+        rate = max(0, last.objects - first.objects) / seconds if seconds > 0 else 0.0
         self.recovery = LiveRecovery(done, left, rate)

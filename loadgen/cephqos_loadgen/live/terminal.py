@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 from cephqos_base.units import time_span
 from cephqos_loadgen.engines.fio_output import IoTotals, add
-from cephqos_loadgen.live.state import Fill, Live, RunningPhase
+from cephqos_loadgen.live.state import Fill, Live, LiveScrub, RunningPhase
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.progress import Bar, Frame
 from cephqos_loadgen.results.figures import LAST_BIN_NS
 
-# What is not over is not shown as if it were.
-_NEARLY = 0.99
-_NAMES = {"rados_bench": "rados bench", "rbd": "librbd", "nbd": "QEMU", "guest": "QEMU"}
+_NEARLY = 0.99  # the most that is shown of what is not over yet
+_ENGINE_NAMES = {"rados_bench": "rados bench", "rbd": "librbd", "nbd": "QEMU", "guest": "QEMU"}
 
 
 def frame(live: Live, now: float) -> Frame:
@@ -22,13 +21,14 @@ def frame(live: Live, now: float) -> Frame:
         heading += f": {where.point}"
     if where.repeat:
         heading += f", repeat {where.repeat}"
-    doing = [Bar("now", None, live.doing)] if live.doing and not live.going else []
+    doing = [Bar("now", None, live.doing)] if live.doing and not live.running else []
     bars = (*_run(live, now), *doing, *_fills(live, now), *_phases(live, now), *_recovery(live))
+    # The line leaves out the bar of the run, of which it has the time left.
     words = [f"{bar.title.strip()} {_percent(bar)}{bar.text}" for bar in bars[1:]]
-    left = f"{time_span(live.eta)} left" if live.eta is not None else ""
-    line = "; ".join(word for word in [*words, left] if word)
+    if live.eta is not None:
+        words.append(f"{time_span(live.eta)} left")
     filled = (pool for pool, _ in live.fills)
-    return Frame(heading, bars, line, " ".join((*where.phases, *filled)))
+    return Frame(heading, bars, "; ".join(words), " ".join((*where.phases, *filled)))
 
 
 def _percent(bar: Bar) -> str:
@@ -43,8 +43,8 @@ def _run(live: Live, now: float) -> Iterator[Bar]:
     left = f", {time_span(live.eta)} left" if live.eta is not None else ""
     yield Bar("run", (done + share) / max(1, total), f"{done} of {total} repeats{left}")
     if live.repeat_started:
-        rest = max(0.0, live.repeat_started + live.repeat_expected - now)
-        text = f"{time_span(rest)} left" if rest else "longer than expected"
+        seconds = max(0.0, live.repeat_started + live.repeat_expected - now)
+        text = f"{time_span(seconds)} left" if seconds else "longer than expected"
         yield Bar("repeat", share, text)
 
 
@@ -63,20 +63,16 @@ def fill_text(fill: Fill, unit: str, now: float) -> str:
 
 
 def _phases(live: Live, now: float) -> Iterator[Bar]:
-    for name, going in live.going.items():
-        if not (going.phase.action.writes() and live.fills):  # its pool has a row
-            yield _phase(live, name, going, now)
+    for name, running in live.running.items():
+        if not (running.phase.action.writes() and live.fills):  # its pool has a row
+            yield _phase(live, name, running, now)
         yield from _clients(live, name, now)
 
 
-def _phase(live: Live, name: str, going: RunningPhase, now: float) -> Bar:
-    elapsed, until = now - going.started, going.phase.until
-    scrub = live.scrub
-    if scrub and scrub.phase == name:
-        seconds = scrub.seconds_left(now)
-        rest = "" if seconds is None else f", {time_span(seconds)} left"
-        text = f"{scrub.done:,} of {scrub.done + scrub.left:,} objects{rest}"
-        return Bar(name, scrub.done / max(1, scrub.done + scrub.left), text)
+def _phase(live: Live, name: str, running: RunningPhase, now: float) -> Bar:
+    elapsed, until = now - running.started, running.phase.until
+    if live.scrub and live.scrub.phase == name:
+        return _scrub(live.scrub, name, now)
     if until.kind == "duration":
         share = min(_NEARLY, elapsed / max(0.001, until.at_most))
         text = f"{time_span(min(elapsed, until.at_most))} of {time_span(until.at_most)}"
@@ -84,37 +80,45 @@ def _phase(live: Live, name: str, going: RunningPhase, now: float) -> Bar:
     if until.kind == "done":
         share = min(_NEARLY, elapsed / max(1.0, until.expected))
         return Bar(name, share, f"{time_span(elapsed)} of about {time_span(until.expected)}")
-    what = f"until {until.phase or until.kind.replace('_', ' ')}"
-    return Bar(name, None, f"{time_span(elapsed)} so far, {what}")
+    end = until.phase or until.kind.replace("_", " ")
+    return Bar(name, None, f"{time_span(elapsed)} so far, until {end}")
+
+
+def _scrub(scrub: LiveScrub, phase: str, now: float) -> Bar:
+    seconds = scrub.seconds_left(now)
+    left = "" if seconds is None else f", {time_span(seconds)} left"
+    whole = scrub.done + scrub.left
+    return Bar(phase, scrub.done / max(1, whole), f"{scrub.done:,} of {whole:,} objects{left}")
 
 
 def _clients(live: Live, phase: str, now: float) -> Iterator[Bar]:
     """The clients of a phase together: one row per engine."""
-    rows = [figures for (name, _), figures in live.clients.items() if name == phase]
-    for engine in dict.fromkeys(figures.engine for figures in rows):
-        own = [figures for figures in rows if figures.engine == engine and figures.seconds]
-        if not own:
+    of_phase = [client for (name, _), client in live.clients.items() if name == phase]
+    for engine in dict.fromkeys(client.engine for client in of_phase):
+        clients = [client for client in of_phase if client.engine == engine and client.seconds]
+        if not clients:
             continue
-        title = f"  {_NAMES.get(engine, engine)}"
-        silent = min(figures.silent_seconds(now) for figures in own)
-        if silent:
+        title = f"  {_ENGINE_NAMES.get(engine, engine)}"
+        silent = min(client.silent_seconds(now) for client in clients)
+        if silent:  # all of them are
             yield Bar(title, None, f"no figures for {time_span(silent)}")
             continue
-        own = [figures for figures in own if not figures.silent_seconds(now)]
-        together = add(figures.together for figures in own)
-        iops = sum(figures.iops() for figures in own)
-        moved = size(sum(figures.bytes_per_second() for figures in own))
-        text = f"{iops:,.0f} IOPS  {moved}/s  {latency(together)}"
-        yield Bar(title, None, text)
+        clients = [client for client in clients if not client.silent_seconds(now)]
+        iops = sum(client.iops() for client in clients)
+        bandwidth = size(sum(client.bytes_per_second() for client in clients))
+        last_interval = add(client.together for client in clients)
+        yield Bar(title, None, f"{iops:,.0f} IOPS  {bandwidth}/s  {latency(last_interval)}")
 
 
 def latency(figures: IoTotals) -> str:
-    """The 99th percentile where there are bins, else the mean."""
+    """The 99th percentile if there is a histogram (fio has one), else the mean."""
     if not figures.latency_count:
         return ""
-    kind, seconds = ("p99", figures.percentile(99)) if figures.bins_ns else ("mean", figures.mean)
-    if figures.bins_ns and seconds >= LAST_BIN_NS * 1e-9:
-        kind = "p99 at least"
+    if figures.bins_ns:
+        seconds = figures.percentile(99)
+        kind = "p99" if seconds < LAST_BIN_NS * 1e-9 else "p99 at least"
+    else:
+        kind, seconds = "mean", figures.mean
     return f"{kind} {seconds * 1e3:.3g} ms" if seconds < 10 else f"{kind} {seconds:.0f} s"
 
 
@@ -123,6 +127,6 @@ def _recovery(live: Live) -> Iterator[Bar]:
     if not recovery or not recovery.left:
         return
     seconds = recovery.seconds_left
-    rest = "" if seconds is None else f", {time_span(seconds)} left"
-    text = f"{recovery.left:,} copies to move, {recovery.rate:,.0f}/s{rest}"
+    left = "" if seconds is None else f", {time_span(seconds)} left"
+    text = f"{recovery.left:,} copies to move, {recovery.rate:,.0f}/s{left}"
     yield Bar("recovery", recovery.done / max(1, recovery.done + recovery.left), text)

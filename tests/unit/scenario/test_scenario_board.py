@@ -30,7 +30,9 @@ def live() -> Live:
     for phase in point.phases:
         if phase.name != "alone":  # the clients without a scrub are behind it
             found.begin(phase)
-    found.going = {name: type(going)(going.phase, NOW - 5) for name, going in found.going.items()}
+    found.running = {
+        name: type(running)(running.phase, NOW - 5) for name, running in found.running.items()
+    }
     for client in ("client.0", "client.1"):
         found.start_client("client", client, "rbd")
         done = IoTotals(1000, 4096000, 1000, 2.0, 0.0, 0.009, {2_000_000: 980, 9_000_000: 20})
@@ -75,7 +77,7 @@ def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
     point = shipped_plan("client-vs-recovery", only=only(policy="balanced", media="ssd")).points[0]
     client = next(phase for phase in point.phases if phase.name == "client")
     found.begin(client)
-    found.going["client"] = type(found.going["client"])(client, NOW - 65)
+    found.running["client"] = type(found.running["client"])(client, NOW - 65)
     assert rows(found)["client"] == Bar("client", None, "1 min 5 s so far, until recovery done")
 
 
@@ -239,7 +241,7 @@ def test_a_reader_that_stopped_reading_ends_nothing() -> None:
 def test_figures_of_clients_that_have_gone_silent_are_not_shown_as_if_they_were_of_now() -> None:
     found = live()
     for figures in found.clients.values():
-        figures.taken = NOW - 1
+        figures.last_came = NOW - 1
     rows = {bar.title.strip(): bar.text for bar in terminal.frame(found, NOW).bars}
     assert "IOPS" in rows["librbd"]
     rows = {bar.title.strip(): bar.text for bar in terminal.frame(found, NOW + 30).bars}

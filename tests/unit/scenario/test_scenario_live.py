@@ -261,7 +261,7 @@ def test_a_client_that_ended_keeps_its_counters_and_loses_its_rates() -> None:
 def test_a_client_that_hangs_keeps_its_counters_and_loses_its_rates() -> None:
     found = live()
     for figures in found.clients.values():
-        figures.taken -= 30
+        figures.last_came -= 30
     names = {name for name, _ in samples_of(found)}
     assert "cephqos_client_ops_total" in names
     assert "cephqos_client_iops" not in names
