@@ -1,4 +1,4 @@
-"""What an engine of fio must say of itself. One file per engine; `fio_engines` lists them."""
+"""What an engine of fio must say about itself. One file per engine; `fio_engines` lists them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -8,8 +8,7 @@ from typing import ClassVar, Protocol
 
 from cephqos_loadgen.plan.place import ProgramPaths
 
-# Paths of block devices by volume, for engines that make them.
-Devices = Mapping[int, str]
+Devices = Mapping[int, str]  # by volume: the block device, for engines that make one
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +18,8 @@ class FioTarget:
     phase: str
     place: ProgramPaths
     pool: str = ""
-    path: str = ""
-    cache: str = "none"
+    path: str = ""  # of a device or file, for engines that load one
+    cache: str = "none"  # one of the engine's `caches`
 
 
 class Helper(Protocol):
@@ -36,7 +35,7 @@ class Tools(Protocol):
     """What an engine may use on the host of the run."""
 
     def start(self, name: str, argv: Sequence[str]) -> AbstractAsyncContextManager[Helper]:
-        """A process that is ended with the block; its output is kept under the name."""
+        """Run a process until the block ends. Its output is kept under the name."""
 
     async def output(self, argv: Sequence[str]) -> str:
         """What a command prints; RunError if it fails."""
@@ -48,12 +47,12 @@ class FioEngine(ABC):
     __slots__ = ()
     name: ClassVar[str]  # what scenarios call it
     fio_name: ClassVar[str]  # what fio calls the engine that it uses
-    words: ClassVar[str]  # the path that I/O takes, in plans
-    # The keys of a scenario that it cannot do without, each with what it is.
+    words: ClassVar[str]  # the path that I/O takes, as plans show it
+    # The keys of a scenario that it needs, each with what it is.
     needs: ClassVar[Mapping[str, str]]
-    # Whether it loads the images of a pool, which its clients share out.
+    # Whether it loads the images of a pool, which are divided between its clients.
     on_images: ClassVar[bool]
-    # What QEMU calls its caches; engines without QEMU have none.
+    # QEMU's cache modes that it can use; engines without QEMU have no cache.
     caches: ClassVar[tuple[str, ...]] = ("none",)
     # Programs that it starts in addition to fio.
     programs: ClassVar[tuple[str, ...]] = ()
@@ -63,18 +62,18 @@ class FioEngine(ABC):
         """The options of fio that name the engine and what it loads."""
 
     def preparing(self, target: FioTarget, volumes: Sequence[int]) -> list[list[str]]:
-        """The commands that must have been run before fio is started."""
+        """The commands to run before fio starts, as a plan shows them."""
         return []
 
     @asynccontextmanager
     async def prepared(
         self, target: FioTarget, volumes: Sequence[int], tools: Tools
     ) -> AsyncIterator[Devices]:
-        """Carries them out, and takes them back at the end of the block."""
+        """Run these commands, and undo them at the end of the block."""
         yield {}
 
     def host_lacks(self) -> str:
-        """Why this host cannot have it at all; empty where it can."""
+        """Why this host cannot run the engine; empty if it can."""
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Keys of a load of fio in a scenario that depend on each other, or have a form of their own."""
+"""Reads keys of an fio load in a scenario that depend on each other or have a special form."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,21 +10,22 @@ MIXED: Final = ("rw", "randrw")
 
 
 def refuse_unused(table: Mapping[str, Value], engine: FioEngine, *, curve: bool) -> None:
-    """A plan must not name what its load would not look at."""
-    unused = {
+    """Refuse a key that the load would ignore. `curve`: it runs at several depths."""
+    # By key: who uses it, if this load does not.
+    users_of = {
         "volumes": "engines with images" if not engine.on_images else "",
         "pool": "" if "pool" in engine.needs else f"engines other than {engine.name}",
         "path": "" if "path" in engine.needs else f"engines other than {engine.name}",
         "depth": "a load of one depth" if curve else "",
         "read_percent": "" if table["rw"].text() in MIXED else " and ".join(MIXED),
     }
-    for key, users in unused.items():
+    for key, users in users_of.items():
         if users and key in table:
             table[key].fail(f"no {key!r}: it is for {users}")
 
 
 def read_rate(table: Mapping[str, Value], jobs: int) -> int | None:
-    """The limit of the whole phase, which all jobs share; fio has none below one for each."""
+    """The limit of the whole phase, which is divided between jobs: at least one for each."""
     if "rate_iops" not in table:
         return None
     rate = table["rate_iops"].integer(1)
@@ -34,7 +35,7 @@ def read_rate(table: Mapping[str, Value], jobs: int) -> int | None:
 
 
 def read_size(value: Value) -> str:
-    """How much of its target each job goes through: bytes, or percent of it."""
+    """How much of its target each job uses: bytes, or percent of it."""
     text = value.text()
     if text.endswith("%"):
         return value.text(r"([1-9][0-9]?|100)%", "1% to 100%, or a size")

@@ -1,8 +1,8 @@
 """The options of fio that a scenario may give: those that shape the load, each with its type.
 
 fio has others that run commands (`exec_prerun`), write files (`write_lat_log`), read them
-(`buffer_pattern`) or choose what is loaded (`filename`). A list of what is forbidden would miss the
-next one, so this is a list of what is allowed. Values are checked too: none can become another
+(`buffer_pattern`) or choose what is loaded (`filename`). So this is a list of what is allowed: a
+list of what is forbidden would miss the next one. Values are checked too: none can become another
 option, or be expanded by fio.
 """
 
@@ -45,9 +45,9 @@ _NUMBER: Final = r"[0-9]{1,9}(\.[0-9]{1,9})?"
 # fio has one value for reads, writes and trims, or one for each.
 _UP_TO_THREE: Final = r"{0}(,{0}){{0,2}}"
 _SIZE: Final = r"[0-9]{1,15}[kKmMgGtT]?"
-# `4k/30:64k/70`; a share that is missing is shared out.
+# `4k/30:64k/70`; what the shares leave is divided between sizes without one.
 _SPLIT: Final = rf"{_SIZE}/[0-9]{{0,3}}(:{_SIZE}/[0-9]{{0,3}}){{0,30}}"
-# `60/10:30/20` of accesses to % (or, absolute, bytes) of the volume.
+# `60/10:30/20`: 60 % of the accesses go to the first 10 % of the volume (or to so many bytes).
 _ZONES: Final = rf"{_NUMBER}/{_SIZE}(:{_NUMBER}/{_SIZE}){{0,30}}"
 
 OPTIONS: Final[Mapping[str, Reader]] = {

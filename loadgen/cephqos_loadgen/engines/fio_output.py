@@ -1,7 +1,9 @@
 """fio's `json+` output, read as it comes.
 
-With `--status-interval` fio writes one JSON document per interval, each cumulative since the start,
-one after the other, sometimes with lines of text between them.
+With `--status-interval` fio writes one JSON document per interval, one after the other, sometimes
+with lines of text between them. Each has counts since the start:
+
+    bytes -> JsonStream -> document -> read_status -> ClientStatus -> since -> figures
 """
 
 import math
@@ -21,47 +23,47 @@ from cephqos_loadgen.results.rates import DoneSoFar
 
 DIRECTIONS = ("read", "write")
 _NS = 1e-9
-_BEGUN = re.compile(rb"(^|\n)\{($|\n)")
+_DOCUMENT_BEGINS = re.compile(rb"(^|\n)\{($|\n)")
 
 
 class JsonStream:
-    """Takes output as it comes, gives the documents that are whole."""
+    """Takes pieces of output, and returns the documents that are complete."""
 
     def __init__(self) -> None:
-        self._rest = b""
-        self._unread = False  # the last document
+        self._unparsed = b""
+        self._last_is_broken = False
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """Documents begin with a line `{` and end with a line `}`; what is between is text."""
-        self._rest += data
+        """A document begins with a line `{` and ends with a line `}`. Other lines are text."""
+        self._unparsed += data
         documents = []
-        while (end := self._rest.find(b"\n}\n")) >= 0:
-            document, self._rest = self._rest[: end + 2], self._rest[end + 3 :]
+        while (end := self._unparsed.find(b"\n}\n")) >= 0:
+            document, self._unparsed = self._unparsed[: end + 2], self._unparsed[end + 3 :]
             begin = 0 if document.startswith(b"{\n") else document.rfind(b"\n{\n") + 1
-            self._unread = False
+            self._last_is_broken = False
             try:
                 documents.append(orjson.loads(document[begin:]))
             except orjson.JSONDecodeError:
-                self._unread = True  # it was torn, by a signal or a full disk
+                self._last_is_broken = True  # cut off by a signal or a full disk
         return documents
 
     @property
     def torn(self) -> bool:
-        """Whether the last document, so far, is not whole."""
-        return self._unread or bool(_BEGUN.search(self._rest))
+        """Whether the last document is not complete so far."""
+        return self._last_is_broken or bool(_DOCUMENT_BEGINS.search(self._unparsed))
 
 
 @dataclass(frozen=True, slots=True)
 class IoTotals:
-    """Cumulative counts of one direction; completion latencies in seconds, bins in nanoseconds."""
+    """Counts of one direction since the start. Latencies are completion latencies, in seconds."""
 
     ios: int = 0
     bytes: int = 0
     latency_count: int = 0
     latency_sum: float = 0.0
-    latency_squares: float = 0.0
+    latency_squares: float = 0.0  # the sum of squares
     latency_max: float = 0.0
-    bins_ns: Mapping[int, int] = field(default_factory=dict)
+    bins_ns: Mapping[int, int] = field(default_factory=dict)  # operations by latency
 
     @property
     def mean(self) -> float:
@@ -74,25 +76,22 @@ class IoTotals:
         return math.sqrt(max(0.0, self.latency_squares / self.latency_count - self.mean**2))
 
     def percentile(self, percent: float) -> float:
-        """Seconds, from the bins, each 1.6 % wide at most."""
+        """In seconds, from the bins, which are 1.6 % wide at most."""
         return percentile_ns(self.bins_ns, percent) * _NS
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One job of a document. `start` is seconds since the epoch, `runtime` seconds since then.
+    """One job of a document."""
 
-    `steady`: of a job that was to run to fio's own steady state, whether it reached it.
-    """
-
-    totals: Mapping[str, IoTotals]
-    start: float
-    runtime: float
+    totals: Mapping[str, IoTotals]  # by direction
+    start: float  # Unix seconds
+    runtime: float  # seconds since then
     error: int = 0
-    steady: bool | None = None
+    steady: bool | None = None  # whether it reached fio's steady state; None: that was not asked
 
     def done_so_far(self, start: float) -> DoneSoFar:
-        """What it has done, at the moment that its runtime says."""
+        """What it has done until its runtime."""
         return DoneSoFar(
             start + self.runtime,
             {direction: totals.ios for direction, totals in self.totals.items()},
@@ -100,16 +99,16 @@ class JobStatus:
         )
 
     def counts_anew(self, before: "JobStatus") -> bool:
-        """Its counts began again at zero: a ramp (`ramp_time`) is over."""
+        """Whether its counts began again at zero, as they do when a ramp (`ramp_time`) is over."""
         fell = (self.totals[d].ios < before.totals[d].ios for d in DIRECTIONS)
         return self.runtime < before.runtime or any(fell)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """One document: its jobs by name, and when it was written (seconds since the epoch)."""
+    """One document: its jobs by name."""
 
-    time: float
+    time: float  # Unix seconds, when it was written
     jobs: Mapping[str, JobStatus]
 
     @property
@@ -124,8 +123,7 @@ class ClientStatus:
         return add(job.totals[direction] for job in self.jobs.values())
 
     def counted_on(self, before: "ClientStatus | None") -> dict[str, JobStatus]:
-        """The jobs of an earlier document whose counts did not begin again at zero since (as they
-        do when a ramp is over)."""
+        """The jobs of an earlier document whose counts have gone on since then."""
         earlier = before.jobs if before else {}
         return {
             name: earlier[name]
@@ -135,8 +133,8 @@ class ClientStatus:
 
 
 def read_status(document: Mapping[str, Any]) -> ClientStatus:
-    """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41. The first
-    does not say when a job started, and others say 0 where a job is not under way."""
+    """A document as figures. fio 3.33, 3.39 and 3.41 have the same names of fields. 3.33 does not
+    say when a job started, and the others say 0 if it does not run."""
     written = document["timestamp_ms"] / 1000
     jobs = {job["jobname"]: _read_job(job, written) for job in document["jobs"]}
     if len(jobs) < len(document["jobs"]):
@@ -153,8 +151,8 @@ def _read_job(job: Mapping[str, Any], written: float) -> JobStatus:
 
 
 def _totals(entry: Mapping[str, Any]) -> IoTotals:
-    """What completed. fio's `total_ios` is what was submitted: while it runs that is up to a whole
-    queue more, and at the end of a load, when the queue drains, nothing is submitted any more."""
+    """What completed. fio's `total_ios` is not used: it counts what was submitted, up to a whole
+    queue more."""
     latency = entry["clat_ns"]
     count = _completed(entry)
     mean, deviation = latency["mean"] * _NS, latency["stddev"] * _NS
@@ -170,7 +168,7 @@ def _totals(entry: Mapping[str, Any]) -> IoTotals:
 
 
 def _completed(entry: Mapping[str, Any]) -> int:
-    """fio 3.16 and older do not write their number; the bins hold each of them."""
+    """How many operations completed. fio 3.16 and older show that only in the bins."""
     latency = entry["clat_ns"]
     if "N" in latency:
         return int(latency["N"])
@@ -219,9 +217,10 @@ def since(later: IoTotals, earlier: IoTotals) -> IoTotals:
 
 
 def figures(totals: IoTotals, iops: float, bytes_per_second: float) -> LoadFigures:
-    """As they are recorded. Without bins (another engine, or nothing completed) neither spread nor
-    percentiles are known."""
+    """Totals as a run records them. Without bins (another engine, or nothing completed) neither
+    deviation nor percentiles are known."""
     known = bool(totals.bins_ns)
+    percentiles = {p: totals.percentile(float(p)) for p in PERCENTILES} if known else {}
     return LoadFigures(
         ios=totals.ios,
         iops=iops,
@@ -229,21 +228,19 @@ def figures(totals: IoTotals, iops: float, bytes_per_second: float) -> LoadFigur
         latency_mean_seconds=totals.mean,
         latency_deviation_seconds=totals.deviation if known else None,
         latency_max_seconds=totals.latency_max if known or totals.latency_max else None,
-        latency_percentiles_seconds={p: totals.percentile(float(p)) for p in PERCENTILES}
-        if known
-        else {},
+        latency_percentiles_seconds=percentiles,
         latency_bins_ns=dict(sorted(totals.bins_ns.items())),
     )
 
 
 def figures_over(totals: IoTotals, seconds: float) -> LoadFigures:
-    """The same, with rates over a time."""
-    per = 1 / seconds if seconds else 0.0
-    return figures(totals, totals.ios * per, totals.bytes * per)
+    """Totals as a run records them, with mean rates over a time."""
+    per_second = 1 / seconds if seconds else 0.0
+    return figures(totals, totals.ios * per_second, totals.bytes * per_second)
 
 
 def buckets(bins_ns: Mapping[int, int]) -> list[int]:
-    """Cumulative counts for `le` of each of FIO_BOUNDS (seconds), and last of +Inf."""
+    """Counts of a Prometheus histogram: for each of FIO_BOUNDS (`le`, in seconds), then +Inf."""
     ordered = sorted((ns * _NS, count) for ns, count in bins_ns.items())
     counts = [0, *accumulate(count for _, count in ordered)]
     centres = [centre for centre, _ in ordered]

@@ -10,7 +10,7 @@ from cephqos_loadgen.engines.fio_engine import Devices, FioTarget, ImageEngine, 
 
 
 class Krbd(ImageEngine):
-    """The images are mapped before fio starts, and unmapped after it."""
+    """Maps the images before fio starts, and unmaps them after it."""
 
     name = "krbd"
     fio_name = "libaio"
@@ -43,12 +43,12 @@ class Krbd(ImageEngine):
         return f"kernel {kernel} has no rbd module; use rbd (librbd) or nbd (QEMU)"
 
 
-async def _unmap(tools: Tools, device: str, kind: object, *_: object) -> None:
-    """One that stays mapped fails the phase, unless something else has."""
+async def _unmap(tools: Tools, device: str, failure: object, *_: object) -> None:
+    """Unmap a device. If that fails, the phase fails, unless it has failed already."""
     try:
         await tools.output(["rbd", "device", "unmap", device])
     except CephqosError:
-        if kind is None:
+        if failure is None:
             raise
 
 

@@ -1,7 +1,7 @@
 """nbd and guest: images through QEMU's block layer, without a guest.
 
-`nbd` has a process for each volume, as guests with one volume each have; `guest` has all volumes of
-a phase in one process, as one guest has them. There is no virtio and no kernel in it.
+`nbd` has a process for each volume, like guests with one volume each. `guest` has one process for
+all volumes of a phase, like one guest with all of them. There is no virtio and no kernel in it.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from typing import NamedTuple
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.engines.fio_engine import Devices, FioTarget, Helper, ImageEngine, Tools
 
-_SOCKET_SECONDS = 60.0
+_SOCKET_SECONDS = 60.0  # until a server listens
 _STORAGE_DAEMON = "qemu-storage-daemon"
-# What QEMU calls these caches of a guest's disk.
+# QEMU's options for these cache modes of a disk.
 _CACHES = {
     "none": "cache.direct=on,cache.no-flush=off",
     "writeback": "cache.direct=off,cache.no-flush=off",
@@ -29,20 +29,22 @@ class QemuFailed(CephqosError):
 
 
 class _Server(NamedTuple):
+    """A process of QEMU that serves images on a socket."""
+
     name: str
     socket: Path
     argv: list[str]
 
 
 class _Qemu(ImageEngine):
-    """fio talks to the sockets of servers, which are started before it."""
+    """fio connects to sockets of servers, which are started before it."""
 
     __slots__ = ()
     fio_name = "nbd"
 
     @abstractmethod
     def servers(self, target: FioTarget, volumes: Sequence[int]) -> list[_Server]:
-        """Those that serve these volumes."""
+        """The servers of these volumes."""
 
     def preparing(self, target: FioTarget, volumes: Sequence[int]) -> list[list[str]]:
         return [server.argv for server in self.servers(target, volumes)]
@@ -87,7 +89,7 @@ class Nbd(_Qemu):
 
 
 class Guest(_Qemu):
-    """fio talks to one server, by the names of its exports."""
+    """fio connects to one server, which exports each volume under a name."""
 
     name = "guest"
     words = "QEMU's block layer, one process for all volumes"
@@ -117,7 +119,7 @@ class Guest(_Qemu):
 
 
 async def _until_served(name: str, server: Helper, path: Path) -> None:
-    """Wait until the server listens; QemuFailed where it ends or does not."""
+    """Wait until the server listens; QemuFailed if it ends, or does not listen in time."""
     try:
         async with asyncio.timeout(_SOCKET_SECONDS):
             while not path.exists():  # noqa: ASYNC240 - there is no event for it

@@ -1,7 +1,7 @@
 """`rados bench`: command lines, and its JSON output.
 
-Its numbers are strings, and its standard deviation of IOPS is unusable (it has been seen negative).
-It writes one JSON document, a piece each second: a row of `datas`, which is read as it comes.
+Its numbers are strings, and its standard deviation of IOPS is not usable (it has been negative). It
+writes one JSON document in pieces, a row of `datas` each second. Rows are read as they come.
 """
 
 import re
@@ -18,8 +18,8 @@ from cephqos_loadgen.plan.place import ProgramPaths, whole_seconds
 def bench_argv(
     pool: str, op: str, object_size: int, in_flight: int, place: ProgramPaths, *, seconds: float
 ) -> list[str]:
-    """The command line of one instance. Reads read what the write phase of its pool left."""
-    # Its standard output would keep the seconds back until it has 4 KiB of them.
+    """The command line of one instance. A read needs what a write to the same pool has left."""
+    # Without stdbuf, rows would come only in pieces of 4 KiB.
     command = ["stdbuf", "--output=0", "rados", *place.identity, "--pool", pool]
     command += ["--format", "json", "bench", str(whole_seconds(seconds)), op]
     command += ["--concurrent-ios", str(in_flight)]
@@ -32,7 +32,7 @@ def bench_argv(
 def prefill_argv(
     pool: str, count: int, object_size: int, place: ProgramPaths, *, name: str, seconds: float
 ) -> list[str]:
-    """Write so many objects and end."""
+    """The command line that writes this many objects and ends."""
     command = ["rados", *place.identity, "--pool", pool, "--format", "json"]
     command += ["bench", str(round(seconds)), "write", "--concurrent-ios", "16"]
     command += ["--block-size", str(object_size), "--max-objects", str(count)]
@@ -41,14 +41,14 @@ def prefill_argv(
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """One row: what finished so far, and its mean latency."""
+    """One row."""
 
     second: int
-    finished: int
-    latency_mean: float
+    finished: int  # operations since the start
+    latency_mean: float  # of all of them, in seconds
 
     def totals(self, object_size: int) -> IoTotals:
-        """Cumulative totals as of fio; without bins, so without percentiles."""
+        """Totals as fio has them, but without bins, and so without percentiles."""
         waited = self.latency_mean * self.finished
         moved = self.finished * object_size
         return IoTotals(self.finished, moved, self.finished, waited)
@@ -68,25 +68,25 @@ _ROW = re.compile(rb'\{"sec":[^{}]*\}')
 
 
 class RowStream:
-    """Takes output as it comes, gives the rows that are whole."""
+    """Takes pieces of output, and returns the rows that are complete."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._unparsed = b""
 
     def feed(self, data: bytes) -> list[Second]:
-        self._rest += data
+        self._unparsed += data
         rows, end = [], 0
-        for match in _ROW.finditer(self._rest):
+        for match in _ROW.finditer(self._unparsed):
             row = orjson.loads(match[0])
             rows.append(Second(int(row["sec"]), int(row["finished"]), float(row["avg_lat"])))
             end = match.end()
         # Text before the first row is not needed, and what follows the last row is short.
-        self._rest = self._rest[end:]
+        self._unparsed = self._unparsed[end:]
         return rows
 
 
 def read_result(data: bytes) -> Result:
-    """The output of one instance; ValueError where there is no whole document."""
+    """The result in the output of an instance; ValueError without a complete document."""
     begin, end = data.find(b"{"), data.rfind(b"}")
     if begin < 0 or end < begin:
         raise ValueError("rados bench wrote no JSON")

@@ -1,4 +1,4 @@
-"""A raw device or file of this host, past the page cache: libaio and io_uring."""
+"""A raw device or file of this host, without the page cache: libaio and io_uring."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -20,7 +20,7 @@ class Libaio(FioEngine):
 
 
 class IoUring(Libaio):
-    """The kernel's newer one."""
+    """The kernel's newer asynchronous interface."""
 
     name = "io_uring"
     fio_name = "io_uring"

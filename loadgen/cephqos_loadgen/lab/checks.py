@@ -55,10 +55,10 @@ def _check_memory(osds: int) -> None:
 
 
 def raise_aio_limit() -> str | None:
-    """Let the kernel hand out as many asynchronous I/O contexts as Ceph's own packages ask for.
+    """Raise the kernel's limit of asynchronous I/O contexts to what Ceph's own packages set.
 
-    An OSD takes about 4,300 (measured) of the 65,536 that many kernels allow: the 16th OSD of a
-    machine would fail. Returns a message for the user if the limit was or could not be raised.
+    An OSD takes about 4,300 (measured) of the 65,536 that many kernels allow, so the 16th OSD of a
+    machine would fail. Returns a message if the limit was raised, or could not be.
     """
     before = int(_AIO_MAX.read_text())
     if before >= _AIO_WANTED:
@@ -102,9 +102,9 @@ async def check_options(spec: LabSpec, tree: Path) -> None:
             *("--show-config-value", setting.name),
         ]
         done = await run(argv, within=30)
-        said = done.stderr.strip().splitlines()
-        if done.returncode or any("error" in line.lower() for line in said):
-            reason = said[0] if said else "the option does not exist"
+        errors = done.stderr.strip().splitlines()
+        if done.returncode or any("error" in line.lower() for line in errors):
+            reason = errors[0] if errors else "the option does not exist"
             raise UsageError(
                 f"--set {setting.section}:{setting.name}={setting.value}:"
                 f" Ceph {spec.ceph.version} refuses it: {reason}"

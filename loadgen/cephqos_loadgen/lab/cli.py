@@ -274,8 +274,8 @@ def faults_in_words(faults: dict[str, Any]) -> list[str]:
         if delay is None:
             words.append("delay not known: the OSD does not answer")
         else:
-            some = f" ({delay['probability']:.0%} of them)" if delay["probability"] < 1 else ""
-            words.append(f"ops delayed by {delay['seconds']:g} s{some}")
+            share = f" ({delay['probability']:.0%} of them)" if delay["probability"] < 1 else ""
+            words.append(f"ops delayed by {delay['seconds']:g} s{share}")
     return words
 
 
@@ -313,8 +313,8 @@ async def _list(arguments: argparse.Namespace) -> int:
         say("no lab is up; start one with: cephqos lab up")
     else:
         for row in rows:
-            what = f"{row['release']}, {osds_in_words(row['osds'])}" if "release" in row else ""
-            say(f"{row['name']:20} {row['state']:10} {what}")
+            lab = f"{row['release']}, {osds_in_words(row['osds'])}" if "release" in row else ""
+            say(f"{row['name']:20} {row['state']:10} {lab}")
     return 0
 
 
@@ -324,7 +324,7 @@ async def _trees(arguments: argparse.Namespace) -> int:
     missing = [release for release in releases if not tree_ready(release)]
     if missing:
         check_root()
-    # Unpacking is half of the work and one process each: together they take half as long.
+    # Half of the work is unpacking by one process: two trees at once take little longer than one.
     results = await asyncio.gather(
         *(ensure_tree(release, progress.quieter(len(missing) > 1)) for release in missing),
         return_exceptions=True,
@@ -351,6 +351,6 @@ async def _fault(arguments: argparse.Namespace) -> int:
         await faults.throttle(osd, **given)
     elif kind == "fill":
         await faults.fill(osd, arguments.state)
-    else:
+    else:  # the other kinds have a method of the same name
         await getattr(faults, "resume" if kind == "continue" else kind)(osd)
     return 0

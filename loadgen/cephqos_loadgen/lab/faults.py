@@ -20,8 +20,8 @@ _DELAY_OPTIONS = {
     "seconds": "osd_debug_inject_dispatch_delay_duration",
     "probability": "osd_debug_inject_dispatch_delay_probability",
 }
-_ASK_SECONDS = 1.0
-_STOP_SECONDS = 10.0
+_ASK_SECONDS = 1.0  # for an answer of an OSD
+_STOP_SECONDS = 10.0  # until an OSD has stopped or ended
 FULL_STATES = ("none", "nearfull", "backfillfull", "full", "failsafe")
 
 
@@ -77,8 +77,8 @@ class Faults:
                 )
 
     async def throttle(self, osd: int, **limits: int) -> None:
-        """Limit the OSD's device to riops, wiops, rbps, wbps; no limit given removes all but those
-        that the lab was started with."""
+        """Limit the OSD's device to riops, wiops, rbps, wbps. Without a limit, only those stay with
+        which the lab was started."""
         for name, limit in limits.items():
             if limit < 1:
                 raise UsageError(f"throttle {name} {limit}: expected 1 or more")
@@ -110,8 +110,7 @@ class Faults:
         faults: dict[str, Any] = {}
         if namespaces.is_stopped(pid):
             faults["stop"] = True
-        cut = pid is not None and not self._lab.paths.socket(self._name(osd)).exists()
-        if cut:
+        if pid is not None and not self._lab.paths.socket(self._name(osd)).exists():
             faults["cut"] = True
         limits = cgroups.limits(self._lab.paths.name, osd)
         if limits != self._lab.spec.device_limits:
@@ -123,6 +122,7 @@ class Faults:
         return faults
 
     async def _delay_of(self, osd: int) -> dict[str, float] | None:
+        """Seconds and probability, as the OSD reports them; None if it does not answer."""
         path, values = str(self._lab.paths.socket(self._name(osd))), {}
         for key, option in _DELAY_OPTIONS.items():
             try:

@@ -35,8 +35,8 @@ class LabHandle:
         named = " ".join(argv)
         done = await processes.run(self.enter_argv(argv), within=within, data=data, named=named)
         if check and done.returncode != 0:
-            said = (done.stderr or done.stdout).strip() or "it said nothing"
-            raise LabError(f"{named} {processes.how_it_ended(done.returncode)}: {said}")
+            output = (done.stderr or done.stdout).strip() or "it said nothing"
+            raise LabError(f"{named} {processes.how_it_ended(done.returncode)}: {output}")
         return done
 
     def client(self) -> MonClient:

@@ -1,7 +1,7 @@
 """The background process that keeps a lab alive after `lab up` has returned.
 
-`lab up` starts it detached. It shows its progress on the same terminal, and says through a pipe
-that the lab is ready, or why it failed. It ends on SIGTERM, and the lab ends with it.
+`lab up` calls `start`, which runs this module detached. It shows its progress on the same terminal,
+and writes through a pipe that the lab is ready, or why it failed. On SIGTERM it ends the lab.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ async def start(spec: LabSpec) -> None:
         )
         os.close(write_end)
         try:
-            said = json.loads(await asyncio.to_thread(pipe.read) or b"{}")
-            if "error" in said:
-                wrong = said["exit_status"] == UsageError.exit_status
-                raise (UsageError if wrong else LabError)(said["error"])
-            if "ready" not in said:
+            report = json.loads(await asyncio.to_thread(pipe.read) or b"{}")
+            if "error" in report:
+                usage = report["exit_status"] == UsageError.exit_status
+                raise (UsageError if usage else LabError)(report["error"])
+            if "ready" not in report:
                 raise LabError("the lab's keeper ended before the lab was ready")
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
@@ -55,27 +55,27 @@ async def _keep(spec: LabSpec, pipe: IO[str]) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         async with Lab(spec, Progress()) as lab:
-            _tell(pipe, ready=True)
+            _report(pipe, ready=True)
             await lab.ended()
     except asyncio.CancelledError:
         return 0
     except CephqosError as error:
         if not pipe.closed:
-            _tell(pipe, error=str(error), exit_status=error.exit_status)
+            _report(pipe, error=str(error), exit_status=error.exit_status)
         return error.exit_status
     return 0
 
 
-def _tell(pipe: IO[str], **said: Any) -> None:
-    """The last word to who started us. From now on nothing of ours goes to their terminal."""
+def _report(pipe: IO[str], **report: Any) -> None:
+    """Report to `start`, and from then on write nothing to its terminal."""
     with contextlib.suppress(BrokenPipeError), pipe:
-        pipe.write(json.dumps(said))
-    with Path(os.devnull).open("w") as nothing:
-        os.dup2(nothing.fileno(), _STDERR)
+        pipe.write(json.dumps(report))
+    with Path(os.devnull).open("w") as null:
+        os.dup2(null.fileno(), _STDERR)
 
 
 def main() -> int:
-    """SPEC-JSON PIPE-FD."""
+    """Called by `start` with the arguments SPEC-JSON PIPE-FD."""
     spec = LabSpec.from_json(json.loads(sys.argv[1]))
     pipe_fd = int(sys.argv[2])
     os.set_inheritable(pipe_fd, False)

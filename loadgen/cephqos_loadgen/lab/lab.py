@@ -37,7 +37,7 @@ from cephqos_loadgen.processes import own_module, start
 from cephqos_loadgen.progress import Progress, Silent
 
 _PROCESS_ONE_START_TIMEOUT = 60.0
-_DOWN_TIMEOUT = 10.0
+_DOWN_TIMEOUT = 10.0  # for each attempt to end a lab
 
 
 class RunningLab(LabHandle):
@@ -97,9 +97,9 @@ class Lab(RunningLab):
         self._wanted = spec
         self._progress = progress or Silent()
         self._open = contextlib.ExitStack()
-        self._ended: asyncio.Task[None] | None = None
-        self._lifeline: int | None = None
-        self._lock: int | None = None
+        self._ended: asyncio.Task[None] | None = None  # done when process 1 has ended
+        self._lifeline: int | None = None  # our end of the pipe that process 1 watches
+        self._lock: int | None = None  # file descriptor; None once the files are removed
 
     async def __aenter__(self) -> Self:
         try:
@@ -151,14 +151,14 @@ class Lab(RunningLab):
         self._lifeline = write_end
         isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
         module = own_module("cephqos_loadgen.lab.isolation.process_one")
-        held = (read_end, lock, reservation.fileno())
-        where = [str(self.paths.base), self.paths.name, self.state.tree]
+        descriptors = (read_end, lock, reservation.fileno())
+        place = [str(self.paths.base), self.paths.name, self.state.tree]
         with (self.paths.logs / "process-1.out").open("wb") as output:
             unshare = await start(
-                [*isolate, *module, *where, *map(str, held)],
+                [*isolate, *module, *place, *map(str, descriptors)],
                 stdout=output,
                 stderr=output,
-                pass_fds=held,
+                pass_fds=descriptors,
             )
         os.close(read_end)
         self._ended = asyncio.create_task(self._watch(unshare))
@@ -167,12 +167,12 @@ class Lab(RunningLab):
                 while not self.paths.control.exists():
                     if self._ended.done():
                         raise LabError(
-                            f"the lab's process 1 ended immediately: {self._process_one_said()}"
+                            f"the lab's process 1 ended immediately: {self._process_one_output()}"
                         )
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise LabError(
-                f"the lab's process 1 did not start: {self._process_one_said()}"
+                f"the lab's process 1 did not start: {self._process_one_output()}"
             ) from None
         self.state.init_pid = namespaces.children(unshare.pid)[0]
         self.state.save(self.paths)
@@ -182,13 +182,13 @@ class Lab(RunningLab):
         if self._ended is not None:
             await asyncio.shield(self._ended)
 
-    def _process_one_said(self) -> str:
+    def _process_one_output(self) -> str:
         with contextlib.suppress(OSError):
             return (self.paths.logs / "process-1.out").read_text(errors="replace").strip()
         return "(nothing)"
 
     async def _watch(self, unshare: asyncio.subprocess.Process) -> None:
-        """Remove the files when process 1 has ended: if it was killed, it could not."""
+        """Remove the files when process 1 has ended. If it was killed, it has not done so."""
         await unshare.wait()
         self._remove_files()
 
@@ -208,17 +208,17 @@ class Lab(RunningLab):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.state.init_pid, signal.SIGKILL)
             await self._ended
-        self._remove_files()  # it failed before process 1 was started
+        self._remove_files()  # if the start failed before process 1
         self._open.close()
 
 
 async def end_lab(name: str) -> None:
-    """`lab down`: end a lab that another process keeps: SIGTERM first, then SIGKILL."""
+    """End a lab that another process keeps (`lab down`): SIGTERM first, then SIGKILL."""
     try:
         paths, state = load_living(name, hint="nothing to end")
     except LabError:
         if await _is_gone(LabPaths.of(name), _DOWN_TIMEOUT):
-            return  # its keeper had died, so it was ending already
+            return  # its keeper has died, so it ends by itself
         raise
     for pid, number in (
         (state.keeper_pid, signal.SIGTERM),

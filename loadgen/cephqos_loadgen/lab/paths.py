@@ -6,8 +6,8 @@ from pathlib import Path
 
 def cache_dir() -> Path:
     """Release trees and other files that are kept between runs."""
-    if own := os.environ.get("CEPHQOS_CACHE"):
-        return Path(own).absolute()
+    if folder := os.environ.get("CEPHQOS_CACHE"):
+        return Path(folder).absolute()
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "cephqos"
 

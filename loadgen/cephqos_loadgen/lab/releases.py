@@ -12,11 +12,11 @@ class Release:
     name: str
     version: str
     suite: str
-    # debootstrap's script name: older debootstraps do not know suites newer than
-    # themselves, but all Debian suites are made the same way.
+    # The name of debootstrap's script: an old debootstrap does not know a new suite, but all suites
+    # of Debian are made by the same script.
     script: str
     filestore: bool = False
-    # 20.2.4 takes no keys of the older kind (mon_auth_allow_insecure_key), earlier ones no others.
+    # 20.2.4 accepts only this kind (mon_auth_allow_insecure_key), and earlier ones only the older.
     aes256_keys: bool = False
 
 

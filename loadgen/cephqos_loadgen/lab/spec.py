@@ -27,14 +27,14 @@ MIN_OSD_SIZE = 1 * GIB
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """Settings under which operations wait where an operator wants to look.
+    """Settings that belong together, for a purpose that the ordinary lab does not serve.
 
-    In the ordinary lab BlueStore takes all work at once, eight shards never have a queue, and the
-    processors end before the devices: no scheduler has anything to decide.
+    There, BlueStore takes all work at once, eight shards never have a queue, and the CPUs are the
+    bound before the devices are: no scheduler has anything to decide.
     """
 
     about: str
-    lab: dict[str, Any]  # fields of LabSpec, for those that are not given
+    lab: dict[str, Any]  # fields of LabSpec, where the user gives none
     options: dict[str, str]  # of every OSD
 
     @property
@@ -71,16 +71,17 @@ def osds_there_are(count: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabSpec:
-    """What to build. `validate` is called before anything is touched."""
+    """What lab to start. `validate` is called before anything is changed."""
 
     name: str = "lab"
     release: str = "reef"
     osds: int = 4
     osd_size: int = 10 * GIB
-    backing: str = "file"
+    backing: str = "file"  # what holds an OSD's data: a file, or a loop device on a file
+    # Of the loop devices; None: not set.
     io_scheduler: str | None = None
     rotational: bool | None = None
-    db_size: int | None = None
+    db_size: int | None = None  # of a device for BlueStore's DB and WAL; None: no such device
     regime: str | None = None  # a name in REGIMES; `with_regime` has applied it already
     device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
     setuser: str | None = None
@@ -106,7 +107,7 @@ class LabSpec:
 
     @property
     def device_limits(self) -> dict[str, int]:
-        """What every OSD's device is held to while no fault says otherwise."""
+        """The limits of every OSD's device while no fault throttles it."""
         return {"riops": self.device_iops, "wiops": self.device_iops} if self.device_iops else {}
 
     @property
@@ -118,7 +119,7 @@ class LabSpec:
         return dict(self.cpus).get(osd, ())
 
     def validate(self) -> None:
-        """Raise a UsageError for what no machine can run; `checks` looks at this machine."""
+        """UsageError for what no machine can run. `checks` looks at this machine."""
         find_release(self.release)
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
             raise UsageError(
@@ -196,10 +197,10 @@ class LabSpec:
 
 
 def with_regime(asked: dict[str, Any]) -> dict[str, Any]:
-    """Fields for a LabSpec: those that were asked for, and else what the regime sets.
+    """Fields for a LabSpec: those that were asked for, and for the others what the regime sets.
 
-    A field that is None was not asked for. Settings of both are kept: the later ones, which were
-    asked for, win.
+    A field that is None was not asked for. The settings of both are kept; where both set an
+    option, the later one wins, which was asked for.
     """
     fields = {key: value for key, value in asked.items() if value is not None}
     regime = REGIMES.get(fields.get("regime", ""))

@@ -25,18 +25,18 @@ class LabState:
 
     spec: LabSpec
     fsid: str
-    port: int
+    port: int  # the first of its ports, which is the monitor's
     keeper_pid: int
-    init_pid: int
-    tree: str
+    init_pid: int  # of process 1, as the host counts
+    tree: str  # path of the release tree
     ready: bool = False
     devices: dict[str, str] = field(default_factory=dict)  # "osd.0.block" -> /dev/loop3
 
     def save(self, paths: LabPaths) -> None:
         data = asdict(self) | {"spec": self.spec.to_json()}
-        beside = paths.state.with_suffix(".new")
-        beside.write_text(json.dumps(data, indent=1))
-        beside.rename(paths.state)
+        new = paths.state.with_suffix(".new")
+        new.write_text(json.dumps(data, indent=1))
+        new.rename(paths.state)
 
     @classmethod
     def load(cls, paths: LabPaths) -> "LabState":
@@ -52,14 +52,14 @@ class LockHeld(Exception):
     """The lab is in use: its keeper or its process 1 holds the lock."""
 
 
-# `is_alive` holds the lock for a moment: another try finds it free.
+# `is_alive` of another process holds the lock for a moment. Then the next attempt finds it free.
 _LOCK_ATTEMPTS = 5
 
 
 def take_lock(paths: LabPaths) -> int:
     """The lab's lock, as an open file descriptor, or LockHeld."""
     for attempt in itertools.count(1):
-        fd = _opened(paths)
+        fd = _open_lock(paths)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if owns_lock(paths, fd):
@@ -73,7 +73,7 @@ def take_lock(paths: LabPaths) -> int:
     raise AssertionError("unreachable")
 
 
-def _opened(paths: LabPaths) -> int:
+def _open_lock(paths: LabPaths) -> int:
     try:
         paths.base.mkdir(parents=True, exist_ok=True)
         return os.open(paths.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -133,8 +133,9 @@ def load_living(name: str, *, hint: str | None = None) -> tuple[LabPaths, LabSta
 
 
 def remove_files(paths: LabPaths) -> None:
-    """Remove the files and cgroups of a lab that has ended. Only the holder of its lock may; the
-    lock goes last.
+    """Remove the files and cgroups of a lab that has ended, its lock last.
+
+    Only the holder of the lock may do so.
     """
     remove_cgroups(paths.name)
     shutil.rmtree(paths.dir, ignore_errors=True)
@@ -142,7 +143,7 @@ def remove_files(paths: LabPaths) -> None:
 
 
 def clean_dead_labs(base: Path) -> list[str]:
-    """Remove the files of labs that were killed; their names."""
+    """Remove the files of labs that were killed. Returns their names."""
     cleaned = []
     for name in lab_names():
         paths = LabPaths(base, name)

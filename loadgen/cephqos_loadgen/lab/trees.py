@@ -35,7 +35,7 @@ PACKAGES = (
 )
 TREE_BYTES = 3 << 30  # 1.2 GiB when ready, more while packages unpack
 BUILD_TIMEOUT = 1200.0
-_STAMP = "cephqos-tree"
+_STAMP = "cephqos-tree"  # a file in /etc of a tree that is complete
 
 
 def tree_path(release: Release, packages: Sequence[str] = PACKAGES) -> Path:
@@ -84,14 +84,15 @@ async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say
     chroot = ["chroot", str(building)]
     apt = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
     log.unlink(missing_ok=True)
-    host, inside = _SetupStep(log, Path("/proc"), say), _SetupStep(log, building / "proc", say)
-    await _run(_debootstrap_argv(release, building), host)
+    on_host = _SetupStep(log, Path("/proc"), say)
+    in_tree = _SetupStep(log, building / "proc", say)
+    await _run(_debootstrap_argv(release, building), on_host)
     # Packages must not start services while they are being set up.
     policy = building / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
-    await _run([*chroot, *apt], inside)
-    await _run([*chroot, "apt-get", "clean"], inside)
+    await _run([*chroot, *apt], in_tree)
+    await _run([*chroot, "apt-get", "clean"], in_tree)
     for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists"):
         shutil.rmtree(building / waste, ignore_errors=True)
     (building / "etc" / _STAMP).write_text(f"{release.name} {release.version}\n")
@@ -108,15 +109,15 @@ def _debootstrap_argv(release: Release, target: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _SetupStep:
-    """What a build step needs: a file for its output, its /proc, a way to report progress."""
+    """What a build step needs."""
 
-    log: Path
-    proc: Path
-    say: Say
+    log: Path  # for its output
+    proc: Path  # where its /proc is mounted
+    say: Say  # shows progress
 
 
 async def _run(argv: list[str], step: _SetupStep) -> None:
-    """Run one build step. Its processes and mounts end with it and with us."""
+    """Run one build step. Its processes and mounts end with it, or with this process."""
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     isolate += [f"--mount-proc={step.proc}"]
     quiet = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}

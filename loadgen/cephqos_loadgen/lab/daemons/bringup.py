@@ -1,4 +1,7 @@
-"""Bringing a cluster up inside a lab's namespaces: devices, monitor, manager, OSDs."""
+"""Brings a cluster up inside a lab's namespaces: devices, monitor, manager, OSDs.
+
+`lab` calls `BringUp.run` once. `faults` uses single steps: `start_osd` and `limit_device`.
+"""
 
 import asyncio
 import os
@@ -23,6 +26,7 @@ from cephqos_loadgen.progress import Progress, Say
 
 _COMMAND_TIMEOUT = 60.0
 _LOG_LINES = 12
+# Commands of the tree that get a script in `bin_dir`, to be called from outside the lab.
 _WRAPPED = ("ceph", "rados", "rbd", "fio", "ceph-osd", "ceph-objectstore-tool")
 _CEPH_USER = "ceph"
 # Every manager module imports bcrypt, and Debian's cannot be loaded into the manager's Python
@@ -39,27 +43,27 @@ class BringUp:
         self.paths = lab.paths
         self.progress = progress
         self.osds = [f"osd.{osd}" for osd in range(self.spec.osds)]
-        self._said = "not started"
+        self._state = "not started"  # how far it is, for an error
         self.uuids = {osd: str(uuid.uuid4()) for osd in self.osds}
 
     async def run(self) -> None:
         """Run all steps. A LabError has the last log lines of the daemon that failed."""
         release = f"Ceph {self.spec.ceph.version} ({self.spec.release})"
-        what = f"{release}, {osds_in_words(self.spec.osds)}"
-        with self.progress.step(f"starting {what}") as say:
+        title = f"starting {release}, {osds_in_words(self.spec.osds)}"
+        with self.progress.step(title) as say:
             try:
                 async with asyncio.timeout(self.spec.timeout):
                     await self._run(lambda text: self._say(say, text))
             except TimeoutError:
                 raise LabError(
-                    f"the cluster was not active within {self.spec.timeout:g} s ({self._said})"
+                    f"the cluster was not active within {self.spec.timeout:g} s ({self._state})"
                     + await self._last_words(anyone=True)
                 ) from None
             except (LabError, CommandFailed, ClusterUnreachable) as error:
                 raise LabError(f"{error}{await self._last_words()}") from error
 
     def _say(self, say: Say, text: str) -> None:
-        self._said = text
+        self._state = text
         say(text)
 
     async def _run(self, say: Say) -> None:
@@ -72,15 +76,15 @@ class BringUp:
         making_osds = asyncio.gather(*(self._make_osd(osd) for osd in self.osds))
         try:
             await self._start("mon.a", ["ceph-mon", "-i", "a"])
-            keys = self.spec.auth == "cephx"
-            if not keys:  # a monitor that has just begun refuses all keys, and a manager gives up
+            has_keys = self.spec.auth == "cephx"
+            if not has_keys:  # a monitor refuses all keys at first, and the manager would give up
                 await self._start_manager()
             say("waiting for the monitor")
-            # A client that comes too early tries again only seconds later.
+            # A client that connects too early tries again only seconds later.
             await self._until(self._monitor_listens)
             async with self.lab.client() as client:
                 await self._until(lambda: self._monitor_answers(client))
-                if keys:
+                if has_keys:
                     await self._start_manager()
                 for name in self.osds:
                     number = int(name.partition(".")[2])
@@ -205,9 +209,9 @@ class BringUp:
         pid = (await self.lab.pids()).get(f"osd.{osd}")
         if pid is None:
             raise LabError(f"osd.{osd} is not running")
-        below = loopdev.lower_rdev(Path(device))
-        # On a busy host the kernel takes its time to move a process.
-        await asyncio.to_thread(cgroups.throttle, self.paths.name, osd, pid, below, limits)
+        lower = loopdev.lower_rdev(Path(device))
+        # In a thread: on a busy host the kernel moves a process slowly.
+        await asyncio.to_thread(cgroups.throttle, self.paths.name, osd, pid, lower, limits)
 
     def _user(self) -> list[str]:
         return ["--setuser", _CEPH_USER, "--setgroup", _CEPH_USER] if self.spec.setuser else []
@@ -244,14 +248,14 @@ class BringUp:
     async def _is_active(self, client: MonClient, say: Say) -> bool:
         status: dict[str, Any] = await client.command("status")
         osds = status["osdmap"]
-        up, count = osds["num_up_osds"], self.spec.osds
-        in_ = osds["num_in_osds"]
-        manager = status["mgrmap"].get("available", False)
-        say(f"{up} of {count} OSDs up, {in_} in, manager {'active' if manager else 'starting'}")
-        return up == count and in_ == count and bool(manager)
+        count, up_osds, in_osds = self.spec.osds, osds["num_up_osds"], osds["num_in_osds"]
+        active = bool(status["mgrmap"].get("available", False))
+        manager = "active" if active else "starting"
+        say(f"{up_osds} of {count} OSDs up, {in_osds} in, manager {manager}")
+        return up_osds == in_osds == count and active
 
     async def _last_words(self, *, anyone: bool = False) -> str:
-        """The last lines of the daemons that ended; with `anyone` else the newest log's."""
+        """The last lines of daemons that ended; with `anyone`, if none did: of the newest log."""
         try:
             names = list((await self.lab.ask_process_one(op="list"))["exits"])
         except LabError:
@@ -261,8 +265,8 @@ class BringUp:
         if not files and anyone:
             logs = sorted(self.paths.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)
             files = logs[-1:]
-        return "".join(
-            f"\n--- last lines of {file.name} ---\n"
-            + "\n".join(file.read_text(errors="replace").splitlines()[-_LOG_LINES:])
-            for file in files
-        )
+        text = ""
+        for file in files:
+            lines = file.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+            text += "\n".join([f"\n--- last lines of {file.name} ---", *lines])
+        return text

@@ -9,7 +9,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 
 Sections = dict[str, dict[str, str]]
 
-_BLOB: Final = 65536  # bluestore_max_blob_size_* of all releases
+_BLOB_BYTES: Final = 65536  # bluestore_max_blob_size_* of all releases
 
 
 def render_conf(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> str:
@@ -110,9 +110,9 @@ def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
     if spec.op_queue:
         options["osd_op_queue"] = spec.op_queue
     if spec.device_iops:
-        # BlueStore writes blobs, each a request of its own: a device held to requests is held to
-        # so many bytes, and mClock has to price large operations by them. 16.2 has no such option.
-        bandwidth = str(spec.device_iops * _BLOB)
+        # BlueStore writes blobs, each with one request. So a limit of requests limits bytes, and
+        # mClock has to price large operations by them. 16.2 has no such option.
+        bandwidth = str(spec.device_iops * _BLOB_BYTES)
         options["osd_mclock_max_sequential_bandwidth_ssd"] = bandwidth
         options["osd_mclock_max_sequential_bandwidth_hdd"] = bandwidth
     return options

@@ -35,7 +35,7 @@ def caps_of(entity: str) -> Caps:
 
 
 def keyring_section(entity: str, key: str) -> str:
-    """What a keyring says of one entity."""
+    """The section of one entity in a keyring."""
     caps = "".join(f'\tcaps {kind} = "{text}"\n' for kind, text in caps_of(entity).items())
     return f"[{entity}]\n\tkey = {key}\n{caps}"
 
@@ -43,11 +43,11 @@ def keyring_section(entity: str, key: str) -> str:
 def write_keyrings(paths: LabPaths, release: Release, daemons: list[str]) -> None:
     """A keyring for each daemon and the administrator. The monitor's has all of them."""
     paths.keys.mkdir(mode=0o755)
-    everyone = []
+    sections = []
     for entity in ("client.admin", *daemons):
-        everyone.append(keyring_section(entity, make_key(release)))
-        _write(paths, entity, everyone[-1])
-    _write(paths, "mon.", keyring_section("mon.", make_key(release)) + "".join(everyone))
+        sections.append(keyring_section(entity, make_key(release)))
+        _write(paths, entity, sections[-1])
+    _write(paths, "mon.", keyring_section("mon.", make_key(release)) + "".join(sections))
 
 
 def _write(paths: LabPaths, entity: str, text: str) -> None:

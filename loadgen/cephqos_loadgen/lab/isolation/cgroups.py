@@ -11,7 +11,7 @@ from cephqos_loadgen.errors import LabError
 _V1 = Path("/sys/fs/cgroup/blkio")
 _V1_CPU = Path("/sys/fs/cgroup/cpu")
 _V2 = Path("/sys/fs/cgroup")
-_PERIOD = 100_000  # microseconds, the kernel's default
+_PERIOD_MICROSECONDS = 100_000  # of a CPU quota, the kernel's default
 _V1_FILES = {
     "riops": "blkio.throttle.read_iops_device",
     "wiops": "blkio.throttle.write_iops_device",
@@ -50,33 +50,38 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
 
 
 def limit_cpu(lab: str, osd: int, pid: int, cpus: float | None) -> None:
-    """Limit a process to so many CPUs; None ends it. The process stays in its group, which is
-    removed with the lab: to leave a group that is held back can take minutes."""
+    """Limit a process to this many CPUs; None: no limit.
+
+    The process stays in its group, which is removed with the lab: leaving a group that is at its
+    limit can take minutes.
+    """
     v1 = (_V1_CPU / "cpu.cfs_quota_us").exists()
     base = _V1_CPU if v1 else _V2
     group = _group(base, lab, osd)
-    quota = -1 if cpus is None else round(cpus * _PERIOD)
+    quota = -1 if cpus is None else round(cpus * _PERIOD_MICROSECONDS)
     try:
         group.mkdir(exist_ok=True)
         if not v1:
             _enable(base, "cpu")
-        if cpus is not None:  # first into the group, then the limit: what is held back moves slowly
+        if cpus is not None:  # before the limit: a process at its limit moves slowly
             (group / "cgroup.procs").write_text(str(pid))
         if v1:
             (group / "cpu.cfs_quota_us").write_text(str(quota))
         else:
-            (group / "cpu.max").write_text(f"{'max' if cpus is None else quota} {_PERIOD}")
+            (group / "cpu.max").write_text(
+                f"{'max' if cpus is None else quota} {_PERIOD_MICROSECONDS}"
+            )
     except OSError as error:
         raise LabError(f"cannot limit the CPU of osd.{osd} in {group}: {error}") from error
 
 
 def _enable(base: Path, controller: str) -> None:
-    with contextlib.suppress(OSError):  # there already, or delegated by systemd
+    with contextlib.suppress(OSError):  # it is enabled already, or systemd delegates it
         (base / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def limits(lab: str, osd: int) -> dict[str, int]:
-    """The limits in force on an OSD's device, read from the kernel; empty if there are none."""
+    """The limits in force on an OSD's device, as the kernel has them; empty: none."""
     values: dict[str, int] = {}
     for key, file in _V1_FILES.items():
         with contextlib.suppress(OSError):
@@ -94,7 +99,7 @@ def _group(base: Path, lab: str, osd: int) -> Path:
 
 
 def rejoin(lab: str, osd: int, pid: int) -> None:
-    """Apply to a restarted OSD the limits that it had before."""
+    """Put an OSD that was restarted into the groups with the limits that it had before."""
     for base in (_V1, _V1_CPU, _V2):
         group = _group(base, lab, osd)
         if group.exists():

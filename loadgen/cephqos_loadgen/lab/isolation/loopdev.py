@@ -4,9 +4,9 @@ A loop device made with the autoclear flag detaches when its last user closes it
 none behind. losetup(8) cannot set that flag, so this calls the kernel itself (LOOP_CONFIGURE,
 Linux 5.8).
 
-Each is a pair: the device that is used lies on a second loop device, and that one on the file. A
-control group holds requests back before the kernel counts them. A limit on the lower device makes
-requests wait inside the upper one, so that it looks as slow as a slow disk does.
+Each is a pair: the upper device, which is used, lies on a lower loop device, and that one on the
+file. A limit of a control group delays requests before the kernel counts them. So the limit is on
+the lower device: requests then wait inside the upper one, which looks as slow as a slow disk.
 """
 
 import errno
@@ -27,7 +27,7 @@ _LO_FLAGS_DIRECT_IO = 16
 _LOOP_MAJOR = 7
 # struct loop_config: fd, block_size, struct loop_info64, 8 reserved words.
 _LOOP_INFO = struct.Struct("=5Q4I64s64s32s2Q")
-_ATTEMPTS = 50
+_ATTEMPTS = 50  # to get a free device that no other process takes first
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class LoopDevice:
     number: int
     fd: int
     backing: Path
-    # queue settings from before: the kernel keeps them per device number, not per file
+    # Queue settings from before. The kernel keeps them per device number, not per file.
     before: dict[str, str] = field(default_factory=dict)
     lower: "LoopDevice | None" = None
 
@@ -61,7 +61,7 @@ class LoopDevice:
 
 
 def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
-    """Attach a file to a pair of devices, and set the queue of the upper one up."""
+    """Attach a file to a pair of devices, and set up the queue of the upper one."""
     lower = _attach(backing, "none", rotational=False)
     try:
         device = _attach(lower.path, scheduler, rotational=rotational)
@@ -73,15 +73,15 @@ def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
 
 
 def lower_rdev(device: Path) -> int:
-    """The number of the device below: what to limit, so that this device becomes slow."""
+    """The number of the lower device: the one to limit, so that this device becomes slow."""
     block = Path("/sys/block")
-    below = Path((block / device.name / "loop" / "backing_file").read_text().strip()).name
-    major, _, minor = (block / below / "dev").read_text().partition(":")
+    lower = Path((block / device.name / "loop" / "backing_file").read_text().strip()).name
+    major, _, minor = (block / lower / "dev").read_text().partition(":")
     return os.makedev(int(major), int(minor))
 
 
 def _attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
-    """Attach a file with direct I/O and autoclear, and set its queue up."""
+    """Attach a file to one device with direct I/O and autoclear, and set up its queue."""
     device = LoopDevice(*_configure(backing), backing)
     wanted = {"scheduler": scheduler, "rotational": "1" if rotational else "0"}
     device.before = {key: queue_files.read(device.queue / key) for key in wanted}
@@ -94,6 +94,7 @@ def _attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
 
 
 def _configure(backing: Path) -> tuple[int, int]:
+    """Attach a file to a free device. Returns the device's number and file descriptor."""
     with backing.open("rb+") as file, Path("/dev/loop-control").open("rb") as control:
         for _ in range(_ATTEMPTS):
             number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)

@@ -10,8 +10,8 @@ from typing import Any
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.processes import ENDS_WITH_PARENT
 
-# The lab's folder has the same name inside: a PATH that begins with its `bin_dir` would find the
-# wrappers there again, and they would call themselves.
+# The lab's folder has the same path inside. With a PATH that begins with its `bin_dir`, the scripts
+# there would find and call themselves.
 IN_TREE = ("env", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 
 
@@ -28,7 +28,7 @@ def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
 
 
 async def ask_process_one(control: Path, within: float = 10.0, **request: Any) -> Any:
-    """One request to the lab's process 1."""
+    """Send one request to the lab's process 1, and return its answer."""
     try:
         async with asyncio.timeout(within):
             reader, writer = await asyncio.open_unix_connection(control)
@@ -47,7 +47,7 @@ async def ask_process_one(control: Path, within: float = 10.0, **request: Any) -
 
 
 def children(pid: int) -> list[int]:
-    """Child processes, as the host counts them."""
+    """Pids of the child processes, as the host counts."""
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:

@@ -6,8 +6,8 @@ import socket
 
 from cephqos_base.errors import UsageError
 
-# Every lab has this many ports of its own; an OSD listens on up to 16 (4 messengers, 2 protocols,
-# some slack while it restarts).
+# An OSD listens on up to 16 ports: 4 messengers with 2 protocols each, and as many again while it
+# restarts.
 PORTS_PER_LAB = 400
 FIRST_PORT = 20000
 LAST_PORT = 32000

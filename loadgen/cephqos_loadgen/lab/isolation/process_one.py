@@ -37,9 +37,9 @@ class ProcessOne:
         self.paths = paths
         self.tree = tree
         self.lifeline = lifeline
-        self.daemons: dict[str, int] = {}  # name -> pid, as this namespace counts
-        self.exits: dict[str, int] = {}  # name -> how the last one ended
-        self.loops: dict[str, loopdev.LoopDevice] = {}
+        self.daemons: dict[str, int] = {}  # by name: pid, as this namespace counts
+        self.exits: dict[str, int] = {}  # by name: exit status of the last one that ended
+        self.loops: dict[str, loopdev.LoopDevice] = {}  # by key, such as osd.0.block
         self.operations: dict[str, Callable[..., Any]] = {
             "spawn": self.spawn,
             "list": self.list,
@@ -50,7 +50,7 @@ class ProcessOne:
     # -- what the keeper can ask for ------------------------------------------------------------
 
     def spawn(self, name: str, argv: list[str], output: str) -> int:
-        """Start a daemon inside the tree; the pid is this namespace's."""
+        """Start a daemon inside the tree. Returns its pid, as this namespace counts."""
         if name in self.daemons:
             raise LabError(f"{name} is running already")
         write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -75,7 +75,7 @@ class ProcessOne:
         return {"daemons": self.daemons, "exits": self.exits}
 
     def attach(self, key: str, backing: str, scheduler: str, rotational: bool) -> str:
-        """Attach a backing file; its device node exists only in this lab's /dev."""
+        """Attach a backing file to a loop device, whose node exists only in this lab's /dev."""
         device = loopdev.attach(Path(backing), scheduler, rotational=rotational)
         self.loops[key] = device
         node = self.paths.root / device.path.relative_to("/")
@@ -88,13 +88,13 @@ class ProcessOne:
         inside = self.paths.root / target.lstrip("/")
         inside.mkdir(parents=True, exist_ok=True)
         node = self.paths.root / device.lstrip("/")
-        own = ("-o", options) if options else ()
-        _run("mount", "-t", fs, *own, str(node), str(inside))
+        flags = ("-o", options) if options else ()
+        _run("mount", "-t", fs, *flags, str(node), str(inside))
 
     # -- start and end -------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the root that daemons see: the tree, read-only below; what they write, in memory."""
+        """Make the root that daemons see: the tree, read-only, with what they write in memory."""
         root = str(self.paths.root)
         _run("mount", "-t", "proc", "proc", "/proc")
         scratch = self.paths.dir / "scratch"
@@ -142,7 +142,7 @@ class ProcessOne:
             await ending.wait()
 
     def reap(self) -> None:
-        """Collect children that ended; orphans of the namespace become children of process 1."""
+        """Collect children that ended. Orphans of the namespace are children of process 1 too."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -171,7 +171,7 @@ class ProcessOne:
             await writer.drain()
 
     def finish(self) -> None:
-        """End all of the namespace, then remove what the lab left on the host."""
+        """End all processes of the namespace, then remove what the lab has on the host."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)  # everyone in this PID namespace but process 1
         with contextlib.suppress(ChildProcessError):
