@@ -12,7 +12,6 @@ BLIND: Final = RuleGroup(
     rules=(
         Alert(
             name="CephQosTooFewSamples",
-            about=(),
             expr="""
             sum_over_time(up{job=~"@job@"}[@long_hold@]) < @long_hold_samples@
               and sum_over_time(up{job=~"@job@"}[@hold@]) <= @hold_samples@
@@ -26,7 +25,6 @@ BLIND: Final = RuleGroup(
                 line="cephqos doctor prometheus http://localhost:9090", on="prometheus"
             ),
             within="@long_hold@",
-            dashboard="exporter",
             summary=f"{{{{ $labels.instance }}}}: {counted('good scrape')} in @long_hold@, too few"
             " for the rules",
             description=f"""
@@ -39,7 +37,6 @@ BLIND: Final = RuleGroup(
         ),
         Alert(
             name="CephQosFiguresMissing",
-            about=(),
             expr=f"""
             count by (cluster, instance) (
               (max by ({OSD}, instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 1)
@@ -59,7 +56,6 @@ BLIND: Final = RuleGroup(
                 on="prometheus",
             ),
             hold=600,
-            dashboard="exporter",
             summary=f"{{{{ $labels.instance }}}}: the work of {counted('OSD')} is not known",
             description=f"""
             The exporter gets answers from {counted("OSD")}, but shows no work of their classes.
@@ -68,7 +64,6 @@ BLIND: Final = RuleGroup(
         ),
         Alert(
             name="CephQosExporterRestarts",
-            about=(),
             expr=f"""
             max by (cluster, instance) (
               resets({QosSeries.DELIVERED_OPS}[@hour@])
@@ -79,7 +74,6 @@ BLIND: Final = RuleGroup(
             likely="the exporter lacks memory, or an OSD crashes",
             first=FirstCommand(line="journalctl -u '*cephqos-exporter*' -n 50", on="host"),
             within="@hour@",
-            dashboard="exporter",
             summary="{{ $labels.instance }}: counters restarted {{ $value }} times in @hour@",
             description="""
             The counters of an OSD at {{ $labels.instance }} began at zero {{ $value }} times in the
@@ -88,7 +82,6 @@ BLIND: Final = RuleGroup(
         ),
         Alert(
             name="CephQosClusterLabelTaken",
-            about=(),
             expr=f"""
             count by (cluster, instance) ({DaemonSeries.UP}{{exported_cluster!=""}})
             """,
@@ -99,7 +92,6 @@ BLIND: Final = RuleGroup(
                 line="cephqos doctor prometheus http://localhost:9090", on="prometheus"
             ),
             hold=300,
-            dashboard="exporter",
             summary="{{ $labels.instance }}: Prometheus' own cluster label hides the FSID",
             description="""
             Prometheus gives the series of {{ $labels.instance }} its own label cluster

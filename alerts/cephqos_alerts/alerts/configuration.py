@@ -130,7 +130,6 @@ SETTINGS: Final = (
         likely="an override for some OSDs, or ceph.conf on their hosts",
         first=FirstCommand(line="ceph config dump"),
         hold=900,
-        dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.media }} OSDs run {{ $value }} different"
         " schedulers or profiles",
         description="""
@@ -141,7 +140,6 @@ SETTINGS: Final = (
     ),
     Alert(
         name="CephQosSchedulersMixed",
-        about=(),
         expr=f"""
         count by (cluster) (
           count by (cluster, in_force) ({QosSeries.SCHEDULER_INFO}{{in_force!="unknown"}})
@@ -153,7 +151,6 @@ SETTINGS: Final = (
         likely="an upgrade that has not reached all OSDs",
         first=FirstCommand(line="ceph versions"),
         hold=900,
-        dashboard="cluster",
         summary="cluster {{ $labels.cluster }} runs both WPQ and mClock",
         description="""
         Some OSDs run WPQ and others mClock. WPQ reserves

@@ -36,7 +36,6 @@ COVERAGE: Final = RuleGroup(
     rules=(
         Alert(
             name="CephQosExporterDown",
-            about=(),
             expr='up{job=~"@job@"} == 0',
             urgency=MORNING,
             where="exporter",
@@ -45,7 +44,6 @@ COVERAGE: Final = RuleGroup(
                 line="curl -sS http://{{ $labels.instance }}/-/healthy", on="prometheus"
             ),
             hold=300,
-            dashboard="exporter",
             summary="no answer from the exporter at {{ $labels.instance }}",
             description="""
             Prometheus gets no answer from {{ $labels.instance }} (job {{ $labels.job }}). The QoS
@@ -54,7 +52,6 @@ COVERAGE: Final = RuleGroup(
         ),
         Alert(
             name="CephQosNothingScraped",
-            about=(),
             expr='absent(up{job=~"@job@"})',
             urgency=MORNING,
             where="prometheus",
@@ -65,7 +62,6 @@ COVERAGE: Final = RuleGroup(
                 on="prometheus",
             ),
             hold=900,
-            dashboard="exporter",
             summary="no exporter of cephqos is scraped",
             description="""
             This Prometheus has these rules, and no target whose job matches @job@. No OSD is
@@ -98,14 +94,12 @@ COVERAGE: Final = RuleGroup(
         ),
         Alert(
             name="CephQosScrapeNearDeadline",
-            about=(),
             expr='scrape_duration_seconds{job=~"@job@"} > 10 * @coverage@',
             urgency=MORNING,
             where="exporter",
             likely="too many OSDs or collectors for one CPU, or other programs take it",
             first=FirstCommand(line="top -b -n 1 | head -20", on="host"),
             hold=300,
-            dashboard="exporter",
             summary="scraping {{ $labels.instance }} takes {{ $value | humanizeDuration }}",
             description="""
             A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}. After 10 s
@@ -124,7 +118,6 @@ HELPERS: Final = RuleGroup(
         # Ceph's own alerts report it. This one only keeps others quiet.
         Alert(
             name="CephQosOsdDown",
-            about=(),
             expr=f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0",
             urgency=NOT_SENT,
             summary="{{ $labels.ceph_daemon }} is down in the map",
@@ -135,11 +128,9 @@ HELPERS: Final = RuleGroup(
         ),
         Alert(
             name="CephQosMaintenance",
-            about=(),
             expr=f"max by (cluster, flag) ({ClusterSeries.FLAG}) == 1",
             urgency=NOT_SENT,
             where="cluster",
-            dashboard="cluster",
             summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
             description="""
             The flag {{ $labels.flag }} is set on cluster {{ $labels.cluster }}. This alert is
@@ -148,11 +139,9 @@ HELPERS: Final = RuleGroup(
         ),
         Alert(
             name="CephQosTestRun",
-            about=(),
             expr=f"max by (cluster, run, scenario) ({RunSeries.INFO}) == 1",
             urgency=NOT_SENT,
             where="cluster",
-            dashboard="cluster",
             summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",
             description="""
             The test run {{ $labels.run }} loads cluster {{ $labels.cluster }} on purpose. This
@@ -161,11 +150,9 @@ HELPERS: Final = RuleGroup(
         ),
         Alert(
             name="CephQosWatchdog",
-            about=(),
             expr="vector(1)",
             urgency=NOT_SENT,
             where="prometheus",
-            dashboard="exporter",
             labels={"cluster": ""},
             summary="alerting works, from rule to receiver",
             description="""
@@ -183,7 +170,6 @@ SLOW_COVERAGE: Final = RuleGroup(
     rules=(
         Alert(
             name="CephQosClusterExporterAbsent",
-            about=(),
             expr=f"""
             count by (cluster) ({DaemonSeries.UP})
               unless on (cluster) count by (cluster) ({ClusterSeries.UP})
@@ -202,7 +188,6 @@ SLOW_COVERAGE: Final = RuleGroup(
         ),
         Alert(
             name="CephQosClusterExporterDoubled",
-            about=(),
             expr=f"""
             count by (cluster) (count by (cluster, instance) ({ClusterSeries.UP})) > 1
             """,
@@ -220,7 +205,6 @@ SLOW_COVERAGE: Final = RuleGroup(
         ),
         Alert(
             name="CephQosReplyNotUnderstood",
-            about=(),
             expr=f"""
             sum by (cluster, instance, collector, what) (
               increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[@hold@])
@@ -233,7 +217,6 @@ SLOW_COVERAGE: Final = RuleGroup(
                 line="journalctl -u '*cephqos-*' | grep 'does not understand'", on="host"
             ),
             hold=600,
-            dashboard="exporter",
             summary="{{ $labels.instance }}: the collector {{ $labels.collector }} does not"
             " understand the replies of Ceph ({{ $labels.what }})",
             description="""
@@ -244,7 +227,6 @@ SLOW_COVERAGE: Final = RuleGroup(
         ),
         Alert(
             name="CephQosTooManySeries",
-            about=(),
             expr=f"""
             (sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
               - @series_of_exporter@)
@@ -260,7 +242,6 @@ SLOW_COVERAGE: Final = RuleGroup(
                 on="prometheus",
             ),
             hold=900,
-            dashboard="exporter",
             summary='{{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per OSD',
             description="""
             The exporter at {{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per

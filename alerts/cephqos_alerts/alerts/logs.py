@@ -28,7 +28,6 @@ LOGS = RuleGroup(
     rules=(
         Alert(
             name="CephQosBenchmarkRejected",
-            about=(),
             expr=f"""
                 max by (cluster, ceph_daemon, host) (
                   max_over_time(
@@ -70,7 +69,6 @@ LOGS = RuleGroup(
             likely="mClock sets this option itself",
             first=FirstCommand(line="ceph config dump"),
             within="1h",
-            dashboard="cluster",
             summary=f"{counted('OSD')} took back a change to {{{{ $labels.option }}}}",
             description="""
                 mClock sets this option itself. A change of it was undone, and the value in the
@@ -131,7 +129,6 @@ LOGS = RuleGroup(
         ),
         Alert(
             name="CephQosScrubErrors",
-            about=(),
             duplicates=("CephPGsDamaged",),
             expr=f"""
                 max by (cluster, ceph_daemon, pg, host) (
@@ -154,7 +151,6 @@ LOGS = RuleGroup(
         ),
         Alert(
             name="CephQosDaemonCrashed",
-            about=(),
             duplicates=("CephDaemonCrash",),
             expr="""
                 sum by (cluster, ceph_daemon, log, host) (

@@ -282,7 +282,6 @@ def _violated_widely(urgency: Urgency, expr: str) -> Alert:
         held="hold",
         # Load that comes and goes is one warning. A critical one ends when clients get theirs.
         keep=0 if urgency is NOW else KEPT,
-        dashboard="cluster",
         summary=f"{{{{ $labels.class }}}} does not get its reservation {ON_SO_MANY}"
         f"{worst_is(_WORST)}{OF_MANY.brief}",
         description=f"""

@@ -33,7 +33,6 @@ SCRUB: Final = RuleGroup(
             likely="an OSD of this pool is stuck or very busy",
             first=FirstCommand(line="ceph pg ls scrubbing"),
             hold=900,
-            dashboard="background",
             summary="pool {{ $labels.pool }}: scrubs are running but make no progress",
             description=f"""
             Pool {{{{ $labels.pool }}}} has {counted("{{ $labels.level }} scrub")} running, and no
@@ -53,7 +52,6 @@ SCRUB: Final = RuleGroup(
             likely="too few scrubs at a time, too few hours, or busy OSDs",
             first=FirstCommand(line="ceph pg ls scrubbing"),
             hold=900,
-            dashboard="background",
             summary="pool {{ $labels.pool }}: deep scrubs cannot keep up with their schedule",
             description="""
             At the rate of the last minutes, the deep scrubs that are due in pool
@@ -78,7 +76,6 @@ SCRUB: Final = RuleGroup(
             likely="scrubs are switched off, or too few run at a time",
             first=FirstCommand(line="ceph osd dump"),
             hold=900,
-            dashboard="background",
             summary="pool {{ $labels.pool }}: {{ $value }} more placement groups overdue for a"
             " {{ $labels.level }} scrub than a day ago",
             description="""
@@ -114,7 +111,6 @@ RECOVERY: Final = RuleGroup(
             likely="a flag such as norecover, a full OSD, or an OSD that is down",
             first=FirstCommand(line="ceph health detail"),
             hold=600,
-            dashboard="background",
             summary=f"pool {{{{ $labels.pool }}}}: recovery has stopped with {COUNT} object copies"
             " left",
             description=f"""
@@ -131,7 +127,6 @@ RECOVERY: Final = RuleGroup(
             likely="the limits of recovery, or clients that have most of the work",
             first=FirstCommand(line="ceph -s"),
             hold=900,
-            dashboard="background",
             summary="pool {{ $labels.pool }}: recovery will take another"
             " {{ $value | humanizeDuration }}",
             description="""
@@ -142,7 +137,6 @@ RECOVERY: Final = RuleGroup(
         ),
         Alert(
             name="CephQosObjectsUnfound",
-            about=(),
             duplicates=("CephObjectMissing",),
             expr=f"max by (cluster, pool) ({RecoverySeries.POOL_UNFOUND_OBJECTS}) > 0",
             urgency=NOW,
@@ -150,7 +144,6 @@ RECOVERY: Final = RuleGroup(
             likely="the OSDs that have these objects are down",
             first=FirstCommand(line="ceph health detail"),
             hold=300,
-            dashboard="background",
             summary=f"pool {{{{ $labels.pool }}}}: {counted('object')} unfound",
             description=f"""
             No OSD that is up has the newest version of {counted("object")} of pool

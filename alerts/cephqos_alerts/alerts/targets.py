@@ -145,7 +145,6 @@ TARGETS: Final = (
         first=FirstCommand(line="ceph -s"),
         held="hold",
         labels={"scope": "cluster"},
-        dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
         f"{OF_CLUSTER.brief}",
         description="""

@@ -6,7 +6,7 @@ shortfall because of another OSD. These series name the OSD on which the time is
 
 from typing import Final
 
-from cephqos_alerts.recording.conditions import BUSIER, STORE_STALLED
+from cephqos_alerts.recording.conditions import BUSIER, STORE_STALLED, condition
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import (
     BYTES,
@@ -85,9 +85,8 @@ _SHARE_OUTSIDE_SCHEDULER: Final = f"""
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
-        RecordedSeries(
-            record=PerOsd.CONDITION,
-            labels={"condition": "busier"},
+        condition(
+            "busier",
             comment="""
             An OSD that does much more than its peers may be slower than they are: that is no
             failure. Scrub and trimming are in no counter of operations, but in the device's bytes.
@@ -113,9 +112,8 @@ ACROSS: Final = RuleGroup(
             )
             """,
         ),
-        RecordedSeries(
-            record=PerOsd.CONDITION,
-            labels={"condition": "delays_replica_writes"},
+        condition(
+            "delays_replica_writes",
             comment="""
             OSDs that delay the writes of others: each replica write takes longer here, and more of
             them are under way here. Or they have stopped. While threads wait for a CPU or a limit

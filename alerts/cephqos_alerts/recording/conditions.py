@@ -7,8 +7,15 @@ delays_replica_writes) and failing.py (the others).
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import previously
+from cephqos_alerts.rules.rule import RecordedSeries, previously
 from cephqos_base.recorded import PerOsd
+
+
+def condition(name: str, *, expr: str, comment: str = "") -> RecordedSeries:
+    """The rule of a condition. The expression gives 1 where it is true, and nothing elsewhere."""
+    return RecordedSeries(
+        record=PerOsd.CONDITION, labels={"condition": name}, comment=comment, expr=expr
+    )
 
 
 def _condition(condition: str, series: str = PerOsd.CONDITION) -> str:

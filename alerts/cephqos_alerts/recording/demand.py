@@ -8,7 +8,7 @@ is decided; the constants before DEMAND are its parts.
 
 from typing import Final
 
-from cephqos_alerts.recording.conditions import DELAYED_OTHERS, STORE_STALLED
+from cephqos_alerts.recording.conditions import DELAYED_OTHERS, STORE_STALLED, condition
 from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS, OF_REPLICA_WRITE, OF_STORE
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerHostClass, PerOsd, PerShard
@@ -23,8 +23,7 @@ def _zero(metric: str) -> str:
 def _highest_of_shards(record: str, metric: str) -> RecordedSeries:
     """The highest of a class's shards. Nearly all are 0, and are left out before the maximum."""
     return RecordedSeries(
-        record=record,
-        expr=f"max by ({OSD_CLASS}) ({metric} > 0) or {_zero(metric)}",
+        record=record, expr=f"max by ({OSD_CLASS}) ({metric} > 0) or {_zero(metric)}"
     )
 
 
@@ -120,9 +119,8 @@ DEMAND: Final = RuleGroup(
             / on ({OSD}) group_left () max by ({OSD}) ({QosSeries.SHARDS})
             """,
         ),
-        RecordedSeries(
-            record=PerOsd.CONDITION,
-            labels={"condition": "store_stalled"},
+        condition(
+            "store_stalled",
             comment="""
             1 if the store has transactions and completes none. Figures that are measured at their
             end say nothing then. Absent otherwise.

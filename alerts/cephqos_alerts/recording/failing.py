@@ -19,6 +19,7 @@ from cephqos_alerts.recording.conditions import (
     DEVICE_FAILING,
     DISK_AT_WORK,
     STORE_STALLED,
+    condition,
 )
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import (
@@ -145,9 +146,8 @@ _COST_OF_CLIENT_OP: Final = f"""
 """.strip()
 
 _FAILING: Final = (
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "collapsed"},
+    condition(
+        "collapsed",
         comment="""
         The OSD does far less than its best of the last day: in operations, and in bytes and
         requests of its device. Scrub and trimming are only in the device's figures.
@@ -163,9 +163,8 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "disk_at_work"},
+    condition(
+        "disk_at_work",
         comment="""
         A disk that seeks serves far fewer requests than one that reads in sequence (scrub,
         backfill), and takes long for each when many wait. A device that served thousands per second
@@ -181,9 +180,8 @@ _FAILING: Final = (
         """,
     ),
     *(_long_device_seconds(place) for place in DEVICE_PLACES),
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "device_failing"},
+    condition(
+        "device_failing",
         comment="""
         The store stands still, and no limit stops its threads; or the OSD does far less than its
         best while its device is slow; or the device takes far longer than those of its peers, and
@@ -199,9 +197,8 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "cpu_short"},
+    condition(
+        "cpu_short",
         comment="""
         The busiest thread can do no more, or several threads wait for a CPU, or something outside
         of the OSD takes its CPU.
@@ -214,9 +211,8 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "large_ops"},
+    condition(
+        "large_ops",
         comment="""
         Operations are so large that bandwidth is the bottleneck. If the configured bandwidth is far
         too high, mClock charges a large operation like a small one. The requests of the device are
@@ -230,14 +226,9 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "delays_others"},
-        expr=f"{DELAYS_REPLICA_WRITES} or on ({OSD}) {DEVICE_FAILING}",
-    ),
-    RecordedSeries(
-        record=PerOsd.CONDITION,
-        labels={"condition": "slow_for_recovery"},
+    condition("delays_others", expr=f"{DELAYS_REPLICA_WRITES} or on ({OSD}) {DEVICE_FAILING}"),
+    condition(
+        "slow_for_recovery",
         comment="""
         While placement groups move, a little recovery is enough to use up the CPU: an OSD that
         takes one over lists its objects again and again. That does not explain an OSD that is far

@@ -34,8 +34,7 @@ ROLLUPS: Final = RuleGroup(
     rules=(
         *(_of_host(*figure) for figure in _FIGURES),
         RecordedSeries(
-            record=PerCluster.CAPACITY_OPS,
-            expr=f"sum by (cluster) ({PerOsd.CAPACITY_OPS})",
+            record=PerCluster.CAPACITY_OPS, expr=f"sum by (cluster) ({PerOsd.CAPACITY_OPS})"
         ),
         RecordedSeries(
             record=PerCluster.OSDS,

@@ -83,7 +83,6 @@ def _alert(finding: OsdFinding) -> Alert:
         held=finding.held or finding.window,
         within=finding.within,
         keep=KEPT,
-        dashboard="cluster",
         labels=finding.labels,
         summary=f"{finding.summary} {ON_SO_MANY if finding.counted else ON_OSDS}{worst_is(worst)}",
         description=f"{finding.description} Worst first: {worst_first(worst, finding.figure)}.",

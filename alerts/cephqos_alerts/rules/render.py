@@ -11,6 +11,7 @@ import yaml
 from cephqos_alerts.rules.changes import changed
 from cephqos_alerts.rules.rule import (
     Alert,
+    Place,
     RecordedSeries,
     Rule,
     RuleGroup,
@@ -39,6 +40,15 @@ DASHBOARDS: Final[Mapping[str, str]] = {
     "background": f"{dashboards.BACKGROUND}?{_CLUSTER}",
     "cpu": f"{dashboards.CPU}?{_CLUSTER}",
     "exporter": f"{dashboards.EXPORTER}?",
+}
+# The dashboard of an alert that names none, by the place that it is about.
+_DASHBOARD_OF_PLACE: Final[Mapping[Place, str]] = {
+    "osd": "osd",
+    "osds": "cluster",
+    "cluster": "cluster",
+    "pool": "background",
+    "exporter": "exporter",
+    "prometheus": "exporter",
 }
 # The time range of a link to a dashboard begins and ends so many seconds before and after the
 # alert.
@@ -176,6 +186,7 @@ def _links(rule: Alert, settings: RuleSettings, time_range: str) -> dict[str, st
     if settings.runbook_url:
         links["runbook_url"] = runbook_url(settings.runbook_url, rule.name)
     if settings.dashboard_url:
-        board = f"{settings.dashboard_prefix}{DASHBOARDS[rule.dashboard]}{time_range}"
-        links["dashboard_url"] = f"{settings.dashboard_url.rstrip('/')}/{board}"
+        page = DASHBOARDS[rule.dashboard or _DASHBOARD_OF_PLACE[rule.where]]
+        folder = f"{settings.dashboard_url.rstrip('/')}/{settings.dashboard_prefix}"
+        links["dashboard_url"] = f"{folder}{page}{time_range}"
     return links

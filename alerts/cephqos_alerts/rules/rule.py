@@ -124,7 +124,7 @@ class Alert:
     """An alert. runbooks.py has the page of its runbook; text.py makes its text of these parts."""
 
     name: str
-    about: Sequence[Subject]
+    about: Sequence[Subject] = ()
     expr: str
     urgency: Urgency
     summary: str
@@ -138,7 +138,7 @@ class Alert:
     held: str = ""
     keep: float = 0.0  # `keep_firing_for`, in seconds
     within: str = ""  # "@hour@": the time in which the expression looks for events
-    dashboard: str = "osd"  # a key of DASHBOARDS of render.py
+    dashboard: str = ""  # a key of DASHBOARDS of render.py, if not that of `where`
     labels: Mapping[str, str] = field(default_factory=dict)
     duplicates: Sequence[str] = ()  # alerts that Ceph ships and that say the same
 

@@ -175,7 +175,6 @@ def _alert(slo: Slo, burn: BurnAlert, settings: RuleSettings) -> Alert:
         likely=_LIKELY_CAUSE,
         first=FirstCommand(line="ceph health detail"),
         within=long_window,
-        dashboard="cluster",
         labels={"slo": slo.name, "op": slo.op, "window": duration(burn.long)},
         summary=f"SLO {slo.name}: {{{{ $value | humanizePercentage }}}} of {slo.op} operations are"
         " too slow",

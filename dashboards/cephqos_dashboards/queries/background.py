@@ -6,7 +6,7 @@ from typing import Final
 from cephqos_base.recorded import PerHostClass
 from cephqos_base.series import ClusterSeries, OpSeries, RecoverySeries, ScrubSeries, count, total
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say, rate_once, top
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, highest, or_say, rate_once
 
 _rate: Final = partial(rate_once, DETAIL)
 
@@ -30,8 +30,7 @@ OVERDUE: Final = PanelQuery(
     "overdue scrubs",
 )
 SCRUB_ETA: Final = PanelQuery(
-    f"max by (level) ({_pools(ScrubSeries.POOL_BACKLOG_ETA_SECONDS, 'pool, level')})",
-    "{{level}}",
+    f"max by (level) ({_pools(ScrubSeries.POOL_BACKLOG_ETA_SECONDS, 'pool, level')})", "{{level}}"
 )
 UNFOUND: Final = PanelQuery(
     f"sum({_pools(RecoverySeries.POOL_UNFOUND_OBJECTS)})", "unfound objects"
@@ -42,17 +41,10 @@ SCRUBBING: Final = PanelQuery(
 FLAGS: Final = PanelQuery(f"max by (flag) ({ClusterSeries.FLAG}{{{CLUSTER}}}) > 0", "{{flag}}")
 
 REMAINING: Final = (
-    PanelQuery(
-        top(_pools(RecoverySeries.POOL_DEGRADED_OBJECTS) + " > 0", "pool"), "{{pool}} degraded"
-    ),
-    PanelQuery(
-        top(_pools(RecoverySeries.POOL_MISPLACED_OBJECTS) + " > 0", "pool"),
-        "{{pool}} misplaced",
-    ),
+    highest(_pools(RecoverySeries.POOL_DEGRADED_OBJECTS) + " > 0", "pool", "{{pool}} degraded"),
+    highest(_pools(RecoverySeries.POOL_MISPLACED_OBJECTS) + " > 0", "pool", "{{pool}} misplaced"),
 )
-RECOVERY_RATE: Final = PanelQuery(
-    top(_pools(RecoverySeries.POOL_OBJECTS_PER_SECOND), "pool"), "{{pool}}"
-)
+RECOVERY_RATE: Final = highest(_pools(RecoverySeries.POOL_OBJECTS_PER_SECOND), "pool")
 RECOVERY_STATES: Final = PanelQuery(
     f"max by (state) ({RecoverySeries.CLUSTER_PGS}{{{CLUSTER}}}) > 0", "{{state}}"
 )
@@ -78,9 +70,8 @@ SCRUB_PROGRESS: Final = (
         "{{level}} left",
     ),
 )
-SCRUB_RATE: Final = PanelQuery(
-    top(_pools(ScrubSeries.POOL_OBJECTS_PER_SECOND, "pool, level"), "pool, level"),
-    "{{pool}} {{level}}",
+SCRUB_RATE: Final = highest(
+    _pools(ScrubSeries.POOL_OBJECTS_PER_SECOND, "pool, level"), "pool, level"
 )
 SCHEDULE: Final = PanelQuery(
     "sum by (level, state)"
@@ -89,11 +80,7 @@ SCHEDULE: Final = PanelQuery(
 )
 OLDEST: Final = (
     PanelQuery(
-        or_say(
-            _pools(ScrubSeries.POOL_OLDEST_SECONDS, "pool, level"),
-            "pool",
-            "no cluster role",
-        ),
+        or_say(_pools(ScrubSeries.POOL_OLDEST_SECONDS, "pool, level"), "pool", "no cluster role"),
         name="oldest",
     ),
     PanelQuery(_pools(ScrubSeries.POOL_INTERVAL_SECONDS, "pool, level"), name="interval"),
@@ -103,12 +90,10 @@ OLDEST: Final = (
 )
 SCRUB_SLOTS: Final = (
     PanelQuery(
-        f"sum by (side) (max by (ceph_daemon, side) ({ScrubSeries.SLOTS}{{{DETAIL}}}))",
-        "{{side}}",
+        f"sum by (side) (max by (ceph_daemon, side) ({ScrubSeries.SLOTS}{{{DETAIL}}}))", "{{side}}"
     ),
     PanelQuery(
-        f"sum(max by (ceph_daemon) ({ScrubSeries.SLOTS_MAX}{{{DETAIL}}}))",
-        "each side limit",
+        f"sum(max by (ceph_daemon) ({ScrubSeries.SLOTS_MAX}{{{DETAIL}}}))", "each side limit"
     ),
 )
 SCRUB_TROUBLE: Final = (

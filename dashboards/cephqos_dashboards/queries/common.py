@@ -9,6 +9,7 @@ from typing import Final
 
 from cephqos_base.recorded import PerCluster
 from cephqos_base.series import DaemonSeries
+from cephqos_dashboards.panels import PanelQuery
 
 # Above this many OSDs, a cluster shows only its sums and those of its hosts.
 MOST_OSDS: Final = 5000
@@ -80,6 +81,12 @@ def top(expr: str, by: str) -> str:
     if over_range == expr:  # no rate: gauges
         over_range = _GAUGE.sub(r"max_over_time(\1[$__range] @ end())", expr)
     return f"({expr}) and on ({by}) topk({TOP}, {over_range})"
+
+
+def highest(expr: str, by: str, legend: str = "") -> PanelQuery:
+    """Lines chosen by `top`. Without a legend, their names are the values of those labels."""
+    names = " ".join(f"{{{{{label}}}}}" for label in by.split(", "))
+    return PanelQuery(top(expr, by), legend or names)
 
 
 TENANT_NAME: Final = "{{kind}} {{tenant}}"

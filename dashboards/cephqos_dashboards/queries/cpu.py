@@ -18,46 +18,31 @@ from cephqos_dashboards.queries.common import (
     ROWS,
     SLOW_WINDOW,
     TOP,
+    highest,
     or_say,
     rate_once,
-    top,
 )
 
 _rate: Final = partial(rate_once, DETAIL)
-GROUPS: Final = PanelQuery(
-    top(
-        f"sum by (group) ({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})",
-        "group",
-    ),
-    "{{group}}",
+GROUPS: Final = highest(
+    f"sum by (group) ({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "group"
 )
-BUSIEST: Final = PanelQuery(
-    top(
-        _rate(
-            ThreadsSeries.BUSIEST_CPU_SECONDS,
-            "ceph_daemon, group",
-            ', group!~"other|reactor"',
-        ),
-        "ceph_daemon, group",
-    ),
-    "{{ceph_daemon}} {{group}}",
+BUSIEST: Final = highest(
+    _rate(ThreadsSeries.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!~"other|reactor"'),
+    "ceph_daemon, group",
 )
-CEILING: Final = PanelQuery(
-    top(f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="busiest_thread"}})', "ceph_daemon"),
-    "{{ceph_daemon}}",
+CEILING: Final = highest(
+    f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="busiest_thread"}})', "ceph_daemon"
 )
-WAITING: Final = PanelQuery(
-    top(f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="waiting"}})', "ceph_daemon"),
-    "{{ceph_daemon}}",
+WAITING: Final = highest(
+    f'max by (ceph_daemon) ({PerOsd.CPUS}{{{DETAIL}, state="waiting"}})', "ceph_daemon"
 )
 # The exporter reads context switches every 30 s, however often it is scraped: a shorter window
 # would show pulses and zeros.
 _SWITCHES: Final = _rate(ThreadsSeries.SWITCHES, "ceph_daemon, group, kind").replace(
     "[$__rate_interval]", f"[{SLOW_WINDOW}]"
 )
-SWITCHES: Final = PanelQuery(
-    top(f"sum by (group, kind) ({_SWITCHES})", "group, kind"), "{{group}} {{kind}}"
-)
+SWITCHES: Final = highest(f"sum by (group, kind) ({_SWITCHES})", "group, kind")
 _CPU: Final = _rate(ThreadsSeries.CPU_SECONDS, "ceph_daemon, group, mode")
 PER_OP: Final = PanelQuery(
     f"""
@@ -98,25 +83,18 @@ STRATEGY: Final = PanelQuery(
     f"count by (strategy) (max by (instance, strategy) ({PlacementSeries.STRATEGY}) == 1)",
     "{{strategy}}",
 )
-THROTTLED: Final = PanelQuery(
-    top(
-        f"{_rate(CgroupSeries.CPU_THROTTLED_PERIODS, 'ceph_daemon')}"
-        f" / {_rate(CgroupSeries.CPU_PERIODS, 'ceph_daemon')}",
-        "ceph_daemon",
-    ),
-    "{{ceph_daemon}}",
+THROTTLED: Final = highest(
+    f"{_rate(CgroupSeries.CPU_THROTTLED_PERIODS, 'ceph_daemon')}"
+    f" / {_rate(CgroupSeries.CPU_PERIODS, 'ceph_daemon')}",
+    "ceph_daemon",
 )
-MEMORY: Final = PanelQuery(
-    top(
-        f"max by (ceph_daemon) ({CgroupSeries.MEMORY_USED_BYTES}{{{DETAIL}}})"
-        f" / max by (ceph_daemon) ({CgroupSeries.MEMORY_LIMIT_BYTES}{{{DETAIL}}})",
-        "ceph_daemon",
-    ),
-    "{{ceph_daemon}}",
+MEMORY: Final = highest(
+    f"max by (ceph_daemon) ({CgroupSeries.MEMORY_USED_BYTES}{{{DETAIL}}})"
+    f" / max by (ceph_daemon) ({CgroupSeries.MEMORY_LIMIT_BYTES}{{{DETAIL}}})",
+    "ceph_daemon",
 )
-PRESSURE: Final = PanelQuery(
-    top(_rate(CgroupSeries.PRESSURE_SECONDS, "ceph_daemon, resource"), "ceph_daemon, resource"),
-    "{{ceph_daemon}} {{resource}}",
+PRESSURE: Final = highest(
+    _rate(CgroupSeries.PRESSURE_SECONDS, "ceph_daemon, resource"), "ceph_daemon, resource"
 )
 # Series of hosts have no label of a cluster. So they are those of exporters with an OSD of it.
 _ITS_OSDS: Final = f'{DaemonSeries.UP}{{{DETAIL}, ceph_daemon=~"osd.*"}}'
@@ -147,18 +125,16 @@ HOST_PRESSURE: Final = PanelQuery(
     "{{instance}} {{resource}}",
 )
 _SHARD: Final = "ceph_daemon, shard"
-REACTORS: Final = PanelQuery(
-    top(f"max by ({_SHARD}) ({CrimsonSeries.REACTOR_UTILIZATION_RATIO}{{{DETAIL}}})", _SHARD),
+REACTORS: Final = highest(
+    f"max by ({_SHARD}) ({CrimsonSeries.REACTOR_UTILIZATION_RATIO}{{{DETAIL}}})",
+    _SHARD,
     "{{ceph_daemon}} reactor {{shard}}",
 )
-STOLEN: Final = PanelQuery(
-    top(_rate(CrimsonSeries.REACTOR_STEAL_SECONDS, _SHARD), _SHARD),
-    "{{ceph_daemon}} reactor {{shard}}",
+STOLEN: Final = highest(
+    _rate(CrimsonSeries.REACTOR_STEAL_SECONDS, _SHARD), _SHARD, "{{ceph_daemon}} reactor {{shard}}"
 )
-SHARED: Final = PanelQuery(
-    top(
-        f"max by (ceph_daemon, by) ({PlacementSeries.REACTORS_SHARED}{{{DETAIL}}}) > 0",
-        "ceph_daemon, by",
-    ),
+SHARED: Final = highest(
+    f"max by (ceph_daemon, by) ({PlacementSeries.REACTORS_SHARED}{{{DETAIL}}}) > 0",
+    "ceph_daemon, by",
     "{{ceph_daemon}} with a {{by}}",
 )

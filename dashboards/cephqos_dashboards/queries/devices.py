@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.series import DisksSeries
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import DETAIL, ROWS, or_say, rate_once, top
+from cephqos_dashboards.queries.common import DETAIL, ROWS, highest, or_say, rate_once
 
 _OSD: Final = f'{DETAIL}, layer="osd"'  # devices that OSDs open, not the disks beneath LVM
 _KEY: Final = "ceph_daemon, role, device"
@@ -27,29 +27,24 @@ def _by_setting(total: str) -> str:
     )
 
 
-TIME: Final = PanelQuery(
-    top(f"{_TIME} / ({_OPS} > 0) > 0", _OP), "{{ceph_daemon}} {{device}} {{op}}"
+TIME: Final = highest(f"{_TIME} / ({_OPS} > 0) > 0", _OP, "{{ceph_daemon}} {{device}} {{op}}")
+DEPTH: Final = highest(
+    _rate(DisksSeries.WEIGHTED_SECONDS, _KEY), _KEY, "{{ceph_daemon}} {{device}}"
 )
-DEPTH: Final = PanelQuery(
-    top(_rate(DisksSeries.WEIGHTED_SECONDS, _KEY), _KEY), "{{ceph_daemon}} {{device}}"
-)
-SIZE: Final = PanelQuery(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
+SIZE: Final = highest(f"{_BYTES} / ({_OPS} > 0)", _OP, "{{ceph_daemon}} {{device}} {{op}}")
 _BUSY: Final = _rate(DisksSeries.BUSY_SECONDS, _KEY)
-BUSY: Final = PanelQuery(top(_BUSY, _KEY), "{{ceph_daemon}} {{device}}")
+BUSY: Final = highest(_BUSY, _KEY, "{{ceph_daemon}} {{device}}")
 OPS: Final = PanelQuery(f"sum by (op) ({_OPS})", "{{op}}")
 BYTES: Final = PanelQuery(f"sum by (op) ({_BYTES})", "{{op}}")
 _MERGED: Final = _rate(DisksSeries.MERGED, _OP)
 MERGED: Final = PanelQuery(
-    f"sum by (op) ({_MERGED}) / (sum by (op) ({_OPS} + {_MERGED}) > 0)",
-    "{{op}}",
+    f"sum by (op) ({_MERGED}) / (sum by (op) ({_OPS} + {_MERGED}) > 0)", "{{op}}"
 )
 TIME_BY_SETTING: Final = PanelQuery(
-    _by_setting(_TIME),
-    "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
+    _by_setting(_TIME), "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}"
 )
 SIZE_BY_SETTING: Final = PanelQuery(
-    _by_setting(_BYTES),
-    "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
+    _by_setting(_BYTES), "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}"
 )
 COUNT_BY_SETTING: Final = PanelQuery(
     f"count by (scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"

@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import ROWS, top
+from cephqos_dashboards.queries.common import ROWS, highest
 
 JOB: Final = 'job=~"cephqos.*"'
 
@@ -34,32 +34,20 @@ STATE: Final = PanelQuery(
     f" bottomk({ROWS}, min_over_time(up{{{JOB}}}[$__range] @ end()))",
     "{{instance}}",
 )
-SCRAPE: Final = PanelQuery(
-    top(f"max by (instance) (scrape_duration_seconds{{{JOB}}})", "instance"), "{{instance}}"
+SCRAPE: Final = highest(f"max by (instance) (scrape_duration_seconds{{{JOB}}})", "instance")
+SERIES_BY_TARGET: Final = highest(
+    f"max by (instance) (scrape_samples_post_metric_relabeling{{{JOB}}})", "instance"
 )
-SERIES_BY_TARGET: Final = PanelQuery(
-    top(f"max by (instance) (scrape_samples_post_metric_relabeling{{{JOB}}})", "instance"),
-    "{{instance}}",
+CPU: Final = highest(
+    f"max by (instance) (rate(process_cpu_seconds_total{{{JOB}}}[$__rate_interval]))", "instance"
 )
-CPU: Final = PanelQuery(
-    top(
-        f"max by (instance) (rate(process_cpu_seconds_total{{{JOB}}}[$__rate_interval]))",
-        "instance",
-    ),
-    "{{instance}}",
-)
-MEMORY: Final = PanelQuery(
-    top(f"max by (instance) (process_resident_memory_bytes{{{JOB}}})", "instance"), "{{instance}}"
-)
+MEMORY: Final = highest(f"max by (instance) (process_resident_memory_bytes{{{JOB}}})", "instance")
 COLLECTORS: Final = PanelQuery(
     f"max by (collector) ({ExporterSeries.COLLECTOR_DURATION_SECONDS})", "{{collector}}"
 )
-DAEMON_TIME: Final = PanelQuery(
-    top(
-        f'max by (ceph_daemon) ({DaemonSeries.SCRAPE_DURATION_SECONDS}{{ceph_daemon=~".+"}})',
-        "ceph_daemon",
-    ),
-    "{{ceph_daemon}}",
+DAEMON_TIME: Final = highest(
+    f'max by (ceph_daemon) ({DaemonSeries.SCRAPE_DURATION_SECONDS}{{ceph_daemon=~".+"}})',
+    "ceph_daemon",
 )
 MISSING: Final = PanelQuery(
     f"topk({ROWS}, max by ({OSD}, collector) ({ExporterSeries.COLLECTOR_SUCCESS} == 0) + 1)",
@@ -71,8 +59,7 @@ SILENT: Final = PanelQuery(
 )
 CLUSTER_AGE: Final = PanelQuery(f"max by (part) ({ClusterSeries.DATA_AGE_SECONDS})", "{{part}}")
 CLUSTER_COMMANDS: Final = PanelQuery(
-    f"sum by (command) (rate({ClusterSeries.COMMAND_SECONDS}[$__rate_interval]))",
-    "{{command}}",
+    f"sum by (command) (rate({ClusterSeries.COMMAND_SECONDS}[$__rate_interval]))", "{{command}}"
 )
 RULES: Final = PanelQuery(
     """

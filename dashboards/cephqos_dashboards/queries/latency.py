@@ -5,7 +5,7 @@ from typing import Final
 from cephqos_base.recorded import PerSlo
 from cephqos_base.series import ClientSeries, OpSeries, OpsSeries, ProbeSeries, bucket, count, total
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, rate_once, top
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, highest, quantiles, rate_once
 from cephqos_dashboards.theme import BOUND
 
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -34,8 +34,7 @@ RATE: Final = PanelQuery(
     "{{op}}",
 )
 BUDGET: Final = PanelQuery(
-    f"min by (slo, pool, load) ({PerSlo.BUDGET_LEFT}{{{CLUSTER}}})",
-    "{{slo}} {{pool}} {{load}}",
+    f"min by (slo, pool, load) ({PerSlo.BUDGET_LEFT}{{{CLUSTER}}})", "{{slo}} {{pool}} {{load}}"
 )
 
 
@@ -93,19 +92,15 @@ def _rate(series: str) -> str:
     return f"(rate({series}{{{DETAIL}}}[$__rate_interval]))"
 
 
-SLOWEST: Final = PanelQuery(
-    top(
-        f"""
+SLOWEST: Final = highest(
+    f"""
     max by (ceph_daemon) (
       sum by (ceph_daemon, instance) {_rate(total(OpSeries.LATENCY_SECONDS))}
       / (sum by (ceph_daemon, instance) {_rate(count(OpSeries.LATENCY_SECONDS))} > 0)
     )
     """,
-        "ceph_daemon",
-    ),
-    "{{ceph_daemon}}",
+    "ceph_daemon",
 )
-SLOW_OPS: Final = PanelQuery(
-    top(f"max by (ceph_daemon) ({OpsSeries.BLOCKED}{{{DETAIL}}}) > 0", "ceph_daemon"),
-    "{{ceph_daemon}}",
+SLOW_OPS: Final = highest(
+    f"max by (ceph_daemon) ({OpsSeries.BLOCKED}{{{DETAIL}}}) > 0", "ceph_daemon"
 )

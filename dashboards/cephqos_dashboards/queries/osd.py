@@ -24,6 +24,7 @@ from cephqos_dashboards.queries.common import (
     ONE_OSD,
     SLOW_WINDOW,
     TENANT_NAME,
+    highest,
     quantiles,
     rate_once,
     tenants_named,
@@ -52,8 +53,7 @@ UP: Final = PanelQuery(f"max({DaemonSeries.UP}{_OSD})", "answers")
 
 WORK: Final = (
     PanelQuery(
-        f'max by (class) ({PerClass.ATTAINED_OPS}{{{ONE_OSD}, class!="immediate"}})',
-        "{{class}}",
+        f'max by (class) ({PerClass.ATTAINED_OPS}{{{ONE_OSD}, class!="immediate"}})', "{{class}}"
     ),
     PanelQuery(
         f'max({PerClass.ATTAINED_OPS}{{{ONE_OSD}, class="immediate"}})',
@@ -123,13 +123,10 @@ THROTTLES: Final = PanelQuery(
 THROTTLE_WAIT: Final = PanelQuery(
     _rate(QosSeries.THROTTLE_WAIT_SECONDS, "throttle"), "{{throttle}}"
 )
-THREADS: Final = PanelQuery(
-    top(f"sum by (group) ({_rate(ThreadsSeries.CPU_SECONDS, 'group, mode')})", "group"),
-    "{{group}}",
+THREADS: Final = highest(
+    f"sum by (group) ({_rate(ThreadsSeries.CPU_SECONDS, 'group, mode')})", "group"
 )
-BUSIEST: Final = PanelQuery(
-    top(_rate(ThreadsSeries.BUSIEST_CPU_SECONDS, "group"), "group"), "{{group}}"
-)
+BUSIEST: Final = highest(_rate(ThreadsSeries.BUSIEST_CPU_SECONDS, "group"), "group")
 _DEVICE: Final = ', layer="osd"'
 DEVICE_TIME: Final = PanelQuery(
     f"{_rate(DisksSeries.TIME_SECONDS, 'device, role, op', _DEVICE)}"
@@ -141,8 +138,7 @@ DEVICE_RATE: Final = PanelQuery(
 )
 DEVICE_DEPTH: Final = (
     PanelQuery(
-        _rate(DisksSeries.WEIGHTED_SECONDS, "device, role", _DEVICE),
-        "{{role}} {{device}} depth",
+        _rate(DisksSeries.WEIGHTED_SECONDS, "device, role", _DEVICE), "{{role}} {{device}} depth"
     ),
 )
 SLOW: Final = (

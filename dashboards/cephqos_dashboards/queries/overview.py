@@ -114,14 +114,8 @@ ALERTS: Final = PanelQuery(
 )
 
 WORK: Final = (
-    PanelQuery(
-        f'sum by (class) ({_ATTAINED}, class!="immediate"}})',
-        "{{class}}",
-    ),
-    PanelQuery(
-        f'sum({_ATTAINED}, class="immediate"}})',
-        "immediate (replica writes)",
-    ),
+    PanelQuery(f'sum by (class) ({_ATTAINED}, class!="immediate"}})', "{{class}}"),
+    PanelQuery(f'sum({_ATTAINED}, class="immediate"}})', "immediate (replica writes)"),
     PanelQuery(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
     PanelQuery(
         f'sum by (class) ({PerHostClass.OPS}{{{CLUSTER}, figure="reserved"}}) > 0',

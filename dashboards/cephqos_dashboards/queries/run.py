@@ -91,8 +91,7 @@ MEAN: Final = PanelQuery(
 
 _rate: Final = partial(rate_once, OSDS_OF_RUN)
 WORK: Final = both_runs(
-    f"sum by (class) ({_rate(QosSeries.OPS, 'ceph_daemon, class')})",
-    "{{class}}",
+    f"sum by (class) ({_rate(QosSeries.OPS, 'ceph_daemon, class')})", "{{class}}"
 )
 OSD_LATENCY: Final = both_runs(
     f"sum({_rate(total(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})"

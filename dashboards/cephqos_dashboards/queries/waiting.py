@@ -48,10 +48,7 @@ _BY_STATE_AND_CLASS: Final = f"""(
 _STATE_AND_CLASS: Final = _join_labels(
     _per_operation(_BY_STATE_AND_CLASS, _RATE), "state", "state", "by"
 )
-NOW: Final = PanelQuery(
-    f"max by (state) ({_STATE_AND_CLASS})",
-    "{{state}}",
-)
+NOW: Final = PanelQuery(f"max by (state) ({_STATE_AND_CLASS})", "{{state}}")
 
 
 def _at(when: str, offset: str = "") -> str:
