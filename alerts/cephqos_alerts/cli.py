@@ -177,7 +177,8 @@ def load_slos(path: Path) -> list[Slo]:
     return slos
 
 
-def _settings(arguments: argparse.Namespace) -> RuleSettings:
+def _check_settings(arguments: argparse.Namespace) -> None:
+    """Raises UsageError for the first option with a wrong value."""
     if not 0 < arguments.time_scale <= 1:
         raise UsageError(f"--time-scale {arguments.time_scale}: expected more than 0, at most 1")
     if not 0.1 <= arguments.scrape_interval <= 300:
@@ -186,18 +187,21 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         raise UsageError(
             f"--evaluations-per-scrape {arguments.evaluations_per_scrape}: expected 1 to 10"
         )
-    for option, url in (
-        ("--runbook-url", arguments.runbook_url),
-        ("--dashboard-url", arguments.dashboard_url),
-    ):
+    for name in ("runbook", "dashboard"):
+        url = getattr(arguments, f"{name}_url")
         if url and not _LINK.fullmatch(url):
-            raise UsageError(f"{option} {url}: expected http://… or https://…, or a path with a /")
+            expected = "expected http://… or https://…, or a path with a /"
+            raise UsageError(f"--{name}-url {url}: {expected}")
     try:
         re.compile(arguments.job)
     except re.error as exc:
         raise UsageError(f"--job {arguments.job}: not a regular expression: {exc}") from exc
     if set(arguments.job) & set('"\\\n'):
         raise UsageError(f"--job {arguments.job}: expected no quotes and no backslashes")
+
+
+def _settings(arguments: argparse.Namespace) -> RuleSettings:
+    _check_settings(arguments)
     settings = RuleSettings(
         scrape_interval=arguments.scrape_interval,
         evaluations_per_scrape=arguments.evaluations_per_scrape,

@@ -6,23 +6,16 @@ Rates and reservations are in normalised ops/s, times in seconds. None: not know
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_loadgen.top.figures import Values
 
 # violated: the recording rules say so. behind: gets less than its reservation while requests wait,
 # seen at this moment only (without rules). kept: gets its reservation, or needs less. idle: does
-# nothing. unreserved: works without a reservation.
+# nothing. unreserved: works without a reservation. The worst comes first.
 State = Literal["violated", "behind", "kept", "idle", "unreserved", "unknown"]
-STATES: Final[tuple[State, ...]] = (
-    "violated",
-    "behind",
-    "kept",
-    "idle",
-    "unreserved",
-    "unknown",
-)
+STATES: Final[tuple[State, ...]] = get_args(State)
 
 
 def _ratio(attained: float | None, reserved: float | None) -> float | None:
