@@ -1,9 +1,9 @@
 """The effective configuration of an OSD, read cheaply.
 
-`config show` names every option (77 kB); `config diff` only those that differ from their default
-(4 kB, a quarter of the time) and which source set each. So the first is needed once per daemon
-start and the second at every scrape: a change by `ceph config set`, a profile or a benchmark is
-seen at the next scrape. Built-in profiles rewrite defaults; they too show up in the difference.
+`config show` has every option (77 kB). `config diff` has those that differ from their default, and
+which source set each (4 kB, a quarter of the time). So the first is read once per daemon start, and
+the second at every scrape: it shows changes by `ceph config set`, a profile or a benchmark, and
+also the defaults that a built-in profile rewrites.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _TRACKED_PREFIXES = (
     "osd_data",
 )
 
-# Keys of a difference entry that name a value, not the source that set it.
+# Keys of an entry of the difference that are no local source.
 _NOT_SOURCES = frozenset({"default", "final", "mon"})
 
 
@@ -60,10 +60,7 @@ class EffectiveConfig:
             return self.number(key)
 
     def origin(self, key: str) -> Origin:
-        """Where the value came from.
-
-        An administrator and the boot benchmark write the same monitor key: both read `mon`.
-        """
+        """Where the value came from. `mon`: an administrator, or the OSD's own benchmark."""
         sources = self.differences.get(key, {}).keys()
         if sources - _NOT_SOURCES:
             return "local"
@@ -78,41 +75,42 @@ class ConfigTracker:
     """
 
     def __init__(self) -> None:
-        self._base: dict[str, str] | None = None
+        self._defaults: dict[str, str] | None = None
         self._current: EffectiveConfig | None = None
-        self._diff: Mapping[str, Any] | None = None  # the last
+        self._last_diff: Mapping[str, Any] | None = None
 
     @property
     def needs_full(self) -> bool:
         """Whether `config show` is still needed."""
-        return self._base is None
+        return self._defaults is None
 
     def update(self, diff: Mapping[str, Any], show: Mapping[str, Any] | None) -> EffectiveConfig:
         """Take in this scrape's `config diff`, and `config show` if it was asked for.
 
         Raises ValueError while `config show` has never come.
         """
-        if diff == self._diff and self._current is not None:
+        if diff == self._last_diff and self._current is not None:
             return self._current
         differences = {key: entry for key, entry in diff["diff"].items() if _tracked(key)}
-        if self._base is None:
+        if self._defaults is None:
             if show is None:
                 raise ValueError("config show has not been read yet")
-            self._base = _defaults(show, differences)
+            self._defaults = _defaults(show, differences)
             self._current = None
         if self._current is None or self._current.differences != differences:
-            values = {**self._base, **{k: str(e["final"]) for k, e in differences.items()}}
+            changed = {key: str(entry["final"]) for key, entry in differences.items()}
+            values = {**self._defaults, **changed}
             self._current = EffectiveConfig(values=values, differences=differences)
-        self._diff = diff
+        self._last_diff = diff
         return self._current
 
 
 def _defaults(
     show: Mapping[str, Any], differences: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """What each option is when nothing sets it: an option that leaves the difference is back."""
-    base = {key: str(value) for key, value in show.items() if _tracked(key)}
+    """The value of each option that nothing sets. It is in force while the difference lacks it."""
+    defaults = {key: str(value) for key, value in show.items() if _tracked(key)}
     for key, entry in differences.items():
         if "default" in entry:
-            base[key] = str(entry["default"])
-    return base
+            defaults[key] = str(entry["default"])
+    return defaults

@@ -1,7 +1,7 @@
 """What an operation costs and what is reserved for each class, in both generations of mClock.
 
-Everything is expressed in *normalised ops*: the cost of one small operation. The options
-of an OSD show its generation, not its release: the newer one was backported.
+Costs are in normalised ops: 1 is the cost of one small operation. An OSD's generation is known by
+its options and not by its release, as the newer one was backported.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _EARLY_PER_BYTE_OPTION = "osd_mclock_cost_per_byte_usec"
 
 @dataclass(frozen=True, slots=True)
 class BandwidthModel:
-    """From 18.2 on, and 17.2 by backport: an item costs its bytes, and cost_per_io at least."""
+    """18.2 and later, and later 17.2: an operation costs its bytes, and at least `cost_per_io`."""
 
     bandwidth: float  # bytes/s
     iops: float
@@ -36,6 +36,7 @@ class BandwidthModel:
 
     @property
     def cost_per_io(self) -> float:
+        """Bytes that count as one normalised op."""
         return self.bandwidth / self.iops
 
     @property
@@ -52,7 +53,7 @@ class BandwidthModel:
 
 @dataclass(frozen=True, slots=True)
 class EarlyModel:
-    """16.2 and early 17.2: a whole number of cost units, one for anything small.
+    """16.2 and early 17.2: an operation costs a whole number of units, a small one 1.
 
     `per_io` and `per_byte` are in the scheduler's own units: seconds on HDDs, milliseconds on SSDs.
     """
@@ -74,30 +75,29 @@ class EarlyModel:
         return max(1.0, _round_half_up(self.per_io + self.per_byte * size))
 
 
-# Both give: `capacity`, what the OSD believes it can do in normalised ops/s; `capacity_bytes`, the
-# same in bytes/s where the model has such a notion; `normalised`, the cost of an operation that is
-# charged for so many bytes.
+# Both have `capacity`, what the OSD believes it can do in normalised ops/s; `capacity_bytes`, the
+# same in bytes/s, or None; and `normalised(size)`, the cost of an operation of so many bytes.
 CostModel = BandwidthModel | EarlyModel
 
 
 def _round_half_up(value: float) -> float:
-    """As the scheduler's std::round does it; Python's own rounds halves to even."""
+    """Round as std::round in the scheduler does. Python's round() takes halves to even."""
     return float(floor(value + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
 class ClassSettings:
-    """What the configuration gives a class, for the whole OSD; None where there is no limit.
+    """What the configuration gives a class, for the whole OSD. Ratios are shares of the capacity.
 
-    Ratios are shares of the capacity. Each shard has a scheduler of its own, which gives the
-    class a `shards`-th part of this. A reservation of None is not known; neither is a weight of 0.
+    Each shard has a scheduler of its own, which gives the class this divided by the number of
+    shards.
     """
 
-    reservation_ratio: float | None
+    reservation_ratio: float | None  # None: not known
     reservation: float | None  # normalised ops/s
-    limit_ratio: float | None
+    limit_ratio: float | None  # None: no limit
     limit: float | None  # normalised ops/s
-    weight: float
+    weight: float  # 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class QosState:
     media: Media
     shards: int
     capacity_origin: Origin
-    classes: Mapping[str, ClassSettings]  # without classes of which nothing is known
+    classes: Mapping[str, ClassSettings]  # that are known; empty if mClock does not run
     # The early model charges a recovery operation this configured size, whatever it moves.
     recovery_item_bytes: float | None
     not_understood: NotUnderstood = field(default_factory=NotUnderstood, compare=False)
@@ -126,14 +126,14 @@ def model_name(config: EffectiveConfig) -> str | None:
 def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     """Whether the OSD took its device for rotational, from its settings; None if they do not say.
 
-    An OSD does not report it on its socket. The number of shards says it if the defaults for the
-    two kinds differ and it was not set. Otherwise a capacity that was set for only one of the two
-    kinds says it. If this returns None, the device itself may say it.
+    An OSD does not report it on its socket. The early model sets the capacity of the other medium
+    to 0. Else the number of shards shows it, if it was not set and the defaults of the two media
+    differ. Else a capacity that was set for one medium only. If this returns None, the device
+    itself may show it.
     """
-    # The early model sets the capacity of the medium that it does not have to 0.
-    others = [m for m in MEDIA if config.number(f"{_CAPACITY_OPTION}{m}") == 0]
-    if len(others) == 1:
-        return "ssd" if others == ["hdd"] else "hdd"
+    zero_capacity = [m for m in MEDIA if config.number(f"{_CAPACITY_OPTION}{m}") == 0]
+    if len(zero_capacity) == 1:
+        return "ssd" if zero_capacity == ["hdd"] else "hdd"
     by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
     if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
         return by_shards[0]
@@ -142,9 +142,9 @@ def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
 
 
 def needs_release(config: EffectiveConfig) -> bool:
-    """Whether a built-in profile is set whose values are not in the options.
+    """Whether a built-in profile is in force whose values are not in the options (21.x).
 
-    The default of the option shows it: every profile reserves something for clients.
+    Then the option's default is 0, while every profile reserves something for clients.
     """
     return (
         model_name(config) == "bandwidth"
@@ -163,7 +163,8 @@ def read_qos(
 ) -> QosState | None:
     """The QoS settings in force, or None for an OSD without either model.
 
-    `release` is used where `needs_release`. Where mClock does not run nothing is in_force.
+    `release` is needed if `needs_release`. `mclock`: whether mClock runs; else no class has
+    settings.
     """
     name = model_name(config)
     if name is None:
@@ -192,7 +193,7 @@ def read_qos(
 def _built_in_classes(
     config: EffectiveConfig, capacity: float, release: int | None, not_understood: NotUnderstood
 ) -> Mapping[str, ClassSettings]:
-    """What the profile's name stands for; leftovers of a custom profile do not count."""
+    """What the built-in profile gives; the options may still have values of a custom one."""
     profile = config.text(PROFILE_OPTION) or ""
     shares = shares_of(release, profile)
     if shares is None:
@@ -209,7 +210,7 @@ def _required(config: EffectiveConfig, key: str) -> float:
 
 
 def _bandwidth_model(config: EffectiveConfig, media: Media) -> BandwidthModel:
-    # The scheduler bounds both from below by 1 in the same way.
+    # The scheduler, too, takes at least 1 for both.
     return BandwidthModel(
         bandwidth=max(1.0, _required(config, f"{_BANDWIDTH_OPTION}{media}")),
         iops=max(1.0, _required(config, f"{_CAPACITY_OPTION}{media}")),

@@ -1,7 +1,7 @@
-"""What a recovery slot of an OSD is for, known by its priority.
+"""What a recovery slot of an OSD is for, by its priority.
 
-Recovery, backfill and the deletion of placement groups all take reservations from the same
-reservers (`dump_recovery_reservations`).
+Recovery, backfill and the deletion of placement groups take slots from the same reservers
+(`dump_recovery_reservations`: Ceph calls a slot a reservation).
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,11 +10,11 @@ from typing import Any, Final
 BACKFILL: Final = "backfill"
 DELETE: Final = "delete"
 
-# Deletion uses these two (OSD_DELETE_PRIORITY_* in osd_types.h). On an OSD that is full it has 255,
-# as forced recovery may have: that is taken for recovery.
+# Priorities of deletion (OSD_DELETE_PRIORITY_* in osd_types.h). On a full OSD it has 255, as forced
+# recovery may have too: 255 counts as recovery.
 _DELETIONS: Final = frozenset({179, 219})
 
-# Lowest priority of each kind. What a pool's own priority adds stays within these bounds.
+# The lowest priority of each kind. The pool's own priority is added, and stays within these bounds.
 _KINDS: Final = (
     (254, "forced"),
     (220, "inactive"),
@@ -38,10 +38,10 @@ def reservation_kind(priority: int) -> str:
 
 
 def degraded_share(reply: Mapping[str, Any]) -> float | None:
-    """Of the placement groups recovering on this OSD, the share that lacks redundancy.
+    """The share of degraded ones among the placement groups that recover on this OSD.
 
-    Recovery of degraded data belongs to background_recovery, of merely misplaced data to
-    background_best_effort. Deletions are no recovery. None when nothing recovers.
+    Recovery of degraded data is background_recovery, that of misplaced data is
+    background_best_effort. Deletions are no recovery. None if nothing recovers.
     """
     kinds = [kind for kind in _in_progress(reply) if kind != DELETE]
     if not kinds:

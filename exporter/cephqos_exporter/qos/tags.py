@@ -1,7 +1,7 @@
 """Reads `dump_op_pq_state`: which scheduler runs, and what dmClock's own tags say.
 
-The reply is JSON around free text. A request's tag holds the moments at which its reservation and
-its limit fall due, as wall-clock seconds modulo 1,000,000. The reservation lag is now, minus the
+The reply is JSON around free text. A request's tag has the moments at which its reservation and its
+limit fall due, as wall-clock seconds modulo 1,000,000. The reservation lag is the time since the
 reservation tag of the request at the head of a queue.
 """
 
@@ -18,10 +18,10 @@ MCLOCK: Final = "mclock_scheduler"
 
 TAG_MODULO: Final = 1_000_000.0
 
-# How the queue dump names a class: by number up to 20.2; by name, or by both (`3client`), later.
+# A queue dump names a class by number up to 20.2, and later by name or by both (`3client`).
 _CLASS_OF_NUMBER: Final = {"0": RECOVERY, "1": BEST_EFFORT, "2": IMMEDIATE, "3": CLIENT}
-# One record per entity that dmClock knows: a class, or in the early model a client of a class.
-# Each is matched by itself, and nothing twice: a dump of 160 kB took 45 s where none had an end.
+# There is a record for each client of dmClock: a class, or in the early model a client of a class.
+# Each is matched alone and without backtracking: a dump of 160 kB took 45 s where no record ended.
 _RECORDS: Final = "record:{ "
 _RECORD: Final = re.compile(
     r"ClientRec:: client:\{ class_id: ?(\w++).*? req_count:(\d++) top_req:"
@@ -31,24 +31,20 @@ _RECORD: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """When the request at the head of a queue falls due; None where the class has no such bound."""
+    """The tags of the request at the head of a queue; None where the class has no such bound."""
 
-    reservation: float | None
-    limit: float | None
+    reservation: float | None  # when it falls due, in seconds modulo TAG_MODULO
+    limit: float | None  # when it may be served
 
 
 @dataclass(slots=True)
 class ShardQueue:
-    """The queue of one shard: how many requests wait in each class, and the heads of the queues.
+    """The queues of one shard, by class."""
 
-    `told` is False where the dump says nothing of classes: WPQ, and mClock before 17.2. `whole` is
-    False where part of it was not understood: a class without a head may have one there.
-    """
-
-    index: str
-    told: bool = False
-    whole: bool = True
-    lengths: dict[str, int] = field(default_factory=dict)
+    index: str  # of the shard
+    told: bool = False  # the dump has classes; False: WPQ, and mClock before 17.2
+    whole: bool = True  # False: a part was not understood, and classes may be missing
+    lengths: dict[str, int] = field(default_factory=dict)  # requests
     heads: dict[str, list[Head]] = field(default_factory=dict)
 
 
@@ -63,7 +59,7 @@ class QueueDump:
 def read_queue_dump(
     reply: Mapping[str, Any], not_understood: NotUnderstood | None = None
 ) -> QueueDump:
-    """Read the whole dump; a shape that no known scheduler prints gives `unknown`."""
+    """Read the whole dump. The scheduler is `unknown` if no known one prints such a dump."""
     not_understood = NotUnderstood() if not_understood is None else not_understood
     if not isinstance(reply, dict):
         not_understood.add("reply", f"dump_op_pq_state: {reply!r}")
@@ -106,7 +102,7 @@ def _read_shard(index: str, body: Mapping[str, Any], not_understood: NotUndersto
         return ShardQueue(index)
     shard = ShardQueue(index, told=True)
     text: str = body["mClockClients"]["clients"]
-    # Behind the records the same requests follow again, as tops of the heaps.
+    # Behind the records the same requests follow once more, as tops of dmClock's heaps.
     records = text.partition("{ reservation_top:")[0]
     for record in records.split(_RECORDS)[1:]:
         _read_record(shard, record, not_understood)
@@ -114,11 +110,11 @@ def _read_shard(index: str, body: Mapping[str, Any], not_understood: NotUndersto
     immediate = sizes.get("immediate")
     if immediate is not None:  # the early model; later ones have a counter
         shard.lengths[IMMEDIATE] = immediate
-    # Both are printed under the lock of the shard.
-    queued, seen = sizes.get("scheduler"), sum(shard.lengths.values()) - (immediate or 0)
-    if shard.whole and queued is not None and queued != seen:
+    # Sizes and records are printed under one lock, so they must agree.
+    queued, in_records = sizes.get("scheduler"), sum(shard.lengths.values()) - (immediate or 0)
+    if shard.whole and queued is not None and queued != in_records:
         not_understood.add(
-            "reply", f"dump_op_pq_state: {queued} requests wait, its records have {seen}"
+            "reply", f"dump_op_pq_state: {queued} requests wait, its records have {in_records}"
         )
         shard.whole = False
     return shard
@@ -145,10 +141,8 @@ def _read_record(shard: ShardQueue, record: str, not_understood: NotUnderstood) 
 
 
 def class_of(text: str) -> str | None:
-    """The class that a dump means; None for one that is not known.
-
-    A name decides: its number is another in Crimson.
-    """
+    """The class in a dump; None if it is not known. Where there is a name, the number does not
+    count: Crimson's differ."""
     name = text.lstrip("0123456789")
     if name:
         return name if name in CLASSES else None
@@ -166,18 +160,18 @@ def _moment(text: str) -> float | None:
 
 
 def seconds_past(moment: float, now: float) -> float:
-    """How long ago a tag's moment was, negative if it is yet to come.
+    """Seconds since a tag's moment, negative if it is yet to come.
 
-    Of the readings that differ by the modulo the one nearest to now is taken, so that neither the
-    wrap every 11.6 days nor a clock that is set by less than 5.8 days looks like a huge lag.
+    A tag stands for moments every 11.6 days (TAG_MODULO); the one nearest to now is taken. So the
+    lag stays right across a wrap, and after a clock was set by less than 5.8 days.
     """
     return (now - moment + TAG_MODULO / 2) % TAG_MODULO - TAG_MODULO / 2
 
 
 def reservation_lag(heads: Sequence[Head], now: float) -> float | None:
-    """Seconds by which the most overdue head has missed its reservation; 0 when none has.
+    """Seconds by which the most overdue head has missed its reservation; 0 if none has.
 
-    None when requests wait and their class has no reservation.
+    None if requests wait and their class has no reservation.
     """
     if not heads:
         return 0.0
@@ -188,6 +182,6 @@ def reservation_lag(heads: Sequence[Head], now: float) -> float | None:
 
 
 def limit_wait(heads: Sequence[Head], now: float) -> float:
-    """Seconds for which the limit will yet hold back the head that it holds back least."""
-    held = [0.0 if head.limit is None else -seconds_past(head.limit, now) for head in heads]
-    return max(0.0, min(held, default=0.0))
+    """Seconds until the limit lets the first of the heads through; 0 if it holds none back."""
+    waits = [0.0 if head.limit is None else -seconds_past(head.limit, now) for head in heads]
+    return max(0.0, min(waits, default=0.0))

@@ -1,9 +1,9 @@
-"""Whose operations wait on an OSD and occupy it: tenants, by samples of operations.
+"""Whose operations wait on an OSD, and whose it works on: tenants, by samples of operations.
 
 A tenant is an RBD image, an RGW bucket, a client of CephFS, or any other client in a pool. The
-description of an operation names its client and placement group. It names the object only once the
-OSD has begun with the operation: what is in the queue is not decoded. So a queued operation counts
-for the tenant that its client was last seen to work for in that pool.
+description of an operation names its client and placement group. It names the object, which shows
+the tenant, only once the OSD has begun with the operation. So an operation in the queue counts for
+the tenant that its client last worked for in that pool.
 """
 
 import re
@@ -46,9 +46,9 @@ _OPERATION: Final = re.compile(
     r"(rbd_data\.[0-9a-z.]{1,60}\.(?=[0-9a-f]+:)|[^:]{0,120})"
     r"|[0-9]+\.[0-9a-f]+ \(undecoded\)|e[0-9]+/[0-9]+\))"
 )
-_OURS: Final = ("osd_op(", "osd_repop(")  # an answer to a replica write is no work
+_WITH_TENANT: Final = ("osd_op(", "osd_repop(")  # not answers to replica writes
 
-# The name of an image's object has its pool if the data is in another one.
+# Names of an image's objects. They have the number of the image's pool if the data is in another.
 _RBD: Final = re.compile(
     r"(?:rbd_data|journal_data)\.(?:([0-9]{1,10})\.)?([0-9a-z]{1,40})\.[0-9a-f]*\Z"
     r"|(?:rbd_header|rbd_object_map|journal)\.([0-9a-z]{1,40})(?:\.[0-9a-f]+)?\Z"
@@ -61,13 +61,13 @@ _RGW: Final = re.compile(
 )
 
 NAMED_TENANTS: Final = 5
-_HELD_SECONDS: Final = 300.0
-_KEEP: Final = 0.9  # of what was before, at each sample: half of it after a minute
-_MOST_CLIENTS: Final = 4096
+_HELD_SECONDS: Final = 300.0  # that a named tenant is named at least
+_KEEP: Final = 0.9  # of earlier seconds, at each sample: half of them count after a minute
+_MOST_CLIENTS: Final = 4096  # whose last tenant is remembered
 
 
 class Tenant(NamedTuple):
-    """Whose operation it is. No label has the name of an object, which is up to a client."""
+    """Whose operation it is. Names of objects are no labels: clients choose them."""
 
     kind: str
     pool: str  # its number
@@ -75,11 +75,11 @@ class Tenant(NamedTuple):
 
 
 class SentFor(NamedTuple):
-    """What a description says; without tenant if the operation is not decoded yet."""
+    """What the description of an operation says."""
 
-    client: str
-    pool: str
-    tenant: Tenant | None
+    client: str  # client.4128
+    pool: str  # its number
+    tenant: Tenant | None  # None: the OSD has not begun with the operation
 
 
 def described(description: str) -> SentFor | None:
@@ -105,7 +105,8 @@ def _tenant(client: str, pool: str, name: str) -> Tenant:
     return Tenant(ANY_CLIENT, pool, client)
 
 
-# A replica write that waits is counted where its client waits for it: on its primary.
+# The state that an operation's kind and event mean. A replica write that waits is missing here: it
+# counts on its primary, as its client waits there.
 _STATES: Final[dict[tuple[str, str], State]] = {
     **dict.fromkeys([(CLIENT, event) for event in (RECEIVE, QUEUE, BLOCKED, SUBOPS)], "waiting"),
     **dict.fromkeys(
@@ -115,26 +116,26 @@ _STATES: Final[dict[tuple[str, str], State]] = {
 _NOBODY: Final = Tenant(OTHER, "", "")
 
 
-def _by_state(those: SampledOperations) -> dict[State, float]:
-    """The seconds of each operation by state."""
-    found: dict[State, float] = {}
-    for wait, seconds in those.spent:
-        state = _STATES.get((those.kind, wait.event))
+def _seconds_by_state(operations: SampledOperations) -> dict[State, float]:
+    """The seconds of each of the operations, by state."""
+    by_state: dict[State, float] = {}
+    for wait, seconds in operations.spent:
+        state = _STATES.get((operations.kind, wait.event))
         if state is not None and seconds > 0:
-            found[state] = found.get(state, 0.0) + seconds
-    return found
+            by_state[state] = by_state.get(state, 0.0) + seconds
+    return by_state
 
 
-def _senders(those: SampledOperations, not_understood: NotUnderstood) -> dict[SentFor, int]:
-    """Who sent them, and how many."""
-    found: dict[SentFor, int] = {}
-    for description in those.descriptions:
-        who = described(description)
-        if who is not None:
-            found[who] = found.get(who, 0) + 1
-        elif description.startswith(_OURS):
-            not_understood.add("operation", f"{those.kind}: its client or object")
-    return found
+def _senders(operations: SampledOperations, not_understood: NotUnderstood) -> dict[SentFor, int]:
+    """Who sent the operations, and how many."""
+    senders: dict[SentFor, int] = {}
+    for description in operations.descriptions:
+        sender = described(description)
+        if sender is not None:
+            senders[sender] = senders.get(sender, 0) + 1
+        elif description.startswith(_WITH_TENANT):
+            not_understood.add("operation", f"{operations.kind}: its client or object")
+    return senders
 
 
 @dataclass(slots=True)
@@ -146,37 +147,39 @@ class TenantMeter:
     _largest: Largest[Tenant] = field(
         default_factory=lambda: Largest(NAMED_TENANTS, keep=_KEEP, held=_HELD_SECONDS)
     )
-    _clients: dict[tuple[str, str], Tenant] = field(default_factory=dict)
+    _last_tenant: dict[tuple[str, str], Tenant] = field(default_factory=dict)  # by client, pool
 
     def sample(
         self, ops: Iterable[SampledOperations], now: float, not_understood: NotUnderstood
     ) -> None:
         """Take in a sample."""
         sampled: dict[tuple[Tenant, State], float] = {}
-        found = [
-            (_senders(those, not_understood), _by_state(those))
-            for those in ops
-            if those.kind in (CLIENT, REPLICA)
+        alike = [
+            (_senders(operations, not_understood), _seconds_by_state(operations))
+            for operations in ops
+            if operations.kind in (CLIENT, REPLICA)
         ]
-        for client, pool, tenant in chain.from_iterable(senders for senders, _ in found):
+        for client, pool, tenant in chain.from_iterable(senders for senders, _ in alike):
             if tenant is not None:
                 self._remember((client, pool), tenant)
-        for senders, by_state in found:
+        for senders, by_state in alike:
             for (client, pool, tenant), number in senders.items():
-                who = tenant or self._clients.get((client, pool), _NOBODY)
+                who = tenant or self._last_tenant.get((client, pool), _NOBODY)
                 for state, seconds in by_state.items():
                     self.sampled[state] += number
                     sampled[who, state] = sampled.get((who, state), 0.0) + number * seconds
         self._add(sampled, now)
 
     def _remember(self, client: tuple[str, str], tenant: Tenant) -> None:
-        self._clients.pop(client, None)
-        self._clients[client] = tenant
-        if len(self._clients) > _MOST_CLIENTS:
-            del self._clients[next(iter(self._clients))]
+        self._last_tenant.pop(client, None)
+        self._last_tenant[client] = tenant
+        if len(self._last_tenant) > _MOST_CLIENTS:
+            del self._last_tenant[next(iter(self._last_tenant))]
 
     def _add(self, sampled: dict[tuple[Tenant, State], float], now: float) -> None:
-        """One that gets a place begins at 0: Prometheus sees no increase in a first value."""
+        """Add seconds to the series. The series of a tenant that is named from now on begins at 0,
+        as Prometheus sees no increase in a first value: until the next sample it counts as other.
+        """
         before = set(self._largest.shown)
         by_tenant: dict[Tenant, float] = {}
         for (tenant, _), seconds in sampled.items():

@@ -1,9 +1,9 @@
 """How much work an OSD has done for each class, in normalised ops.
 
-No counter of an OSD says so. There are counts and byte sums since the daemon started, and
-histograms that split client ops by powers of two of their size. At each scrape a meter turns what
-was added into cost, by the cost model in force at that time: when an OSD's capacity changes, work
-done earlier keeps its value.
+No counter of an OSD has this. There are counts and byte sums since the daemon started, and
+histograms of client ops by powers of two of their size. At each scrape a WorkMeter turns what was
+added into cost, by the cost model in force then. So when an OSD's capacity changes, work done
+earlier keeps its value.
 """
 
 from collections.abc import Mapping
@@ -119,19 +119,19 @@ def _recovery_gain(now: RecoveryItems | None, before: RecoveryItems | None) -> R
 
 @dataclass(slots=True)
 class WorkMeter:
-    """Adds up the normalised work of one OSD by class, from 0 at the first look.
+    """Adds up the normalised work of one OSD by class, from 0 at the first scrape.
 
-    From 0 and not from the OSD's totals: those would be valued at today's cost, and an exporter
-    that restarts after a change of capacity would show a jump.
+    Not from the OSD's totals: they would be valued at today's cost, so an exporter that restarts
+    after a change of capacity would show a jump.
     """
 
     done: dict[str, float] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0.0))
     _before: Totals | None = None
     _writes: SizedOps = field(default_factory=SizedOps)
     _read_writes: SizedOps = field(default_factory=SizedOps)
-    _write_mix: SizeMix = ()
+    _write_mix: SizeMix = ()  # of the last scrape with client writes
     _mean_push: float = 0.0  # bytes
-    _degraded_share: float = 1.0
+    _degraded_share: float = 1.0  # of recovery work
 
     def advance(
         self, now: Totals, axis: SizeAxis, qos: QosState, degraded_share: float | None
@@ -154,28 +154,28 @@ class WorkMeter:
         charge = qos.cost.normalised
         # A read is charged as a request without data, whatever it brings back.
         self.done[CLIENT] += gained["reads"] * charge(0)
-        self.done[CLIENT] += sum(n * charge(size) for n, size in (*writes, *read_writes))
+        self.done[CLIENT] += sum(ops * charge(size) for ops, size in (*writes, *read_writes))
         self.done[IMMEDIATE] += self._subop_work(gained, qos)
         self._add_recovery(gained, _recovery_gain(now.recovery, before.recovery), qos)
         self.done[BEST_EFFORT] += _scrub_work(now.scrub, before.scrub, qos)
 
     def _subop_work(self, gained: Mapping[str, float], qos: QosState) -> float:
-        """Cost of replica writes: their count and bytes are known, their sizes are not.
+        """The cost of replica writes, whose count and bytes are known, but not their sizes.
 
-        They are client writes of other OSDs, so they are taken to have this OSD's mix of write
-        sizes, scaled to their own mean.
+        They are client writes of other OSDs. So they are assumed to have the same mix of sizes as
+        this OSD's client writes, scaled to their own mean.
         """
         count = gained["subops"]
         if not count:
             return 0.0
         mean = gained["subop_bytes"] / count
-        own_count = sum(n for n, _ in self._write_mix)
-        own_bytes = sum(n * size for n, size in self._write_mix)
-        if not own_bytes:
+        mix_ops = sum(ops for ops, _ in self._write_mix)
+        mix_bytes = sum(ops * size for ops, size in self._write_mix)
+        if not mix_bytes:
             return count * qos.cost.normalised(mean)
-        scale = mean * own_count / own_bytes
-        own_cost = sum(n * qos.cost.normalised(size * scale) for n, size in self._write_mix)
-        return count / own_count * own_cost
+        scale = mean * mix_ops / mix_bytes
+        mix_cost = sum(ops * qos.cost.normalised(size * scale) for ops, size in self._write_mix)
+        return count / mix_ops * mix_cost
 
     def _add_recovery(
         self, gained: Mapping[str, float], items: RecoveryItems, qos: QosState
@@ -184,19 +184,19 @@ class WorkMeter:
         charge = qos.cost.normalised
         pushes = items.pushes * charge(self._mean_push + _PUSH_OVERHEAD_BYTES)
         if qos.recovery_item_bytes is not None:
-            # The early model: a fixed cost per recovery item, one class, messages outside it.
+            # The early model: a fixed cost per recovery operation. Pushes are not scheduled.
             self.done[RECOVERY] += gained["recovery_ops"] * charge(qos.recovery_item_bytes)
             self.done[IMMEDIATE] += pushes
             return
         work = pushes + items.others() * charge(0)
         work += (items.starts + items.continuations) * charge(self._mean_push)
-        # An OSD that asks for an object does not know its size and asks for a chunk.
+        # An OSD that asks for an object does not know its size, and is charged for a whole chunk.
         work += items.requests() * charge(_PULL_BYTES)
         self.done[RECOVERY] += work * self._degraded_share
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded_share)
 
     def _update_mean_push(self, gained: Mapping[str, float]) -> None:
-        """The last mean stays while nothing is pushed and no bytes are recovered."""
+        """Take the mean size of pushes, else of recovered bytes; keep it while there are none."""
         if gained["pushes_sent"]:
             self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
         elif gained["recovery_ops"] and gained["recovery_bytes"]:

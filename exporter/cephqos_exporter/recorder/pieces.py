@@ -1,7 +1,9 @@
 """Pieces of the recording that are kept: hard links to its segments, and why they are kept.
 
-A piece holds the minutes before what happened and half as many after it. What happens in
-that time belongs to the same piece, which grows. Nothing here removes a piece: that is the user's.
+    kept/20260131T030000.123Z/piece.json, 1769828280000.pages.gz, 1769828340000.pages.gz ...
+
+A piece holds the minutes before an event and half as many after it. While it grows, further events
+belong to the same piece. Pieces are removed by the user, and never here.
 """
 
 import contextlib
@@ -10,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,10 +20,11 @@ from cephqos_exporter.recorder.ring import SUFFIX
 
 ABOUT: Final = "piece.json"
 MOST_PIECES: Final = 50
-# Of the places and of the bytes: rules of the exporter itself leave the rest for alerts.
+# The share of pieces and of bytes for events that the exporter itself sees (triggers.py). The rest
+# is for alerts.
 LOCAL_SHARE: Final = 0.5
-LOCAL: Final = "local:"  # how their fingerprints begin
-# A piece takes in what happens in so many times the minutes. What happens later begins the next.
+LOCAL: Final = "local:"  # the beginning of their fingerprints
+# A piece takes in events for so many times `minutes` from its begin. A later one begins the next.
 LONGEST: Final = 6
 _MOST_REASONS: Final = 100  # that a piece names
 _NEW: Final = ".new"
@@ -33,11 +36,11 @@ class NoRoom(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something is kept. The same alert, by fingerprint and start, is one reason."""
+    """An event to keep a piece for. The same alert, by fingerprint and start, is one reason."""
 
-    name: str
-    fingerprint: str
-    started: str
+    name: str  # for people
+    fingerprint: str  # of the alert
+    started: str  # as Alertmanager writes it
 
     @property
     def local(self) -> bool:
@@ -46,27 +49,29 @@ class Reason:
 
 @dataclass(slots=True)
 class KeptPiece:
-    """One piece. `grows_until` is of the monotonic clock; until then new segments belong to it."""
+    """One piece."""
 
     folder: Path
-    began: float  # seconds since 1970, as are the next two
+    began: float  # seconds since 1970, as is the next
     until: float
     reasons: list[Reason]
-    grows_until: float = 0.0
-    ends_at: float = 0.0  # of the monotonic clock: what happens later is not of it
+    grows_until: float = 0.0  # on the monotonic clock: new segments belong to it
+    takes_events_until: float = 0.0  # on the monotonic clock: later events begin the next piece
     bytes: int = 0
-    segments: dict[str, int] = field(default_factory=dict)
+    segments: dict[str, int] = field(default_factory=dict)  # name -> bytes
 
     @property
     def id(self) -> str:
         return self.folder.name
 
     def measure(self) -> None:
+        """Look in the folder, which segments there are."""
         segments = sorted(self.folder.glob(f"*{SUFFIX}"))
         self.segments = {path.name: path.stat().st_size for path in segments}
         self.bytes = sum(self.segments.values())
 
     def about(self) -> dict[str, Any]:
+        """What piece.json says."""
         return {
             "id": self.id,
             "began_unix_seconds": self.began,
@@ -86,8 +91,8 @@ class Pieces:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
-        self._after = minutes * 60 / 2
-        self._longest = minutes * 60 * LONGEST
+        self._seconds_after = minutes * 60 / 2  # an event
+        self._longest_seconds = minutes * 60 * LONGEST
         self._most_bytes = most_bytes
         self._clock = clock
         self._pieces: dict[str, KeptPiece] = {}
@@ -101,26 +106,27 @@ class Pieces:
         return len(self._pieces)
 
     def load(self) -> None:
-        """Take up what is there, and drop what was not kept yet when a process died."""
+        """Take up the pieces in the folder. Remove those that a process had not finished."""
         for folder in sorted(self._folder.glob("*")):
             if folder.name.endswith(_NEW):
                 shutil.rmtree(folder, ignore_errors=True)
             elif piece := _read(folder):
                 left = piece.until - time.time()
-                if 0 < left <= self._after:
-                    piece.grows_until = piece.ends_at = self._clock() + left
+                if 0 < left <= self._seconds_after:
+                    piece.grows_until = piece.takes_events_until = self._clock() + left
                 piece.measure()
                 self._pieces[piece.id] = piece
 
     def listing(self) -> list[dict[str, Any]]:
-        """As JSON, the newest last. Pieces that the user has removed are forgotten."""
-        self._look()
+        """The pieces as JSON, the newest last."""
+        self._refresh()
         return [
             {**piece.about(), "grows": self._grows(piece), "segments": piece.segments}
             for piece in self._pieces.values()
         ]
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
+        """Forget pieces that the user has removed, and measure those that grow."""
         for name, piece in list(self._pieces.items()):
             if not (piece.folder / ABOUT).exists():
                 del self._pieces[name]
@@ -128,17 +134,17 @@ class Pieces:
                 piece.measure()
 
     def segment(self, piece: str, name: str) -> Path | None:
-        """A segment's file: only of names that are known, so no path leads out."""
-        folder = self._pieces.get(piece)
-        if folder is None:
+        """A segment's file. Only names of known segments are accepted, so no path leads out."""
+        kept = self._pieces.get(piece)
+        if kept is None:
             return None
-        folder.measure()
-        return folder.folder / name if name in folder.segments else None
+        kept.measure()
+        return kept.folder / name if name in kept.segments else None
 
     def follow(self, segment: Path) -> None:
-        """A new segment of the ring: it belongs to the pieces that grow."""
+        """Add a new segment of the ring to the pieces that grow."""
         with contextlib.suppress(OSError):  # as when the user removes one right now
-            self._look()
+            self._refresh()
         for piece in self._pieces.values():
             if self._grows(piece):
                 with contextlib.suppress(OSError):
@@ -146,14 +152,14 @@ class Pieces:
                         os.link(segment, piece.folder / segment.name)
 
     def keep(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> KeptPiece:
-        """Keep these segments, which are on the disk. The same reasons again keep nothing more."""
-        self._look()
+        """Keep these segments, which are on the disk. Nothing more is kept for known reasons."""
+        self._refresh()
         known = {reason: piece for piece in self._pieces.values() for reason in piece.reasons}
         new = [reason for reason in dict.fromkeys(reasons) if reason not in known]
         if not new:
             return known[reasons[0]]
         for piece in self._pieces.values():
-            if self._grows(piece) and self._clock() < piece.ends_at:
+            if self._grows(piece) and self._clock() < piece.takes_events_until:
                 return self._extend(piece, new)
         return self._begin(new, segments)
 
@@ -161,15 +167,15 @@ class Pieces:
         return self._clock() < piece.grows_until
 
     def _extend(self, piece: KeptPiece, new: Sequence[Reason]) -> KeptPiece:
-        more = [*piece.reasons, *new][:_MOST_REASONS]
+        reasons = [*piece.reasons, *new][:_MOST_REASONS]
         now = self._clock()
-        grows_until = max(piece.grows_until, now + self._after)
-        seconds = time.time() + grows_until - now
-        changed = KeptPiece(piece.folder, piece.began, seconds, more, grows_until, piece.ends_at)
-        _write(piece.folder, changed)
-        changed.measure()
-        self._pieces[piece.id] = changed
-        return changed
+        grows_until = max(piece.grows_until, now + self._seconds_after)
+        until = time.time() + grows_until - now
+        extended = replace(piece, until=until, reasons=reasons, grows_until=grows_until)
+        _write(piece.folder, extended)
+        extended.measure()
+        self._pieces[piece.id] = extended
+        return extended
 
     def _begin(self, reasons: Sequence[Reason], segments: Sequence[Path]) -> KeptPiece:
         share = LOCAL_SHARE if all(reason.local for reason in reasons) else 1.0
@@ -183,17 +189,18 @@ class Pieces:
         now, wall = self._clock(), time.time()
         milliseconds = round(wall * 1000) % 1000
         name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(wall)) + f".{milliseconds:03d}Z"
-        place = self._folder / f"{name}{_NEW}"
-        piece = KeptPiece(self._folder / name, wall, wall + self._after, list(reasons))
-        piece.grows_until, piece.ends_at = now + self._after, now + self._longest
-        place.mkdir(parents=True, mode=0o700)
+        unfinished = self._folder / f"{name}{_NEW}"
+        piece = KeptPiece(self._folder / name, wall, wall + self._seconds_after, list(reasons))
+        piece.grows_until = now + self._seconds_after
+        piece.takes_events_until = now + self._longest_seconds
+        unfinished.mkdir(parents=True, mode=0o700)
         try:
             for segment in segments:
-                os.link(segment, place / segment.name)
-            _write(place, piece)
-            place.rename(piece.folder)
+                os.link(segment, unfinished / segment.name)
+            _write(unfinished, piece)
+            unfinished.rename(piece.folder)
         except OSError:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
             raise
         _sync(self._folder)
         piece.measure()
@@ -202,17 +209,18 @@ class Pieces:
 
 
 def _read(folder: Path) -> KeptPiece | None:
-    """A piece; None where there is none."""
+    """The piece in a folder; None if there is none."""
     try:
         about = json.loads((folder / ABOUT).read_bytes())
         reasons = [Reason(**reason) for reason in about["reasons"]]
-        began, until = (float(about[f"{which}_unix_seconds"]) for which in ("began", "until"))
+        began, until = float(about["began_unix_seconds"]), float(about["until_unix_seconds"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return KeptPiece(folder, began, until, reasons)
 
 
 def _write(folder: Path, piece: KeptPiece) -> None:
+    """Write piece.json whole: beside it, to the disk, then renamed."""
     beside = folder / f"{ABOUT}{_NEW}"
     with beside.open("w", encoding="utf-8") as file:
         json.dump(piece.about(), file)

@@ -1,4 +1,4 @@
-"""The recorder of an exporter: takes pages, keeps pieces, and says what there is."""
+"""The recorder of an exporter: records pages, keeps pieces, and lists what is kept."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RING_SHARE: Final = 0.25
-# Two that scrape at the same time get the same figures: one page of them is enough.
+# Two scrapers at the same time get the same figures: one page of them is enough.
 _LEAST_APART_MS: Final = 500
 # Pages that wait for the disk. More are lost: a disk that hangs must not fill the memory.
 _MOST_WAITING: Final = 8
@@ -37,11 +37,11 @@ _CLOSE_SECONDS: Final = 2.0
 
 
 class DiskBusy(Exception):
-    """The disk has not taken what was written before."""
+    """The disk has not finished what it was given before."""
 
 
 class Recorder:
-    """Everything that touches the disk runs in one thread, in order."""
+    """Everything that touches the disk is a job in one thread; jobs run in order."""
 
     def __init__(self, settings: Settings) -> None:
         self.minutes = settings[options.MINUTES]
@@ -55,19 +55,19 @@ class Recorder:
         self.operations = Operations()
         self._jobs: queue.Queue[Callable[[], object] | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
-        self._last = Stamp(0, 0)
-        self._sizes = (0, 0, 0)  # bytes of the ring and of the pieces, and their number
-        self._recorded = 0
+        self._last = Stamp(0, 0)  # of the last page
+        self._sizes = (0, 0, 0)  # bytes of the ring, bytes of the pieces, number of pieces
+        self._recorded = 0  # pages
         self._lost: Counter[str] = Counter()
-        self._told = ""
-        self._lock: int | None = None
+        self._logged_error = ""
+        self._lock: int | None = None  # descriptor of the lock of the folder
 
     def start(self) -> None:
         self._thread.start()
 
     async def close(self) -> None:
-        """Write what waits. A disk that hangs is not waited for."""
-        if self._thread.ident is None:  # the exporter did not come so far
+        """Write what waits, within _CLOSE_SECONDS."""
+        if self._thread.ident is None:  # it was never started
             return
         try:
             self._jobs.put_nowait(None)
@@ -76,7 +76,7 @@ class Recorder:
         await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
 
     def take(self, stamp: Stamp, page: Page, body: bytes, *, compressed: bool) -> None:
-        """Record a page as it was answered."""
+        """Record a page as a scraper got it. `body`: the page as text, or compressed."""
         if 0 <= stamp.boot_ms - self._last.boot_ms < _LEAST_APART_MS:
             return
         self._last = stamp
@@ -92,10 +92,10 @@ class Recorder:
             self._lost["busy"] += 1
             return
         if reasons := self._triggers.look(page, stamp.wall_ms / 1000):
-            self._run(lambda: self._keep(reasons)).add_done_callback(_told)
+            self._run(lambda: self._keep(reasons)).add_done_callback(_log_kept)
 
     async def keep(self, reasons: Sequence[Reason]) -> KeptPiece:
-        """Returns when it is on the disk. NoRoom, DiskBusy, OSError: it is not kept."""
+        """Keep a piece, and return when it is on the disk; NoRoom, DiskBusy or OSError if not."""
         return await asyncio.wrap_future(self._run(lambda: self._keep(reasons)))
 
     async def listing(self) -> dict[str, Any]:
@@ -113,11 +113,11 @@ class Recorder:
         return await asyncio.wrap_future(self._run(read))
 
     def missed(self, exporters: int) -> None:
-        """Count exporters that did not keep what they should."""
+        """Count exporters that did not keep a piece that was forwarded to them."""
         self._lost["forward"] += exporters
 
     def families(self) -> Iterable[Family]:
-        """What the exporter's own metrics say of it."""
+        """Metrics of the recorder, shown among the exporter's own."""
         size = gauge(
             "cephqos_recorder_bytes",
             "Size of what the recorder has on disk. part: ring, the last minutes; kept, the pieces."
@@ -144,20 +144,22 @@ class Recorder:
     # -- in the thread ---------------------------------------------------------------------------
 
     def _work(self) -> None:
+        """Run jobs until there is a None among them."""
         try:
             self._open()
         except OSError as exc:
-            self._tell(exc)
-        job: Callable[[], object] | None = tuple
-        while job is not None:
-            job()
+            self._log_error(exc)
+        while True:
             self._sizes = (self._ring.size, self._pieces.size, len(self._pieces))
             job = self._jobs.get()
+            if job is None:
+                break
+            job()
         if self._lock is not None:
             os.close(self._lock)
 
     def _open(self) -> None:
-        """Take the folder, and up what is there; OSError while another exporter has it."""
+        """Lock the folder and load what is in it, once; OSError if another exporter has it."""
         if self._lock is not None:
             return
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -174,6 +176,7 @@ class Recorder:
         self._pieces.load()
 
     def _run(self, do: Callable[[], T]) -> "Future[T]":
+        """Run a function as a job; its result or error is in the future."""
         future: Future[T] = Future()
 
         def job() -> None:
@@ -181,7 +184,7 @@ class Recorder:
                 try:
                     self._open()
                     future.set_result(do())
-                except Exception as exc:  # it is raised where it is waited for
+                except Exception as exc:  # the caller of the future's result gets it
                     future.set_exception(exc)
 
         try:
@@ -196,10 +199,10 @@ class Recorder:
             began = self._ring.add(stamp, body)
         except OSError as exc:
             self._lost["disk"] += 1
-            self._tell(exc)
+            self._log_error(exc)
             return
         self._recorded += 1
-        self._told = ""
+        self._logged_error = ""
         if began is not None:
             self._pieces.follow(began)
 
@@ -211,14 +214,14 @@ class Recorder:
             self._lost["full"] += 1
             raise
 
-    def _tell(self, exc: OSError) -> None:
-        """Once, not at every page."""
-        if str(exc) != self._told:
-            self._told = str(exc)
+    def _log_error(self, exc: OSError) -> None:
+        """Log it once, not at every page."""
+        if str(exc) != self._logged_error:
+            self._logged_error = str(exc)
             log.error("nothing is recorded: %s", exc)
 
 
-def _told(future: "Future[KeptPiece]") -> None:
+def _log_kept(future: "Future[KeptPiece]") -> None:
     exc = future.exception()
     if exc is not None:
         log.warning("nothing is kept of what just happened: %s", exc)

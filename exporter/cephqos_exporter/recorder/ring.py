@@ -1,8 +1,8 @@
 """The metrics pages of the last minutes on disk, in segments of a minute each.
 
-A page is two gzip members: a line with its times, and the page as a client got it. A third has the
-slowest operations. So a segment is one gzip file. A page that was cut off is no whole member, and
-readers leave it out.
+Each page is two gzip members: a line with its times, and the page as a client got it. A third may
+follow with the slowest operations. So a segment is one gzip file. The member of a page that was cut
+off is incomplete, and readers leave it out.
 """
 
 import contextlib
@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 SUFFIX: Final = ".pages.gz"
-HEAD: Final = "# cephqos page "  # then the two times, and which boot it is
+HEAD: Final = "# cephqos page "  # then the two times of its Stamp, and the id of the boot
 SEGMENT_SECONDS: Final = 60.0
-# Less free space than this share of the file system, and nothing is recorded: a disk that is full
-# harms others more than a gap in the recording does.
+# With less free space than this share of the file system, nothing is recorded: a full disk harms
+# more than a gap in the recording.
 LEAST_FREE: Final = 0.05
 _GZIP_WINDOW: Final = 31
 
 
 class Stamp(NamedTuple):
-    """When a page was asked for: by the clock, and since the boot, which no one sets."""
+    """When a page was asked for: by the wall clock, and since the boot, which cannot be set."""
 
     wall_ms: int
     boot_ms: int
@@ -59,8 +59,8 @@ def packed(data: bytes) -> bytes:
 
 
 class Ring:
-    """Segments of the last `seconds`, of `most_bytes` together. Age is counted by a clock that no
-    one sets: a change of the time removes nothing."""
+    """Segments of the last `seconds`, of `most_bytes` together. Their age is counted by the
+    monotonic clock, so that a change of the time removes nothing."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Ring:
         self._clock = clock
         self._boot = _boot()
         self._segments: deque[_Segment] = deque()
-        self._goes_on = False  # the last segment takes the next page
+        self._last_is_open = False  # the last segment can take another page
 
     @property
     def size(self) -> int:
@@ -86,7 +86,7 @@ class Ring:
         return [segment.path for segment in self._segments]
 
     def load(self) -> None:
-        """Take up what an earlier process left."""
+        """Take up the segments that an earlier process left."""
         now, wall = self._clock(), time.time()
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             status = path.stat()
@@ -95,14 +95,14 @@ class Ring:
         self._drop(now)
 
     def add(self, stamp: Stamp, body: bytes) -> Path | None:
-        """Write a page, which is a gzip member. Returns the segment if a new one began.
+        """Write a page, which is gzip members. Returns the segment's path if a new one began.
 
-        OSError: it was not written, and what is there is as before.
+        On OSError the segments are as before.
         """
         now = self._clock()
         self._drop(now)
         began = None
-        if not self._goes_on or now - self._segments[-1].began >= SEGMENT_SECONDS:
+        if not self._last_is_open or now - self._segments[-1].began >= SEGMENT_SECONDS:
             began = self._begin(stamp, now)
         segment = self._segments[-1]
         data = packed(f"{HEAD}{stamp.wall_ms} {stamp.boot_ms} {self._boot}\n".encode()) + body
@@ -111,7 +111,7 @@ class Ring:
         except OSError:
             with contextlib.suppress(OSError):
                 os.truncate(segment.path, segment.bytes)
-            self._goes_on = False
+            self._last_is_open = False
             raise
         segment.bytes += len(data)
         return began
@@ -135,25 +135,26 @@ class Ring:
                 break
             except FileExistsError:
                 name += 1
-        self._goes_on = True
+        self._last_is_open = True
         self._segments.append(_Segment(path, now, 0))
         return path
 
     def sync(self) -> None:
-        """Return when what was written is on the disk. What the user has removed is forgotten."""
-        there = deque(segment for segment in self._segments if segment.path.exists())
-        self._goes_on = self._goes_on and bool(there) and there[-1] is self._segments[-1]
-        self._segments = there
+        """Return when all segments are on the disk. Forget those that the user has removed."""
+        present = deque(segment for segment in self._segments if segment.path.exists())
+        if not present or present[-1] is not self._segments[-1]:
+            self._last_is_open = False
+        self._segments = present
         for segment in self._segments:
             with segment.path.open("rb") as file:
                 os.fsync(file.fileno())
 
     def _drop(self, now: float) -> None:
-        """Remove what is too old or too much. A segment ends where the next one begins."""
+        """Remove segments that are too old or too many. One ends when the next one begins."""
         while len(self._segments) > 1 and (
             self._segments[1].began <= now - self._seconds or self.size > self._most_bytes
         ):
             self._segments.popleft().path.unlink(missing_ok=True)
         oldest = now - self._seconds - SEGMENT_SECONDS
-        if self._segments and not self._goes_on and self._segments[-1].began <= oldest:
+        if self._segments and not self._last_is_open and self._segments[-1].began <= oldest:
             self._segments.pop().path.unlink(missing_ok=True)

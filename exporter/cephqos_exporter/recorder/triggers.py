@@ -1,4 +1,4 @@
-"""What the exporter itself sees happen: a daemon stops answering, slow operations jump."""
+"""Events that the exporter itself sees: a daemon stops answering, many operations are slow."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,26 +6,29 @@ from typing import Final
 from cephqos_exporter.recorder.pieces import LOCAL, Reason
 from cephqos_exporter.scrape.exposition import Page
 
-# Reasons of cephqos_daemon_up of a daemon that has ended: it is stopped, or Ceph says that it died.
+# Label `reason` of cephqos_daemon_up for a daemon that has ended. That is no event here: it was
+# stopped, or Ceph reports that it died.
 _ENDED: Final = frozenset({"refused", "gone"})
-# In two pages in a row: in one alone, the exporter or the OSD may have been busy.
+# Pages in a row without an answer. In a single one, the exporter or the OSD may have been busy.
 _SILENT_PAGES: Final = 2
-# Of one OSD within a minute. Ceph calls an operation slow after 10 s: a healthy OSD has none.
+# Slow operations of one OSD in a minute. Slow is more than 10 s for Ceph: a healthy OSD has none.
 SLOW_OPERATIONS: Final = 10
 _SLOW_SECONDS: Final = 60.0
-# Daemons that are remembered: more come and go only over years.
+# Daemons that are remembered. Only in years can there have been more.
 _MOST: Final = 10_000
 
 
 class Triggers:
-    """Looks at each page."""
+    """Looks at each page for events."""
 
     def __init__(self) -> None:
-        self._silent: dict[str, int] = {}  # pages in a row; absent until it has answered once
-        self._slow: dict[str, tuple[float, float]] = {}  # since when, and the count then
+        # Pages in a row without an answer, by daemon; absent until it has answered once.
+        self._silent: dict[str, int] = {}
+        # By daemon: the start of the minute that is counted, and the count of slow ones then.
+        self._slow: dict[str, tuple[float, float]] = {}
 
     def look(self, page: Page, now: float) -> list[Reason]:
-        """What has happened; each daemon's silence is one reason."""
+        """The events of this page. While a daemon stays silent, that is one event."""
         if len(self._silent) + len(self._slow) > _MOST:
             self._silent.clear()
             self._slow.clear()
