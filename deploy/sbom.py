@@ -1,8 +1,8 @@
 """The bills of materials and the list of licences, into dist/: `make sbom`.
 
-CycloneDX's own programs write the bills: one of this Python environment, with what is there for
-development, and one of each folder with a go.mod in deploy/tools. What a release consists of has a
-bill each, made of parts of these.
+CycloneDX's own programs write the bills: one of this Python environment, with its packages for
+development, and one of each folder with a go.mod in deploy/tools. `release/everything.py` takes
+components of these for the bill of each file of a release.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ Bill = Mapping[str, Any]
 
 
 def python_bill(cyclonedx: Path, target: Path) -> Bill:
-    """What is installed in this environment."""
+    """The bill of this environment."""
     _run(
         [cyclonedx, "environment", sys.prefix, "--pyproject", ROOT / "pyproject.toml"],
         ["--output-reproducible", "--no-validate", "--output-file", target],
@@ -45,7 +45,7 @@ def python_bill(cyclonedx: Path, target: Path) -> Bill:
 
 
 def go_bill(name: str, target: Path) -> Bill:
-    """Of a folder of deploy/tools. Needs Go, and fetches all modules."""
+    """The bill of a folder of deploy/tools. Needs Go, and fetches all modules."""
     _run(
         [_gomod(), "mod", "-licenses", "-json", "-noserial", "-notimestamp"],
         ["-output", target, ROOT / "deploy" / "tools" / name],
@@ -76,21 +76,22 @@ def locked(*locks: Path) -> dict[str, str]:
 def among(bill: Bill, wanted: Mapping[str, str]) -> list[Bill]:
     """The components with these names and versions. One that the environment lacks, because it is
     for another Python, has no licence."""
-    known = {_same(one["name"]): one for one in bill["components"]}
+    known = {
+        (_same(component["name"]), component.get("version")): component
+        for component in bill["components"]
+    }
     return [
-        known[name]
-        if name in known and known[name]["version"] == version
-        else {
-            "type": "library",
-            "name": name,
-            "version": version,
-            "purl": f"pkg:pypi/{name}@{version}",
-        }
-        for name, version in sorted(wanted.items())
+        known.get(pair) or _component(*pair, f"pkg:pypi/{pair[0]}@{pair[1]}")
+        for pair in sorted(wanted.items())
     ]
 
 
+def _component(name: str, version: str, purl: str) -> Bill:
+    return {"type": "library", "name": name, "version": version, "purl": purl}
+
+
 def _same(name: str) -> str:
+    """The name in one spelling, as package indexes compare names."""
     return _SEPARATORS.sub("-", name).lower()
 
 
@@ -98,18 +99,13 @@ def debian(listed: str) -> list[Bill]:
     """Components of an image, from lines of `dpkg-query` with name, version and architecture."""
     rows = [line.split() for line in sorted(set(listed.splitlines())) if line.strip()]
     return [
-        {
-            "type": "library",
-            "name": name,
-            "version": version,
-            "purl": f"pkg:deb/debian/{name}@{version}?arch={architecture}",
-        }
+        _component(name, version, f"pkg:deb/debian/{name}@{version}?arch={architecture}")
         for name, version, architecture in rows
     ]
 
 
 def bill_of(artefact: str, version: str, sha256: str, components: Sequence[Bill]) -> Bill:
-    """What one file of a release holds of others."""
+    """The bill of one file of a release: what it holds of others."""
     subject = {
         "type": "file",
         "bom-ref": artefact,
@@ -135,15 +131,17 @@ def licences(bills: Mapping[str, Bill]) -> str:
 
 
 def _rows(name: str, bill: Bill) -> Iterator[tuple[str, str, str, str]]:
-    for one in bill.get("components", []):
-        yield name, one["name"], one.get("version", ""), _licence(one)
+    for component in bill.get("components", []):
+        version = component.get("version", "")
+        yield name, component["name"], version, _licence(component)
 
 
 def _licence(component: Mapping[str, Any]) -> str:
-    """As declared, else as found in files; of several, each."""
-    said = component.get("licenses") or component.get("evidence", {}).get("licenses", [])
+    """The licences that the component declares, or else those found in its files."""
+    licences = component.get("licenses") or component.get("evidence", {}).get("licenses", [])
     names = {
-        one.get("expression") or one["license"].get("id") or one["license"]["name"] for one in said
+        entry.get("expression") or entry["license"].get("id") or entry["license"]["name"]
+        for entry in licences
     }
     return ", ".join(sorted(name.rpartition(" :: ")[2] for name in names)) or "not found"
 

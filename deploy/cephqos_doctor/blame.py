@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError
@@ -69,12 +69,12 @@ def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[Pri
             primary_waits.append(PrimaryWait(cluster, osd, osd, state, by, rate))
             continue
         states = replica_states.get(OsdKey(cluster, by), {})
-        whole = sum(states.values())
-        if not whole:
+        total = sum(states.values())
+        if not total:
             primary_waits.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
             continue
         primary_waits += [
-            PrimaryWait(cluster, osd, by, replica_state, "", rate * seconds / whole)
+            PrimaryWait(cluster, osd, by, replica_state, "", rate * seconds / total)
             for replica_state, seconds in states.items()
         ]
     known = [wait for wait in primary_waits if wait.seconds >= _LEAST]
@@ -105,23 +105,14 @@ class Root:
         return f"{self.osd} {self.state} {self.by}".rstrip()
 
 
-class _End(NamedTuple):
-    """Where waits end."""
-
-    cluster: str
-    osd: str
-    state: str
-    by: str
-
-
 def roots(primary_waits: Iterable[PrimaryWait]) -> Sequence[Root]:
     """The waits by where they end, the worst first."""
-    by_end = defaultdict[_End, list[PrimaryWait]](list)
+    by_end = defaultdict[tuple[str, str, str, str], list[PrimaryWait]](list)
     for wait in primary_waits:
-        by_end[_End(wait.cluster, wait.osd, wait.state, wait.by)].append(wait)
+        by_end[wait.cluster, wait.osd, wait.state, wait.by].append(wait)
     ends = [
-        Root(end.osd, end.state, end.by, sum(wait.seconds for wait in ending), ending)
-        for end, ending in by_end.items()
+        Root(osd, state, by, sum(wait.seconds for wait in ending), ending)
+        for (_, osd, state, by), ending in by_end.items()
     ]
     return sorted(ends, key=lambda root: -root.seconds)
 
@@ -178,24 +169,24 @@ def edges(worst: Iterable[Root], tenants: Tenants) -> Sequence[Edge]:
 
 def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
     """The worst roots as text, one in a row, with the OSDs and tenants that wait there."""
-    whole = sum(root.seconds for root in worst)
-    if not whole:
+    total = sum(root.seconds for root in worst)
+    if not total:
         return "No client operation was completed."
-    lines = [f"Clients wait {whole:.2f} seconds per second.", ""]
+    lines = [f"Clients wait {total:.2f} seconds per second.", ""]
     for root in worst[:rows]:
         osds = {wait.waiter: wait.seconds for wait in root.waits}
         waiting_tenants = defaultdict[str, float](float)
         for wait in root.waits:
             for tenant, share in tenants.get((wait.cluster, wait.waiter), {}).items():
                 waiting_tenants[tenant] += wait.seconds * share.share
-        percent = 100 * root.seconds / whole
+        percent = 100 * root.seconds / total
         row = f"{root.seconds:8.2f}  {percent:3.0f} %  {root.name:36} {_largest(osds)}"
         if waiting_tenants:
             row = f"{row:80}  for {_largest(waiting_tenants)}"
         lines.append(printable(row))
     if len(worst) > rows:
         left = sum(root.seconds for root in worst[rows:])
-        lines.append(f"{left:8.2f}  {100 * left / whole:3.0f} %  {len(worst) - rows} other places")
+        lines.append(f"{left:8.2f}  {100 * left / total:3.0f} %  {len(worst) - rows} other places")
     return "\n".join(lines)
 
 

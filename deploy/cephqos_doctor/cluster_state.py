@@ -31,10 +31,11 @@ def _clocks(facts: ClusterFacts) -> Iterator[Finding]:
     checks = facts.status.get("health", {}).get("checks", {})
     skew = checks.get("MON_CLOCK_SKEW") if isinstance(checks, dict) else None
     if isinstance(skew, dict):
-        said = skew.get("summary", {}).get("message", "clock skew detected")
+        message = skew.get("summary", {}).get("message", "clock skew detected")
         yield Finding(
             "the cluster",
-            f"the monitors' clocks differ ({said}): what happens on two hosts cannot be compared",
+            f"the monitors' clocks differ ({message}): what happens on two hosts cannot be"
+            " compared",
             "chronyc makestep   # on those hosts; ceph time-sync-status tells which",
         )
 

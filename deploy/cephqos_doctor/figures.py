@@ -14,37 +14,29 @@ class _Blinding(NamedTuple):
     value: str
     lost: str  # what is lost with it
     better: str
-    needs_restart: bool
+    needs_restart: bool = False
 
 
 _BLINDING: Final = (
-    _Blinding(
-        "perf",
-        "false",
-        lost="all counters stay at zero",
-        better="true",
-        needs_restart=True,
-    ),
+    _Blinding("perf", "false", "all counters stay at zero", "true", needs_restart=True),
     _Blinding(
         "throttler_perf_counter",
         "false",
-        lost="waits in throttles are absent, so demand of clients is seen too low",
-        better="true",
+        "waits in throttles are absent, so demand of clients is seen too low",
+        "true",
         needs_restart=True,
     ),
     _Blinding(
         "osd_enable_op_tracker",
         "false",
-        lost="operations in progress, their age and where they wait are absent",
-        better="true",
-        needs_restart=False,
+        "operations in progress, their age and where they wait are absent",
+        "true",
     ),
     _Blinding(
         "osd_op_history_slow_op_size",
         "0",
-        lost="slow operations are counted without the stage in which they waited",
-        better="20",
-        needs_restart=False,
+        "slow operations are counted without the stage in which they waited",
+        "20",
     ),
 )
 

@@ -1,8 +1,5 @@
-"""What `cephqos who`, `blame` and `advise` share: a time in a Prometheus or in an archive.
-
-The options that name the time (`--since`, `--at`) and the place (`--prometheus`, `--archive`), and
-`Past`, which gives the samples of an archive in the shape that a Prometheus answers.
-"""
+"""What `cephqos who`, `blame` and `advise` share: options that name a time in a Prometheus or in an
+archive, and `Past`, which gives samples of an archive in the shape that a Prometheus answers."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -74,15 +71,12 @@ class Past:
             self._samples = [read_samples(file, families or FAMILIES) for file in files]
         end = archive.manifest.end_unix_seconds if at is None else at
         self._span = start, end = end - since, end
-        parts = [
-            RepeatPart(
-                samples=samples,
-                start=max(start, repeat.record.start_unix_seconds),
-                end=min(end, repeat.record.end_unix_seconds),
-            )
-            for samples, repeat in zip(self._samples, repeats, strict=True)
-        ]
-        self.parts = [part for part in parts if part.start < part.end]
+        self.parts = []
+        for samples, repeat in zip(self._samples, repeats, strict=True):
+            part_start = max(start, repeat.record.start_unix_seconds)
+            part_end = min(end, repeat.record.end_unix_seconds)
+            if part_start < part_end:
+                self.parts.append(RepeatPart(samples, part_start, part_end))
         self.seconds = sum(part.end - part.start for part in self.parts)  # without gaps
         if not self.seconds:
             raise UsageError(f"{folder}: found no figures of that time; see cephqos archive show")
@@ -100,10 +94,8 @@ class Past:
         return self._of(family, lambda _: 1.0)
 
     def _of(self, family: str, value: Callable[[Any], float]) -> Sequence[Sample]:
-        """A value for each labels, `instance` aside, summed over the repeats.
-
-        Where several exporters show the same OSD, the largest value of a repeat counts.
-        """
+        """A value for each set of labels, `instance` aside, summed over the repeats. If several
+        exporters show the same OSD, the largest value of a repeat counts."""
         sums: dict[frozenset[tuple[str, str]], float] = {}  # by labels
         for samples in self._samples:
             largest: dict[frozenset[tuple[str, str]], float] = {}

@@ -184,9 +184,9 @@ async def _recorders_told(session: aiohttp.ClientSession, api: JsonApi) -> bool 
         for alertmanager in (await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"]:
             address = alertmanager["url"].partition("/api/")[0]
             config = (await JsonApi(session, address, {}).get("/api/v2/status"))["config"]
-            there = "/-/record" in config["original"]
-            if there or "url: <secret>" not in config["original"]:  # hidden since 0.26
-                receivers.append(there)
+            has_address = "/-/record" in config["original"]
+            if has_address or "url: <secret>" not in config["original"]:  # hidden since 0.26
+                receivers.append(has_address)
     return any(receivers) if receivers else None
 
 

@@ -73,9 +73,9 @@ def _sockets_missing(facts: HostFacts) -> Iterator[Finding]:
 
 def _socket_missing(facts: HostFacts, process: OsdProcess) -> Finding:
     problem = f"it runs (pid {process.pid}), and its admin socket is not found"
-    left = [it.path for it in facts.sockets if it.osd == process.osd and it.failure]
-    if left:
-        problem += f"; {left[0]} is left over from an earlier start"
+    failed = [s.path for s in facts.sockets if s.osd == process.osd and s.failure]
+    if failed:
+        problem += f"; {failed[0]} is left over from an earlier start"
     here = sorted({str(Path(path).parent) for path in process.sockets if _exists(path)})
     if here:
         flag = f"--discovery.sockets={quoted(here[0] + '/*.asok')}"

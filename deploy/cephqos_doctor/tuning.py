@@ -171,13 +171,14 @@ def _wide_throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         return
     accepted = limit / (cost + _WRITE_BYTES)  # small writes
     if accepted / capacity > _ACCEPTED_SECONDS:
-        half = int(_ACCEPTED_SECONDS / 2 * capacity * (cost + _WRITE_BYTES))
+        half_second = int(_ACCEPTED_SECONDS / 2 * capacity * (cost + _WRITE_BYTES))
         yield Finding(
             osd.osd,
             f"BlueStore accepts {accepted:,.0f} small writes at a time, which is"
             f" {accepted / capacity:.1f} s of work at its capacity of {capacity:g} IOPS: mClock"
             " cannot order what waits there",
-            f"ceph config set {osd.osd} bluestore_throttle_bytes {half}   # half a second of work",
+            f"ceph config set {osd.osd} bluestore_throttle_bytes {half_second}"
+            "   # half a second of work",
         )
 
 

@@ -2,11 +2,9 @@
 
 The exporter samples operations in progress and counts their seconds by OSD, tenant and state:
 `working` (the OSD executes or commits it) or `waiting`. This file asks how much those counters grew
-in a time, from a Prometheus or an archive, and prints each tenant's share. For example:
+in a time, from a Prometheus or an archive, and prints each tenant's share, for example:
 
     osd.3   image rbd/a has 71 % of the work (65–77 %, 214 samples)   waiting: image rbd/b 40 % ...
-
-`cephqos blame` uses the same queries and shares.
 """
 
 import argparse
@@ -264,15 +262,13 @@ def _document(shown: _Shown) -> dict[str, Any]:
 
 
 def _osd_document(osd: OsdTenants, name: Namer, applications: OsdTenants) -> dict[str, Any]:
+    def shares_document(tenant: TenantFigures) -> dict[str, Any]:
+        return {"waiting": asdict(tenant.waiting), "working": asdict(tenant.working)}
+
     def tenant_document(tenant: TenantFigures) -> dict[str, Any]:
         named = {"name": name(osd.cluster, tenant.key)} if tenant.key.tenant else {}
-        return {
-            **asdict(tenant.key),
-            **named,
-            "waiting": asdict(tenant.waiting),
-            "working": asdict(tenant.working),
-            "victim": tenant in osd.victims,
-        }
+        victim = {"victim": tenant in osd.victims}
+        return {**asdict(tenant.key), **named, **shares_document(tenant), **victim}
 
     return {
         "cluster": osd.cluster,
@@ -282,11 +278,7 @@ def _osd_document(osd: OsdTenants, name: Namer, applications: OsdTenants) -> dic
         "tenants": [tenant_document(tenant) for tenant in osd.tenants],
         "other": tenant_document(osd.other),
         "applications": [
-            {
-                "application": application.key.tenant,
-                "waiting": asdict(application.waiting),
-                "working": asdict(application.working),
-            }
+            {"application": application.key.tenant, **shares_document(application)}
             for application in applications.tenants
         ],
     }

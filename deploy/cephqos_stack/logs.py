@@ -3,8 +3,8 @@
     async with LogPipeline(LogSpec(folder=..., logs=lab.paths.logs, cluster=fsid)) as logs:
         print(logs.loki_url)
 
-Both run with the configuration that deployments use (deploy/loki, deploy/collector). Nothing waits
-for them: Ceph writes its files, the collector reads them when it can.
+Both run with the configuration that deployments use (deploy/loki, deploy/collector). Ceph does not
+wait for them: it writes its files, and the collector reads them when it can.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ LOKI_CONFIG: Final = _DEPLOY / "loki" / "loki.yaml"
 COLLECTOR_CONFIG: Final = _DEPLOY / "collector" / "collector.yaml"
 # Offsets are stored only after their lines are in the queue on disk.
 COLLECTOR_GATES: Final = "--feature-gates=stanza.synchronousLogEmitter"
-_NO_ARCHIVES: Final = Path("/nonexistent")
+_NO_ARCHIVES: Final = Path("/nonexistent")  # the collector then finds no events of runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +74,14 @@ class LogPipeline:
         await self._loki.aclose()
 
     async def start_loki(self) -> None:
-        argv = [_needed("loki"), f"-config.file={LOKI_CONFIG}", "-config.expand-env=true"]
+        argv = [_program("loki"), f"-config.file={LOKI_CONFIG}", "-config.expand-env=true"]
         output = self.spec.folder / "loki.out"
         running = in_background(argv, output, environment=self._loki_environment())
         self._loki_process = await self._loki.enter_async_context(running)
         await until_answers(f"{self.loki_url}/ready", self._loki_process, output, "Loki")
 
     async def start_collector(self) -> None:
-        argv = [_needed("cephqos-collector"), f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
+        argv = [_program("cephqos-collector"), f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
         output = self.spec.folder / "collector.out"
         running = in_background(argv, output, environment=self._collector_environment())
         self._collector_process = await self._collector.enter_async_context(running)
@@ -109,7 +109,7 @@ class LogPipeline:
         }
 
 
-def _needed(name: str) -> str:
+def _program(name: str) -> str:
     if (program := find_tool(name)) is None:
         raise UsageError(f"{name} is not there: `make tools` builds it")
     return str(program)

@@ -86,16 +86,16 @@ async def _report(arguments: argparse.Namespace) -> int:
 
 
 async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:
-    """The run with what the recording rules say of each second."""
+    """The run with the causes that the recording rules give for each second."""
     with Progress().step(f"evaluating rules over {run.name}") as say:
         archive = open_archive(folder)
-        # What has fewer samples than a run's is judged by the rules as they are.
+        # Windows of rules are shortened only for runs, which have a sample each second.
         scale = TIME_SCALE if scrape_interval(archive) <= 1 else 1.0
         recorded = await evaluated(archive, WANTED, say, time_scale=scale)
     causes = []
     for series, samples in recorded.series.items():
-        labels = parse(series)[1]
-        osd, work, cause, by = (labels.get(n, "") for n in ("ceph_daemon", "class", "cause", "by"))
+        _, labels = parse(series)
+        osd, cls, cause, by = (labels.get(n, "") for n in ("ceph_daemon", "class", "cause", "by"))
         times = np.asarray(sorted(at / 1000 for at, value in samples.items() if value), np.float64)
-        causes.append(ObservedCause(osd, work, cause, by, times))
+        causes.append(ObservedCause(osd, cls, cause, by, times))
     return with_causes(run, causes)

@@ -28,16 +28,16 @@ from cephqos_loadgen.programs import free_ports, until_answers
 from cephqos_stack.query import query
 
 _START_TIMEOUT = 90.0
-_FIRST = -10  # niceness
+_HIGH_PRIORITY = -10  # niceness
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackSpec:
-    """How to set the servers up. `time_scale` shortens all windows and holds of the rules."""
+    """How to set up the servers."""
 
     name: str = "stack"  # of its directory; a lab can have several
-    scrape_interval: float = 1.0
-    time_scale: float = 1 / 30
+    scrape_interval: float = 1.0  # seconds
+    time_scale: float = 1 / 30  # of all windows and holds of the rules
     slos: Path | None = None  # a file of SLOs
     webhook: str = DEFAULT_WEBHOOK
     sockets: str = ""  # pattern of the admin sockets that the exporter reads; all without one
@@ -47,9 +47,9 @@ class StackSpec:
     dashboard_url: str = ""
     dashboard_prefix: str = ""
     rules: bool = True  # whether Prometheus loads them
-    goes_first: bool = False  # before other work of the host: a scrape has one second here
+    goes_first: bool = False  # high priority on a busy host: a scrape has one second here
     runs_silence: bool = True  # whether a test run silences the alerts that it causes
-    targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
+    targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: host:port by job
 
     @property
     def rule_settings(self) -> RuleSettings:
@@ -141,7 +141,7 @@ class Stack:
         argv = own_module("cephqos_exporter.cli")
         argv += [f"--web.listen-address=127.0.0.1:{self._exporter_port}"]
         argv += [f"--discovery.sockets={self.lab.paths.sockets / self.spec.sockets}"]
-        # As often as it is scraped: here a fault is staged and found within seconds.
+        # At every scrape: here a fault is staged and found within seconds.
         argv += ["--collector.histograms.interval=0", "--collector.cgroup.interval=0"]
         if self.spec.cluster_role:
             argv += ["--role=osd,cluster", f"--cluster.conf={self.lab.paths.conf}"]
@@ -181,11 +181,12 @@ class Stack:
 
 
 def _go_first(servers: Iterable[psutil.Process]) -> None:
+    """Give the servers a high priority, as far as the kernel lets us."""
     for server in servers:
         with contextlib.suppress(OSError, psutil.Error):
-            server.nice(_FIRST)
-            # Where each session has a share of its own, only this counts between sessions.
-            Path(f"/proc/{server.pid}/autogroup").write_text(str(_FIRST))
+            server.nice(_HIGH_PRIORITY)
+            # If the kernel groups tasks by session, niceness between sessions is set here.
+            Path(f"/proc/{server.pid}/autogroup").write_text(str(_HIGH_PRIORITY))
 
 
 def _targets(port: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Programs built from Go modules, once, and kept in the cache: Loki, nfpm, helm, …
+"""Programs that are built once from Go modules and kept in the cache: Loki, nfpm, helm, …
 
-`python -m cephqos_stack.tools` (`make tools`) builds what is missing; `find_tool("loki")` says
-where it is. The modules with their pinned versions are in deploy/tools; another content makes
-another folder in the cache. A tool is built beside its final name and renamed when whole.
+`python -m cephqos_stack.tools` (`make tools`) builds what is missing. `find_tool("loki")` returns
+its path. deploy/tools has the modules with their pinned versions; a change there gives another
+folder in the cache. A tool is built beside its final place and renamed when complete.
 """
 
 import asyncio
@@ -23,8 +23,7 @@ from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.processes import in_background, run
 from cephqos_loadgen.progress import Progress, Say
 
-# A cold build of all takes some minutes of two cores; more than this is a build that hangs.
-_TIMEOUT = 1800.0
+_TIMEOUT = 1800.0  # a build that takes longer hangs: all together need some minutes of two cores
 _SOURCES: Final = Path(__file__).parents[2] / "deploy" / "tools"
 # Static, so that they run on any distribution and in an empty container; without debug symbols.
 _BUILD: Final = ("env", "CGO_ENABLED=0", "go", "build", "-v", "-trimpath", "-ldflags=-s -w")
@@ -76,7 +75,7 @@ TOOLS: Final = {
 
 
 def find_tool(name: str) -> Path | None:
-    """The program as `make tools` built it, else one of that name on the PATH, else None."""
+    """The program that `make tools` built, or else one on the PATH; None: there is neither."""
     built = _target(TOOLS[name]) if _SOURCES.is_dir() else None
     if built and built.exists():
         return built
@@ -85,6 +84,7 @@ def find_tool(name: str) -> Path | None:
 
 
 def _target(tool: Tool) -> Path:
+    """Where the tool is, or will be built."""
     words = (*_BUILD, tool.package, tool.tags, tool.machine)
     recipe = hashlib.sha256(" ".join(filter(None, words)).encode())
     for file in sorted((_SOURCES / tool.module).iterdir()):
@@ -93,12 +93,12 @@ def _target(tool: Tool) -> Path:
 
 
 def log_of(tool: Tool) -> Path:
-    """Of a build that is under way, or that has failed."""
+    """The log of a build that runs or has failed."""
     return _target(tool).parent.with_suffix(".log")
 
 
 async def ensure_tool(name: str, progress: Progress, nice: int = 5) -> Path:
-    """The program, built if it is not there yet, with that niceness."""
+    """The path of the program. It is built if it is not there yet, with this niceness."""
     tool = TOOLS[name]
     target = _target(tool)
     if target.exists():
@@ -133,9 +133,9 @@ async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     log.unlink()
 
 
-def _how_far(said: str, total: int) -> str:
-    """`-v` names each package that is compiled; what an earlier build left is passed over."""
-    lines = said.splitlines()
+def _how_far(output: str, total: int) -> str:
+    """Progress of a build: `-v` names each package that is compiled now, not those in a cache."""
+    lines = output.splitlines()
     compiled = [line for line in lines if not line.startswith("go: ")]
     if compiled:
         return f"{len(compiled)} of at most {total} packages compiled"
@@ -150,16 +150,17 @@ def _wanted_go(tool: Tool) -> str:
 async def _check_go(wanted: str) -> None:
     if shutil.which("go") is None:
         raise UsageError(f"Go not found. {needs_go(wanted)}")
-    said = await _output(["go", "env", "GOVERSION", "GOTOOLCHAIN"])
-    version, toolchain = [*said.split(), "", ""][:2]
+    output = await _output(["go", "env", "GOVERSION", "GOTOOLCHAIN"])
+    version, toolchain = [*output.split(), "", ""][:2]
     if not go_will_do(version, toolchain, wanted):
         raise UsageError(f"{shutil.which('go')} is {version or 'too old'}. {needs_go(wanted)}")
 
 
 def go_will_do(version: str, toolchain: str, wanted: str) -> bool:
-    """Whether this Go can build it: new enough, or allowed to download one that is."""
-    has, enough = _numbers(version), _numbers(wanted)
-    return has >= enough or (has >= (1, 21) and toolchain not in ("", "local"))
+    """Whether this Go is new enough, or may download one that is (from 1.21 on)."""
+    numbers = _numbers(version)
+    may_download = numbers >= (1, 21) and toolchain not in ("", "local")
+    return numbers >= _numbers(wanted) or may_download
 
 
 def needs_go(wanted: str) -> str:

@@ -23,7 +23,7 @@ from cephqos_stack.demo.remote import ask, listening
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch
 from cephqos_stack.query import query
 
-# docs/install/security.md says why these capabilities and no others.
+# The exporters' keys. docs/install/security.md says why these capabilities and no others.
 MAPS = "allow service mon r, allow service osd r"
 USERS = {
     "client.cephqos": {
@@ -37,7 +37,7 @@ USERS = {
 
 
 async def prepare(lab: Lab) -> None:
-    """The exporters' keys, and the pool that is probed."""
+    """Make the exporters' keys and the pool that is probed."""
     await lab.exec(["ceph", "osd", "pool", "create", "probe", "8"])
     await lab.exec(["ceph", "osd", "pool", "application", "enable", "probe", "cephqos"])
     for user, caps in USERS.items():
@@ -46,22 +46,23 @@ async def prepare(lab: Lab) -> None:
         await lab.exec(["ceph", "auth", "get-or-create", user, *pairs, "-o", keyring])
         await lab.exec(["chown", "ceph:ceph", keyring])
         await lab.exec(["chmod", "600", keyring])
-    # `--healthy` knows by it that exporters can start.
+    # `--healthy` looks for this file: exporters can start now.
     (lab.paths.work / "prepared").touch()
 
 
 PROMETHEUS, ALERTMANAGER = "http://127.0.0.1:9090", "http://127.0.0.1:9093"
-PACE = 30.0  # the rules have their usual windows here, 30 times those of the demo
+PACE = 30.0  # the rules have their usual windows here, 30 times as long as in the demo
 BENCH = ("write", "-b", "4096", "-t", "128", "--format", "json", "--no-cleanup")
 
 
 async def measure(lab: RunningLab) -> int:
-    """What an OSD delivers under full load, replica writes included; set as its capacity."""
+    """Measure what an OSD delivers under full load, replica writes included, and set it."""
     copies = min(3, lab.spec.osds)
     pool = ["measured", "32", "32", f"--size={copies}"]
     await lab.exec(["ceph", "osd", "pool", "create", *pool])
-    said = await lab.exec(["rados", "-p", "measured", "bench", "12", *BENCH], within=60)
-    bench = json.loads(said.stdout[said.stdout.index("{") :])  # a line of text comes first
+    bench_run = await lab.exec(["rados", "-p", "measured", "bench", "12", *BENCH], within=60)
+    output = bench_run.stdout
+    bench = json.loads(output[output.index("{") :])  # a line of text comes first
     delivered = round(float(bench["average_iops"]) * copies / lab.spec.osds)
     await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
     return delivered
@@ -76,9 +77,10 @@ async def provoke_faults(lab: RunningLab) -> None:
 
 
 async def keep() -> int:
-    end = asyncio.Event()
+    """Run the lab until a signal ends it (status 0), or until it ends by itself (1)."""
+    ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, end.set)
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
     faults = os.environ.get("LAB_FAULTS") == "yes"
     spec = LabSpec(
         osds=int(os.environ["LAB_OSDS"]),
@@ -96,7 +98,7 @@ async def keep() -> int:
         print(f"the cluster is up: {lab.state.fsid}", flush=True)
         waits: list[asyncio.Task[Any]] = [
             asyncio.create_task(lab.ended()),
-            asyncio.create_task(end.wait()),
+            asyncio.create_task(ended.wait()),
         ]
         provoking = asyncio.create_task(provoke_faults(lab)) if faults else None
         if provoking:
@@ -106,7 +108,7 @@ async def keep() -> int:
             provoking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await provoking
-        return 0 if end.is_set() else 1
+        return 0 if ended.is_set() else 1
 
 
 async def healthy() -> int:

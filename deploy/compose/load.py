@@ -10,9 +10,9 @@ from pathlib import Path
 
 LAB = Path("/var/lib/cephqos/labs/lab")
 ARCHIVES = Path("/var/lib/cephqos/archives")
-BEAT = Path("/tmp/beat")  # noqa: S108 - the container's own
-PAUSE = 10.0
-LONGEST = 3600.0
+BEAT = Path("/tmp/beat")  # noqa: S108 - touched before each run, for `--healthy`
+PAUSE = 10.0  # seconds between two runs
+LONGEST = 3600.0  # seconds of a run, after which the load is not healthy
 
 
 def argv() -> list[str]:
@@ -27,7 +27,7 @@ def argv() -> list[str]:
 
 
 def tidy(keep: int) -> None:
-    """Only the newest archives stay: the load never ends."""
+    """Remove all but the newest archives: the load never ends."""
     finished = sorted(p for p in ARCHIVES.iterdir() if p.is_dir() and p.name[:1].isdigit())
     for archive in finished[: max(0, len(finished) - keep)]:
         shutil.rmtree(archive, ignore_errors=True)
@@ -35,19 +35,19 @@ def tidy(keep: int) -> None:
 
 def repeat() -> None:
     run: subprocess.Popen[bytes] | None = None
-    ending = starting = told = False
+    ending = starting = terminated = False
 
     def end(*_: object) -> None:
-        """End the run first, which puts the cluster back; who waits for it ends afterwards."""
-        nonlocal ending, told
+        """End the run first, which restores the cluster. `repeat` waits for it and then ends."""
+        nonlocal ending, terminated
         ending = True
         if starting:
             return  # a run may have started that is not yet in `run`
         if run is None or run.returncode is not None:
             sys.exit(0)
         # Not `run.wait` here: this interrupts a `wait` that holds its lock.
-        if not told:
-            told = True
+        if not terminated:
+            terminated = True
             run.terminate()
 
     signal.signal(signal.SIGTERM, end)

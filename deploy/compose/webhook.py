@@ -1,6 +1,6 @@
 """webhook.py HOST:PORT FILE: prints Alertmanager's alerts, one line each, and keeps them in FILE.
 
-Standard library only.
+It also asks exporters to keep their recordings. Standard library only.
 """
 
 import http.client
@@ -19,10 +19,10 @@ KEEP = 16 << 20  # bytes of FILE; then it is started again, and the one before i
 
 def line_of(alert: dict[str, Any], receiver: str) -> str:
     """One line for people. Control characters of a cluster's strings do not reach the terminal."""
-    labels, notes = alert.get("labels", {}), alert.get("annotations", {})
-    about = " ".join(f"{k}={v}" for k, v in sorted(labels.items()) if k != "alertname" and v)
-    what = f"{alert.get('status')} {labels.get('alertname')} to {receiver}"
-    text = f"{what}: {notes.get('summary', '')} [{about}]"
+    labels, annotations = alert.get("labels", {}), alert.get("annotations", {})
+    shown = " ".join(f"{k}={v}" for k, v in sorted(labels.items()) if k != "alertname" and v)
+    status = f"{alert.get('status')} {labels.get('alertname')} to {receiver}"
+    text = f"{status}: {annotations.get('summary', '')} [{shown}]"
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -31,12 +31,12 @@ def keep_recordings(message: dict[str, Any]) -> bool:
 
     False if one did not: Alertmanager is then made to send the alerts again.
     """
-    told = message["alerts"][:MOST_RECORDED]
+    sent = message["alerts"][:MOST_RECORDED]
     fields = ("status", "fingerprint", "startsAt", "labels")
     body = {
         "groupKey": message.get("groupKey"),
-        "truncatedAlerts": len(message["alerts"]) - len(told),
-        "alerts": [{key: alert.get(key) for key in fields} for alert in told],
+        "truncatedAlerts": len(message["alerts"]) - len(sent),
+        "alerts": [{key: alert.get(key) for key in fields} for alert in sent],
     }
     all_kept = True
     for exporter in os.environ.get("RECORDERS", "").split():
@@ -94,7 +94,7 @@ class Receiver(BaseHTTPRequestHandler):
             flush=True,
         )
         critical = message.get("receiver") == "critical" and message.get("status") != "resolved"
-        # Only of alerts that fire for `critical` are recordings kept.
+        # Recordings are kept only for alerts that fire for the receiver `critical`.
         self._answer(200 if not critical or keep_recordings(message) else 503)
 
     def _keep(self, alerts: list[dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """Makes the chart as one file, with rules and dashboards in place of links: `make chart`.
 
-Helm can do that too, but writes the time of day into it. The same sources give the same bytes here.
+Helm can do that too, but writes the time into the file. Here the same sources give the same bytes.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Makes packages (Debian, RPM) of the exporter, of `top`, of the log collector: `make packages`.
+"""Makes packages (Debian, RPM) of the exporter, of `top` and of the log collector: `make packages`.
 
-The exporter's have all libraries in them, for each Python from 3.11 on: they need of a distribution
-only one of these, so that one package is for all. Both architectures are made on any machine.
+The exporter's package holds all its libraries, for each Python from 3.11 on. It depends only on one
+of these Pythons, so one package serves all distributions. Any machine makes both architectures.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ PACKAGES: Final = (
 )
 _LICENCE_FILE: Final = re.compile(r"(un)?licen[cs]e(?!.*\.go$)|copying", re.I)
 _SECONDS: Final = 600
-# As packages call what the kernel calls otherwise; nfpm knows what RPM says.
+# This machine's architecture, as Debian calls it. nfpm knows RPM's names.
 HERE: Final = {kernel: name for name, kernel in wheels.ARCHITECTURES.items()}.get(
     platform.machine(), platform.machine()
 )
 
 
 def stage(directory: Path, architecture: str) -> None:
-    """Lay out what the description takes from a staging directory."""
+    """Lay out the files that nfpm.yaml takes from the staging directory."""
     wheels.unpack(directory / "libraries", architecture)
     for package in PACKAGES:
         _copy(package, directory / "libraries" / "lib")
@@ -53,19 +53,19 @@ def stage(directory: Path, architecture: str) -> None:
     shutil.copytree(ROOT / "docs" / "operate" / "runbooks", directory / "runbooks")
     for file in manual.write(directory):
         if file.suffix == ".1":
-            # No time in it: the same sources give the same bytes.
+            # Without a time: the same sources give the same bytes.
             (directory / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes(), mtime=0))
-    _as_installed(directory)
+    _set_modes(directory)
 
 
 def _copy(package: str, target: Path) -> None:
-    """Links are followed: the default SLOs are one in a checkout."""
+    """Copy a Python package. Links are followed: in a checkout the default SLOs are one."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(ROOT / package, target / Path(package).name, ignore=ignored)
 
 
-def _as_installed(directory: Path) -> None:
-    """Whatever umask this runs with."""
+def _set_modes(directory: Path) -> None:
+    """The modes of installed files, whatever umask this runs with."""
     for path in directory.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -76,17 +76,17 @@ def build(
     """The exporter's packages of both kinds, in `out`."""
     with tempfile.TemporaryDirectory() as name:
         stage(Path(name), architecture)
-        filled = {"STAGE": name, "VERSION": version, "ARCH": architecture}
-        _package(nfpm, "nfpm.yaml", filled, out)
+        values = {"STAGE": name, "VERSION": version, "ARCH": architecture}
+        _package(nfpm, "nfpm.yaml", values, out)
     return sorted(path for path in out.glob("cephqos-exporter*") if version in path.name)
 
 
 def build_top(nfpm: Path, out: Path, version: str = __version__) -> list[Path]:
-    """What goes with the exporter's package where a person looks: one for all machines."""
+    """The package of `cephqos top`, which adds to the exporter's: one for all machines."""
     with tempfile.TemporaryDirectory() as name:
         wheels.unpack_for_all(Path(name) / "top")
         _copy("loadgen/cephqos_loadgen", Path(name) / "top")
-        _as_installed(Path(name))
+        _set_modes(Path(name))
         _package(nfpm, "nfpm-top.yaml", {"STAGE": name, "VERSION": version}, out)
     return sorted(path for path in out.glob("cephqos-top*") if version in path.name)
 
@@ -94,14 +94,14 @@ def build_top(nfpm: Path, out: Path, version: str = __version__) -> list[Path]:
 def build_collector(
     nfpm: Path, collector: Path, out: Path, version: str = __version__, architecture: str = HERE
 ) -> list[Path]:
-    """The log collector's, of a program that is there, with the licences of what is in it."""
+    """The package of a collector that is built already, with the licences of its modules."""
     with tempfile.TemporaryDirectory() as name:
         shutil.copy(collector, Path(name) / "cephqos-collector")
         texts = licence_texts(ROOT / "deploy" / "tools" / "collector").encode()
         (Path(name) / "licences.gz").write_bytes(gzip.compress(texts, mtime=0))
         (Path(name) / "licences.gz").chmod(0o644)
-        filled = {"STAGE": name, "VERSION": version, "ARCH": architecture}
-        _package(nfpm, "nfpm-collector.yaml", filled, out)
+        values = {"STAGE": name, "VERSION": version, "ARCH": architecture}
+        _package(nfpm, "nfpm-collector.yaml", values, out)
     return sorted(path for path in out.glob("cephqos-collector*") if version in path.name)
 
 
@@ -111,10 +111,10 @@ def licence_texts(folder: Path) -> str:
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=_SECONDS)
     # One object after another, with no list around them.
     modules = json.loads("[" + done.stdout.replace("\n}\n{", "\n},\n{") + "]")
-    return "\n".join(
-        "\n".join([f"==== {one['Path']} {one['Version']}", "", *_licences(Path(one["Dir"]))])
-        for one in sorted(modules, key=lambda one: str(one["Path"]))
-    )
+    texts = []
+    for module in sorted(modules, key=lambda module: str(module["Path"])):
+        texts += [f"==== {module['Path']} {module['Version']}", "", *_licences(Path(module["Dir"]))]
+    return "\n".join(texts)
 
 
 def _licences(directory: Path) -> Iterator[str]:
@@ -123,13 +123,13 @@ def _licences(directory: Path) -> Iterator[str]:
             yield path.read_text(encoding="utf-8", errors="replace")
 
 
-def _package(nfpm: Path, name: str, filled: Mapping[str, str], out: Path) -> None:
-    """Both kinds, from a description with these words in place of its `${…}`."""
+def _package(nfpm: Path, name: str, values: Mapping[str, str], out: Path) -> None:
+    """Make both kinds from a description, with these values in place of its `${WORD}`."""
     out.mkdir(parents=True, exist_ok=True)
     text = (ROOT / "deploy/packages" / name).read_text(encoding="utf-8")
-    for word, value in filled.items():
+    for word, value in values.items():
         text = text.replace(f"${{{word}}}", value)
-    description = Path(filled["STAGE"]) / "nfpm.yaml"
+    description = Path(values["STAGE"]) / "nfpm.yaml"
     description.write_text(text, encoding="utf-8")
     for kind in ("deb", "rpm"):
         subprocess.run(
@@ -143,6 +143,7 @@ def _package(nfpm: Path, name: str, filled: Mapping[str, str], out: Path) -> Non
 
 
 def _collector(architecture: str) -> str:
+    """The name of the tool that is built for this architecture."""
     return "cephqos-collector" + ("" if architecture == HERE else f"-{architecture}")
 
 
@@ -151,15 +152,15 @@ async def _tools(*names: str) -> list[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    every = sorted(wheels.ARCHITECTURES)
+    architectures = sorted(wheels.ARCHITECTURES)
     try:
-        nfpm, *collectors = asyncio.run(_tools("nfpm", *map(_collector, every)))
+        nfpm, *collectors = asyncio.run(_tools("nfpm", *map(_collector, architectures)))
     except CephqosError as error:
         print(f"packages: {error}", file=sys.stderr)
         return error.exit_status
     out = Path(arguments[0]) if arguments else ROOT / "dist"
     made = {*build_top(nfpm, out)}
-    for architecture, collector in zip(every, collectors, strict=True):
+    for architecture, collector in zip(architectures, collectors, strict=True):
         made |= {*build(nfpm, out, architecture=architecture)}
         made |= {*build_collector(nfpm, collector, out, architecture=architecture)}
     for path in sorted(made):

@@ -14,7 +14,7 @@ from cephqos_base.command import COMMANDS, CommandEntry, Parser, load
 from cephqos_base.version import __version__
 from cephqos_exporter import cli as exporter
 
-# The package leaves the load generator out: it does not belong on hosts of OSDs.
+# Not in the package, as the load generator does not belong on hosts of OSDs.
 NOT_PACKAGED: Final = ("cephqos_loadgen", "cephqos_stack")
 
 
@@ -24,14 +24,14 @@ class ManualPage:
 
     words: tuple[str, ...]  # such as ("cephqos", "rules", "build")
     help: str
-    options: tuple[tuple[str, str], ...]  # as written, and what it is
+    options: tuple[tuple[str, str], ...]  # as a user types it, and its help
     epilog: str = ""
     below: tuple["ManualPage", ...] = ()
 
-    def all(self) -> Iterator["ManualPage"]:
+    def with_all_below(self) -> Iterator["ManualPage"]:
         yield self
         for page in self.below:
-            yield from page.all()
+            yield from page.with_all_below()
 
 
 def packaged() -> list[CommandEntry]:
@@ -39,7 +39,7 @@ def packaged() -> list[CommandEntry]:
 
 
 def pages() -> list[ManualPage]:
-    """The two commands of the package."""
+    """The pages of the package's two commands."""
     below = []
     for command in packaged():
         parser = Parser(prog=f"cephqos {command.name}", description=command.help)
@@ -47,21 +47,23 @@ def pages() -> list[ManualPage]:
         below.append(read(parser, ("cephqos", command.name), command.help))
     help_ = "rules, dashboards and doctor for the QoS of Ceph OSDs"
     options = (("--help", "Show help and exit."), ("--version", "Show the version and exit."))
-    own = exporter.build_parser(exporter.every_option())
+    exporter_parser = exporter.build_parser(exporter.every_option())
     return [
-        read(own, ("cephqos-exporter",), "Prometheus exporter for the QoS of Ceph OSDs"),
+        read(
+            exporter_parser, ("cephqos-exporter",), "Prometheus exporter for the QoS of Ceph OSDs"
+        ),
         ManualPage(("cephqos",), help_, options, below=tuple(below)),
     ]
 
 
 def read(parser: argparse.ArgumentParser, words: tuple[str, ...], help_: str) -> ManualPage:
-    """A parser as a page."""
+    """The page of a parser, with those of its subcommands below it."""
     options, below = [], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            told = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            help_of = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, inner in action.choices.items():
-                below.append(read(inner, (*words, name), told.get(name, "")))
+                below.append(read(inner, (*words, name), help_of.get(name, "")))
         elif action.help is not argparse.SUPPRESS:
             options.append((_written(action), _help(action)))
     return ManualPage(words, help_, tuple(options), parser.epilog or "", tuple(below))
@@ -91,15 +93,17 @@ def troff(page: ManualPage) -> str:
         f"{_text(name)} \\- {_text(page.help)}",
         ".SH SYNOPSIS",
     ]
-    for one in page.all():
-        if not one.below:
-            positional = [words for words, _ in one.options if not words.startswith("-")]
-            lines += [f".B {_text(' '.join(one.words))}", "[OPTIONS]", *map(_text, positional)]
+    for command in page.with_all_below():
+        if not command.below:
+            positional = [words for words, _ in command.options if not words.startswith("-")]
+            lines += [f".B {_text(' '.join(command.words))}", "[OPTIONS]", *map(_text, positional)]
             lines.append(".br")
-    for one in page.all():
-        lines.append(f".SH {'OPTIONS' if one is page else _text(' '.join(one.words).upper())}")
-        lines += [_text(one.help)] if one is not page else []
-        for words, text in one.options:
+    for command in page.with_all_below():
+        if command is page:
+            lines.append(".SH OPTIONS")
+        else:
+            lines += [f".SH {_text(' '.join(command.words).upper())}", _text(command.help)]
+        for words, text in command.options:
             lines += [".TP", f".B {_text(words)}", _text(text) or "\\&"]
     lines += [".SH NOTES", _text(page.epilog)] if page.epilog else []
     lines += [".SH SEE ALSO", _text(_SEE[name])]
@@ -116,11 +120,11 @@ def _text(text: str) -> str:
 
 
 def completion(all_pages: Sequence[ManualPage]) -> str:
-    """Completion for bash: words of the next level, or options."""
+    """Completion for bash: for each command its subcommands and options."""
     lines = ["# Made by deploy/packages/manual.py.", "_cephqos_words() {"]
     lines.append('  case "$1" in')
     for top in all_pages:
-        for page in top.all():
+        for page in top.with_all_below():
             words = [inner.words[-1] for inner in page.below]
             words += _flags(page)
             lines.append(f'    "{" ".join(page.words)}") echo "{" ".join(words)}";;')

@@ -1,6 +1,6 @@
-"""The libraries of a package: wheels that a lock names with their sums, for each Python of a host.
+"""The libraries of a package: wheels that a lock names with their checksums, for each Python.
 
-They are fetched once, into the cache. What is the same for all Pythons is there once.
+They are fetched once, into the cache. A wheel that serves all Pythons is in the package once.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from cephqos_loadgen.lab.paths import cache_dir
 
 ROOT: Final = Path(__file__).parents[2]
 LOCK: Final = ROOT / "deploy/images/requirements-exporter.txt"
-# What `cephqos top` needs besides.
+# What `cephqos top` needs in addition.
 TOP_LOCKS: Final = tuple(LOCK.with_name(f"requirements-{name}.txt") for name in ("lab", "top"))
 # What Debian 12 and 13, Ubuntu 22.04 and 24.04, Enterprise Linux 9 and 10 have, and the next one.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-# As packages call them, and as wheels do.
+# By Debian's name: the name in wheels.
 ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 # glibc 2.28 and older: what all these distributions can load.
 _LIBRARIES: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
@@ -27,7 +27,7 @@ _SECONDS: Final = 600
 
 
 def unpack(target: Path, architecture: str) -> None:
-    """Into `lib`, and into `pythonX.Y` what was compiled for that one only."""
+    """Unpack all wheels: into `lib`, or into `pythonX.Y` if compiled for that Python only."""
     for python in PYTHONS:
         for wheel in sorted(fetched(architecture, python).glob("*.whl")):
             _, _, abi, _ = wheel.stem.rsplit("-", 3)
@@ -37,7 +37,7 @@ def unpack(target: Path, architecture: str) -> None:
 
 
 def unpack_for_all(target: Path) -> None:
-    """What `top` needs: the same for every Python and machine."""
+    """Unpack the wheels of `top`, which are the same for every Python and machine."""
     for wheel in sorted(fetched("amd64", PYTHONS[0], TOP_LOCKS).glob("*.whl")):
         if not wheel.stem.endswith("-none-any"):
             raise RuntimeError(f"{wheel.name} is not for all: a package for each is needed")
@@ -46,8 +46,10 @@ def unpack_for_all(target: Path) -> None:
 
 
 def fetched(architecture: str, python: str, locks: Sequence[Path] = (LOCK,)) -> Path:
-    """A folder with the wheels; pip compares each with the sums of the locks, and not of others
-    that they name."""
+    """A folder with the wheels of these locks. pip compares them with the checksums.
+
+    Other locks that a lock includes (`-r`) are left out.
+    """
     lines = [line for lock in locks for line in lock.read_text(encoding="utf-8").splitlines(True)]
     text = "".join(line for line in lines if not line.startswith("-r "))
     recipe = [text, architecture, python, *_LIBRARIES]
@@ -68,4 +70,4 @@ def fetched(architecture: str, python: str, locks: Sequence[Path] = (LOCK,)) -> 
 
 
 def _platforms(architecture: str) -> Iterator[str]:
-    yield from (f"--platform={it}_{ARCHITECTURES[architecture]}" for it in _LIBRARIES)
+    yield from (f"--platform={libc}_{ARCHITECTURES[architecture]}" for libc in _LIBRARIES)

@@ -1,4 +1,4 @@
-"""Archives of our images, where a Docker engine is there, with what Debian puts into them."""
+"""Archives of our container images, each with its components. Needs a Docker engine."""
 
 import shutil
 import subprocess
@@ -16,14 +16,14 @@ _SECONDS: Final = 3600
 
 
 def _docker(*words: str | Path) -> str:
-    """What it prints. What it says of a failure is shown as it comes."""
+    """Run docker. Returns its output; its errors go to the terminal."""
     argv = ["docker", *words]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=_SECONDS)
     return done.stdout
 
 
 def engine() -> bool:
-    """Whether one answers."""
+    """Whether a Docker engine answers."""
     if shutil.which("docker") is None:
         return False
     argv = ["docker", "version", "--format", "{{.Server.Version}}"]
@@ -47,7 +47,7 @@ def archives(source: Path, out: Path, version: str) -> Iterator[tuple[Path, list
 
 
 def _python(source: Path, target: str) -> list[sbom.Bill]:
-    """What the image has of Python packages. Programs of others come with bills of their own."""
+    """The Python packages of an image. Programs of others have bills of their own."""
     if target != "exporter":
         return []
     lock = source / "deploy/images/requirements-exporter.txt"

@@ -1,8 +1,8 @@
 """All that a release consists of, from what is committed, into dist/release: `make release`.
 
-The same commit gives the same bytes: `--again` builds twice and compares. Nothing is fetched if
-the tools, the environment and the wheels are there already, but what a Docker engine needs for
-images. Nothing is published.
+The same commit gives the same bytes: `--again` builds twice and compares. If the tools, the
+environment and the wheels are there, only a Docker engine fetches something, for images. Nothing is
+published.
 """
 
 import argparse
@@ -31,23 +31,30 @@ _SECONDS: Final = 1800
 _SUMS: Final = "SHA256SUMS"
 _BACKEND: Final = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv[1])"
 _EXPORTER: Final = ROOT / "deploy/images/requirements-exporter.txt"
+_ARCHIVES: Final = {  # folders of the repository, by archive and by name in it
+    "rules": {"rules": "alerts/rules", "alertmanager": "alerts/alertmanager"},
+    "dashboards": {
+        "dashboards": "dashboards/cephqos_dashboards/generated",
+        "provisioning": "dashboards/cephqos_dashboards/provisioning_files",
+    },
+}
 _TOP: Final = tuple(_EXPORTER.with_name(f"requirements-{name}.txt") for name in ("lab", "top"))
 
 
 class NotReleased(Exception):
-    """Why there is no release."""
+    """No release can be made. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is committed, in a folder of its own, and when it was."""
+    """The committed files, in a folder of their own."""
 
     folder: Path
     version: str
-    moment: int
+    moment: int  # of the commit, Unix seconds
 
     def run(self, *words: str | Path) -> None:
-        """A command there; what it says is shown only if it fails."""
+        """Run a command in the folder. Its output is shown only if it fails."""
         done = subprocess.run(
             words,
             cwd=self.folder,
@@ -58,8 +65,8 @@ class Sources:
             timeout=_SECONDS,
         )
         if done.returncode:
-            said = (done.stdout + done.stderr)[-2000:]
-            raise NotReleased(f"{' '.join(map(str, words))} failed:\n{said}")
+            output = (done.stdout + done.stderr)[-2000:]
+            raise NotReleased(f"{' '.join(map(str, words))} failed:\n{output}")
 
 
 def _git(*words: str) -> bytes:
@@ -77,22 +84,15 @@ def export(folder: Path) -> Sources:
 
 
 def build(sources: Sources, out: Path, cyclonedx: Path) -> None:
-    """Everything but images, each with its bill, and the sums of all."""
+    """Build everything but images, each file with its bill."""
     python_distributions(sources, out)
     sources.run(sys.executable, "-P", "deploy/packages/build.py", out)
     chart(sources, out)
     site(sources, out)
-    for what, parts in {
-        "rules": {"rules": "alerts/rules", "alertmanager": "alerts/alertmanager"},
-        "dashboards": {
-            "dashboards": "dashboards/cephqos_dashboards/generated",
-            "provisioning": "dashboards/cephqos_dashboards/provisioning_files",
-        },
-    }.items():
-        there = {
-            f"{_named(what, sources)}/{name}": sources.folder / it for name, it in parts.items()
-        }
-        pack(out / f"{_named(what, sources)}.tar.gz", there, sources.moment)
+    for what, folders in _ARCHIVES.items():
+        name = _named(what, sources)
+        parts = {f"{name}/{inside}": sources.folder / path for inside, path in folders.items()}
+        pack(out / f"{name}.tar.gz", parts, sources.moment)
     bills(sources, out, cyclonedx)
 
 
@@ -121,7 +121,7 @@ def site(sources: Sources, out: Path) -> None:
 
 
 def bills(sources: Sources, out: Path, cyclonedx: Path) -> None:
-    """One of each file that is there, and the licences of all that is in them."""
+    """The bill of each file in `out`, and the licences of all components."""
     with tempfile.TemporaryDirectory() as name:
         python = sbom.python_bill(cyclonedx, Path(name) / "python")
         collector = sbom.go_bill("collector", Path(name) / "collector")
@@ -137,16 +137,13 @@ def bills(sources: Sources, out: Path, cyclonedx: Path) -> None:
         else:
             components = []
         write_bill(file, sources.version, components)
-    every = {
-        "exporter": {"components": exporter},
-        "top": {"components": top},
-        "collector": collector,
-    }
+    every: dict[str, sbom.Bill] = {"exporter": {"components": exporter}, "collector": collector}
+    every["top"] = {"components": top}
     (out / "licences.md").write_text(sbom.licences(every), encoding="utf-8")
 
 
-def write_bill(file: Path, stated: str, components: Sequence[sbom.Bill]) -> None:
-    bill = sbom.bill_of(file.name, stated, _sum(file), components)
+def write_bill(file: Path, version_: str, components: Sequence[sbom.Bill]) -> None:
+    bill = sbom.bill_of(file.name, version_, _sum(file), components)
     text = json.dumps(bill, indent=1, sort_keys=True) + "\n"
     file.with_name(f"{file.name}.cdx.json").write_text(text, encoding="utf-8")
 
@@ -165,8 +162,8 @@ def write_sums(out: Path) -> None:
     (out / _SUMS).write_text("".join(lines), encoding="utf-8")
 
 
-def compared(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """The files that are not the same in both."""
+def different_files(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """The files that are not the same in both builds."""
     return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
 
 
@@ -175,7 +172,7 @@ def _build_again(first: Mapping[str, str], cyclonedx: Path) -> None:
         out = Path(name) / "out"
         out.mkdir()
         build(export(Path(name) / "sources"), out, cyclonedx)
-        if different := compared(first, sums(out)):
+        if different := different_files(first, sums(out)):
             raise NotReleased(f"built twice, not the same bytes: {', '.join(different)}")
     print(f"built twice: {len(first)} files, the same bytes")
 
@@ -190,7 +187,7 @@ def release(out: Path, tag: str, cyclonedx: Path, *, again: bool) -> None:
         build(sources, out, cyclonedx)
         if again:
             _build_again(sums(out), cyclonedx)
-        # Last: no image has the same bytes twice.
+        # Images are last, and not compared: no image has the same bytes twice.
         for file, components in docker_images.archives(sources.folder, out, sources.version):
             write_bill(file, sources.version, components)
     write_sums(out)

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-# Modes as installed, whatever umask the checkout was made with.
-_FILE: Final = 0o644
-_PROGRAM: Final = 0o755
+# Modes in the archive, whatever umask the checkout was made with.
+_FILE_MODE: Final = 0o644
+_PROGRAM_MODE: Final = 0o755
 
 
 def pack(target: Path, parts: Mapping[str, Path], moment: int) -> Path:
-    """A .tar.gz with each file or folder under its name; all have this time, in seconds. Links are
-    followed."""
+    """A .tar.gz with each file or folder under its name. All have this time, in Unix seconds. Links
+    are followed."""
     content = {
         f"{name}/{inner}" if inner else name: path.read_bytes()
         for name, top in parts.items()
@@ -28,9 +28,9 @@ def pack(target: Path, parts: Mapping[str, Path], moment: int) -> Path:
 def repack(target: Path, moment: int) -> Path:
     """The same archive, without what differs from one build to the next."""
     with tarfile.open(target) as archive:
-        members = [it for it in archive if it.isfile()]
-        content = {it.name: _data(archive, it) for it in members}
-        programs = {it.name for it in members if it.mode & 0o100}
+        members = [member for member in archive if member.isfile()]
+        content = {member.name: _data(archive, member) for member in members}
+        programs = {member.name for member in members if member.mode & 0o100}
     return _write(target, content, programs, moment)
 
 
@@ -53,7 +53,7 @@ def _write(target: Path, content: Mapping[str, bytes], programs: set[str], momen
         for name in sorted(content):
             entry = tarfile.TarInfo(name)
             entry.size, entry.mtime = len(content[name]), moment
-            entry.mode = _PROGRAM if name in programs else _FILE
+            entry.mode = _PROGRAM_MODE if name in programs else _FILE_MODE
             archive.addfile(entry, io.BytesIO(content[name]))
     target.write_bytes(gzip.compress(raw.getvalue(), mtime=0))
     return target

@@ -1,6 +1,6 @@
-"""The places that state the version agree: package, chart, changelog, and with a tag the names.
+"""Whether all places state the same version: package, chart, changelog, and with a tag the names.
 
-`python deploy/release/versions.py [TAG]` prints what does not agree, and then exits with 1.
+`python deploy/release/versions.py [TAG]` prints what does not agree, and exits with 1.
 """
 
 import re
@@ -20,7 +20,7 @@ _UNRELEASED: Final = "Unreleased"
 
 
 def version(root: Path = ROOT) -> str:
-    """The one that the package states; all others follow it."""
+    """The version that the package states. The other places must state the same."""
     return _stated(root, *_PACKAGE)
 
 
@@ -35,7 +35,7 @@ def _disagreements(root: Path, stated: str, tag: str) -> Iterator[str]:
             yield f"{name}: found {other}, expected {stated} ({pattern.split(':')[0][1:]})"
     headings = _HEADING.findall((root / "CHANGELOG.md").read_text(encoding="utf-8"))
     allowed = [stated] if tag else [_UNRELEASED, stated]
-    if headings[:1] not in [[one] for one in allowed]:
+    if not headings or headings[0] not in allowed:
         yield (
             f"CHANGELOG.md: the first heading is {' '.join(headings[:1]) or 'missing'},"
             f" expected {' or '.join(allowed)}"

@@ -29,26 +29,24 @@ def _condition(name: str) -> str:
     return f'{PerOsd.CONDITION}{{condition="{name}"}}'
 
 
-class _OverPiece(NamedTuple):
-    """How a field of a Piece is made: `function`_over_time(`series`) of one piece."""
-
-    function: str
-    series: str
+def _over_piece(function: str, series: str) -> str:
+    """A query for one value of each OSD and piece. PIECE stands for the length of the piece."""
+    return f"max by ({OSD}) ({function}_over_time({series}[PIECE]))"
 
 
-# `count`: in how many samples. What a saturated OSD does is an average: the highest of many rates
-# is a lucky one.
-_FIELDS: Final[Mapping[str, _OverPiece]] = {
-    "delivered": _OverPiece("max", PerOsd.DELIVERED_OPS),
-    "requests": _OverPiece("max", f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'),
-    "saturated_ops": _OverPiece("avg", PerOsd.SATURATED_OPS),
-    "saturated_samples": _OverPiece("count", PerOsd.SATURATED_OPS),
-    "cpu_samples": _OverPiece("count", _condition("cpu_short")),
-    "depth": _OverPiece("max", PerOsd.DEVICE_DEPTH),
-    "piling_up": _OverPiece("max", PerOsd.STORE_PILING_UP),
-    "large": _OverPiece("max", _condition("large_ops")),
-    "failing": _OverPiece("max", _condition("device_failing")),
-    "capacity": _OverPiece("last", PerOsd.CAPACITY_OPS),
+# By field of a Piece. `count`: in how many samples. What a saturated OSD does is an average: the
+# highest of many rates is a lucky one.
+_FIELDS: Final[Mapping[str, str]] = {
+    "delivered": _over_piece("max", PerOsd.DELIVERED_OPS),
+    "requests": _over_piece("max", f'{PerOsd.DEVICE_WORK}{{unit="requests"}}'),
+    "saturated_ops": _over_piece("avg", PerOsd.SATURATED_OPS),
+    "saturated_samples": _over_piece("count", PerOsd.SATURATED_OPS),
+    "cpu_samples": _over_piece("count", _condition("cpu_short")),
+    "depth": _over_piece("max", PerOsd.DEVICE_DEPTH),
+    "piling_up": _over_piece("max", PerOsd.STORE_PILING_UP),
+    "large": _over_piece("max", _condition("large_ops")),
+    "failing": _over_piece("max", _condition("device_failing")),
+    "capacity": _over_piece("last", PerOsd.CAPACITY_OPS),
 }
 _BOOLEAN_FIELDS: Final = ("piling_up", "large", "failing")
 
@@ -78,10 +76,7 @@ def range_queries(step: float, rules: bool) -> Mapping[str, str]:
     """A query per field of a Piece, for pieces of `step` seconds; without rules one field only."""
     piece = duration(step)
     if rules:
-        return {
-            name: f"max by ({OSD}) ({field.function}_over_time({field.series}[{piece}]))"
-            for name, field in _FIELDS.items()
-        }
+        return {name: query.replace("PIECE", piece) for name, query in _FIELDS.items()}
     window, every = duration(_RATE_SECONDS), duration(min(step, _RATE_SECONDS))
     rate = f"max by ({OSD}) (rate({QosSeries.DELIVERED_OPS}[{window}]))"
     return {"delivered": f"max_over_time(({rate})[{piece}:{every}])"}
@@ -131,7 +126,7 @@ async def over_time(
 ) -> Sequence[SeriesOverTime]:
     """What each query, by its name, gives at the end of each piece of the time."""
     spans = list(_spans(start, end, step))
-    found = []
+    found: list[SeriesOverTime] = []
     for number, (first, last) in enumerate(spans, start=1):
         answers = await asyncio.gather(
             *(_range(api, name, query, first, last, step) for name, query in queries.items())

@@ -1,7 +1,4 @@
-"""What `cephqos capacity` prints: a table with the worst first, the commands, and JSON.
-
-`cli` calls `text` or `document` with what `estimate.judge` returned.
-"""
+"""What `cephqos capacity` prints: a table with the worst first, the commands, and JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,16 +18,7 @@ _NO_RULES: Final = (
     " saturated. Every figure below is only the least that an OSD can do."
 )
 _NO_OSDS: Final = "No OSD is shown: the exporter is not scraped, or not under this Prometheus."
-_COLUMNS: Final = (
-    "OSD",
-    "host",
-    "configured",
-    "from",
-    "most delivered",
-    "can do",
-    "bound",
-    "equals",
-)
+_HEAD: Final = ("OSD", "host", "configured", "from", "most delivered", "can do", "bound", "equals")
 _VERDICTS: Final = {
     "too_high": "too high",
     "too_low": "too low",
@@ -112,7 +100,7 @@ def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -
     if not judged:
         return "\n".join([*lines, _NO_OSDS])
     shown = judged[:most]
-    lines += _table([_COLUMNS, *map(_row, shown)])
+    lines += _table([_HEAD, *map(_row, shown)])
     if len(shown) < len(judged):
         lines.append(f"… and {len(judged) - len(shown)} more OSDs (--all)")
     lines += ["", *_outlier_lines(judged)]
@@ -210,11 +198,7 @@ def _who_are_equals(records: Iterable[OsdRecord]) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append("  ".join(padded))
-    return lines
+    return ["  ".join(map(str.ljust, row, widths)) for row in cells]
 
 
 def _ops(ops: float | None) -> str:

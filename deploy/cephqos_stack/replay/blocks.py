@@ -99,13 +99,13 @@ def note_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[flo
 def _replayed(target: Path) -> dict[str, list[dict[str, float]]]:
     """By run: the copies that `note_replayed` wrote down; nothing where they cannot be read."""
     try:
-        found = read_json(target / REPLAYED)
-        for runs in found.values():
-            for copy in runs:  # raises one of WRONG_SHAPES unless all three are numbers
+        noted = read_json(target / REPLAYED)
+        for copies in noted.values():
+            for copy in copies:  # raises one of WRONG_SHAPES unless all three are numbers
                 copy["begin"] + copy["end"] + copy["shift"]
     except (OSError, *WRONG_SHAPES):
         return {}
-    return dict(found)
+    return dict(noted)
 
 
 async def write_blocks(

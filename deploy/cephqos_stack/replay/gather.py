@@ -74,7 +74,7 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
     samples = sum(map(len, recording.series.values()))
     _check_room(work, archive, samples)
     recorded = await _recorded(recording, work, say, interval=scrape_interval(archive))
-    whole = RecordedRun(recording.types, recording.series | recorded.series)
+    all_series = RecordedRun(recording.types, recording.series | recorded.series)
     replayed = ReplayedBlocks(
         run=manifest.run,
         start_seconds=begin_ms / 1000 + shift_seconds,
@@ -83,7 +83,7 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
         recorded_series=len(recorded.series),
     )
     run_labels = {"run": manifest.run, "archive": archive.folder.resolve().name}
-    return Gathered(whole, run_labels, round(shift_seconds * 1000), replayed)
+    return Gathered(all_series, run_labels, round(shift_seconds * 1000), replayed)
 
 
 def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
@@ -110,11 +110,11 @@ def scrape_interval(archive: Archive) -> float:
 
 def _of_job(recording: RecordedRun, job: str) -> dict[str, Samples]:
     """The series with the label `job`, which Prometheus adds to all series of a scrape job."""
-    found = {}
+    with_job = {}
     for series, samples in recording.series.items():
         name, labels = parse(series)
-        found[render(name, labelled(labels, {"job": job}))] = samples
-    return found
+        with_job[render(name, labelled(labels, {"job": job}))] = samples
+    return with_job
 
 
 def _check_room(work: Path, archive: Archive, samples: int) -> None:

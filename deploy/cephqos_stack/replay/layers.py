@@ -32,13 +32,13 @@ def recording_rules(files: Iterable[str]) -> list[Rule]:
 def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
     """Rules by layer, in order.
 
-    Rules that read one another in a circle cannot all have the others first: the first of them is
-    evaluated without those. A rule that reads its own past is evaluated without that too.
+    Of rules that read one another in a circle, the first is evaluated without the others. A rule
+    that reads its own past is evaluated without that too.
     """
     rules = list(rules)
     needs = _needs(rules)
     in_order: list[list[Rule]] = []
-    done: set[int] = set()
+    done: set[int] = set()  # indexes of rules that are in a layer already
     while needs:
         ready = [index for index, needed in needs.items() if needed <= done]
         if not ready:  # all rules that are left are in a circle or read from one: break it
@@ -61,10 +61,10 @@ def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
 def _leading_to(index: int, needs: _Needs) -> set[int]:
     """All rules that this one reads, at any depth; itself only in a circle."""
     needed: set[int] = set()
-    todo = set(needs[index])
-    while todo:
-        needed |= todo
-        todo = {read for other in todo for read in needs.get(other, ())} - needed
+    to_visit = set(needs[index])
+    while to_visit:
+        needed |= to_visit
+        to_visit = {read for other in to_visit for read in needs.get(other, ())} - needed
     return needed
 
 
@@ -85,8 +85,8 @@ def _needs(rules: Sequence[Rule]) -> _Needs:
 def rule_file(layer: Iterable[Rule]) -> str:
     """A file of one layer. It has no interval: promtool gets one for all.
 
-    `a or b` would be two series for promtool, and where b comes first, a's samples are out of
-    order. A sum has no name, so it is one series.
+    `+ 0` removes the names of series. Otherwise promtool takes the parts of `a or b` for two
+    series, and writes them one after the other, out of order.
     """
     rules = [{**rule, "expr": f"({rule['expr']}\n) + 0"} for rule in layer]
     group = {"name": "replay", "rules": rules}

@@ -12,13 +12,12 @@ from cephqos_loadgen.programs import find_program, free_ports, until_answers
 from cephqos_stack.query import query
 
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
-# through every gap: blocks made from text have no staleness markers.
+# through every gap, because blocks made from text have no staleness markers.
 LOOKBACK: Final = "5s"
-# Of archives with rarer samples: so many times their interval.
-LOOKBACK_SCRAPES: Final = 3
+LOOKBACK_SCRAPES: Final = 3  # intervals, for archives with fewer samples than one per second
 NEEDED: Final = ("promtool", "prometheus")
-_QUERY_SECONDS = 300.0
-_PROMTOOL_SECONDS = 1800.0
+_QUERY_SECONDS = 300.0  # for an answer
+_PROMTOOL_SECONDS = 1800.0  # for a run of promtool
 
 
 class ReplayFailed(CephqosError):
@@ -30,15 +29,15 @@ async def run_promtool(arguments: Sequence[str]) -> None:
     argv = [*ENDS_WITH_PARENT, *find_program("promtool"), *arguments]
     done = await run(argv, within=_PROMTOOL_SECONDS, named="promtool")
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
-        raise LabError(f"promtool failed: {said.splitlines()[-1][-300:]}")
+        output = done.stderr.strip() or done.stdout.strip() or "it said nothing"
+        raise LabError(f"promtool failed: {output.splitlines()[-1][-300:]}")
 
 
 @contextlib.asynccontextmanager
 async def prometheus(
-    data: Path, work: Path, *more: str, lookback: str = LOOKBACK
+    data: Path, work: Path, *flags: str, lookback: str = LOOKBACK
 ) -> AsyncIterator[str]:
-    """A Prometheus that scrapes nothing, on the blocks of a folder; its URL."""
+    """Run a Prometheus on the blocks of a folder, which scrapes nothing. Yields its URL."""
     config, log = work / "prometheus.yml", work / "prometheus.out"
     config.write_text("global: {}\n", encoding="utf-8")
     (port,) = free_ports(1)
@@ -50,7 +49,7 @@ async def prometheus(
         f"--web.listen-address=127.0.0.1:{port}",
         f"--query.lookback-delta={lookback}",
         "--log.level=warn",
-        *more,
+        *flags,
     ]
     url = f"http://127.0.0.1:{port}"
     async with in_background(argv, log) as process:

@@ -13,7 +13,7 @@ from cephqos_stack.replay.programs import LOOKBACK, prometheus
 
 
 def board_url(grafana: Grafana, runs: Sequence[ReplayedBlocks]) -> str:
-    """The dashboard of test runs: the first run, and the second beside it."""
+    """The dashboard of test runs, with the first run and the second one beside it."""
     first = runs[0]
     query = {"var-run": first.run}
     if len(runs) > 1:
@@ -29,20 +29,20 @@ def board_url(grafana: Grafana, runs: Sequence[ReplayedBlocks]) -> str:
 async def serving(
     data: Path, work: Path, grafana: Grafana | None, lookback: str = LOOKBACK
 ) -> AsyncIterator[str]:
-    """Prometheus on the data, and Grafana before it; the URL of Prometheus."""
+    """Run a Prometheus on the data, and a Grafana with it. Yields the URL of Prometheus."""
     async with (
         prometheus(data, work, lookback=lookback) as url,
-        contextlib.AsyncExitStack() as more,
+        contextlib.AsyncExitStack() as grafana_stack,
     ):
         if grafana:
-            await more.enter_async_context(
+            await grafana_stack.enter_async_context(
                 grafana.showing(Sources(prometheus=url), work / "grafana")
             )
         yield url
 
 
 async def until_interrupted() -> None:
-    """Ctrl-C is the normal end: no failure, but what was started must still end."""
+    """Wait for Ctrl-C, which is the normal end: what was started must still be ended."""
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:

@@ -1,8 +1,7 @@
 """Compares the alerts that came to the receiver with what a situation expects.
 
-The demo and `make truth` call `judge` with the alerts that were heard, each with the seconds since
-the fault. For example, a slow device of osd.1 whose alert names osd.1 and `device` after 7 s gives
-("right", 7.0, []).
+For example, osd.1 gets a slow device, and an alert names osd.1 and `device` 7 s later. Then `judge`
+returns ("right", 7.0, []). The demo and `make truth` call it.
 """
 
 import math
@@ -15,8 +14,8 @@ from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
-# Alerts that say that the watching failed. They are no wrong findings here: a staged scrape has one
-# second instead of ten, and fails for an alert in twenty seconds instead of ten minutes.
+# Alerts that say that the watching failed. They are no wrong findings: here a scrape has one second
+# instead of ten, and an alert needs twenty seconds of failures instead of ten minutes.
 BLIND = (
     "CephQosCollectorFailing",
     "CephQosTooFewSamples",
@@ -27,16 +26,7 @@ BLIND = (
 # the watching had failed without the fault.
 SOONEST = WINDOWS["hold"] / FASTER
 SETTLED = 8.0  # seconds in which more alerts count after all that were expected
-_SHOWN_LABELS = (
-    "severity",
-    "alertname",
-    "ceph_daemon",
-    "class",
-    "cause",
-    "by",
-    "seen",
-    "collector",
-)
+_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
 # The culprit, and why an OSD is slow or does not answer, may change while an alert fires. So they
 # are no labels of alerts. Here they are read from the description.
 _CULPRIT = re.compile(r"Likely cause: \w+ by ([\w.]+?)(?: on host|\.(?: |$))")
@@ -69,7 +59,7 @@ class Heard:
         return cls(after, labels)
 
     def __str__(self) -> str:
-        words = [self.labels[name] for name in _SHOWN_LABELS if self.labels.get(name)]
+        words = [self.labels[name] for name in _LABELS if self.labels.get(name)]
         return f"{' '.join(words).replace('CephQos', '')} @{self.after:.0f}s"
 
 

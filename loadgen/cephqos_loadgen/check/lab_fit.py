@@ -65,8 +65,8 @@ def disk_below(folder: Path, sys: Path = Path("/sys")) -> tuple[str, bool] | Non
     entry = sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
     try:
         real = entry.resolve(strict=True)
-        whole = real.parent if (real / "partition").exists() else real
-        return whole.name, (whole / "queue/rotational").read_text().strip() == "1"
+        disk = real.parent if (real / "partition").exists() else real
+        return disk.name, (disk / "queue/rotational").read_text().strip() == "1"
     except OSError:  # an overlay, btrfs, tmpfs
         return None
 

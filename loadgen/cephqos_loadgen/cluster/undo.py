@@ -98,12 +98,9 @@ class Journal:
 
     async def make(self, change: Change, cluster: ClusterConnection) -> None:
         """Write down what undoes the change, then make it."""
-        way_back: Sequence[Undo]
-        if isinstance(change.undo, tuple):
-            way_back = change.undo
-        else:
-            way_back = await change.undo(cluster, self.entries)
-        for entry in way_back:
+        back = change.undo
+        entries = back if isinstance(back, tuple) else await back(cluster, self.entries)
+        for entry in entries:
             await self.push(entry)
         for step in change.commands:
             await cluster.command(step.prefix, **step.arguments)

@@ -113,8 +113,8 @@ def test_an_archive_of_somebody_else_is_written_again_with_the_same_files(tmp_pa
 
 def test_files_that_differ_between_two_builds_are_named(everything: ModuleType) -> None:
     first, second = {"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"}
-    assert everything.compared(first, first) == []
-    assert everything.compared(first, second) == ["b", "c"]
+    assert everything.different_files(first, first) == []
+    assert everything.different_files(first, second) == ["b", "c"]
 
 
 def test_sums_are_what_sha256sum_reads(everything: ModuleType, tmp_path: Path) -> None:
