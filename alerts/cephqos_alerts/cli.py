@@ -65,8 +65,7 @@ def add_options(parser: Parser) -> None:
     )
     _add_slo(listed)
     listed.option(
-        "--keep",
-        "print metric_relabel_configs for a scrape job that keeps only these metrics",
+        "--keep", "print metric_relabel_configs for a scrape job that keeps only these metrics"
     )
     listed.set_defaults(run=_series)
 
@@ -86,8 +85,7 @@ def _add_files(parser: Parser, *, writes: bool) -> None:
     _add_places(parser, writes=writes)
     parser.option("--webhook URL", f"URL to send alerts to (default: {DEFAULT_WEBHOOK})")
     parser.option(
-        "--receivers FILE",
-        "file with your Alertmanager receivers, used instead of webhooks",
+        "--receivers FILE", "file with your Alertmanager receivers, used instead of webhooks"
     )
 
 

@@ -47,9 +47,7 @@ def add_options(parser: Parser) -> None:
 def _add_install(parser: Parser) -> None:
     default = Sources()
     parser.add_argument(
-        "directory",
-        type=Path,
-        help="where the directories dashboards and provisioning are written",
+        "directory", type=Path, help="where the directories dashboards and provisioning are written"
     )
     parser.option(
         "--prometheus URL",

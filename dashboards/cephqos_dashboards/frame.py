@@ -127,7 +127,7 @@ def _numbered(made: models.Dashboard) -> models.Dashboard:
 
 def _variables(board: Board) -> list[Builder[models.VariableModel]]:
     sources: list[Builder[models.VariableModel]] = [
-        dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
+        dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
     ]
     if board.logs:
         sources.append(dashboard.DatasourceVariable("loki").label("Loki").type("loki"))

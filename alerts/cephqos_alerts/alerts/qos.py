@@ -27,11 +27,7 @@ from cephqos_alerts.alerts.known import (
 )
 from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.causes.cause import COUNTED, with_value
-from cephqos_alerts.recording.conditions import (
-    DELAYS_OTHERS,
-    DEVICE_FAILING,
-    SLOW_FOR_RECOVERY,
-)
+from cephqos_alerts.recording.conditions import DELAYS_OTHERS, DEVICE_FAILING, SLOW_FOR_RECOVERY
 from cephqos_alerts.recording.limited import OF_HOST
 from cephqos_alerts.recording.reservations import TARGET_OPS
 from cephqos_alerts.rules.findings import KEPT, OsdFinding

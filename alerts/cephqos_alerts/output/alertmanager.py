@@ -86,10 +86,7 @@ def _route(settings: RuleSettings) -> dict[str, Any]:
                 **times(wait=0, interval=60, repeat=300),
             },
             {"matchers": to("none")["matchers"], "receiver": "nobody"},
-            {
-                **to("critical", **times(wait=30, interval=120, repeat=HOUR)),
-                "routes": [_BY_CAUSE],
-            },
+            {**to("critical", **times(wait=30, interval=120, repeat=HOUR)), "routes": [_BY_CAUSE]},
             {**to("info", **times(wait=300, interval=600, repeat=7 * DAY)), "routes": [_BY_CAUSE]},
             _BY_CAUSE,
         ],
@@ -101,10 +98,7 @@ _BY_CAUSE: Final = {"matchers": ['cause=~".+"'], "group_by": ["cluster", "cause"
 
 
 def _receiver(name: str, webhook: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "webhook_configs": [{"url": f"{webhook}/{name}", "send_resolved": True}],
-    }
+    return {"name": name, "webhook_configs": [{"url": f"{webhook}/{name}", "send_resolved": True}]}
 
 
 def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:

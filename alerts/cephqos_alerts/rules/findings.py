@@ -69,8 +69,7 @@ def _alert(finding: OsdFinding) -> Alert:
         lasting += f" and {minutes} >= @{window}_minutes@"
     worst = _worst(finding)
     first = finding.first.line.replace(
-        _OSD,
-        when(worst, show("(. | first).Labels.ceph_daemon"), "osd.N"),
+        _OSD, when(worst, show("(. | first).Labels.ceph_daemon"), "osd.N")
     )
     return Alert(
         name=finding.name,

@@ -5,14 +5,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import (
-    AnyPanel,
-    PanelColumn,
-    figure,
-    lines,
-    right_axis,
-    rows,
-)
+from cephqos_dashboards.panels import AnyPanel, PanelColumn, figure, lines, right_axis, rows
 from cephqos_dashboards.queries import background
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit

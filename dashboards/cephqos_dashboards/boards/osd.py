@@ -6,14 +6,7 @@ from cephqos_base import dashboards
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
-from cephqos_dashboards.panels import (
-    PanelColumn,
-    figure,
-    lines,
-    log_lines,
-    rows,
-    thirds,
-)
+from cephqos_dashboards.panels import PanelColumn, figure, lines, log_lines, rows, thirds
 from cephqos_dashboards.queries import osd
 from cephqos_dashboards.queries.common import NO_RULES
 from cephqos_dashboards.theme import Unit
@@ -85,11 +78,7 @@ _NOW = (
                 source="reservations",
                 title="Reservations are",
                 width=150,
-                words={
-                    "config": "mClock's",
-                    "policy": "of your policy file",
-                    "none": "none",
-                },
+                words={"config": "mClock's", "policy": "of your policy file", "none": "none"},
             ),
         ),
     ),

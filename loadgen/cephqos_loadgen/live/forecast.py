@@ -1,11 +1,6 @@
 """How long a run still takes: first as planned, then as the repeats that are done took."""
 
-from cephqos_loadgen.plan.estimate import (
-    POINT_SECONDS,
-    REPEAT_SECONDS,
-    fill_seconds,
-    point_seconds,
-)
+from cephqos_loadgen.plan.estimate import POINT_SECONDS, REPEAT_SECONDS, fill_seconds, point_seconds
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Plan, Point, blocks
 

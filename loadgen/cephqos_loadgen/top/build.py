@@ -13,14 +13,7 @@ from cephqos_base.series import CLUSTER
 from cephqos_base.tenant_shares import OsdSums, TenantFigures, TenantKey
 from cephqos_base.terminal import printable
 from cephqos_base.units import osd_order
-from cephqos_loadgen.top.figures import (
-    DAEMON,
-    FIGURES,
-    TENANTS_SECONDS,
-    Key,
-    Selection,
-    Values,
-)
+from cephqos_loadgen.top.figures import DAEMON, FIGURES, TENANTS_SECONDS, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.osd_states import class_totals, osd_states
 from cephqos_loadgen.top.picture import (
