@@ -16,8 +16,6 @@ from cephqos_dashboards.queries.common import CLUSTER, DETAIL
 # By profile and class. The shares of clients and recovery, and the limit of best effort, are the
 # same in each release, so those of 18 stand for all.
 _SHARES: Final = {profile: shares_of(18, profile) or {} for profile in PROFILES}
-
-
 _INFO: Final = QosSeries.SCHEDULER_INFO
 # Absent under the early model (16.2), which has other profiles.
 _CAPACITY: Final = (

@@ -126,10 +126,13 @@ def _percentiles(who: str, values: Values) -> tuple[Percentiles, ...]:
 
 
 def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:
+    """Of pools with something to recover."""
     degraded, misplaced = samples.of("degraded"), samples.of("misplaced")
     unfound = samples.of("unfound")
-    return tuple(
-        RecoveryState(
+    states = []
+    for key in sorted(degraded.keys() | misplaced.keys() | unfound.keys()):
+        _, pool = key
+        state = RecoveryState(
             pool=pool,
             degraded=degraded.get(key, 0.0),
             misplaced=misplaced.get(key, 0.0),
@@ -138,16 +141,18 @@ def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:
             bytes_per_second=samples.of("recovery_bytes").get(key),
             eta=samples.of("recovery_eta").get(key),
         )
-        for key in sorted(degraded.keys() | misplaced.keys() | unfound.keys())
-        for _, pool in [key]
-        if degraded.get(key) or misplaced.get(key) or unfound.get(key)
-    )
+        if state.degraded or state.misplaced or state.unfound:
+            states.append(state)
+    return tuple(states)
 
 
 def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
+    """Of pools and levels whose scrubs run or are overdue."""
     running, overdue = samples.of("scrub_pgs"), samples.of("scrub_overdue")
-    return tuple(
-        ScrubState(
+    states = []
+    for key in sorted(running.keys() | overdue.keys()):
+        _, pool, level = key
+        state = ScrubState(
             pool=pool,
             level=level,
             running_pgs=running.get(key, 0.0),
@@ -157,10 +162,9 @@ def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
             eta=samples.of("scrub_eta").get(key),
             overdue_pgs=overdue.get(key),
         )
-        for key in sorted(running.keys() | overdue.keys())
-        for _, pool, level in [key]
-        if running.get(key) or overdue.get(key)
-    )
+        if state.running_pgs or state.overdue_pgs:
+            states.append(state)
+    return tuple(states)
 
 
 def _threads(samples: TopSamples) -> tuple[BusyThread, ...]:

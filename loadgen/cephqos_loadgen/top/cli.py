@@ -36,8 +36,8 @@ def to_json(picture: Picture, source: str) -> dict[str, Any]:
     for total, fields in zip(picture.classes, data["classes"], strict=True):
         fields["attainment"] = total.attainment
     for osd, written in zip(picture.osds, data["osds"], strict=True):
-        for part, fields in zip(osd.classes, written["classes"], strict=True):
-            fields["attainment"] = part.attainment
+        for osd_class, fields in zip(osd.classes, written["classes"], strict=True):
+            fields["attainment"] = osd_class.attainment
     return {"version": VERSION, "source": source, **data}
 
 

@@ -48,8 +48,8 @@ def osd_states(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
     return tuple(states)
 
 
-def _worst_first(part: OsdClass) -> tuple[object, ...]:
-    return (part.badness, CLASSES.index(part.name))
+def _worst_first(osd_class: OsdClass) -> tuple[object, ...]:
+    return (osd_class.badness, CLASSES.index(osd_class.name))
 
 
 def _classes_by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:
@@ -74,7 +74,7 @@ def _classes_by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:
 def _osd_class(samples: TopSamples, key: Key, *, cause: str, by: str, media: str) -> OsdClass:
     attained, reserved = samples.of("attained").get(key), samples.of("reserved").get(key)
     *_, cls = key
-    part = OsdClass(
+    osd_class = OsdClass(
         name=cls,
         state="unknown",
         attained=attained,
@@ -88,31 +88,31 @@ def _osd_class(samples: TopSamples, key: Key, *, cause: str, by: str, media: str
     )
     violated, demand = samples.of("violated").get(key), samples.of("demand").get(key)
     if violated is None:
-        state = _judged(part, _this_moment(samples, key, media))
+        state = _judged(osd_class, _this_moment(samples, key, media))
     else:
-        state = _by_rules(part, violated, demand)
-    shortfall = part.shortfall
+        state = _by_rules(osd_class, violated, demand)
+    shortfall = osd_class.shortfall
     if shortfall is None and state == "behind" and attained is not None and reserved is not None:
         shortfall = max(0.0, reserved - attained)
-    return replace(part, state=state, shortfall=shortfall)
+    return replace(osd_class, state=state, shortfall=shortfall)
 
 
-def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
+def _by_rules(osd_class: OsdClass, violated: float, demand: float | None) -> State:
     if violated:
         return "violated"
-    if not part.reserved:
-        return "unreserved" if part.attained else "idle"
-    return "kept" if demand or part.attained else "idle"
+    if not osd_class.reserved:
+        return "unreserved" if osd_class.attained else "idle"
+    return "kept" if demand or osd_class.attained else "idle"
 
 
-def _judged(part: OsdClass, moment: Hold) -> State:
-    if part.attained is None:
+def _judged(osd_class: OsdClass, moment: Hold) -> State:
+    if osd_class.attained is None:
         return "unknown"
-    if not part.reserved:
-        return "unreserved" if part.attained or moment.has_demand else "idle"
+    if not osd_class.reserved:
+        return "unreserved" if osd_class.attained or moment.has_demand else "idle"
     if moment.violated:
         return "behind"
-    return "kept" if part.attained or moment.has_demand else "idle"
+    return "kept" if osd_class.attained or moment.has_demand else "idle"
 
 
 def _this_moment(samples: TopSamples, key: Key, media: str) -> Hold:
@@ -146,15 +146,15 @@ def class_totals(osds: Iterable[OsdState]) -> tuple[ClassTotal, ...]:
     """Each class summed over the OSDs."""
     by_class: dict[str, list[OsdClass]] = defaultdict(list)
     for osd in osds:
-        for part in osd.classes:
-            by_class[part.name].append(part)
+        for osd_class in osd.classes:
+            by_class[osd_class.name].append(osd_class)
     return tuple(
         ClassTotal(
             name=name,
-            attained=_total(part.attained for part in by_class[name]),
-            reserved=_total(part.reserved for part in by_class[name]),
-            violated_osds=sum(part.state == "violated" for part in by_class[name]),
-            behind_osds=sum(part.state == "behind" for part in by_class[name]),
+            attained=_total(osd_class.attained for osd_class in by_class[name]),
+            reserved=_total(osd_class.reserved for osd_class in by_class[name]),
+            violated_osds=sum(osd_class.state == "violated" for osd_class in by_class[name]),
+            behind_osds=sum(osd_class.state == "behind" for osd_class in by_class[name]),
         )
         for name in CLASSES
         if name in by_class

@@ -80,7 +80,7 @@ class OsdState:
     @property
     def judged(self) -> bool:
         """Whether reservation and attained work are known for at least one class."""
-        return self.up and any(part.attainment is not None for part in self.classes)
+        return self.up and any(osd_class.attainment is not None for osd_class in self.classes)
 
     @property
     def worst(self) -> OsdClass | None:

@@ -21,8 +21,8 @@ class Span:
 Line = tuple[Span, ...]
 
 
-def line(*parts: str | Span) -> Line:
-    return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
+def line(*texts: str | Span) -> Line:
+    return tuple(text if isinstance(text, Span) else Span(text) for text in texts)
 
 
 def plain(spans: Line) -> str:

@@ -137,11 +137,11 @@ def latency_table(percentiles: Iterable[Percentiles]) -> list[Line]:
             Span("".join(f"{name:>10}" for name in ("ops/s", "p50", "p95", "p99", "p99.9")), "dim"),
         )
     ]
-    for part in percentiles:
-        values = (part.p50, part.p95, part.p99, part.p999)
+    for row in percentiles:
+        values = (row.p50, row.p95, row.p99, row.p999)
         cells = "".join(f"{latency(value):>10}" for value in values)
         lines.append(
-            line(fit(f"{part.who} {part.op}", 14), f"{number(part.ops_per_second):>10}{cells}")
+            line(fit(f"{row.who} {row.op}", 14), f"{number(row.ops_per_second):>10}{cells}")
         )
     return lines
 
@@ -197,37 +197,38 @@ def osd_line(osd: OsdState, widths: OsdListWidths, *, under_cursor: bool) -> Lin
     """An OSD with its worst class."""
     mark = ">" if under_cursor else " "
     name = Span(fit(f"{mark}{osd.name}", widths.name), "cursor" if under_cursor else "")
-    part = osd.worst
+    worst = osd.worst
     if not osd.up:
         return line(name, Span(f"does not answer: {osd.reason or 'unknown reason'}", "bad"))
-    if part is None:
+    if worst is None:
         return line(name, Span(f"{osd.scheduler or 'no scheduler known'}", "dim"))
-    return line(name, *class_cells(part, widths.cause))
+    return line(name, *class_cells(worst, widths.cause))
 
 
-def class_cells(part: OsdClass, for_cause: int) -> Line:
+def class_cells(osd_class: OsdClass, for_cause: int) -> Line:
     """The cells that a class has in the list of OSDs and on the page of one OSD."""
     cells = (
-        f"{number(part.attained):>8}{number(part.reserved):>9}{percent(part.attainment):>5}"
-        f"{number(part.queued):>6}{latency(part.lag):>8}  "
+        f"{number(osd_class.attained):>8}{number(osd_class.reserved):>9}"
+        f"{percent(osd_class.attainment):>5}"
+        f"{number(osd_class.queued):>6}{latency(osd_class.lag):>8}  "
     )
     return line(
-        fit(short(part.name), 12),
-        Span(fit(part.state, 10), _STATE_STYLES[part.state]),
+        fit(short(osd_class.name), 12),
+        Span(fit(osd_class.state, 10), _STATE_STYLES[osd_class.state]),
         cells,
-        _cause(part, for_cause),
+        _cause(osd_class, for_cause),
     )
 
 
-def _cause(part: OsdClass, columns: int) -> str:
+def _cause(osd_class: OsdClass, columns: int) -> str:
     """The cause of a violation. Rules also know causes of unmet demand of classes whose reservation
     is kept; there they only distract."""
-    if part.state != "violated":
+    if osd_class.state != "violated":
         return ""
-    if not part.by:
-        return part.cause
-    by = f"by {short(part.by)}"
-    whole = f"{part.cause} {by}"
+    if not osd_class.by:
+        return osd_class.cause
+    by = f"by {short(osd_class.by)}"
+    whole = f"{osd_class.cause} {by}"
     # If only one of them has room, `by` says more than the cause.
     return whole if text.width(whole) <= columns else by
 

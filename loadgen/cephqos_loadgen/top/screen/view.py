@@ -32,16 +32,17 @@ def _worst(osd: OsdState) -> tuple[object, ...]:
 
 
 def _lag(osd: OsdState) -> tuple[object, ...]:
-    return (_high_first(max((part.lag or 0.0 for part in osd.classes), default=None)), _worst(osd))
+    longest = max((osd_class.lag or 0.0 for osd_class in osd.classes), default=None)
+    return (_high_first(longest), _worst(osd))
 
 
 def _queued(osd: OsdState) -> tuple[object, ...]:
-    queued = [part.queued for part in osd.classes if part.queued is not None]
+    queued = [osd_class.queued for osd_class in osd.classes if osd_class.queued is not None]
     return (_high_first(sum(queued) if queued else None), _worst(osd))
 
 
 def _attainment(osd: OsdState) -> tuple[object, ...]:
-    shares = [part.attainment for part in osd.classes if part.state != "idle"]
+    shares = [osd_class.attainment for osd_class in osd.classes if osd_class.state != "idle"]
     known = [attainment for attainment in shares if attainment is not None]
     return (_low_first(min(known, default=None)), _worst(osd))
 
@@ -198,8 +199,8 @@ def _matches(osd: OsdState, word: str) -> bool:
         return osd.name == word
     if word.isdecimal():
         return osd.name == f"osd.{word}"
-    part = osd.worst
+    worst = osd.worst
     texts = [osd.name, osd.scheduler, "" if osd.up else "down"]
-    if part is not None:
-        texts += [part.name, part.state, part.cause, part.by]
+    if worst is not None:
+        texts += [worst.name, worst.state, worst.cause, worst.by]
     return any(word in text.lower() for text in texts)
