@@ -24,14 +24,7 @@ from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
 from cephqos_base import textfile, units
-from cephqos_base.errors import (
-    MISSING,
-    UNKNOWN_KEY,
-    ConfigError,
-    Described,
-    NoSuchFile,
-    UsageError,
-)
+from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described, NoSuchFile, UsageError
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32

@@ -106,9 +106,7 @@ class App:
         self._recorder = Recorder(settings) if settings[recorder_options.MINUTES] else None
         self._scraper = self._build_scraper()
         self._server = Server(
-            self._service(),
-            web_config=web_config_path(settings),
-            drain_seconds=_DRAIN_SECONDS,
+            self._service(), web_config=web_config_path(settings), drain_seconds=_DRAIN_SECONDS
         )
         self._stop = asyncio.Event()
         self._closing: set[asyncio.Task[None]] = set()  # scrapers of earlier settings

@@ -109,12 +109,7 @@ def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) ->
     }
     path = arguments.get("config.file") or variables.get(_FILE_VARIABLE)
     rest = {name: value for name, value in variables.items() if name != _FILE_VARIABLE}
-    return resolve(
-        every_option(),
-        flags=flags,
-        environment=rest,
-        file=Path(path) if path else None,
-    )
+    return resolve(every_option(), flags=flags, environment=rest, file=Path(path) if path else None)
 
 
 def _calm_garbage_collection() -> None:

@@ -3,16 +3,7 @@
 from typing import Any, Final
 
 from cephqos_exporter.ceph.discovery import DEFAULT_PATTERNS, KINDS
-from cephqos_exporter.config import (
-    Option,
-    choice,
-    choices,
-    flag,
-    integer,
-    seconds,
-    text,
-    texts,
-)
+from cephqos_exporter.config import Option, choice, choices, flag, integer, seconds, text, texts
 
 # Above 9090-9999, the range of Prometheus' list of default ports, where 9128 is another Ceph
 # exporter's; 9283 and 9926 are Ceph's own.
@@ -98,21 +89,7 @@ SYS = text("path.sysfs", "/sys", "Where the host's sysfs is mounted.", allowed="
 DEV = text("path.dev", "/dev", "Where the host's device files are.", allowed="a path")
 
 CORE: Final[tuple[Option[Any], ...]] = (
-    LISTEN_ADDRESS,
-    SYSTEMD_SOCKET,
-    WEB_CONFIG,
-    TELEMETRY_PATH,
-    DISABLE_OWN_METRICS,
-    MAX_REQUESTS,
-    LOG_LEVEL,
-    LOG_FORMAT,
-    ROLE,
-    SOCKETS,
-    DAEMONS,
-    TIMEOUT,
-    TIMEOUT_OFFSET,
-    MAX_SERIES,
-    PROC,
-    SYS,
-    DEV,
+    *(LISTEN_ADDRESS, SYSTEMD_SOCKET, WEB_CONFIG, TELEMETRY_PATH, DISABLE_OWN_METRICS),
+    *(MAX_REQUESTS, LOG_LEVEL, LOG_FORMAT, ROLE, SOCKETS, DAEMONS, TIMEOUT, TIMEOUT_OFFSET),
+    *(MAX_SERIES, PROC, SYS, DEV),
 )

@@ -1,4 +1,8 @@
-"""Metric families, and forms: families that come at every scrape, all but their numbers."""
+"""Metric families, and forms: the families of a daemon without their numbers.
+
+form = Form.of([gauge_with_two_series])     once
+form.fill([3, 4])                           at every scrape
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +18,7 @@ Sample = tuple[str, LabelText, float]
 
 @dataclass(slots=True)
 class Family:
-    """One metric family. A counter of ours carries its `_total` in the name; Ceph's names stay."""
+    """One metric family. Names of our counters end in `_total`; Ceph's names stay as they are."""
 
     name: str
     type: FamilyType
@@ -27,20 +31,20 @@ class Family:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """Families that come at every scrape, all of them but their numbers.
+    """Families that come at every scrape, without their numbers.
 
-    A collector makes it once for a daemon, and again when a series comes or goes. What is written
-    of it once needs no second look: so one form is never changed, and is only like itself.
+    A collector makes it once for a daemon, and again when a series comes or goes. The writer keeps
+    the text that it has rendered for a form. So a form is never changed, and equal only to itself.
     """
 
     families: tuple[Family, ...]  # the values of their samples mean nothing
-    places: int
+    places: int  # samples of all families: the numbers that `fill` takes
 
     @classmethod
     def of(cls, families: Iterable[Family]) -> Self:
-        """The form of families that the caller gives away."""
-        own = tuple(families)
-        return cls(own, sum(len(family.samples) for family in own))
+        """The form of these families. The caller must not change them any more."""
+        kept = tuple(families)
+        return cls(kept, sum(len(family.samples) for family in kept))
 
     def fill(self, values: Sequence[float]) -> "FilledForm":
         """The families with the numbers of a scrape, in the order of their samples."""
@@ -57,10 +61,10 @@ class FilledForm:
     values: Sequence[float]
 
     def __iter__(self) -> Iterator[Family]:
-        rest = iter(self.values)
-        for one in self.form.families:
-            samples = [(s, labels, next(rest)) for s, labels, _ in one.samples]
-            yield Family(one.name, one.type, one.help, samples)
+        values = iter(self.values)
+        for family in self.form.families:
+            samples = [(suffix, labels, next(values)) for suffix, labels, _ in family.samples]
+            yield Family(family.name, family.type, family.help, samples)
 
 
 def gauge(name: str, text: str) -> Family:

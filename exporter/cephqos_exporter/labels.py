@@ -1,14 +1,16 @@
-"""Labels as text, rendered once and kept: rendering them for each sample would cost most."""
+"""Labels as text, rendered once and kept.
+
+To render them for each sample of each scrape was the largest cost of writing a page.
+"""
 
 from collections.abc import Mapping
 from typing import Final, NewType
 
-# Rendered once and used for every sample of every scrape: `ceph_daemon="osd.3",cluster="…"`.
-# Rendering labels for each sample was the largest cost of writing an exposition.
+# Such as `ceph_daemon="osd.3",cluster="…"`.
 LabelText = NewType("LabelText", str)
 
-# What is kept of one daemon: ten times the usual. One that has new names at each scrape would fill
-# the memory otherwise.
+# Of one daemon's texts, at most: ten times the usual. A daemon with new names at each scrape would
+# fill the memory otherwise.
 KEPT_BYTES: Final = 4 << 20
 _BYTES_EACH: Final = 250  # besides the characters: keys, entries
 
@@ -16,7 +18,7 @@ _BYTES_EACH: Final = 250  # besides the characters: keys, entries
 def escape_label_value(value: str) -> str:
     """Escape a label value as text format 0.0.4 and OpenMetrics want it.
 
-    Halves of characters, as names of files may have, are replaced.
+    Surrogates, which names of files may have, are replaced.
     """
     if not value.isascii():
         value = value.encode(errors="replace").decode()

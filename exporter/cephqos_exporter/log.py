@@ -14,6 +14,8 @@ _NAMES = {"WARNING": "warn", "CRITICAL": "error"}
 
 
 class _Lines(logging.Formatter):
+    """What both formats have in common."""
+
     def fields(self, record: logging.LogRecord) -> dict[str, str]:
         moment = datetime.fromtimestamp(record.created, UTC)
         fields = {
@@ -28,7 +30,7 @@ class _Lines(logging.Formatter):
 
 
 def _cut(text: str) -> str:
-    """A text of bounded length: what daemons and clients say may be in it."""
+    """The text, of bounded length: parts of it may come from daemons and clients."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
@@ -43,18 +45,15 @@ class _Json(_Lines):
 
 
 class Bounded(logging.Filter):
-    """Lets so many lines of a kind pass, then only counts them: a bad client cannot fill a disk.
+    """Lets `lines` lines of a kind pass in `seconds`, then only counts them: a bad client cannot
+    fill a disk.
 
-    A kind is a message of a logger, whatever its arguments are. asyncio and aiohttp put what
-    happened into the message itself, so all of theirs are one kind. Debug lines are not bounded.
+    A kind is a logger and a message without its arguments. asyncio and aiohttp put details into the
+    message itself, so all of their lines are one kind. Debug lines are not bounded.
     """
 
     def __init__(
-        self,
-        *,
-        lines: int = 10,
-        seconds: float = 60.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, *, lines: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__()
         self._lines = lines
@@ -67,8 +66,8 @@ class Bounded(logging.Filter):
         if record.levelno <= logging.DEBUG:
             return True
         logger = record.name.partition(".")[0]
-        own = logger not in ("asyncio", "aiohttp")
-        kind = (record.name, str(record.msg)[:200]) if own else (logger, "")
+        is_library = logger in ("asyncio", "aiohttp")
+        kind = (logger, "") if is_library else (record.name, str(record.msg)[:200])
         left_out = 0
         if self._clock() - self._began >= self._seconds:
             left_out = max(0, self._kinds.get(kind, 0) - self._lines)
@@ -92,7 +91,7 @@ def _quoted(value: str) -> str:
     plain = value and all(c.isprintable() and c not in ' ="' for c in value)
     if plain:
         return value
-    # Letters of other languages stay readable; what a terminal would obey does not stay.
+    # Letters of other languages stay readable. What a terminal would obey is escaped.
     harmless = printable_lines(value) == value
     return json.dumps(value, ensure_ascii=False) if harmless else json_text(value)
 

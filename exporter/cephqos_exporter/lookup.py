@@ -1,4 +1,8 @@
-"""Questions that a file system may never answer: who looks at a disk that died waits with it."""
+"""Reads that may never return, such as from the file system of a disk that has died.
+
+lookup = Lookup(lambda: os.listdir("/var/lib/ceph/osd/ceph-3"))
+lookup.answer()     the list; TimeoutError until there is one
+"""
 
 import threading
 from collections.abc import Callable
@@ -7,16 +11,16 @@ from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-# What an answer is waited for: it takes 1 ms. Less while others are waited for: these hang.
+# How long an answer is waited for, usually 1 ms. Less while other lookups are under way: they hang.
 PATIENCE_SECONDS: Final = 0.5
-_LESS_SECONDS: Final = 0.01
-# All that may be under way, of all daemons: one that comes and goes would add threads.
+_LESS_PATIENCE_SECONDS: Final = 0.01
+# Lookups under way, of all daemons: each has a thread.
 _MOST: Final = 64
 _under_way: Final[set[Future[Any]]] = set()
 
 
 class Lookup(Generic[T]):
-    """A question in a thread of its own: the others do not wait for the answer."""
+    """A question that a thread of its own answers, so that a hanging one delays no other."""
 
     def __init__(self, question: Callable[[], T]) -> None:
         self._question = question
@@ -29,13 +33,13 @@ class Lookup(Generic[T]):
     def answer(self) -> T:
         """The answer, or what the question raised; TimeoutError while there is none.
 
-        Only the call that begins to ask waits for it.
+        Only the first call waits, for at most PATIENCE_SECONDS.
         """
         if self._future is not None:
             return self._future.result(0)
         if len(_under_way) >= _MOST:
             raise TimeoutError
-        seconds = _LESS_SECONDS if _under_way else PATIENCE_SECONDS
+        seconds = _LESS_PATIENCE_SECONDS if _under_way else PATIENCE_SECONDS
         future: Future[T] = Future()
         thread = threading.Thread(target=self._ask, args=(future,), name="lookup", daemon=True)
         _under_way.add(future)

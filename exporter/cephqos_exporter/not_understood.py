@@ -1,11 +1,11 @@
-"""What a reader found in a reply and did not understand.
+"""Counts what a reader of replies did not understand.
 
-It leaves the figure out and says so; a 0 in its place would look like health.
+The reader leaves the figure out and adds it here; a 0 in its place would look like health.
 
     view.not_understood.add("class", name)
 
-The scrape counts it as cephqos_collector_not_understood_total{collector,what}, and logs each kind
-once. What a daemon said goes to the log only: no label has it.
+The scrape shows the count as cephqos_collector_not_understood_total{collector,what}, and logs each
+kind once. Text from a daemon goes only to the log, never into a label.
 """
 
 import logging
@@ -44,7 +44,7 @@ class NotUnderstood:
         self.found: dict[What, tuple[int, str]] = {}
 
     def add(self, what: What, found: object, times: int = 1) -> None:
-        """`found`: what the reply said, for the log."""
+        """`found`: the part of the reply, for the log."""
         before = self.found.get(what)
         if before is None:
             self.found[what] = times, _text(found)
@@ -52,9 +52,9 @@ class NotUnderstood:
             self.found[what] = before[0] + times, before[1]
 
     def all_of(self, what: str, make: Callable[[], Iterable[T]]) -> list[T]:
-        """All that `make` gives; nothing, and said so, where a reply has another shape.
+        """All that `make` gives; nothing if it raises because a reply has another shape.
 
-        So one reply costs the figures that need it, and no others.
+        That is counted. So a bad reply costs only the figures that need it. `what`: for the log.
         """
         try:
             return list(make())
@@ -63,7 +63,7 @@ class NotUnderstood:
             return []
 
     def each(self, what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> list[T]:
-        """What `read` makes of each row; one of another shape costs itself only, and is counted."""
+        """What `read` makes of each row; a row of another shape is left out alone, and counted."""
         parts = []
         for row in rows:
             try:
@@ -73,19 +73,20 @@ class NotUnderstood:
         return parts
 
     def include(self, other: "NotUnderstood") -> None:
-        """Say again what was found when something was derived that is kept between scrapes."""
+        """Add what another one has. For results that are kept between scrapes: what was not
+        understood when they were made counts in each scrape."""
         for what, (times, text) in other.found.items():
             before, first = self.found.get(what, (0, text))
             self.found[what] = before + times, first
 
     def take(self) -> Iterable[tuple[What, tuple[int, str]]]:
-        """All of it, once."""
+        """What was added since the last call."""
         taken, self.found = self.found, {}
         return taken.items()
 
 
 def listed(value: Any) -> list[Any]:
-    """The list that a reply has there; TypeError for anything else, which may look empty."""
+    """The value if it is a list; TypeError for anything else, which might look like none."""
     if type(value) is not list:
         raise TypeError(f"{type(value).__name__} instead of a list")
     return value
@@ -98,9 +99,9 @@ def _text(found: object) -> str:
 
 @dataclass(slots=True)
 class NotUnderstoodTotals:
-    """Counts it for a daemon or a source. `told`: kinds that are in the log, shared by all."""
+    """The totals of a daemon or a source since the start, by collector and kind."""
 
-    told: set[tuple[str, What]] = field(default_factory=set)
+    told: set[tuple[str, What]] = field(default_factory=set)  # logged already; shared by all
     totals: dict[tuple[str, What], int] = field(default_factory=dict)
 
     def take(self, collector: str, who: str, found: NotUnderstood) -> None:

@@ -1,6 +1,6 @@
-"""Reading /proc cheaply, and the few of its formats that the host collectors need.
+"""Cheap reads of /proc, and the few of its formats that the host collectors need.
 
-What a read costs decides how this is done. Per thread, measured on Linux 6.18 from CPython 3.11:
+Costs decide how it is read. Per thread, measured on Linux 6.18 from CPython 3.11:
 `open()` and `read()` of `stat` 11.9 µs, the three bare system calls 6.7 µs, `pread` on a
 descriptor that stays open 3.0 µs; of `schedstat` 9.5, 4.5 and 0.8 µs; of `status` 16, 10.8 and
 6.9 µs. So what is read at every scrape stays open (`Descriptors` says how much of it may), and
@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# One costs the kernel up to 10 KiB (measured: the page that was printed into, inode, dentry). The
-# rest of the process needs some too: sockets of daemons and of those who scrape.
+# Descriptors for the rest of the process: sockets of daemons and of scrapers. An open file of /proc
+# takes up to 10 KiB of the kernel (measured: the page that it prints into, inode, dentry).
 RESERVED_DESCRIPTORS = 512
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -30,10 +30,10 @@ KERNEL_THREAD = 0x00200000  # PF_KTHREAD in the flags of stat
 
 
 class Descriptors:
-    """How many descriptors may stay open for reading /proc: shared by all daemons' threads.
+    """Counts the files of /proc that stay open, of all daemons' threads, against a limit.
 
-    Without a number it is what the soft limit leaves beside `RESERVED_DESCRIPTORS`. Beyond it files
-    are opened for each read, which is slower and nothing else.
+    The default limit is the soft limit of open files less `RESERVED_DESCRIPTORS`. Above it, files
+    are opened for each read, which is slower.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -58,7 +58,7 @@ class Descriptors:
         return fd
 
     def close(self, fd: int) -> None:
-        """Give one back that `open` gave; -1 is nothing."""
+        """Close a descriptor that `open` gave; nothing for -1."""
         if fd >= 0:
             os.close(fd)
             self.used -= 1
@@ -80,8 +80,8 @@ def process_ids(proc: Path) -> list[int]:
 def process_name(proc: Path, pid: int) -> bytes | None:
     """The first 15 bytes of a process's name; None if it is gone or hidden.
 
-    The kernel keeps no more. The rest would be in the arguments, and to read those of a process
-    that hangs takes as long as it does.
+    The kernel keeps no more. The whole name is in the arguments, but to read those of a process
+    that hangs takes as long as it hangs.
     """
     try:
         return parse_stat(read_once(f"{proc}/{pid}/stat", 1024)).name
@@ -173,9 +173,9 @@ _INVOLUNTARY: Final = b"\nnonvoluntary_ctxt_switches:"
 
 
 def parse_status(raw: bytes) -> ThreadStatus:
-    """Parse three lines of a status file; to decode all of it would take twice as long.
+    """Parse three lines of a status file: all of it would take twice as long.
 
-    They are searched from the end: the switches are the last two lines.
+    The search begins at the end: the switches are the last two lines.
     """
     voluntary = raw.rindex(_VOLUNTARY) + len(_VOLUNTARY)
     voluntary_end = raw.index(_INVOLUNTARY, voluntary)
@@ -220,12 +220,16 @@ def parse_cgroup(text: str) -> dict[str, str]:
 
 
 def parse_pressure(raw: bytes) -> float:
-    """Seconds in which at least one thread waited, from a file of pressure (PSI)."""
+    """Seconds in which at least one thread waited, from a pressure file (PSI).
+
+    >>> parse_pressure(b"some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\\nfull ...")
+    2.5
+    """
     return int(raw[: raw.index(b"\n")].rpartition(b"total=")[2]) / 1e6
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount that holds `path`; of several on one point the last, which hides the others."""
+    """The mount that holds `path`. Of several at one point the last, which hides the others."""
     best: Mount | None = None
     for mount in mounts:
         prefix = mount.point.rstrip("/") + "/"

@@ -15,15 +15,16 @@ from cephqos_exporter.procfs import Mount, mount_of, parse_mountinfo
 # What an OSD's data directory holds, and what it means. SeaStore adds block.<type>.<number>.
 _ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "journal"}
 _LINK_LIMIT = 16
-_MOST_NAMES: Final = 10_000
+_MOST_NAMES: Final = 10_000  # in a directory
+# Bytes of a file. A buffer for the largest takes four times as long as to read a usual one.
 _LARGEST_FILE: Final = 1 << 20
-_USUAL_FILE: Final = 4096  # to have room for the largest takes four times as long as to read this
+_USUAL_FILE: Final = 4096
 
 
 def read_text(path: Path | str) -> str | None:
     """A small file without its newline; None where it is not there or cannot be read.
 
-    Only a regular file, without waiting: the path may come from a daemon.
+    Only regular files are read, and without waiting: the path may come from a daemon.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -49,9 +50,9 @@ def device_by_number(sys: Path, number: str) -> str | None:
 
 
 def disks_under(host: Host, device: str) -> tuple[str, ...]:
-    """The disks that a device ends on, through partitions, device-mapper, md and loop.
+    """The disks beneath a device, through partitions, device-mapper, md and loop devices.
 
-    A disk is what lies on nothing else here; a whole disk is its own answer.
+    A disk is a device that has none beneath it. For a whole disk the result is itself.
     """
     disks: dict[str, None] = {}
     seen: set[str] = set()
@@ -74,11 +75,11 @@ def _directly_under(host: Host, device: str) -> list[str]:
     if (node / "partition").exists():
         return [node.resolve().parent.name]
     backing = read_text(node / "loop" / "backing_file") or ""
-    if backing.startswith("/dev/"):  # a loop device over a block device
-        below = _device_at(host, "", _target(host, "", backing), None)
-        return [below] if below else []
-    if backing:
-        below = _file_system_device(host, backing.removesuffix(" (deleted)"), "", pid=1)
+    if backing:  # a loop device, over a block device or a file
+        if backing.startswith("/dev/"):
+            below = _device_at(host, "", _target(host, "", backing), None)
+        else:
+            below = _file_system_device(host, backing.removesuffix(" (deleted)"), "", pid=1)
         return [below] if below else []
     try:
         return sorted(slave.name for slave in (node / "slaves").iterdir())
@@ -103,9 +104,9 @@ def read_queue(sys: Path, device: str) -> Queue:
     if not (node / "queue").is_dir():
         node = node.resolve().parent
     text = {name: read_text(node / "queue" / name) or "" for name in Queue.__dataclass_fields__}
-    # `[none] mq-deadline`: the one in force is in brackets; a device with one only has no brackets.
-    before, bracket, rest = text["scheduler"].partition("[")
-    text["scheduler"] = rest.partition("]")[0] if bracket else before
+    # `[none] mq-deadline`: the one in force is in brackets. A single one has no brackets.
+    before, bracket, after = text["scheduler"].partition("[")
+    text["scheduler"] = after.partition("]")[0] if bracket else before
     return Queue(**text)
 
 
@@ -115,10 +116,10 @@ class OsdDevice:
 
     role: str  # block, db, wal; journal
     device: str
-    in_file: bool = False  # the OSD has a file there, and the rest of the device is others'
+    in_file: bool = False  # the OSD opens a file on the device, not the device
 
 
-# Where OSDs keep their data, should the daemon's own view not be readable.
+# Where OSDs keep their data on the host, for daemons whose own files cannot be reached.
 DATA_DIRECTORIES = ("/var/lib/ceph/osd/ceph-{id}", "/var/lib/ceph/{cluster}/osd.{id}")
 
 
@@ -135,33 +136,33 @@ def osd_devices(
 ) -> list[OsdDevice]:
     """Find an OSD's devices by its data directory.
 
-    First as the daemon itself sees it (`osd_data` of its configuration, through /proc/PID/root,
-    which takes a process of the same user or CAP_SYS_PTRACE and works in containers), then
-    `data_dirs` of the host, templates of `{id}` and `{cluster}`.
+    First as the daemon sees it: `osd_data` of its configuration, below /proc/PID/root. That works
+    in containers, and needs the same user or CAP_SYS_PTRACE. Then on the host: `osd_data`, and
+    `data_dirs`, templates of `{id}` and `{cluster}`.
     """
     reason = "gone"
-    for root, directory in _candidates(host, daemon, osd_data, data_dirs):
+    for root, directory in _data_directories(host, daemon, osd_data, data_dirs):
         try:
             names = _names_in(root + directory)
         except PermissionError:
             reason = "permission"
             continue
-        except (OSError, ValueError):  # a zero byte is no part of a path
+        except (OSError, ValueError):  # ValueError: a zero byte in the path
             continue
         return list(_devices_in(host, daemon, root, directory, names))
     raise DataDirectoryMissing(reason)
 
 
 def _names_in(directory: str) -> list[str]:
-    """What is in it; the first of them, should a daemon name a directory of millions."""
+    """The names in a directory, at most _MOST_NAMES: a daemon may name one with millions."""
     with os.scandir(directory) as entries:
         return [entry.name for entry in islice(entries, _MOST_NAMES)]
 
 
 def is_rotational(host: Host, devices: Iterable[OsdDevice]) -> bool | None:
-    """What the kernel says of the device that an OSD keeps its objects on; None if it cannot tell.
+    """Whether the device of an OSD's objects is rotational, by the kernel; None if not known.
 
-    BlueStore asks the same question when it opens the device, and the OSD takes its word.
+    BlueStore reads the same file when it opens the device, and the OSD goes by it.
     """
     for device in devices:
         if device.role == "block":
@@ -169,9 +170,10 @@ def is_rotational(host: Host, devices: Iterable[OsdDevice]) -> bool | None:
     return None
 
 
-def _candidates(
+def _data_directories(
     host: Host, daemon: Daemon, osd_data: str | None, data_dirs: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
+    """(root, directory) to try: the daemon's root, or "" for the host's own."""
     inside = osd_data or f"/var/lib/ceph/osd/ceph-{daemon.id}"
     if daemon.pid:
         yield f"{host.proc}/{daemon.pid}/root", inside
@@ -182,12 +184,10 @@ def _candidates(
 
 
 def _belongs(directory: str, daemon: Daemon) -> bool:
-    """Whether it says nothing else: a container's path may be another OSD's on the host."""
-    told = {
-        "ceph_fsid": daemon.cluster,
-        "whoami": daemon.id,
-    }
-    return all(read_text(Path(directory) / name) in (None, text) for name, text in told.items())
+    """Whether the files in a directory of the host name no other OSD. The path may be that of a
+    container, and another OSD's on the host."""
+    expected = {"ceph_fsid": daemon.cluster, "whoami": daemon.id}
+    return all(read_text(Path(directory) / name) in (None, text) for name, text in expected.items())
 
 
 def _devices_in(
@@ -213,7 +213,7 @@ def _role(name: str) -> str | None:
 
 
 def _target(host: Host, root: str, path: str) -> str:
-    """Where a link leads, through links."""
+    """The path that a link leads to, through further links. `root`: as of _data_directories."""
     for _ in range(_LINK_LIMIT):
         try:
             target = _on_host(host, root, path).readlink()
@@ -246,17 +246,17 @@ def _number(device: int) -> str:
 
 
 def _file_system_device(host: Host, path: str, root: str, pid: int | None) -> str | None:
-    """By the mounts that the process sees, and where those do not say, by the file's own number."""
+    """The device of the file system that holds a file: by the mounts that the process sees, or
+    else by the file's own device number."""
     mount = mount_of(path, _mounts(host, pid)) if pid else None
-    numbers = [mount.device] if mount else []
-    if mount and mount.device.startswith("0:") and mount.source.startswith("/dev/"):
-        return _device_at(host, root, _target(host, root, mount.source), None)
-    if not numbers:
+    if mount is None:
         try:
-            numbers = [_number(Path(root + path).stat().st_dev)]
+            return device_by_number(host.sys, _number(Path(root + path).stat().st_dev))
         except OSError:
             return None
-    return device_by_number(host.sys, numbers[0])
+    if mount.device.startswith("0:") and mount.source.startswith("/dev/"):  # such as btrfs
+        return _device_at(host, root, _target(host, root, mount.source), None)
+    return device_by_number(host.sys, mount.device)
 
 
 def _mounts(host: Host, pid: int) -> list[Mount]:
@@ -268,16 +268,14 @@ def _mounts(host: Host, pid: int) -> list[Mount]:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """CPUs that are online: their NUMA node, and the physical core they are a thread of."""
+    """For each CPU that is online: its NUMA node, physical core and socket."""
 
     node: Mapping[int, int]
-    core: Mapping[
-        int, int
-    ]  # numbered socket by socket, so that neighbours have neighbouring numbers
+    core: Mapping[int, int]  # numbered by us, socket by socket: neighbours have numbers in a row
     socket: Mapping[int, int]
 
     def place(self, cpu: int) -> tuple[int, int]:
-        """The CPU's socket, and the NUMA node in it: what OSDs are spread over or kept in."""
+        """The CPU's socket, and the NUMA node in it: OSDs are spread over places or kept in one."""
         return self.socket[cpu], self.node[cpu]
 
     @property
@@ -298,15 +296,15 @@ def read_topology(sys: Path) -> Topology:
     for directory in sorted((base / "node").glob("node[0-9]*")):
         for cpu in parse_cpu_list(read_text(directory / "cpulist") or ""):
             node[cpu] = int(directory.name[4:])
-    places = {}
+    cores = {}  # CPU -> its socket, and the first CPU of its core
     for cpu in cpus:
         topology = base / "cpu" / f"cpu{cpu}" / "topology"
         socket = int(read_text(topology / "physical_package_id") or 0)
         siblings = parse_cpu_list(read_text(topology / "thread_siblings_list") or str(cpu))
-        places[cpu] = (socket, min(siblings, default=cpu))
-    order = {place: number for number, place in enumerate(sorted(set(places.values())))}
+        cores[cpu] = (socket, min(siblings, default=cpu))
+    number_of = {core: number for number, core in enumerate(sorted(set(cores.values())))}
     return Topology(
         node={cpu: node[cpu] for cpu in cpus},
-        core={cpu: order[place] for cpu, place in places.items()},
-        socket={cpu: socket for cpu, (socket, _) in places.items()},
+        core={cpu: number_of[core] for cpu, core in cores.items()},
+        socket={cpu: socket for cpu, (socket, _) in cores.items()},
     )

@@ -190,11 +190,7 @@ class ClusterReader:
     """Puts queries to one cluster, one at a time, each within `timeout` seconds."""
 
     def __init__(
-        self,
-        connection: ClusterAccess,
-        *,
-        ceph: Sequence[str] = ("ceph",),
-        timeout: float = 10.0,
+        self, connection: ClusterAccess, *, ceph: Sequence[str] = ("ceph",), timeout: float = 10.0
     ) -> None:
         self._timeout = timeout
         self._rados = MonClient(connection, max_bytes=MAX_REPLY_BYTES)

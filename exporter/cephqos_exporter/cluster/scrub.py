@@ -205,8 +205,7 @@ def running_families(
         "Placement groups being scrubbed now, or reserving for it.",
     )
     objects = gauge(
-        "cephqos_scrub_pool_running_objects",
-        "Objects of the placement groups being scrubbed now.",
+        "cephqos_scrub_pool_running_objects", "Objects of the placement groups being scrubbed now."
     )
     done = gauge(
         "cephqos_scrub_pool_running_objects_done",

@@ -111,10 +111,7 @@ class AccountCollector(
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
         return cls(
-            inputs.settings,
-            samples=inputs.operations,
-            threads=inputs.samples,
-            clues=inputs.clues,
+            inputs.settings, samples=inputs.operations, threads=inputs.samples, clues=inputs.clues
         )
 
     def needed(self, daemon: Daemon, state: _AccountOsd | None) -> Sequence[Command]:

@@ -16,9 +16,7 @@ _WITHOUT: Final = LabelText("")
 
 
 class HostCollector(
-    DaemonCollector[None],
-    name="host",
-    help="CPU time of the whole host, and its pressure.",
+    DaemonCollector[None], name="host", help="CPU time of the whole host, and its pressure."
 ):
     """/proc/stat and /proc/pressure, once per scrape."""
 

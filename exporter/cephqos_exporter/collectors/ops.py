@@ -78,9 +78,7 @@ class _OpsOsd:
 
 
 class OpsCollector(
-    SamplingCollector[_OpsOsd],
-    name="ops",
-    help="Operations in progress, blocked and slow.",
+    SamplingCollector[_OpsOsd], name="ops", help="Operations in progress, blocked and slow."
 ):
     """Operations in progress, blocked and slow."""
 

@@ -309,10 +309,7 @@ def _sharing_family(osds: Sequence[_PlacementOsd], topology: Topology, scan: _Sc
         if not cpus:
             continue
         on_sibling = [any(reactors_on[c] for c in topology.siblings(cpu)) for cpu in cpus]
-        shared = {
-            "reactor": sum(reactors_on[cpu] > 1 for cpu in cpus),
-            "sibling": sum(on_sibling),
-        }
+        shared = {"reactor": sum(reactors_on[cpu] > 1 for cpu in cpus), "sibling": sum(on_sibling)}
         if scan.busy is not None:
             shared["thread"] = sum(cpu in scan.busy for cpu in cpus)
         for by, count in shared.items():

@@ -18,9 +18,7 @@ from cephqos_exporter.sysfs import Topology
 
 
 def strategy_of(
-    cpus: Mapping[str, frozenset[int]],
-    topology: Topology,
-    excluded: frozenset[int] = frozenset(),
+    cpus: Mapping[str, frozenset[int]], topology: Topology, excluded: frozenset[int] = frozenset()
 ) -> str:
     """`default`, `by_osd`, `by_socket`, `unpinned` or `other`, by OSD id and the CPUs it may use.
 

@@ -18,10 +18,7 @@ from cephqos_base.errors import MISSING, ConfigError, Described
 from cephqos_base.yamlfile import Value
 
 # TLS 1.0 and 1.1 are the schema's too; OpenSSL as it is built today completes neither.
-TLS_VERSIONS: Final = {
-    "TLS12": ssl.TLSVersion.TLSv1_2,
-    "TLS13": ssl.TLSVersion.TLSv1_3,
-}
+TLS_VERSIONS: Final = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
 # Go's names (the schema's) and OpenSSL's, of TLS 1.2.
 CIPHER_SUITES: Final = {

@@ -43,10 +43,7 @@ class RecordRequests:
         self._under_way = 0
 
     async def keep(
-        self,
-        request: web.BaseRequest,
-        recorder: Recorder | None,
-        tls: ssl.SSLContext | None = None,
+        self, request: web.BaseRequest, recorder: Recorder | None, tls: ssl.SSLContext | None = None
     ) -> web.StreamResponse:
         """Keep recordings for the alerts of a webhook, here and on the exporters that the request
         is forwarded to. `tls`: how to reach them."""
@@ -133,9 +130,7 @@ def firing(body: bytes) -> list[Reason]:
         group = hashlib.sha256(str(data.get("groupKey")).encode(errors="replace")).hexdigest()[:16]
         reasons.append(
             Reason(
-                name=f"{left_out} more alerts",
-                fingerprint=f"group-{group}",
-                started=str(left_out),
+                name=f"{left_out} more alerts", fingerprint=f"group-{group}", started=str(left_out)
             )
         )
     return reasons
