@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import psutil
@@ -11,21 +11,9 @@ import psutil
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
 from cephqos_loadgen.results.host import CpuUse, DiskUse, HostUse, ProcessUse, ThreadUse
 
-# /proc/diskstats after major, minor and name (Documentation/admin-guide/iostats.rst). psutil leaves
-# out what is in flight and the time of the queue.
-_DISK_FIELDS = (
-    "reads",
-    "reads_merged",
-    "sectors_read",
-    "read_ms",
-    "writes",
-    "writes_merged",
-    "sectors_written",
-    "write_ms",
-    "in_flight",
-    "busy_ms",
-    "queue_ms",
-)
+# /proc/diskstats after major, minor and name (Documentation/admin-guide/iostats.rst): the fields of
+# DiskUse in their order. psutil leaves out what is in flight and the time of the queue.
+_DISK_FIELDS = tuple(field.name for field in fields(DiskUse))
 _IN_FLIGHT = "in_flight"
 _NEVER_FALL = ("reads", "sectors_read", "writes", "sectors_written")
 _MS_WRAP = 1 << 32
@@ -47,10 +35,10 @@ class HostState:
 def parse_diskstats(text: str) -> dict[str, dict[str, int]]:
     disks = {}
     for line in text.splitlines():
-        fields = line.split()
-        if len(fields) >= 3 + len(_DISK_FIELDS):
-            values = [int(value) for value in fields[3 : 3 + len(_DISK_FIELDS)]]
-            disks[fields[2]] = dict(zip(_DISK_FIELDS, values, strict=True))
+        words = line.split()
+        if len(words) >= 3 + len(_DISK_FIELDS):
+            values = [int(word) for word in words[3 : 3 + len(_DISK_FIELDS)]]
+            disks[words[2]] = dict(zip(_DISK_FIELDS, values, strict=True))
     return disks
 
 

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from cephqos_loadgen.cluster.connection import Access
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, own_module
@@ -93,6 +94,13 @@ class OwnExporter:
                     self._note("exporter_restarted", starts=self._starts)
 
 
+class Exporters(NamedTuple):
+    """What a run records."""
+
+    sources: Mapping[str, Address]  # by name, all that are scraped
+    own: OwnExporter
+
+
 @asynccontextmanager
 async def exporters(
     access: Access,
@@ -101,11 +109,11 @@ async def exporters(
     given: Sequence[Address],
     output: Path,
     note: Note,
-) -> AsyncIterator[tuple[Mapping[str, Address], OwnExporter]]:
-    """The addresses to scrape, by name, and the run's own exporter while the block runs."""
+) -> AsyncIterator["Exporters"]:
+    """The exporters of a run; its own one is up while the block runs."""
     sources = {f"exporter.{n}": address for n, address in enumerate(given)}
     [port] = free_ports(1)
     command = argv(port, access, python, None if given else sockets)
     exporter = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
     async with exporter.running():
-        yield {**sources, "exporter": Address(exporter.url)}, exporter
+        yield Exporters({**sources, "exporter": Address(exporter.url)}, exporter)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """Differences of /proc/diskstats over the phase; `in_flight` is as of its end."""
+    """Differences of /proc/diskstats over the phase, in its order; `in_flight` is as of its end."""
 
     reads: int
     reads_merged: int

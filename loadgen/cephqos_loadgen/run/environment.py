@@ -77,20 +77,16 @@ async def _tools(cluster: ClusterConnection) -> dict[str, str | None]:
 
 
 async def _cluster(cluster: ClusterConnection) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+    return {
         "fsid": cluster.fsid,
         "config": withheld.dump(await cluster.command("config dump")),
+        "versions": await cluster.command("versions"),
+        "osds": await cluster.command("osd metadata"),
+        "tree": await cluster.command("osd tree"),
+        "crush_rules": await cluster.command("osd crush rule dump"),
+        "pools": await cluster.command("osd pool ls", detail="detail"),
+        "options_not_default": await _not_default(cluster),
     }
-    for key, prefix in (
-        ("versions", "versions"),
-        ("osds", "osd metadata"),
-        ("tree", "osd tree"),
-        ("crush_rules", "osd crush rule dump"),
-    ):
-        facts[key] = await cluster.command(prefix)
-    facts["pools"] = await cluster.command("osd pool ls", detail="detail")
-    facts["options_not_default"] = await _not_default(cluster)
-    return facts
 
 
 async def _not_default(cluster: ClusterConnection) -> dict[str, Any]:

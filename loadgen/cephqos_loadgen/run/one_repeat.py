@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from cephqos_loadgen.record.child import leaf
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.layout import CLUSTER_LOG_FILE, HOST_FILE, METRICS_FILE
 from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
-from cephqos_loadgen.record.own_exporter import OwnExporter
+from cephqos_loadgen.record.own_exporter import Exporters, OwnExporter
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
@@ -33,7 +33,6 @@ from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingC
 from cephqos_loadgen.run.boots import BootWatch
 from cephqos_loadgen.run.clock import ClockWatch
 from cephqos_loadgen.run.session import Session
-from cephqos_loadgen.servers import Address
 
 _LOG_LINES = 5000
 
@@ -60,11 +59,10 @@ class OneRepeat:
         point: Point,
         recorder: RepeatRecorder,
         live: Live,
-        sources: Mapping[str, Address],
-        exporter: OwnExporter,
+        exporters: Exporters,
     ) -> None:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
-        self._sources, self._exporter = sources, exporter
+        self._exporters = exporters
         self._hands = Hands(session.cluster, session.journal, session.settings)
         self._clock = ClockWatch(recorder.event)
         self._boots = BootWatch(session.cluster)
@@ -78,12 +76,15 @@ class OneRepeat:
         recorder.in_place(session.access.argv, session.access.place.environment)
         record = replace(header, start_unix_seconds=time.time())
         metrics = MetricsRecorder(
-            self._sources, session.cluster.fsid, recorder.folder / METRICS_FILE, recorder.event
+            self._exporters.sources,
+            session.cluster.fsid,
+            recorder.folder / METRICS_FILE,
+            recorder.event,
         )
         context = self._context()
         self._live.new_repeat()
         mark = len(session.journal.entries)
-        cost = CostMeter(session, self._exporter)
+        cost = CostMeter(session, self._exporters.own)
         recorded = Recorded()
         try:
             await self._within(context, metrics, recorded)

@@ -5,7 +5,7 @@ import contextlib
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from cephqos_loadgen.plan.planned import Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
+from cephqos_loadgen.record.own_exporter import Exporters, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import facts_of
@@ -43,7 +43,6 @@ from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
 from cephqos_loadgen.run.resume import check_cluster, check_environment, environments_of, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
-from cephqos_loadgen.servers import Address
 
 
 def run_id(plan: Plan) -> str:
@@ -278,11 +277,11 @@ class Runner:
                 given=self.options.exporters,
                 output=preparing.output,
                 note=session.archive.event,
-            ) as (sources, exporter):
+            ) as exporters_of_run:
                 if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
                 for point, numbers in blocks(runs):
-                    await self._point(session, point, numbers, preparing, sources, exporter)
+                    await self._point(session, point, numbers, preparing, exporters_of_run)
         finally:
             with contextlib.suppress(OSError):
                 preparing.close_preparation()
@@ -293,8 +292,7 @@ class Runner:
         point: Point,
         numbers: Sequence[int],
         preparing: RepeatRecorder,
-        sources: Mapping[str, Address],
-        exporter: OwnExporter,
+        exporters: Exporters,
     ) -> None:
         """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
@@ -315,18 +313,12 @@ class Runner:
         ready = to_json(in_force)
         session.archive.event("point_ready", point=point.name, reused=reused, **ready)
         for number in numbers:
-            await self._repeat(session, point, number, in_force, sources, exporter)
+            await self._repeat(session, point, number, in_force, exporters)
         await session.roll_back(mark)
         session.check_given_back()
 
     async def _repeat(
-        self,
-        session: Session,
-        point: Point,
-        number: int,
-        in_force: InForce,
-        sources: Mapping[str, Address],
-        exporter: OwnExporter,
+        self, session: Session, point: Point, number: int, in_force: InForce, exporters: Exporters
     ) -> None:
         index = self.plan.runs.index((point, number)) + 1
         folder = layout.repeat_folder(index, point.name, number)
@@ -338,7 +330,7 @@ class Runner:
         async with self._followed(title):
             recorder = session.archive.repeat(folder)
             recorder.listeners.append(self.notify)
-            repeat = OneRepeat(session, point, recorder, self.live, sources, exporter)
+            repeat = OneRepeat(session, point, recorder, self.live, exporters)
             record = await repeat.run(new_record(folder, point, number, in_force))
         self._take(title, point, record)
         session.check_given_back()

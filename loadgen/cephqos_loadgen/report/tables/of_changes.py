@@ -24,6 +24,7 @@ from cephqos_loadgen.report.tables.table import (
     Table,
     TableColumn,
     figure,
+    number_columns,
     percent_cell,
     text,
     text_columns,
@@ -80,13 +81,8 @@ def alone_table(subject: Subject) -> Table:
             if cells := _figures_and_change(row, alone, metric):
                 result = text("not put to the test") if untested else cells[-1]
                 lines.append((*names, text(metric.named), *cells[:-1], result))
-    columns = (
-        *_POINT_AND_LOAD,
-        *text_columns("Part", "Figure"),
-        TableColumn("Alone"),
-        TableColumn("Value"),
-        *_CHANGE,
-    )
+    figures = (*text_columns("Part", "Figure"), *number_columns("Alone", "Value"))
+    columns = (*_POINT_AND_LOAD, *figures, *_CHANGE)
     return Table("alone", "Change against the load alone", columns, tuple(lines), _NOTE)
 
 
@@ -128,9 +124,7 @@ def targets_table(subject: Subject) -> Table:
         lines.append(tuple(cells))
     columns = (
         *_POINT_AND_LOAD,
-        TableColumn("Baseline", "IOPS"),
-        TableColumn("Throughput", "IOPS"),
-        TableColumn("Change", "IOPS"),
+        *number_columns("Baseline", "Throughput", "Change", unit="IOPS"),
         TableColumn("Change", "%"),
         _INTERVAL,
         *([] if target is None else [TableColumn("Target", "IOPS"), _RESULT]),
@@ -149,13 +143,8 @@ def baseline_table(subject: Subject) -> Table:
             base = _row_of_baseline(settings, row, metric)
             if base and (cells := _figures_and_change(row, base, metric)):
                 lines.append((*_point_and_load(subject, row), text(metric.named), *cells))
-    columns = (
-        *_POINT_AND_LOAD,
-        *text_columns("Figure"),
-        TableColumn("Baseline"),
-        TableColumn("Value"),
-        *_CHANGE,
-    )
+    figures = (*text_columns("Figure"), *number_columns("Baseline", "Value"))
+    columns = (*_POINT_AND_LOAD, *figures, *_CHANGE)
     title = "Latency, scrub and recovery against the baseline"
     note = f"Baseline: {settings.baseline_name}. {_NOTE}"
     return Table("baseline-others", title, columns, tuple(lines), note)

@@ -31,6 +31,10 @@ def text_columns(*titles: str) -> list[TableColumn]:
     return [TableColumn(title, numeric=False) for title in titles]
 
 
+def number_columns(*titles: str, unit: str = "") -> list[TableColumn]:
+    return [TableColumn(title, unit) for title in titles]
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """`name` is that of its CSV file. `note` stands below."""
