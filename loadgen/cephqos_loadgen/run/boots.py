@@ -1,7 +1,7 @@
-"""Notices OSDs that went down during a repeat, other than by its own doing.
+"""Notices OSDs that went down during a repeat without the repeat's doing.
 
-One that restarts in a second is up in every look at the cluster, but it has lost what its CPUs were
-set to, its caches, and its queues.
+An OSD that restarts in a second is up in every look at the cluster. But the OSD map notes its boot,
+and the restart has cost it its CPU pinning, its caches and its queues.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,7 +12,7 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 
 
 class BootWatch:
-    """Compares the maps in which OSDs came up, as far as the cluster can be reached."""
+    """Compares the epochs at which OSDs came up, as far as the cluster can be reached."""
 
     def __init__(self, cluster: ClusterConnection) -> None:
         self._cluster = cluster
@@ -21,16 +21,16 @@ class BootWatch:
 
     async def begin(self) -> None:
         self._cluster.restarted.clear()
-        self._before = await self._booted()
+        self._before = await self._up_from()
 
-    async def end(self, moved: Collection[int]) -> None:
-        """`moved`: OSDs that phases took down or brought back."""
-        after = await self._booted()
-        own = {*moved, *self._cluster.restarted}
-        self.findings = list(_changes(self._before, after, own)) if after else []
+    async def end(self, taken_down: Collection[int]) -> None:
+        """`taken_down`: OSDs that phases took down or brought back."""
+        after = await self._up_from()
+        intended = {*taken_down, *self._cluster.restarted}
+        self.findings = list(_changes(self._before, after, intended)) if after else []
 
-    async def _booted(self) -> dict[int, int | None]:
-        """The map in which each OSD came up last; None while it is down."""
+    async def _up_from(self) -> dict[int, int | None]:
+        """The epoch of the OSD map at which each OSD came up last; None while it is down."""
         with suppress(ClusterUnreachable, CommandFailed):
             dump = await self._cluster.once("osd dump")
             return {osd["osd"]: osd["up_from"] if osd["up"] else None for osd in dump["osds"]}
@@ -38,10 +38,10 @@ class BootWatch:
 
 
 def _changes(
-    before: dict[int, int | None], after: dict[int, int | None], own: Collection[int]
+    before: dict[int, int | None], after: dict[int, int | None], intended: Collection[int]
 ) -> Iterator[str]:
     for osd, was in before.items():
         now = after.get(osd)
-        if osd not in own and was != now:
+        if osd not in intended and was != now:
             how = "went down" if now is None else "went down and came back"
             yield f"osd.{osd} {how} during the repeat"

@@ -1,7 +1,7 @@
 """Notices that the clock of this host is set while a repeat runs.
 
-Times in an archive are those of the clock, and durations of phases, scrub and recovery are taken
-from them. fio's own times are not: its rates stay right.
+Times in an archive are those of the clock, and durations of phases, scrub and recovery are
+differences of them. fio measures with a clock of its own: its rates stay right.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-# What a clock gains or loses between two looks while it is slewed is far below.
+# A clock that is slewed gains or loses far less than this between two looks.
 _LEAST_SECONDS: Final = 0.5
 _INTERVAL: Final = 1.0
 
@@ -30,7 +30,7 @@ class ClockWatch:
         self.findings: list[str] = []
 
     def look(self) -> None:
-        """An event and a finding, if it was set since the last look."""
+        """Note an event and a finding, if the clock was set since the last look."""
         offset = self._clock() - self._steady()
         moved, self._offset = offset - self._offset, offset
         if abs(moved) >= _LEAST_SECONDS:

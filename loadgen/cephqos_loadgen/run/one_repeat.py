@@ -66,8 +66,8 @@ class OneRepeat:
         self._hands = Hands(session.cluster, session.journal, session.settings)
         self._clock = ClockWatch(recorder.event)
         self._boots = BootWatch(session.cluster)
-        self._changed: Sequence[str] = ()  # settings, by others
-        self._watched: Sequence[str] = ()  # what was seen of the cluster
+        self._changed_by_others: Sequence[str] = ()  # settings
+        self._cluster_findings: Sequence[str] = ()
         self._recovered: tuple[int | None, int | None] = None, None  # objects, bytes
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
@@ -83,15 +83,15 @@ class OneRepeat:
         )
         context = self._context()
         self._live.new_repeat()
-        mark = len(session.journal.entries)
+        entries_before = len(session.journal.entries)
         cost = CostMeter(session, self._exporters.own)
         recorded = Recorded()
         try:
             await self._within(context, metrics, recorded)
             await session.check_held()
-            self._changed = await session.changed_by_others()
-            lacks = too_much_missing(metrics.summary())
-            record = replace(record, status="failed" if lacks else "finished", error=lacks)
+            self._changed_by_others = await session.changed_by_others()
+            missing = too_much_missing(metrics.summary())
+            record = replace(record, status="failed" if missing else "finished", error=missing)
         except Exception as error:
             record = _failed(record, error)
         finally:
@@ -109,7 +109,7 @@ class OneRepeat:
             try:
                 await self._save_log(record.start_unix_seconds)
                 if record.status != "aborted":
-                    await session.roll_back(mark)
+                    await session.roll_back(keep=entries_before)
             finally:
                 record = self._close(metrics, record)
         return record
@@ -119,8 +119,8 @@ class OneRepeat:
         return (
             *self._clock.findings,
             *self._boots.findings,
-            *(f"setting: {text}" for text in self._changed),
-            *self._watched,
+            *(f"setting: {text}" for text in self._changed_by_others),
+            *self._cluster_findings,
             *findings(recorded.records, recorded.hosts, metrics),
         )
 
@@ -150,6 +150,7 @@ class OneRepeat:
         return record
 
     async def _within(self, context: Context, metrics: MetricsRecorder, recorded: Recorded) -> None:
+        """Prepare the pools, then run the phases while cluster, metrics and clock are watched."""
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
         await context.pools.empty([pool for pool in self._point.pools if pool.emptied])
@@ -167,13 +168,13 @@ class OneRepeat:
                 await _phases(run_phases(context, self._hands, recorded), tasks)
             await metrics.finish()
             await context.watcher.latest()
-            await self._boots.end(_moved(recorded))
+            await self._boots.end(_osds_taken_down(recorded))
         finally:
             write_json(
                 self._recorder.folder / HOST_FILE, to_json({**recorded.hosts, **context.steps})
             )
             self._recovered = context.watcher.follower.recovered
-            self._watched = list(context.watcher.findings())
+            self._cluster_findings = list(context.watcher.findings())
 
     async def _save_log(self, since: float) -> None:
         """Save what the cluster logged during the repeat."""
@@ -188,14 +189,14 @@ class OneRepeat:
             file.close()
 
 
-def _moved(recorded: Recorded) -> set[int]:
+def _osds_taken_down(recorded: Recorded) -> set[int]:
     """OSDs that phases took down or brought back."""
     results = (record.result for record in recorded.records.values())
-    return {it.osd for it in results if isinstance(it, OsdResult)}
+    return {result.osd for result in results if isinstance(result, OsdResult)}
 
 
 def logged_since(entries: Iterable[dict[str, Any]], since: float) -> Iterator[dict[str, Any]]:
-    """Entries of the cluster's log from this second on. Monitors write in the zone of their own."""
+    """Entries of the cluster's log from this second on. Monitors write in their own time zones."""
     for entry in entries:
         try:
             at = datetime.fromisoformat(str(entry.get("stamp", "")))
@@ -225,12 +226,12 @@ async def _follow(context: Context) -> None:
         await asyncio.sleep(1.0)
         follower = context.watcher.follower
         if follower.last_under_way:
-            now, (done, _) = follower.now, follower.recovered
-            context.live.recovering(now.time, done, now.misplaced + now.degraded)
+            now, (objects, _) = follower.now, follower.recovered
+            context.live.recovering(now.time, objects, now.misplaced + now.degraded)
 
 
 def new_record(folder: str, point: Point, number: int, in_force: InForce) -> RepeatRecord:
-    """Of a repeat of which nothing is known yet."""
+    """The record of a repeat of which nothing is known yet."""
     return RepeatRecord(
         folder=folder,
         point=point.name,

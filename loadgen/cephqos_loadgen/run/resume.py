@@ -1,4 +1,5 @@
-"""Goes on where a run was interrupted: finished repeats are taken along, the others are made."""
+"""`cephqos run --resume`: an interrupted run goes on in a new archive. Its finished repeats are
+taken into that, the others are run. `source` is the folder of the interrupted run."""
 
 import os
 import shutil
@@ -38,8 +39,8 @@ def recorded_plan(source: Path) -> dict[str, Any]:
 def take_along(
     source: Path, plan: Plan, archive: ArchiveWriter, note: Callable[[str], None]
 ) -> list[RepeatRecord]:
-    """Link or copy the finished repeats of an interrupted run of the same plan. One whose files are
-    not as they were recorded is made again: after a power cut some of them may be empty."""
+    """Link or copy the finished repeats of an interrupted run of the same plan; their records. One
+    whose files are not as they were recorded is run again: after a power cut some may be empty."""
     _check_same(source, recorded_plan(source), plan)
     before = _environment(source)
     version = (before or {}).get("cephqos", __version__)
@@ -51,29 +52,30 @@ def take_along(
     if layout.is_running(source):
         raise UsageError(f"--resume {source}: that run is still going on")
     taken = []
-    wanted = {(point.name, number) for point, number in plan.runs}
+    planned = {(point.name, number) for point, number in plan.runs}
     for path in sorted(source.glob(f"repeats/*/{layout.REPEAT_FILE}"), key=layout.repeat_order):
         place = path.parent
         folder = f"repeats/{place.name}"
         try:
-            record = _whole(place, folder)
+            record = _read_undamaged(place, folder)
         except ArchiveDamaged as damage:
             archive.event("repeat_left_out", folder=folder, reason=str(damage))
             note(f"{folder} is made again: {damage}")
             continue
-        if record.status == "finished" and (record.point, record.repeat) in wanted:
+        if record.status == "finished" and (record.point, record.repeat) in planned:
             target = archive.folder / folder
             shutil.copytree(place, target, copy_function=_link_or_copy, symlinks=True)
             taken.append(record)
     if before is not None:
         archive.json(layout.ENVIRONMENT_FILE, before)  # until this run has looked for itself
-    whole = "an archive" if layout.is_archive(source) else "what a crash left"
-    archive.event("resumed", source=str(source), was=whole, repeats=len(taken))
+    was = "an archive" if layout.is_archive(source) else "what a crash left"
+    archive.event("resumed", source=str(source), was=was, repeats=len(taken))
     return taken
 
 
-def _whole(place: Path, folder: str) -> RepeatRecord:
-    """The record of a repeat; ArchiveDamaged where it or what it records is not as it was."""
+def _read_undamaged(place: Path, folder: str) -> RepeatRecord:
+    """The record of a repeat in `place`, which is `folder` in its archive; ArchiveDamaged if the
+    record, or a file that it has the checksum of, is not as it was."""
     record = read_record(place / layout.REPEAT_FILE)
     if record.folder != folder or place.is_symlink() or place.parent.is_symlink():
         raise ArchiveDamaged(f"its record is of {record.folder!r}, or it is a link")
@@ -84,7 +86,7 @@ def _whole(place: Path, folder: str) -> RepeatRecord:
 
 
 def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:
-    """What of a repeat is not as its record says."""
+    """Each file of a repeat that is not as its record says."""
     for name, entry in record.files.items():
         path = place_inside(folder, name)
         try:
@@ -113,22 +115,21 @@ def check_cluster(source: Path, fsid: str) -> None:
 
 
 def environments_of(source: Path) -> list[dict[str, Any]]:
-    """What the repeats that are taken along ran on."""
-    several = source / layout.ENVIRONMENTS_FILE
+    """The environments of the clusters that the interrupted run has used."""
     with suppress(OSError, ValueError):
-        return list(read_json(several))
-    one = _environment(source)
-    return [] if one is None else [one]
+        return list(read_json(source / layout.ENVIRONMENTS_FILE))
+    environment = _environment(source)
+    return [] if environment is None else [environment]
 
 
-def check_environment(source: Path, now: Mapping[str, Any], *, given: bool) -> None:
-    """Nor do repeats of two machines, or of two versions of Ceph. Clusters that a run makes itself
-    differ as its points want them to."""
+def check_environment(source: Path, now: Mapping[str, Any], *, existing_cluster: bool) -> None:
+    """Nor do repeats of two machines, or of two versions of Ceph. Labs that a run makes itself may
+    differ in the rest, as its points ask for."""
     before, after = facts_of(_environment(source) or {}), facts_of(now)
     differing = [
         f"{name} was {before[name]}, is {after[name]}"
         for name in before.keys() & after.keys()
-        if before[name] != after[name] and (given or name in OF_EVERY_LAB)
+        if before[name] != after[name] and (existing_cluster or name in OF_EVERY_LAB)
     ]
     if differing:
         raise ClusterUnfit(

@@ -62,7 +62,7 @@ class Runner:
         self.url = ""  # of the live metrics, once they are served
         self.live = Live(RunPlace(self.id, plan.scenario))
         self._records: list[RepeatRecord] = []
-        self._restore: list[str] = []
+        self._restore: list[str] = []  # commands that undo what could not be undone
         self._finished: list[RepeatRecord] = []  # by the run that is resumed
         self._environments: list[dict[str, Any]] = []  # of clusters of different kinds
         self.stage = "checking"
@@ -70,10 +70,8 @@ class Runner:
         self._not_restored = ""
 
     async def run(self) -> Path:
-        """A UsageError before anything was changed in the cluster leaves nothing, also no archive.
-
-        NotRestored goes before whatever else ended the run.
-        """
+        """Carry the plan out. A UsageError before anything was changed in the cluster leaves no
+        archive. NotRestored is raised instead of any other error that ended the run."""
         await preflight.check(self.plan, self.options)
         archive = ArchiveWriter(self.options.out, self.id)
         status: RunStatus | None = "aborted"
@@ -97,8 +95,8 @@ class Runner:
         return path
 
     def _finish(self, archive: ArchiveWriter, status: RunStatus | None, error: str) -> Path:
-        """Without a pause in which an interruption could come through. No status: the run was
-        refused."""
+        """Seal the archive, and say what was not restored. Nothing is awaited, so no interruption
+        can come in between. Status None: the run was refused, and leaves no archive."""
         self.stage = "sealing"
         if status is None:
             archive.discard()
@@ -153,9 +151,9 @@ class Runner:
             self._finished = take_along(self.options.resume, self.plan, archive, note)
             self._environments = environments_of(self.options.resume)
             self._records += self._finished
-            left = self._left()
+            remaining = self._remaining()
             for run in self.plan.runs:
-                if run not in left:
+                if run not in remaining:
                     self._forecast.finished(*run, None)
         listen, fall_back = self.options.listen or DEFAULT_LISTEN, self.options.listen is None
         async with AsyncExitStack() as stack:
@@ -167,8 +165,8 @@ class Runner:
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
             stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
-            cluster_of = partial(_cluster_of, given=self.options.given)
-            for (lab, _), runs in groupby(self._left(), key=cluster_of):
+            cluster_of = partial(_cluster_of, existing_cluster=self.options.given)
+            for (lab, _), runs in groupby(self._remaining(), key=cluster_of):
                 await self._on_cluster(archive, lab, list(runs))
 
     # -- clusters -------------------------------------------------------------------------------
@@ -200,7 +198,8 @@ class Runner:
                 raise NotRestored(self._not_restored)
 
     async def _give_back(self, session: Session) -> None:
-        """Whatever happens; a run that was interrupted once already is not to be held up again."""
+        """Restore the cluster, whatever ended the run. The first interruption while that goes on is
+        only noted; if the run itself was interrupted, it stops the restoring."""
         self.stage = "restoring"
         task = asyncio.current_task()
         interrupted = task is not None and task.cancelling() > 0
@@ -248,16 +247,16 @@ class Runner:
 
     # -- points and repeats ---------------------------------------------------------------------
 
-    def _left(self) -> list[tuple[Point, int]]:
+    def _remaining(self) -> list[tuple[Point, int]]:
         """The repeats that no earlier run has finished, in their order."""
-        done = {(record.point, record.repeat) for record in self._finished}
-        return [(point, n) for point, n in self.plan.runs if (point.name, n) not in done]
+        finished = {(record.point, record.repeat) for record in self._finished}
+        return [(point, n) for point, n in self.plan.runs if (point.name, n) not in finished]
 
     async def _write_environment(self, session: Session) -> None:
-        """Of the cluster at hand; where a run has clusters of several kinds, of each kind too."""
+        """Record the present cluster; where a run has clusters of several kinds, each kind too."""
         facts = await environment.collect(session.cluster)
         if self.options.resume:
-            check_environment(self.options.resume, facts, given=self.options.given)
+            check_environment(self.options.resume, facts, existing_cluster=self.options.given)
         session.archive.json(layout.ENVIRONMENT_FILE, facts)
         if facts_of(facts) not in map(facts_of, self._environments):
             self._environments.append(facts)
@@ -297,12 +296,12 @@ class Runner:
         """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
         async with self._followed(f"preparing {point.name}"):
-            lasting = [pool for pool in point.pools if not pool.fresh]
+            pools_of_point = [pool for pool in point.pools if not pool.fresh]
             kept = session.kept
             pools = Pools(session.cluster, session.journal, preparing.child, self.live, kept)
-            reused = await pools.prepare(lasting)
+            reused = await pools.prepare(pools_of_point)
             self._forecast.filled(point)
-            mark = len(session.journal.entries)
+            entries_before = len(session.journal.entries)
             self.live.doing = "putting the configuration in force"
             in_force = await session.apply(point)
         for name in reused:
@@ -314,7 +313,7 @@ class Runner:
         session.archive.event("point_ready", point=point.name, reused=reused, **ready)
         for number in numbers:
             await self._repeat(session, point, number, in_force, exporters)
-        await session.roll_back(mark)
+        await session.roll_back(keep=entries_before)
         session.check_given_back()
 
     async def _repeat(
@@ -367,18 +366,19 @@ class Runner:
         """The live state now, with the time that is left."""
         now, live = time.time(), self.live
         elapsed = now - live.repeat_started if live.repeat_started else 0.0
-        lefts = [fill.left(now) for fill in live.fills.values()]
-        known = [left for left in lefts if left is not None]
-        lasting = not live.repeat_started and known and len(known) == len(lefts)
-        live.eta = self._forecast.left(elapsed=elapsed, filling=max(known) if lasting else None)
+        remaining = [fill.left(now) for fill in live.fills.values()]
+        known = [seconds for seconds in remaining if seconds is not None]
+        all_known = not live.repeat_started and known and len(known) == len(remaining)
+        live.eta = self._forecast.left(elapsed=elapsed, filling=max(known) if all_known else None)
         live.repeats = (len(self._records), len(self.plan.runs))
         return terminal.frame(live, now)
 
 
-def _cluster_of(run: tuple[Point, int], *, given: bool) -> tuple[LabSpec, str]:
-    """Repeats that follow each other share a cluster where this is the same."""
+def _cluster_of(run: tuple[Point, int], *, existing_cluster: bool) -> tuple[LabSpec, str]:
+    """Repeats that follow each other share a cluster where this is the same: the lab that they
+    need, and which repeat it is made for if it is made again for each."""
     point, number = run
-    if given:
+    if existing_cluster:
         return LabSpec(), ""
     return point.lab, f"{point.name} {number}" if point.fresh_lab else ""
 

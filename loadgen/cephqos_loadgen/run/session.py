@@ -29,8 +29,8 @@ from cephqos_loadgen.record.layout import CLIENT_CONF_FILE, UNDO_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
 
-_SETTLE_SECONDS = 300.0
-_REST_SECONDS = 60.0
+_SETTLE_SECONDS = 300.0  # to become clean after something was undone
+_CLEAN_SECONDS = 60.0  # to be clean before the run
 _OLD_MGR_POOL = "device_health_metrics"  # `.mgr` as 16.2 calls it
 _OSD_FLAGS = ("noup", "nodown", "noin", "noout")
 # Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
@@ -64,7 +64,7 @@ class Session:
         self._open = contextlib.AsyncExitStack()  # the connections, and the lock
         self._take_over = take_over
         self._existing_cluster = existing_cluster  # not a lab that the run made
-        self._check = check  # raises if this cluster is not to be touched
+        self._check = check  # gets the fsid; raises if this cluster is not to be touched
         self._note = note
         self.journal = undo.Journal(self._save)
         self.settings = ClusterSettings(self.cluster, self.journal)
@@ -75,7 +75,7 @@ class Session:
         self.failures: list[str] = []
 
     async def begin(self) -> None:
-        """Reach the cluster, take the lock, check the cluster, and quieten it.
+        """Reach the cluster, take the lock, check the cluster, and stop its background work.
 
         The checks refuse the run by a UsageError. Until they are done, the lock is the only change.
         """
@@ -131,12 +131,12 @@ class Session:
     async def _refuse_unclean(self) -> None:
         """Refuse a cluster that is not clean: phases that wait for clean would not end."""
         try:
-            await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
+            await self.cluster.wait_for_pgs(clean=True, within=_CLEAN_SECONDS)
         except RunError as error:
             raise ClusterUnfit(f"the cluster is not clean: {error}") from error
 
     async def end(self) -> None:
-        """Everything undone that can be; what cannot is in `failures` and in the journal."""
+        """Undo everything that can be undone; the rest is in `failures` and in the journal."""
         try:
             if self._lock is not None:
                 self.failures.clear()  # what failed before is tried again
@@ -183,7 +183,7 @@ class Session:
     # -- points of the matrix -------------------------------------------------------------------
 
     async def apply(self, point: Point) -> InForce:
-        """Put the point's configuration in force; what the daemons say of it."""
+        """Put the point's configuration in force; returns what the daemons say of it."""
         conf = write_client_conf(self.access, dict(point.client))
         self.archive.text(CLIENT_CONF_FILE, withheld.conf(conf))
         for flag in point.flags:
@@ -197,9 +197,11 @@ class Session:
         for warning in warnings:
             self.archive.event("warning", point=point.name, text=warning)
         return InForce(
-            options={who: own for who, own in in_force.items() if who.startswith("osd.")},
+            options={name: opts for name, opts in in_force.items() if name.startswith("osd.")},
             other_options={
-                who: own for who, own in in_force.items() if own and not who.startswith("osd.")
+                name: opts
+                for name, opts in in_force.items()
+                if opts and not name.startswith("osd.")
             },
             schedulers=await self._schedulers(up),
             devices=device_queues.read_queues(names),
@@ -210,13 +212,13 @@ class Session:
     async def _devices(self, point: Point) -> list[str]:
         """Block devices of the OSDs that are on this host; none is an error only if the point wants
         them changed."""
-        here = await self._devices_here()
-        if not here and device_queues.queue_settings(point.devices):
+        devices = await self._devices_here()
+        if not devices and device_queues.queue_settings(point.devices):
             raise UsageError(
                 "devices: no OSD has a block device of its own on this host (file-backed OSDs"
                 " have none); use backing: loop"
             )
-        return here
+        return devices
 
     async def _devices_here(self) -> list[str]:
         metadata = await self.cluster.command("osd metadata")
@@ -255,8 +257,8 @@ class Session:
             raise RunError(f"not everything could be undone: {'; '.join(self.failures)}")
 
     async def changed_by_others(self, entries: Sequence[undo.Undo] | None = None) -> list[str]:
-        """Options that are other than the run has set them, one line each; nothing where the
-        cluster cannot be reached. Of all entries the OSDs themselves are asked too."""
+        """Options that are other than the run has set them, one line each; none if the cluster
+        cannot be reached. Without `entries` all of the journal count, and OSDs are asked too."""
         with contextlib.suppress(CephqosError, CommandFailed):
             undone = self.journal.entries if entries is None else entries
             changed = await self.settings.changed_by_others(undone)
@@ -266,7 +268,7 @@ class Session:
         return []
 
     async def _warn_of_others_changes(self, undone: Sequence[undo.Undo]) -> None:
-        """It is set back to what it was before the run, as the run's own changes are."""
+        """Note what others have changed: it is set back to what it was before the run."""
         for text in await self.changed_by_others(undone):
             self.archive.event("changed_by_others", text=text)
             self._note(f"warning: {text}; it is set back to what it was before")
@@ -278,7 +280,7 @@ class Session:
         if self.lost:
             raise RunError(LOST)
 
-    # -- as it was ------------------------------------------------------------------------------
+    # -- the state before and after -------------------------------------------------------------
 
     async def _state(self) -> dict[str, Any]:
         """What must be the same before and after."""
@@ -288,7 +290,7 @@ class Session:
             "config": sorted(
                 (entry["section"], entry.get("mask", ""), entry["name"], entry["value"])
                 for entry in withheld.dump(await self.cluster.command("config dump"))
-                # OSDs write what they measure at their start there themselves.
+                # OSDs themselves write there what they measure at their start.
                 if not entry["name"].startswith("osd_mclock_max_capacity_iops")
             ),
             "flags": sorted(dump["flags"].split(",")),
@@ -321,8 +323,8 @@ class Session:
                 new = [entry for entry in new if not self._may_be_new(entry)]
             if gone or new:
                 self.failures.append(f"{key} differs: gone {gone}, new {new}")
-        left = sorted(self.kept.left)
-        self.archive.event("restored", same=not self.failures, differences=self.failures, kept=left)
+        kept = sorted(self.kept.left)
+        self.archive.event("restored", same=not self.failures, differences=self.failures, kept=kept)
 
     def _may_be_new(self, entry: str | tuple[str, str]) -> bool:
         """A pool that is kept, or one that a manager's module makes for itself."""
@@ -342,20 +344,20 @@ def _moves_data(entry: undo.Undo) -> bool:
 
 
 def _settings_of(plan: Plan) -> list[CephOption]:
-    """All that any point or phase will ever set, each once; where points have clusters of their
-    own, what is for one daemon is left out: it need not be in all of them."""
+    """All that any point or phase will set, each once. Where points have different labs, options of
+    a single daemon are left out: a lab need not have it."""
     options = {option: None for point in plan.points for option in point.settings}
     for point in plan.points:
         for phase in point.phases:
             options |= dict.fromkeys(phase.action.settings())
-    several = len({point.lab for point in plan.points}) > 1
-    return [option for option in options if not (several and "." in option.section)]
+    several_labs = len({point.lab for point in plan.points}) > 1
+    return [option for option in options if not (several_labs and "." in option.section)]
 
 
 async def finish(work: Coroutine[Any, Any, None], note: Callable[[str], None], spare: int) -> None:
-    """Carry clean-up through though it is interrupted, then hand the interruption on.
+    """Carry clean-up through although it is interrupted, then raise the interruption.
 
-    `spare` interruptions are only noted, the next one stops the work where it can be stopped: what
+    `spare` interruptions are only noted. The next one stops the work where it can be stopped: what
     it has not undone by then stays in its journal.
     """
     task = asyncio.ensure_future(work)

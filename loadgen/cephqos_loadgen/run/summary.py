@@ -1,4 +1,5 @@
-"""What a run found, in short: figures per point over its repeats, and what was looked for."""
+"""The summary of a run, for its manifest: figures per point over its repeats, and what a scenario's
+`find` looked for."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -20,23 +21,23 @@ def summarise(plan: Plan, records: Sequence[RepeatRecord]) -> Summary:
     for point in plan.points:
         repeats = [record for record in finished if record.point == point.name]
         for phase in point.phases if repeats else ():
-            records_of_phase = _alike([repeat.phases[phase.name] for repeat in repeats])
+            records_of_phase = _with_common_steps([repeat.phases[phase.name] for repeat in repeats])
             rows = [record.headline() for record in records_of_phase]
             points.setdefault(point.name, {})[phase.name] = _over_repeats(rows)
     return Summary(points, find(plan.find, plan, points) if plan.find else None)
 
 
-def _alike(phases: Sequence[PhaseRecord]) -> list[PhaseRecord]:
-    """Of a sweep that ended sooner in some repeats than in others, the steps that all of them have:
-    a mean over different depths would be of none."""
-    lengths = [len(it.result.steps) for it in phases if _is_sweep(it.result)]
-    alike = []
+def _with_common_steps(phases: Sequence[PhaseRecord]) -> list[PhaseRecord]:
+    """The same phase in several repeats. Of a sweep that ended sooner in some of them, only the
+    steps that all have: a mean over different depths is a figure of no depth."""
+    lengths = [len(phase.result.steps) for phase in phases if _is_sweep(phase.result)]
+    common = []
     for phase in phases:
         if _is_sweep(phase.result):
             steps = phase.result.steps[: min(lengths)]
             phase = replace(phase, result=replace(phase.result, steps=steps))
-        alike.append(phase)
-    return alike
+        common.append(phase)
+    return common
 
 
 def _is_sweep(result: PhaseResult | None) -> TypeGuard[FioResult]:
@@ -52,7 +53,7 @@ def _over_repeats(rows: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
     return spreads
 
 
-def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
+def find(search: Find, plan: Plan, points: Figures) -> Found | None:
     """The first value of the axis that keeps the share of the best throughput.
 
     Values are in the order of the scenario, smallest first. None while not all points have run, or
@@ -60,25 +61,24 @@ def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
     """
     rates: dict[str, Spread] = {}
     for point in plan.points:
-        figures = points.get(point.name, {}).get(wanted.phase, {})
+        figures = points.get(point.name, {}).get(search.phase, {})
         if "iops" not in figures:
             return None
-        label = dict(point.axes)[wanted.axis]
+        value = dict(point.axes)[search.axis]
         iops = figures["iops"]
-        rates[label] = max(rates.get(label, iops), iops, key=lambda it: it.mean)
-    best = max(it.mean for it in rates.values())
+        rates[value] = max(rates.get(value, iops), iops, key=lambda rate: rate.mean)
+    best = max(rate.mean for rate in rates.values())
     if not best:
-        return None  # every value keeps all of nothing
-    bound = wanted.keeping * best
-    kept = next(label for label, rate in rates.items() if rate.mean >= bound)
+        return None  # nothing was done, and every value keeps all of that
+    bound = search.keeping * best
     return Found(
-        axis=wanted.axis,
-        value=kept,
-        iops={label: rate.mean for label, rate in rates.items()},
-        keeping=wanted.keeping,
+        axis=search.axis,
+        value=next(value for value, rate in rates.items() if rate.mean >= bound),
+        iops={value: rate.mean for value, rate in rates.items()},
+        keeping=search.keeping,
         too_close=tuple(
-            label
-            for label, rate in rates.items()
+            value
+            for value, rate in rates.items()
             if rate.mean < best and abs(rate.mean - bound) < (rate.deviation or 0.0)
         ),
     )

@@ -10,7 +10,7 @@ from cephqos_loadgen.phase_kinds.osd_out_in import OsdInResult, OsdOutResult
 from cephqos_loadgen.phase_kinds.wait import WaitResult
 from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.run.boots import BootWatch
-from cephqos_loadgen.run.one_repeat import _moved
+from cephqos_loadgen.run.one_repeat import _osds_taken_down
 
 
 class Booted:
@@ -66,5 +66,5 @@ async def test_what_cannot_be_asked_is_not_claimed() -> None:
 def test_osds_that_phases_take_down_and_bring_back_are_known() -> None:
     results = {"out": OsdOutResult(2), "in": OsdInResult(3), "w": WaitResult(1.0), "x": None}
     records = {n: PhaseRecord("k", 0.0, 1.0, "done", result=it) for n, it in results.items()}
-    assert _moved(Recorded(records)) == {2, 3}
-    assert _moved(Recorded()) == set()
+    assert _osds_taken_down(Recorded(records)) == {2, 3}
+    assert _osds_taken_down(Recorded()) == set()

@@ -59,7 +59,7 @@ phases: [{name: rest, wait: {}, until: {duration: 1s}}]
 def test_a_fresh_lab_serves_one_repeat_of_one_point(fresh: str, clusters: int) -> None:
     plan = parse(LABS.replace("FRESH", fresh), "s")
     for given, count in ((False, clusters), (True, 1)):
-        key = partial(_cluster_of, given=given)
+        key = partial(_cluster_of, existing_cluster=given)
         found = [list(runs) for _, runs in groupby(plan.runs, key=key)]
         assert len(found) == count
     assert sum(map(len, found)) == 4

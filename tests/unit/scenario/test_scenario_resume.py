@@ -171,10 +171,10 @@ def test_a_run_goes_on_where_its_repeats_are_comparable_only(
 ) -> None:
     (tmp_path / "environment.json").write_text(json.dumps(environment()))
     if not said:
-        check_environment(tmp_path, environment(**changed), given=given)
+        check_environment(tmp_path, environment(**changed), existing_cluster=given)
         return
     with pytest.raises(ClusterUnfit, match=re.escape(said)):
-        check_environment(tmp_path, environment(**changed), given=given)
+        check_environment(tmp_path, environment(**changed), existing_cluster=given)
 
 
 async def test_clusters_of_different_kinds_are_all_written_down(
