@@ -1,7 +1,7 @@
-"""What can go wrong in the lab, as one line that a user can act on."""
+"""The error of the lab: one line that a user can act on."""
 
 from cephqos_base.errors import CephqosError
 
 
 class LabError(CephqosError):
-    """A lab that was asked for properly failed."""
+    """A lab, or a program in it, failed although the user asked for it correctly."""

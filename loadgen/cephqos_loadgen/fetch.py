@@ -1,4 +1,4 @@
-"""Web pages of our own servers."""
+"""Gets a page of a server that we have started."""
 
 import asyncio
 import urllib.request

@@ -1,8 +1,8 @@
 """Child processes: all of ours are started here.
 
-Each leads a group of its own, so that it is ended with all that it started. `run` is for a command
-whose output is wanted, `in_background` for a server. Who watches over a process in another way
-calls `start`, and `end` or `signal_group` in any case.
+Each leads a process group, so that it is ended with all that it started. `run` is for a command
+whose output is wanted, `in_background` for a server. For other uses there is `start`: its caller
+must end the process, by `end` or `signal_group`.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ _SECONDS_TO_END = 3.0
 
 
 def own_module(name: str) -> list[str]:
-    """The start of a command line: a module of ours, which imports nothing from the directory that
-    we run in. That may hold files of others, such as an archive."""
+    """The start of a command line that runs a module of ours. It imports nothing from the working
+    directory, which may hold files of others, such as an archive."""
     return [sys.executable, "-P", "-m", name]
 
 

@@ -1,4 +1,4 @@
-"""Programs and servers that others made: where they are, starting and waiting."""
+"""Programs that are not ours, such as Prometheus: where they are, and whether a server answers."""
 
 import asyncio
 import contextlib
@@ -42,12 +42,12 @@ def tree_program(release: Release, name: str, packages: Sequence[str] = PACKAGES
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now, all held at once so that none comes twice."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Ports that are free now, all bound at once so that none comes twice."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for bound in sockets:
+            bound.bind(("127.0.0.1", 0))
+        return [bound.getsockname()[1] for bound in sockets]
 
 
 async def until_answers(

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-# Reports the progress of a step: `say("unpacking ceph-osd")`.
+# Shows what a step is doing now: `say("unpacking ceph-osd")`.
 Say = Callable[[str], None]
 
-_PLAIN_SECONDS = 10.0
+_PLAIN_SECONDS = 10.0  # between two lines that say the same
 
 
 class Bar(NamedTuple):
@@ -32,12 +32,12 @@ class Bar(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What is shown at one moment. A changed `mark` is worth a plain line."""
+    """What is shown at one moment."""
 
     heading: str
     bars: tuple[Bar, ...]
-    line: str
-    mark: str
+    line: str  # instead of heading and bars, where there is no terminal
+    mark: str  # what the run is doing: a plain line is printed at once when it changes
 
 
 Show = Callable[[Frame], None]
@@ -114,8 +114,8 @@ class Progress:
         """Show `title` while the block runs, then how long it took."""
         start = time.monotonic()
         if self._terminal:
-            with self._on_one_line(self._terminal, title) as told:
-                yield told
+            with self._on_one_line(self._terminal, title) as say_on_line:
+                yield say_on_line
         else:
             self.note(f"{title} …")
             yield lambda text: None
@@ -125,11 +125,11 @@ class Progress:
     def _on_one_line(self, console: "Console", title: str) -> Iterator[Say]:
         from rich.text import Text
 
-        def shown(text: str) -> "Text":
+        def one_line(text: str) -> "Text":
             return Text(_cut(printable(text), console.width - 4))
 
-        with console.status(shown(title)) as status:
-            yield lambda text: status.update(shown(f"{title}: {text}"))
+        with console.status(one_line(title)) as status:
+            yield lambda text: status.update(one_line(f"{title}: {text}"))
 
     @contextmanager
     def follow(self, title: str, first: Frame) -> Iterator[Show]:
@@ -138,7 +138,8 @@ class Progress:
         """
         start = time.monotonic()
         terminal = self._terminal
-        with self._in_place(terminal, first) if terminal else self._in_lines(title, first) as show:
+        shown = self._in_place(terminal, first) if terminal else self._in_lines(title, first)
+        with shown as show:
             yield show
         self.done(title, time.monotonic() - start)
 
@@ -163,14 +164,14 @@ class Progress:
     @contextmanager
     def _in_lines(self, title: str, first: Frame) -> Iterator[Show]:
         self.note(f"{title} …")
-        began = said = time.monotonic()
+        began = last_line = time.monotonic()
         mark = first.mark
 
         def show(frame: Frame) -> None:
-            nonlocal said, mark
+            nonlocal last_line, mark
             now = time.monotonic()
-            if frame.mark != mark or now - said >= _PLAIN_SECONDS:
-                mark, said = frame.mark, now
+            if frame.mark != mark or now - last_line >= _PLAIN_SECONDS:
+                mark, last_line = frame.mark, now
                 self.note(f"  {now - began:4.0f} s  {frame.line}")
 
         yield show
@@ -184,9 +185,8 @@ class Progress:
 
             text = printable(text)
             # Indented text is a command or a path: not folded, so that it can be copied.
-            as_it_is = text.startswith(" ")
-            shown = text if as_it_is else folded(text, self._terminal.width)
-            self._terminal.print(Text(shown))
+            is_indented = text.startswith(" ")
+            self._terminal.print(Text(text if is_indented else folded(text, self._terminal.width)))
             return
         # The reader of the pipe may have ended; our work goes on.
         with suppress(BrokenPipeError):

@@ -7,21 +7,21 @@ from cephqos_base.errors import UsageError
 
 
 def in_force(text: str) -> str:
-    """What a queue file says: of a list of schedulers the one in brackets."""
+    """The value in a queue file; of a list such as `none [mq-deadline]` the one in brackets."""
     if "[" in text:
         return text[text.index("[") + 1 : text.index("]")]
     return text.strip()
 
 
 def put(path: str | Path, attributes: Mapping[str, str]) -> None:
-    """Write what differs, in this order; UsageError where one is not taken."""
+    """Write the attributes that differ, in this order; UsageError where one is not accepted."""
     for key, value in attributes.items():
         if read(Path(path) / key) != value:
             write(Path(path) / key, value)
 
 
 def readable(path: Path) -> bool:
-    """Some devices lack an attribute, or have it and refuse to read it (wbt_lat_usec)."""
+    """Whether it can be read: some devices lack an attribute, or refuse it (wbt_lat_usec)."""
     try:
         path.read_text()
     except OSError:

@@ -22,7 +22,7 @@ _MAX_BYTES = 256 << 20
 
 
 class SourceDown(Exception):
-    """The server does not answer, or not what was asked for."""
+    """The server does not answer, or its answer is not what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Address:
         try:
             parts = urlsplit(full)
             user, password, given_port = parts.username, parts.password, parts.port
-        except ValueError:  # its text may hold a part of the password
+        except ValueError:  # the error's text may hold a part of the password
             raise UsageError(refusal) from None
-        # An @ behind the host: a / ? or # in the password that is not escaped ended the host there.
+        # An @ after the host: a / ? or # in the password that is not escaped ended the host.
         cut_password = "@" in f"{parts.path}{parts.query}{parts.fragment}"
         spaces = any(char.isspace() for char in text)
         if parts.scheme not in ("http", "https") or not parts.hostname or cut_password or spaces:
@@ -157,8 +157,9 @@ def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=str(ca_cert))
     except (OSError, ssl.SSLError) as error:
-        wrong = "no certificate is in it" if isinstance(error, ssl.SSLError) else reason_of(error)
-        raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {wrong}") from error
+        no_pem = isinstance(error, ssl.SSLError)
+        reason = "no certificate is in it" if no_pem else reason_of(error)
+        raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {reason}") from error
 
 
 def _from_netrc(host: str, user: str) -> str:
@@ -172,7 +173,9 @@ def _from_netrc(host: str, user: str) -> str:
     except (OSError, ValueError, netrc.NetrcParseError) as error:
         # The error's own text is left out: it may hold a password.
         raise UsageError(f"{file}: expected a netrc file that only you can read") from error
-    return login[2] or "" if login and login[0] == user else ""
+    if login is None or login[0] != user:
+        return ""
+    return login[2] or ""
 
 
 def _basic(user: str, password: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 WITHHELD: Final = "(not recorded: it may be a secret)"
 
 _SECRET: Final = re.compile(r"pass(word|wd|phrase)?$|secret$|token$|credentials?$")
-# An option about keys of objects has a number; a key is none.
+# Options with `key` in their name are secrets, unless their value is plain: a number, or yes or no.
 _KEY: Final = re.compile(r"(api)?keys?$")
 _PLAIN: Final = re.compile(r"[-+]?[0-9.]*[A-Za-z%]?|true|false|yes|no", re.IGNORECASE)
 _USER_IN_URL: Final = re.compile(r"://[^/\s\"]*@")
@@ -22,10 +22,10 @@ def recorded(name: str, value: Any) -> Any:
     """The value as it may be recorded."""
     text = value if isinstance(value, str) else ""
     words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
-    secret = any(_SECRET.search(word) for word in words)
-    key = any(_KEY.fullmatch(word) for word in words) and not _PLAIN.fullmatch(text)
-    module = name.startswith("mgr/") and _STRUCTURE.search(text)
-    if value and (secret or key or module):
+    is_secret = any(_SECRET.search(word) for word in words)
+    is_key = any(_KEY.fullmatch(word) for word in words) and not _PLAIN.fullmatch(text)
+    is_structure = name.startswith("mgr/") and _STRUCTURE.search(text)
+    if value and (is_secret or is_key or is_structure):
         return WITHHELD
     return _USER_IN_URL.sub("://(not recorded)@", text) if text else value
 
@@ -36,31 +36,31 @@ def dump(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def diff(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a `config diff`, each with its values by where they come from."""
-    return {
-        name: (
-            {where: recorded(name, value) for where, value in values.items()}
-            if isinstance(values, dict)
-            else recorded(name, values)
-        )
-        for name, values in options.items()
-    }
+    """The options of a `config diff` as they may be recorded, each with its value by source."""
+    diff: dict[str, Any] = {}
+    for name, values in options.items():
+        if isinstance(values, dict):
+            diff[name] = {source: recorded(name, value) for source, value in values.items()}
+        else:
+            diff[name] = recorded(name, values)
+    return diff
 
 
 def conf(text: str) -> str:
     """A ceph.conf as it may be recorded."""
     lines = []
-    goes_on = False  # a withheld value, behind a backslash
+    goes_on = False  # a withheld value, on the line after a backslash
     for line in text.splitlines():
         body = line.lstrip("#; \t")  # what is commented out may still be in use elsewhere
         name, equals, value = body.partition("=")
         if goes_on:
             goes_on = line.endswith("\\")
         elif equals and not name.startswith("["):
-            kept = recorded("_".join(name.split()), value.strip())
-            goes_on = kept == WITHHELD and line.endswith("\\")
-            before = line.removesuffix(body)
-            lines.append(line if kept == value.strip() else f"{before}{name.rstrip()} = {kept}")
+            value = value.strip()
+            shown = recorded("_".join(name.split()), value)
+            goes_on = shown == WITHHELD and line.endswith("\\")
+            comment = line.removesuffix(body)
+            lines.append(line if shown == value else f"{comment}{name.rstrip()} = {shown}")
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"

@@ -36,7 +36,8 @@ Ended = Literal["by themselves", "interrupted"]
 async def run_clients(
     context: Context, phase: str, clients: Sequence[ClientProcess], seconds: float, end: End | None
 ) -> Ended:
-    """All of them, until they end by themselves or `end` returns. One that fails ends the phase."""
+    """Run all of them, until they end by themselves or `end` returns. One that fails ends the
+    phase."""
     try:
         async with AsyncExitStack() as stack:
             running: list[Child] = []
@@ -83,8 +84,8 @@ def _check(running: Sequence[Child]) -> None:
         status = child.record().status
         if not status or (child.interrupted and status in _INTERRUPTED):
             continue
-        how = processes.how_it_ended(status)
-        raise ChildFailed(f"{child.launch.name} {how}: {child.last_words}".removesuffix(": "))
+        ending = processes.how_it_ended(status)
+        raise ChildFailed(f"{child.launch.name} {ending}: {child.last_words}".removesuffix(": "))
 
 
 class RunTools:

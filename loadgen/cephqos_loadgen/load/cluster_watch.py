@@ -23,7 +23,7 @@ _PROGRESS = (
     "num_objects_unfound",
 )
 
-# What a cluster complains of that explains figures, and that no phase brings about.
+# Health checks that explain figures, and that no phase brings about.
 _COMPLAINTS = (
     *("SLOW_OPS", "OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL", "POOL_NEARFULL", "POOL_FULL"),
     *("OBJECT_UNFOUND", "OSD_SCRUB_ERRORS", "PG_DAMAGED", "BLUEFS_SPILLOVER"),
@@ -47,24 +47,26 @@ class ClusterWatch:
         self._looking = asyncio.Lock()
         self._looks = 0
         self._complaints: Counter[str] = Counter()  # in how many looks
-        self._seen: float | None = None  # when the last look succeeded; None: none yet
-        self._unseen: list[float] = []
+        self._last_seen: float | None = None  # time of the last look that succeeded
+        self._unseen: list[float] = []  # seconds of each time without a look
 
     def findings(self) -> Iterator[str]:
         """What a reader must know: complaints of the cluster, and times without a look at it."""
         for check, looks in sorted(self._complaints.items()):
             yield f"cluster: {check} in {looks} of {self._looks} looks, about a second apart"
-        self._saw_nothing_since(self._seen)
+        self._note_unseen()
         for seconds in self._unseen:
             yield f"cluster: not seen for {seconds:.0f} s"
 
-    def _saw_nothing_since(self, seen: float | None) -> None:
-        if seen is not None and time.monotonic() - seen > _UNSEEN_SECONDS:
-            self._unseen.append(time.monotonic() - seen)
+    def _note_unseen(self) -> None:
+        """Note the time since the last look, if it is long."""
+        seconds = time.monotonic() - self._last_seen if self._last_seen is not None else 0.0
+        if seconds > _UNSEEN_SECONDS:
+            self._unseen.append(seconds)
 
     async def run(self) -> None:
         """Until cancelled."""
-        self._seen = time.monotonic()
+        self._last_seen = time.monotonic()
         while True:
             started = time.monotonic()
             try:
@@ -100,12 +102,13 @@ class ClusterWatch:
             )
             self._looks += 1
             self._complaints.update(c for c in status["health"]["checks"] if c in _COMPLAINTS)
-            self._saw_nothing_since(self._seen)
-            self._seen = time.monotonic()
+            self._note_unseen()
+            self._last_seen = time.monotonic()
             event = self.follower.take(read_look(now, status, dump))
         if event:
-            done = {"seconds": self.follower.recovery().seconds} if "done" in event else {}
-            self._note(event, **done)
+            is_done = event == "recovery_done"
+            details = {"seconds": self.follower.recovery().seconds} if is_done else {}
+            self._note(event, **details)
         async with self._changed:
             self._changed.notify_all()
 
@@ -121,7 +124,7 @@ class ClusterWatch:
         return self.follower.recovery()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a look makes it so."""
+        """Wait until the condition is true after a look."""
         async with self._changed:
             await self._changed.wait_for(condition)
 

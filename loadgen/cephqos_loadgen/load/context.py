@@ -31,7 +31,8 @@ class Marks:
 
 
 class Sightings:
-    """When something was last seen under way; others wait until it is seen after a time."""
+    """When something, such as a scrub, was last seen under way. Other phases wait until it is seen
+    after a certain time."""
 
     def __init__(self) -> None:
         self._last = 0.0
@@ -89,14 +90,14 @@ class Context:
     started: float = field(default_factory=time.time)
     marks: dict[str, Marks] = field(default_factory=dict)
     scrubs: Sightings = field(default_factory=Sightings)
-    # phase -> (time, IOPS of all its clients) per interval, for steady states
+    # by phase: (time, IOPS of all its clients) per interval, for steady states
     rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    # steps of curves: what the host used during each
+    # by step of a curve: what the host used during it
     steps: dict[str, HostUse] = field(default_factory=dict)
-    # disks below the OSDs of this host, once they were looked for
+    # disks below the OSDs of this host; None until they are looked for
     osd_disks: list[str] | None = None
-    # when the phase that moves data last started: recovery is looked for from there on
-    moved: float = 0.0
+    # when a phase that moves data last started: recovery is looked for from then on
+    data_moved: float = 0.0
 
     def __post_init__(self) -> None:
         self.marks = {phase.name: Marks() for phase in self.point.phases}

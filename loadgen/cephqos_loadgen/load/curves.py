@@ -79,8 +79,8 @@ Run = Callable[[int, float], Awaitable[Step]]
 
 
 async def sweep(spec: Sweep, run: Run, note: Callable[..., None]) -> tuple[tuple[Step, ...], str]:
-    """Depth after depth; a step past the limits is kept, and is the last. Why it was the last,
-    where it was not the last depth."""
+    """Run depth after depth; a step past the limits is the last. Returns the steps, and why the
+    sweep ended before its last depth, or nothing."""
     steps: list[Step] = []
     stopped = ""
     for depth in spec.depths:
@@ -104,11 +104,11 @@ def too_much(spec: Sweep, total: LoadFigures) -> str:
 
 
 async def search(spec: Search, run: Run, note: Callable[..., None]) -> tuple[Step, ...]:
-    """Looks for the greatest depth within the target, by halving. The steps by depth, each saying
-    whether it was within.
+    """Look for the greatest depth within the target, by halving. Returns the steps by depth, each
+    with whether it was within the target.
 
-    Latency grows with depth on a queue, so halving is sound; a step that was lucky or unlucky costs
-    precision, not the bound: every figure reported was measured at the depth it is reported for.
+    Halving works because latency grows with depth. A step that was lucky or unlucky may lead to
+    another depth. Each figure was still measured at its depth.
     """
     steps: dict[int, Step] = {}
     low, high = spec.least, spec.most
@@ -116,7 +116,7 @@ async def search(spec: Search, run: Run, note: Callable[..., None]) -> tuple[Ste
     async def measure(depth: int) -> bool:
         step = await run(depth, spec.dwell)
         latency = latency_of(spec, step.total)
-        # Where nothing completed, its latency of 0 is none.
+        # Where nothing completed, the latency of 0 is no latency.
         within = bool(step.total.ios) and latency <= spec.target
         steps[depth] = replace(step, within_target=within)
         note("search_step", depth=depth, latency=latency, within=within)

@@ -1,4 +1,4 @@
-"""Follow one client process, of fio or of rados bench, and check what it leaves."""
+"""Follow one client process, of fio or of rados bench, and check its result."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from cephqos_loadgen.live.state import SHORTEST_SECONDS
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.intervals import JobIntervals, Stretch
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.results.figures import Interval
+from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.rates import DoneSoFar
 
@@ -24,8 +24,8 @@ class Follower:
         self._context, self._phase, self._depth = context, phase, depth
         self.client = client
         self.last: fio_output.ClientStatus | None = None
-        self.points: dict[str, list[DoneSoFar]] = {}
-        self._starts: dict[str, float] = {}
+        self.points: dict[str, list[DoneSoFar]] = {}  # by job, its start first
+        self._starts: dict[str, float] = {}  # by job
         self._intervals: dict[str, JobIntervals] = {}
         context.live.start_client(phase, client, engine)
 
@@ -33,14 +33,14 @@ class Follower:
         raise NotImplementedError
 
     def take(self, status: fio_output.ClientStatus) -> None:
-        """What the client says of itself now."""
+        """Take what the client reports now."""
         before = self.last.jobs if self.last else {}
         for name, job in status.jobs.items():
             self._record(name, job, before.get(name), status.time)
         self.last = status
         live = self._context.live
         live.status(self._phase, self.client, status)
-        # An interval ends when fio gets round to it; a very short one says nothing.
+        # fio does not report in time: an interval that is much too short says nothing.
         if live.clients[self._phase, self.client].seconds >= SHORTEST_SECONDS:
             rates = self._context.rates.setdefault(self._phase, [])
             rates.append((status.time, live.iops(self._phase)))
@@ -49,7 +49,7 @@ class Follower:
         self, name: str, job: fio_output.JobStatus, before: fio_output.JobStatus | None, time: float
     ) -> None:
         if before is not None and job.counts_anew(before):
-            # Newer versions of fio say the new start too.
+            # Only newer versions of fio report the new start.
             self._starts[name] = job.start if job.start > before.start else time - job.runtime
             self.points[name] = []
             before = None
@@ -58,27 +58,26 @@ class Follower:
         if not points:
             points.append(DoneSoFar(start, {}, {}))
         points.append(job.done_so_far(start))
-        self._write(name, self._intervals.setdefault(name, JobIntervals()).add(job, before, time))
+        intervals = self._intervals.setdefault(name, JobIntervals())
+        self._write(name, intervals.add(job, before, time))
 
     def flush(self) -> None:
         """Write what is held back, at the end of the client."""
         for name, intervals in self._intervals.items():
-            self._write(name, intervals.rest())
+            self._write(name, intervals.last())
 
     def _write(self, name: str, stretch: Stretch | None) -> None:
         if stretch is None:
             return
         before, job = stretch.before, stretch.job
-        parts = {
-            d: fio_output.since(now, before.totals[d]) if before else now
-            for d, now in job.totals.items()
-        }
         seconds = max(0.001, stretch.seconds)
-        # A direction that has begun stays: a second in which nothing completed is a second too.
-        read, write = (
-            fio_output.figures_over(parts[d], seconds) if job.totals[d].ios else None
-            for d in fio_output.DIRECTIONS
-        )
+        figures: dict[str, LoadFigures | None] = dict.fromkeys(fio_output.DIRECTIONS)
+        for direction, totals in job.totals.items():
+            # A direction that has begun stays: a second in which nothing completed is a second too.
+            if totals.ios:
+                done = fio_output.since(totals, before.totals[direction]) if before else totals
+                figures[direction] = fio_output.figures_over(done, seconds)
+        read, write = (figures[direction] for direction in fio_output.DIRECTIONS)
         if job.runtime <= 0 and read is None and write is None:
             return  # it has not begun
         interval = Interval(
@@ -107,7 +106,7 @@ class FioFollower(Follower):
 
     @property
     def torn(self) -> bool:
-        """Its last figures are not whole: those before are not of all that it did."""
+        """Whether its last report is cut off: the report before is not of all that it did."""
         return self._stream.torn
 
 
@@ -121,9 +120,9 @@ def check_results(followers: Sequence[FioFollower]) -> None:
         raise RunError(f"fio's result is cut off for {torn}")
     for follower in followers:
         jobs = follower.last.jobs if follower.last else {}
-        wrong = {name: job.error for name, job in jobs.items() if job.error}
-        if wrong:
-            raise RunError(f"{follower.client}: fio reports errors (job: errno) {wrong}")
+        errors = {name: job.error for name, job in jobs.items() if job.error}
+        if errors:
+            raise RunError(f"{follower.client}: fio reports errors (job: errno) {errors}")
 
 
 def became_steady(followers: Sequence[FioFollower]) -> bool:
@@ -159,14 +158,12 @@ class BenchFollower(Follower):
             self.take(fio_output.ClientStatus(now, {self.client: job}))
 
     def _job(self, done: fio_output.IoTotals, seconds: float) -> fio_output.JobStatus:
-        totals = {
-            d: done if d == self._direction else fio_output.IoTotals()
-            for d in fio_output.DIRECTIONS
-        }
+        totals = {direction: fio_output.IoTotals() for direction in fio_output.DIRECTIONS}
+        totals[self._direction] = done
         return fio_output.JobStatus(totals, self._start, seconds)
 
     def end(self) -> None:
-        """The figures of its end, which its last row lacks."""
+        """Take the figures of the whole bench from its end: its last row lacks some."""
         result = read_result(bytes(self.output))
         done = fio_output.IoTotals(
             ios=result.ops,

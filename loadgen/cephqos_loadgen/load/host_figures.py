@@ -37,18 +37,18 @@ async def recorded(
     async with beside(*watch):
         yield
     use = used_since(pids)
-    own = {name: host.client_use(name, state) for name, state in states.items()}
+    clients_use = {name: host.client_use(name, state) for name, state in states.items()}
     after = await _users(pids)
     if host_users.daemons_changed(users, after):
-        # An OSD was started again: its new process is read too, which began with the phase at 0.
+        # An OSD was started again: its new process is read too. It had used nothing before.
         pids = await context.cluster.pids()
         after = await _users(pids)
         use = used_since(pids)
-    cpu, bytes_asked = host_users.users_between(
+    cpu_users, disk_users = host_users.users_between(
         users, after, disks, host_users.other_disks(use.disks, disks)
     )
     uses[phase] = replace(
-        use, processes={**use.processes, **own}, disk_users=bytes_asked, cpu_users=cpu
+        use, processes={**use.processes, **clients_use}, disk_users=disk_users, cpu_users=cpu_users
     )
 
 
@@ -67,6 +67,8 @@ async def of_step(context: Context, phase: str, depth: int, ramp: float) -> Asyn
 
 
 class _HostStep:
+    """What the OSDs and clients used in one step: counters after the ramp, and at the end."""
+
     def __init__(self, context: Context, phase: str, osds: dict[str, int]) -> None:
         self._context, self._phase, self.osds = context, phase, osds
         self._before: host.HostState | None = None
@@ -109,8 +111,8 @@ async def _osd_disks(context: Context) -> list[str]:
     """Those of this host's OSDs; they stay the same for a repeat."""
     if context.osd_disks is None:
         cluster = context.cluster
-        here = await cluster.pids()
-        names = osds_here.devices(await cluster.command("osd metadata"), here)
+        metadata, pids = await cluster.command("osd metadata"), await cluster.pids()
+        names = osds_here.devices(metadata, pids)
         access = cluster.access
         context.osd_disks = host_users.disks_below(names | access.devices, access.disks)
     return context.osd_disks

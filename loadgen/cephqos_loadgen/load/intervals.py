@@ -8,11 +8,12 @@ from cephqos_loadgen.live.state import SHORTEST_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What a job did from one of its statuses to a later one."""
+    """What a job did from one of its statuses to a later one. A status has totals since the start
+    of the job."""
 
     before: JobStatus | None  # the earlier status; None: the job's start
     job: JobStatus  # the later status
-    end: float  # its time
+    end: float  # time of the later status
 
     @property
     def seconds(self) -> float:
@@ -37,16 +38,16 @@ class JobIntervals:
         held, self._held = self._held, Stretch(before, job, end)
         if held is None or before is None:
             return held
-        more = job.runtime - held.job.runtime
-        if more < SHORTEST_SECONDS:
-            self._held = Stretch(held.before, job, held.end + more)
+        seconds = job.runtime - held.job.runtime
+        if seconds < SHORTEST_SECONDS:
+            self._held = Stretch(held.before, job, held.end + seconds)
             return None
         if held.seconds < SHORTEST_SECONDS:
             self._held = Stretch(held.before, job, end)
             return None
         return held
 
-    def rest(self) -> Stretch | None:
-        """The last interval, at the end of the job."""
+    def last(self) -> Stretch | None:
+        """The interval that is held back, at the end of the job."""
         held, self._held = self._held, None
         return held

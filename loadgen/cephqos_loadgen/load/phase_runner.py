@@ -18,13 +18,13 @@ from cephqos_loadgen.results.figures import changes
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import EndedBy, LoadResult, PhaseRecord, PhaseResult
 
-# Ends that clients come to by themselves.
-_OWN_ENDS = ("done", "duration")
+# Values of `until` for which clients end by themselves.
+_CLIENTS_END_THEMSELVES = ("done", "duration")
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What is known of the phases so far, by name: also of those that came before a failure."""
+    """What is known of the phases so far, by name. A failure leaves what came before it."""
 
     records: dict[str, PhaseRecord] = field(default_factory=dict)
     hosts: dict[str, HostUse] = field(default_factory=dict)
@@ -63,8 +63,8 @@ async def _run_phase(context: Context, hands: Hands, phase: Phase, recorded: Rec
             record = replace(record, recovery=await context.watcher.recovery())
             context.live.doing = ""
     except (CephqosError, CommandFailed) as error:
-        how: EndedBy = "cut_off" if isinstance(error, TooLong) else "failed"
-        record = replace(record, ended_by=how, error=str(error))
+        reason: EndedBy = "cut_off" if isinstance(error, TooLong) else "failed"
+        record = replace(record, ended_by=reason, error=str(error))
         if not phase.may_fail:
             raise RunError(f"phase {phase.name}: {error}") from error
     except asyncio.CancelledError:
@@ -87,7 +87,7 @@ def _begin(context: Context, phase: Phase) -> PhaseRecord:
     marks = context.marks[phase.name]
     marks.start_time = time.time()
     if phase.action.moves_data:
-        context.moved = marks.start_time
+        context.data_moved = marks.start_time
         context.watcher.follower.expect(go_on=phase.action.steers_data)
     context.live.begin(phase)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
@@ -104,8 +104,8 @@ def _begin(context: Context, phase: Phase) -> PhaseRecord:
 
 def limit_of(phase: Phase) -> float:
     """Seconds after which a phase is given up: what is asked to end gets a little more time."""
-    more = 60.0 if phase.until.kind == "duration" else 30.0
-    return phase.until.at_most + phase.action.ramp_seconds() + more
+    time_to_end = 60.0 if phase.until.kind == "duration" else 30.0
+    return phase.until.at_most + phase.action.ramp_seconds() + time_to_end
 
 
 async def _within_limit(
@@ -113,12 +113,12 @@ async def _within_limit(
 ) -> PhaseRecord:
     """The phase's work, to its own end or to the end that the scenario sets."""
     until = phase.until
-    came = False  # the end that the scenario sets
+    end_seen = False  # the end that the scenario sets
 
     async def end() -> None:
-        nonlocal came
+        nonlocal end_seen
         await wait_for_end(context, phase, since)
-        came = True
+        end_seen = True
 
     kind = phase.action
     if not isinstance(kind, PhaseKind):
@@ -130,17 +130,18 @@ async def _within_limit(
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
-    how = ended_by(phase, came, result)
-    if how == "condition" and until.kind == "scrub_done":
-        # A scrub that failed or was cut off is over, and nothing is done.
-        how = how if all(mark.succeeded for mark in scrub_marks(context)) else "other_phase"
-    return replace(record, ended_by=how, error="", result=result)
+    reason = ended_by(phase, end_seen, result)
+    scrubs_done = all(mark.succeeded for mark in scrub_marks(context))
+    if reason == "condition" and until.kind == "scrub_done" and not scrubs_done:
+        reason = "other_phase"  # a scrub that failed or was cut off has ended too
+    return replace(record, ended_by=reason, error="", result=result)
 
 
-def _changes(record: PhaseRecord, other: PhaseRecord | None) -> Mapping[str, float]:
-    """Of the load of this phase against that of another."""
-    if other and isinstance(other.result, LoadResult) and isinstance(record.result, LoadResult):
-        return changes(other.result.total, record.result.total)
+def _changes(record: PhaseRecord, against: PhaseRecord | None) -> Mapping[str, float]:
+    """The changes of the load of this phase from that of another, in percent."""
+    load, other = record.result, against.result if against else None
+    if isinstance(load, LoadResult) and isinstance(other, LoadResult):
+        return changes(other.total, load.total)
     return {}
 
 
@@ -148,18 +149,19 @@ class TooLong(RunError):
     """A phase whose end did not come."""
 
 
-def ended_by(phase: Phase, came: bool, result: PhaseResult) -> EndedBy:
-    """What ended a phase; `came`: the end that the scenario sets was seen.
+def ended_by(phase: Phase, end_seen: bool, result: PhaseResult) -> EndedBy:
+    """What ended a phase; `end_seen`: the end that the scenario sets was seen.
 
     Clients end by themselves after `at_most`. If the end was not seen by then, they were cut off.
     """
     until = phase.until
     if isinstance(result, LoadResult) and any(step.ended_early for step in result.steps):
         return "done"
-    if result.cut_off or (phase.action.has_clients and until.kind not in _OWN_ENDS and not came):
+    needs_end = phase.action.has_clients and until.kind not in _CLIENTS_END_THEMSELVES
+    if result.cut_off or (needs_end and not end_seen):
         return "cut_off"
     if until.kind == "duration":
         return "duration"
-    if not came:
+    if not end_seen:
         return "done"
     return "other_phase" if until.kind == "phase" else "condition"

@@ -4,58 +4,57 @@ import asyncio
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from cephqos_loadgen.load.context import Context, Marks
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.planned import Phase
 
 _LOOK_SECONDS = 0.25
-_COVERED = 0.8  # of the window of a steady state
-# An event that has not come so long after the end of what should bring it about does not come.
+_COVERED_SHARE = 0.8  # of the window of a steady state, that samples must cover
+# A phase brings about an event (recovery, a scrub). Later than this after its end, none comes.
 _EVENT_SECONDS = 600.0
 
 
 async def wait_for_start(context: Context, phase: Phase) -> float:
-    """Wait until the phase is to start; from when on its events count (recovery, say)."""
+    """Wait until the phase is to start. Returns the time from which on events such as recovery
+    count for it."""
     start = phase.start
     if start.kind == "at":
         await asyncio.sleep(max(0.0, context.started + start.delay - time.time()))
-        return context.moved
+        return context.data_moved
     if start.kind == "when":
         since = await _wait_for_event(context, phase)
     else:
         mark = context.marks[start.phase]
         await (mark.ended if start.kind == "after" else mark.started).wait()
-        since = context.moved
+        since = context.data_moved
     await asyncio.sleep(start.delay)
     return since
 
 
 async def _wait_for_event(context: Context, phase: Phase) -> float:
-    """An event counts from the start of the phase that is written before this one: when that was.
-    RunError where it does not come."""
+    """Wait for the event that the phase before this one brings about; RunError if it does not come.
+    Returns when that phase started: events count from then on."""
     before, event = context.phase_before(phase), phase.start.event
     mark = context.marks[before.name]
     await mark.started.wait()
     since = mark.start_time
-    coming: asyncio.Future[Any] = asyncio.ensure_future(
-        context.scrubs.after(since)
-        if event == "scrub_started"
-        else context.watcher.recovery_started(since)
-    )
-    late = asyncio.create_task(_long_after(mark.ended))
+    if event == "scrub_started":
+        seen = asyncio.create_task(context.scrubs.after(since))
+    else:
+        seen = asyncio.create_task(context.watcher.recovery_started(since))
+    too_late = asyncio.create_task(_long_after(mark.ended))
     try:
-        await asyncio.wait({coming, late}, return_when=asyncio.FIRST_COMPLETED)
-        if not coming.done():
+        await asyncio.wait({seen, too_late}, return_when=asyncio.FIRST_COMPLETED)
+        if not seen.done():
             raise RunError(
                 f"phase {phase.name}: {event} was not seen within {_EVENT_SECONDS:g} s of the end"
                 f" of {before.name}"
             )
-        coming.result()
+        seen.result()
     finally:
-        coming.cancel()
-        late.cancel()
+        seen.cancel()
+        too_late.cancel()
     return since
 
 
@@ -102,8 +101,8 @@ def is_steady(rates: Sequence[tuple[float, float]], window: float, dispersion: f
         return False
     end = rates[-1][0]
     recent = [(t, rate) for t, rate in rates if t >= end - window]
-    # A clock that was set, or a client that hung, leaves a few samples of it.
-    if len(recent) < 3 or recent[-1][0] - recent[0][0] < _COVERED * window:
+    # A clock that was set, or a client that hung, leaves only a few samples in the window.
+    if len(recent) < 3 or recent[-1][0] - recent[0][0] < _COVERED_SHARE * window:
         return False
     mean = statistics.fmean(rate for _, rate in recent)
     if mean <= 0:

@@ -29,30 +29,25 @@ from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
 _RW = ("read", "write", "randread", "randwrite", *MIXED)
-# Until fio finds a load steady, or is through: a guess, where the scenario makes none.
+# A guess of the time until fio finds a load steady, or has done its passes.
 _STEADY_SECONDS = 60.0
 _BETWEEN_STEPS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class FioResult(LoadResult):
-    """One step, or those of a curve in the order in which they ran.
-
-    `stopped_because`: why a sweep ended before its last depth; empty when it did not.
-    `reached`: of a search, whether any depth kept the target (percentile None: the mean).
-    `steady`: of a load that was to become steady, whether it did.
-    """
+    """One step, or those of a curve in the order in which they ran."""
 
     kind: ClassVar[str] = "fio"
 
     engine: str
     mode: Literal["load", "sweep", "search"]
     steps: tuple[Step, ...]
-    stopped_because: str = ""
-    target_seconds: float | None = None
-    target_percentile: float | None = None
-    reached: bool | None = None
-    steady: bool | None = None
+    stopped_because: str = ""  # why a sweep ended before its last depth
+    target_seconds: float | None = None  # of a search
+    target_percentile: float | None = None  # None: the target is for the mean
+    reached: bool | None = None  # of a search: whether any depth kept the target
+    steady: bool | None = None  # of a load that was to become steady: whether it did
 
     @property
     def chosen(self) -> Step:
@@ -63,7 +58,7 @@ class FioResult(LoadResult):
 
     @property
     def is_curve(self) -> bool:
-        """A sweep that ended with its first step too."""
+        """Also a sweep that ended with its first step."""
         return self.mode != "load" or len(self.steps) > 1
 
     def findings(self) -> tuple[str, ...]:
@@ -76,9 +71,9 @@ class FioResult(LoadResult):
         if self.reached is False:
             findings += ("no depth kept the target",)
         elif self.reached and self.steps[-1].within_target:
-            most = self.steps[-1].depth
+            greatest = self.steps[-1].depth
             findings += (
-                f"depth {most}, the greatest of the search, kept the target: more may too",
+                f"depth {greatest}, the greatest of the search, kept the target: more may too",
             )
         return findings
 
@@ -118,8 +113,8 @@ class Fio(PhaseKind):
     clients: int = 1
     jobs: int = 1
     path: str = ""
-    size: str = ""  # bytes, or a share such as 70%
-    passes: int = 0  # how often all of it is gone through; 0: for a time
+    size: str = ""  # of each volume, in bytes or as a share such as 70%
+    passes: int = 0  # how often fio goes through that size; 0: it runs for a time
     cache: str = "none"
     cpus: tuple[int, ...] = ()
     rate_iops: int | None = None
@@ -134,9 +129,9 @@ class Fio(PhaseKind):
     def read(cls, value: Value) -> Self:
         table = value.table(_KEYS, ("engine", "rw", "bs"))
         engine = ENGINES[table["engine"].choice(tuple(ENGINES))]
-        for key, what in engine.needs.items():
+        for key, meaning in engine.needs.items():
             if key not in table:
-                value.fail(f"the key {key!r} ({what}), which engine {engine.name} needs", "none")
+                value.fail(f"the key {key!r} ({meaning}), which engine {engine.name} needs", "none")
         clients = read_integer(table, "clients", 1, 64)
         volumes = read_integer(table, "volumes", 1, 256)
         if engine.on_images and volumes % clients:
@@ -172,13 +167,13 @@ class Fio(PhaseKind):
         )
 
     def misfit(self, pools: Mapping[str, PlannedPool]) -> tuple[str, str] | None:
-        wrong = PhaseKind.misfit(self, pools)
-        if wrong or not self.fio.on_images:
-            return wrong
+        misfit = PhaseKind.misfit(self, pools)
+        if misfit or not self.fio.on_images:
+            return misfit
         images = pools[self.pool].images
-        there = images.count if images else 0
-        if self.volumes > there:
-            return f"at most the {there} images of pool {self.pool}", str(self.volumes)
+        present = images.count if images else 0
+        if self.volumes > present:
+            return f"at most the {present} images of pool {self.pool}", str(self.volumes)
         return None
 
     # -- what it needs, and how a plan shows it ---------------------------------------------------
@@ -223,7 +218,7 @@ class Fio(PhaseKind):
 
     @property
     def ends_by_itself(self) -> bool:
-        """fio is ended when its figures no longer change."""
+        """Whether fio ends by its own steady state: when its figures no longer change."""
         return any(name == "steadystate" for name, _ in self.options)
 
     @property
@@ -313,9 +308,10 @@ class Fio(PhaseKind):
             if self.size:
                 command.append(f"--size={self.size}")
             if self.rate_iops:
-                each, rest = divmod(self.rate_iops, self._jobs)
-                mine = each + (volume * self.jobs + job < rest)  # what does not divide: the first
-                command.append(f"--rate_iops={mine}")
+                share, remainder = divmod(self.rate_iops, self._jobs)
+                # The first jobs get one more each, where the rate does not divide evenly.
+                share += volume * self.jobs + job < remainder
+                command.append(f"--rate_iops={share}")
             if self.read_percent is not None:
                 command.append(f"--rwmixread={self.read_percent}")
             command += [f"--{name}={value}" for name, value in self.options]
@@ -330,7 +326,8 @@ class Fio(PhaseKind):
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FioResult:
         async def run(depth: int, seconds: float) -> Step:
-            return (await self._step(context, phase.name, depth, seconds, None))[0]
+            step, _ = await self._step(context, phase.name, depth, seconds, end=None)
+            return step
 
         if self.sweep:
             steps, stopped = await sweep(self.sweep, run, context.recorder.event)
@@ -354,7 +351,8 @@ class Fio(PhaseKind):
     async def _step(
         self, context: Context, phase: str, depth: int, seconds: float, end: End | None
     ) -> tuple[Step, bool | None]:
-        """All clients at one depth: the figures, and whether a load became steady that was to."""
+        """Run all clients at one depth. Returns the figures, and whether the load became steady;
+        None if it was not to become steady."""
         started = time.time()
         target, tools = self.target(phase, context.place), RunTools(context)
         async with self.fio.prepared(target, range(self.volumes), tools) as devices:
@@ -372,14 +370,16 @@ class Fio(PhaseKind):
                 )
                 followers.append(follower)
                 processes.append(ClientProcess(argv, follower))
-            apart = self.sweep or self.search or self._ramp
-            figures = host_figures.of_step(context, phase, depth, self._ramp)
-            async with figures if apart else nullcontext():
+            # The host is recorded for the phase as a whole. A step, or a load after its ramp, is
+            # recorded by itself too.
+            is_part = self.sweep or self.search or self._ramp
+            recording = host_figures.of_step(context, phase, depth, self._ramp)
+            async with recording if is_part else nullcontext():
                 ended = await run_clients(context, phase, processes, seconds + self._ramp, end)
         check_results(followers)
         timed = ended != "interrupted" and not (self.passes or self.ends_by_itself)
-        asked = float(whole_seconds(seconds)) if timed else None
-        step = step_of(followers, depth, started, asked)
+        asked_seconds = float(whole_seconds(seconds)) if timed else None
+        step = step_of(followers, depth, started, asked_seconds)
         steady = became_steady(followers) if self.ends_by_itself else None
         if steady is False:
             context.recorder.event("not_steady", phase=phase, after=step.seconds)

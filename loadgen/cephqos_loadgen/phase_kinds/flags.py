@@ -35,13 +35,13 @@ class Flags(PhaseKind):
     @classmethod
     def read(cls, value: Value) -> Self:
         table = value.table(("set", "clear"))
-        set_ = read_flags(table["set"]) if "set" in table else ()
+        to_set = read_flags(table["set"]) if "set" in table else ()
         clear = read_flags(table["clear"]) if "clear" in table else ()
-        if not set_ and not clear:
+        if not to_set and not clear:
             value.fail("flags to set or to clear", "none")
-        if both := sorted({*set_} & {*clear}):
-            value.fail("flags to set or to clear, not both", ", ".join(both))
-        return cls(set_, clear)
+        if in_both := sorted({*to_set} & {*clear}):
+            value.fail("flags to set or to clear, not both", ", ".join(in_both))
+        return cls(to_set, clear)
 
     @property
     def moves_data(self) -> bool:
@@ -54,8 +54,8 @@ class Flags(PhaseKind):
         return 1.0
 
     def changes(self) -> Sequence[Change]:
-        on = [flag(name, on=True) for name in self.set]
-        return [*on, *(flag(name, on=False) for name in self.clear)]
+        sets = [flag(name, on=True) for name in self.set]
+        return [*sets, *(flag(name, on=False) for name in self.clear)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FlagsResult:
         await wait_for(end)

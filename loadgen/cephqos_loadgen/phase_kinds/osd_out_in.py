@@ -41,9 +41,9 @@ class OsdInResult(OsdResult):
 
 @dataclass(frozen=True, slots=True)
 class _OsdPhase(PhaseKind):
-    """`last`: the OSD with the highest id."""
+    """What both kinds share."""
 
-    osd: str = "last"
+    osd: str = "last"  # an id, or `last`: the OSD with the highest id
 
     @property
     def moves_data(self) -> bool:
@@ -57,7 +57,7 @@ class _OsdPhase(PhaseKind):
         return replace(self, osd=str(await cluster.find_osd(self.osd)))
 
     async def _look(self, cluster: ClusterView) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The map, and the OSD in it."""
+        """The OSD map, and the entry of this OSD in it."""
         dump: Mapping[str, Any] = await cluster.command("osd dump")
         return dump, next(entry for entry in dump["osds"] if entry["osd"] == int(self.osd))
 
@@ -75,15 +75,15 @@ class OsdOut(_OsdPhase):
         return 15.0
 
     def changes(self) -> Sequence[Change]:
-        """Its process lives on: its own noup flag tells it to stay away."""
-        away = ceph("osd set-group", flags="noup", who=[f"osd.{self.osd}"])
-        steps = [away, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
+        """Its process lives on: a flag noup of this OSD keeps it from coming up."""
+        keep_down = ceph("osd set-group", flags="noup", who=[f"osd.{self.osd}"])
+        steps = [keep_down, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
         return [Change(steps, self._way_back)]
 
     async def _way_back(self, cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
         dump, entry = await self._look(cluster)
-        placed = await upmaps.at_stake(cluster, dump, int(self.osd))
-        return [*([placed_again(placed)] if placed else []), *way_back(entry)]
+        lost_upmaps = await upmaps.at_stake(cluster, dump, int(self.osd))
+        return [*([set_upmaps(lost_upmaps)] if lost_upmaps else []), *way_back(entry)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdOutResult:
         await context.cluster.wait_for_osd(int(self.osd), up=False)
@@ -99,8 +99,8 @@ class OsdIn(_OsdPhase):
 
     def missing(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
         """An earlier `osd_out`: without one the report would say that an OSD came back."""
-        out = any(isinstance(it, OsdOut) and it.osd == self.osd for it in before)
-        return "" if out else f"a phase osd_out of OSD {self.osd}"
+        is_out = any(isinstance(phase, OsdOut) and phase.osd == self.osd for phase in before)
+        return "" if is_out else f"a phase osd_out of OSD {self.osd}"
 
     def describe(self) -> str:
         return f"OSD {self.osd} up and in"
@@ -109,12 +109,13 @@ class OsdIn(_OsdPhase):
         return 1.0
 
     def changes(self) -> Sequence[Change]:
-        back = ceph("osd unset-group", flags="noup", who=[f"osd.{self.osd}"])
-        return [Change([back, ceph("osd in", ids=[self.osd])], self._written_by_osd_out)]
+        let_up = ceph("osd unset-group", flags="noup", who=[f"osd.{self.osd}"])
+        return [Change([let_up, ceph("osd in", ids=[self.osd])], self._written_by_osd_out)]
 
     async def _written_by_osd_out(
         self, cluster: ClusterView, written: Collection[Undo]
     ) -> Sequence[Undo]:
+        """Nothing more: `osd_out` has written how the OSD comes back. RunError if it has not."""
         _, entry = await self._look(cluster)
         if not (entry["up"] and entry["in"]) and back_in(int(self.osd)) not in written:
             raise RunError(
@@ -132,9 +133,9 @@ def back_in(osd: int) -> Undo:
     return command("osd in", ids=[str(osd)])
 
 
-def placed_again(placed: upmaps.Upmaps) -> Undo:
-    """Once it is in: upmaps to an OSD that is out are removed at once."""
-    return Undo("upmaps", "; ".join(upmaps.lines(placed)), dict(placed))
+def set_upmaps(lost: upmaps.Upmaps) -> Undo:
+    """Sets upmaps again, once the OSD is in: Ceph removes those to an OSD that is out at once."""
+    return Undo("upmaps", "; ".join(upmaps.lines(lost)), dict(lost))
 
 
 def way_back(entry: Mapping[str, Any]) -> list[Undo]:
@@ -147,12 +148,12 @@ def way_back(entry: Mapping[str, Any]) -> list[Undo]:
     name = f"osd.{osd}"
     if not (entry["up"] and entry["in"]):
         raise RunError(f"{name} is not up and in: the scenario takes down one that is")
-    # Monitors keep 65536ths, and cut off what is below: half of one more finds the same again.
-    again = round(weight + 5e-6, 6)
+    # Monitors keep weights in 65536ths, rounded down. A little more gives the same one again.
+    weight_to_set = round(weight + 5e-6, 6)
     noup: dict[str, Any] = {"flags": "noup", "who": [name]}
     return [
         *([command("osd set-group", **noup)] if "noup" in entry.get("state", ()) else []),
-        *([command("osd reweight", id=osd, weight=again)] if weight != 1 else []),
+        *([command("osd reweight", id=osd, weight=weight_to_set)] if weight != 1 else []),
         back_in(osd),
         command("osd unset-group", **noup),
     ]

@@ -1,4 +1,4 @@
-"""pin: OSDs pinned to CPUs by a strategy, or only the plan of it."""
+"""pin: OSDs pinned to CPUs by a strategy; with `apply: false` only the placement is recorded."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +34,12 @@ class PinResult(PhaseResult):
     as_default: bool = False
 
     def findings(self) -> tuple[str, ...]:
-        same = "gives the OSDs the same CPUs as default on this host: there is nothing to compare"
-        return (f"strategy {self.strategy} {same}",) if self.as_default else ()
+        if not self.as_default:
+            return ()
+        no_effect = (
+            "gives the OSDs the same CPUs as default on this host: there is nothing to compare"
+        )
+        return (f"strategy {self.strategy} {no_effect}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,12 @@ class Pin(PhaseKind):
         except UsageError as error:
             return [f"cannot be: {error}"]
         verb = "pin" if self.apply else "would pin"
-        return [f"{verb} osd.{osd} to CPUs {format_cpu_list(own)}" for osd, own in placed.items()]
+        return [
+            f"{verb} osd.{osd} to CPUs {format_cpu_list(of_osd)}" for osd, of_osd in placed.items()
+        ]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> PinResult:
-        """The plan goes into the archive also where it is not applied."""
+        """Place the OSDs, and note where in the archive; pin them only if `apply` says so."""
         osds = sorted(await context.cluster.osds())
         cpus = await cpus_of_this_host()
         placed = self._place(cpus, osds)

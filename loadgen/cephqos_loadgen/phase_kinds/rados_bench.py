@@ -81,16 +81,14 @@ class RadosBench(PhaseKind):
         """Reads find what rados bench has written with the same size."""
         if self.op == "write":
             return ""
-        writes = [it for it in before if isinstance(it, RadosBench) and it.op == "write"]
-        written = {
-            pool for it in writes if it.object_size == self.object_size for pool in it.targets
-        }
-        left = [pool for pool in self.targets if pool not in written]
-        return (
-            f"a rados_bench that writes {size(self.object_size)} to {', '.join(left)}"
-            if left
-            else ""
-        )
+        written: set[str] = set()
+        for phase in before:
+            if isinstance(phase, RadosBench) and phase.op == "write":
+                written |= {*phase.targets} if phase.object_size == self.object_size else set()
+        missing = [pool for pool in self.targets if pool not in written]
+        if not missing:
+            return ""
+        return f"a rados_bench that writes {size(self.object_size)} to {', '.join(missing)}"
 
     def programs(self) -> tuple[str, ...]:
         return ("rados", "taskset") if self.cpus else ("rados",)
@@ -102,9 +100,9 @@ class RadosBench(PhaseKind):
         return (self.argv(index, place, seconds) for index in range(len(self.targets)))
 
     def in_flight_of(self, index: int) -> int:
-        """The share of one instance: what does not divide goes to the first."""
-        each, rest = divmod(self.in_flight, len(self.targets))
-        return each + (index < rest)
+        """The share of one instance; the first ones get one more, where it does not divide."""
+        share, remainder = divmod(self.in_flight, len(self.targets))
+        return share + (index < remainder)
 
     def argv(self, index: int, place: ProgramPaths, seconds: float) -> list[str]:
         """The command line of one instance."""

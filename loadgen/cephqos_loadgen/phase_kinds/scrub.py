@@ -19,8 +19,8 @@ from cephqos_loadgen.plan.reading import read_pool_name
 from cephqos_loadgen.results.phase import PhaseResult
 
 _LOOK_SECONDS = 1.0
-# A request can be lost (a placement group that is not active just then); it is repeated after this,
-# for those that have not been scrubbed. Others would be scrubbed again, before those that wait.
+# A request can be lost, if a placement group is not active just then. After this time it is sent
+# again for groups that have not been scrubbed: the others would be scrubbed again, before them.
 _ASK_AGAIN_SECONDS = 30.0
 
 
@@ -67,7 +67,7 @@ class Scrub(PhaseKind):
         return cls(read_pool_name(table["pool"]), deep)
 
     @property
-    def _of_pool(self) -> Query:
+    def _command(self) -> Query:
         return "osd pool deep-scrub" if self.deep else "osd pool scrub"
 
     def describe(self) -> str:
@@ -86,13 +86,13 @@ class Scrub(PhaseKind):
         return 15.0
 
     def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        yield ["ceph", *self._of_pool.split(), self.pool]
+        yield ["ceph", *self._command.split(), self.pool]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ScrubResult:
         """Ask for a scrub, and follow it until every placement group has a new stamp."""
         stamp = "last_deep_scrub_stamp" if self.deep else "last_scrub_stamp"
         before = {pg["pgid"]: pg[stamp] for pg in await self._groups(context)}
-        started = asked = time.time()
+        started = last_asked = time.time()
         began = time.monotonic()  # for the length, which a change of the clock must not alter
         await self._ask(context)
         most_at_once = 0
@@ -105,13 +105,13 @@ class Scrub(PhaseKind):
                 await context.scrubs.seen()
             scrubbed, total = _progress(groups, done, under_way)
             context.live.scrub = LiveScrub(phase.name, scrubbed, total - scrubbed, started)
-            left = [pg["pgid"] for pg in groups if pg not in done]
-            if not left:
+            remaining = [pg["pgid"] for pg in groups if pg not in done]
+            if not remaining:
                 break
-            if time.time() - asked > _ASK_AGAIN_SECONDS and not under_way:
-                context.recorder.event("scrub_asked_again", left=left)
-                await self._ask_again(context, left)
-                asked = time.time()
+            if time.time() - last_asked > _ASK_AGAIN_SECONDS and not under_way:
+                context.recorder.event("scrub_asked_again", left=remaining)
+                await self._ask_again(context, remaining)
+                last_asked = time.time()
             await asyncio.sleep(_LOOK_SECONDS)
         stored = sum(int(pg["stat_sum"]["num_bytes"]) for pg in groups)
         return ScrubResult(len(groups), total, stored, time.monotonic() - began, most_at_once)
@@ -122,12 +122,12 @@ class Scrub(PhaseKind):
         return stats
 
     async def _ask(self, context: Context) -> None:
-        await context.cluster.command(self._of_pool, target="mgr", who=[self.pool])
+        await context.cluster.command(self._command, target="mgr", who=[self.pool])
 
     async def _ask_again(self, context: Context, groups: list[str]) -> None:
-        of_one: Query = "pg deep-scrub" if self.deep else "pg scrub"
+        command: Query = "pg deep-scrub" if self.deep else "pg scrub"
         for pgid in groups:
-            await context.cluster.command(of_one, target="mgr", pgid=pgid)
+            await context.cluster.command(command, target="mgr", pgid=pgid)
 
 
 def _progress(

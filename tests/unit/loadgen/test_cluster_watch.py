@@ -53,7 +53,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SteadyClock:
 def watching(cluster: Any, began: float | None) -> ClusterWatch:
     lines: Any = SimpleNamespace(write=lambda entry: None)
     watch = ClusterWatch(cluster, lines, lambda *_, **__: None)
-    watch._seen = began
+    watch._last_seen = began
     return watch
 
 

@@ -197,7 +197,7 @@ async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_re
     context: Any = SimpleNamespace(
         point=SimpleNamespace(phases=(waiting,)), marks={"w": Marks()}, watcher=watcher,
         live=Live(RunPlace()), recorder=SimpleNamespace(event=lambda *_, **__: None),
-        started=0.0, moved=0.0, cluster=None,
+        started=0.0, data_moved=0.0, cluster=None,
     )  # fmt: skip
     found = phase_runner.Recorded()
     await phase_runner.run_phases(context, cast(Hands, None), found)
@@ -271,8 +271,8 @@ def test_a_very_short_interval_joins_the_one_before_it_and_a_first_one_the_next(
         found.append(intervals.add(job(0, runtime), before, 1000 + runtime))
         before = job(0, runtime)
     found.append(intervals.add(job(0, 0.2), None, 1004.0))  # it counts anew
-    found.append(intervals.rest())
-    assert intervals.rest() is None
+    found.append(intervals.last())
+    assert intervals.last() is None
     stretches = [(stretch.end, round(stretch.seconds, 3)) for stretch in found if stretch]
     assert stretches == [(1001.0, 1.0), (1002.1, 1.1), (1003.1, 1.0), (1004.0, 0.2)]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from cephqos_loadgen.cluster import upmaps
 from cephqos_loadgen.cluster.undo import carry_out, from_json, to_json
-from cephqos_loadgen.phase_kinds.osd_out_in import placed_again
+from cephqos_loadgen.phase_kinds.osd_out_in import set_upmaps
 
 
 class Cluster:
@@ -53,13 +53,13 @@ async def test_those_of_the_osd_that_goes_out_are_written_down() -> None:
     assert {pg for placements in found.values() for pg in placements} == {
         *("1.1", "1.2", "2.1", "9.1", "2.7")
     }
-    assert "ceph osd pg-upmap-items 2.1 0 3 1 2" in placed_again(found).shown
-    assert "ceph osd pg-upmap 2.7 3 0 1" in placed_again(found).shown
+    assert "ceph osd pg-upmap-items 2.1 0 3 1 2" in set_upmaps(found).shown
+    assert "ceph osd pg-upmap 2.7 3 0 1" in set_upmaps(found).shown
 
 
 async def test_only_what_was_removed_or_changed_is_given_back() -> None:
     cluster: Any = Cluster(ITEMS, WHOLE)
-    (entry,) = from_json(to_json([placed_again(await upmaps.at_stake(cluster, cluster.dump, 3))]))
+    (entry,) = from_json(to_json([set_upmaps(await upmaps.at_stake(cluster, cluster.dump, 3))]))
     cluster.items = {"1.0": [0, 1], "1.2": [0, 1], "2.1": [0, 3]}
     cluster.whole = {}
     await carry_out(entry, cluster)

@@ -158,11 +158,11 @@ async def test_recovery_that_was_over_before_an_osd_came_back_ends_no_load_besid
 ) -> None:
     """The load waits for the OSD's recovery, and not for that of the time when it went away."""
     mark = Marks()
-    context: Any = SimpleNamespace(marks={"in": mark}, moved=7.0)
+    context: Any = SimpleNamespace(marks={"in": mark}, data_moved=7.0)
     load = Phase("load", LOAD, Start(kind, "in"), Until("recovery_done", 9.0, 9.0))  # type: ignore[arg-type]
     task = asyncio.create_task(start_and_end.wait_for_start(context, load))
     await asyncio.sleep(0)
-    context.moved = 50.0  # the OSD comes back
+    context.data_moved = 50.0  # the OSD comes back
     mark.started.set()
     mark.ended.set()
     assert await task == 50.0
@@ -229,7 +229,7 @@ async def test_an_event_that_does_not_come_ends_the_wait_for_it(
         watcher=SimpleNamespace(recovery_started=recovery_started),
         scrubs=scrubs,
         phase_before=lambda phase: before,
-        moved=0.0,
+        data_moved=0.0,
     )
     task = asyncio.create_task(start_and_end.wait_for_start(context, waiting))
     mark.started.set()
