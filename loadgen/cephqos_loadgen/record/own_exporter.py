@@ -94,7 +94,7 @@ class OwnExporter:
                     self._note("exporter_restarted", starts=self._starts)
 
 
-class Exporters(NamedTuple):
+class RunExporters(NamedTuple):
     """What a run records."""
 
     sources: Mapping[str, Address]  # by name, all that are scraped
@@ -109,11 +109,11 @@ async def exporters(
     given: Sequence[Address],
     output: Path,
     note: Note,
-) -> AsyncIterator["Exporters"]:
+) -> AsyncIterator["RunExporters"]:
     """The exporters of a run; its own one is up while the block runs."""
     sources = {f"exporter.{n}": address for n, address in enumerate(given)}
     [port] = free_ports(1)
     command = argv(port, access, python, None if given else sockets)
     exporter = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
     async with exporter.running():
-        yield Exporters({**sources, "exporter": Address(exporter.url)}, exporter)
+        yield RunExporters({**sources, "exporter": Address(exporter.url)}, exporter)

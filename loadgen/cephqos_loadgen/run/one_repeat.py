@@ -25,7 +25,7 @@ from cephqos_loadgen.record.child import leaf
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.layout import CLUSTER_LOG_FILE, HOST_FILE, METRICS_FILE
 from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
-from cephqos_loadgen.record.own_exporter import Exporters, OwnExporter
+from cephqos_loadgen.record.own_exporter import OwnExporter, RunExporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
@@ -59,7 +59,7 @@ class OneRepeat:
         point: Point,
         recorder: RepeatRecorder,
         live: Live,
-        exporters: Exporters,
+        exporters: RunExporters,
     ) -> None:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
         self._exporters = exporters

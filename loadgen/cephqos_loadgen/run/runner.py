@@ -32,7 +32,7 @@ from cephqos_loadgen.plan.planned import Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.own_exporter import Exporters, exporters
+from cephqos_loadgen.record.own_exporter import RunExporters, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import facts_of
@@ -291,7 +291,7 @@ class Runner:
         point: Point,
         numbers: Sequence[int],
         preparing: RepeatRecorder,
-        exporters: Exporters,
+        exporters: RunExporters,
     ) -> None:
         """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
@@ -317,7 +317,12 @@ class Runner:
         session.check_given_back()
 
     async def _repeat(
-        self, session: Session, point: Point, number: int, in_force: InForce, exporters: Exporters
+        self,
+        session: Session,
+        point: Point,
+        number: int,
+        in_force: InForce,
+        exporters: RunExporters,
     ) -> None:
         index = self.plan.runs.index((point, number)) + 1
         folder = layout.repeat_folder(index, point.name, number)

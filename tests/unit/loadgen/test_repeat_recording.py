@@ -19,7 +19,7 @@ from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.metrics import MetricsRecorder
-from cephqos_loadgen.record.own_exporter import Exporters, OwnExporter
+from cephqos_loadgen.record.own_exporter import OwnExporter, RunExporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.repeat import Gap, InForce, MetricsRecording, RepeatRecord
 from cephqos_loadgen.run import one_repeat
@@ -64,7 +64,7 @@ async def repeated(
         POINT,
         RepeatRecorder(folder / "repeat"),
         Live(RunPlace()),
-        Exporters({}, OwnExporter([], "", folder, lambda *_: None)),
+        RunExporters({}, OwnExporter([], "", folder, lambda *_: None)),
     )
     return await repeat.run(new_record("repeat", POINT, 1, InForce({}, {}, {}, {}, ())))
 
