@@ -13,14 +13,8 @@ NAME = r"[a-z0-9][a-z0-9_-]{0,40}"
 POOL_NAME = "a pool's name"
 _SECTION = r"global|mon|mgr|osd|(mon|mgr|osd)\.[a-z0-9]+"
 _CLUSTER_FLAGS = (
-    "norecover",
-    "nobackfill",
-    "norebalance",
-    "noscrub",
-    "nodeep-scrub",
-    "noout",
-    "noin",
-    "nosnaptrim",
+    *("norecover", "nobackfill", "norebalance", "noscrub", "nodeep-scrub"),
+    *("noout", "noin", "nosnaptrim"),
 )
 
 

@@ -1,7 +1,7 @@
 """From the text of a scenario to its frozen plan. No I/O: whatever is wrong is said here.
 
-The values of the matrix are laid over the top of the scenario, one layer for each axis. Each
-combination of them makes a point. Where several layers have a key, the last one wins.
+Each combination of the matrix's values makes a point. It consists of layers: the top of the
+scenario, then what each value changes. Where several layers have a key, the last one wins.
 """
 
 import itertools
@@ -24,24 +24,9 @@ from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.variables import ScenarioValue, Variables, load
 
 _KEYS = (
-    "scenario",
-    "about",
-    "variables",
-    "scales",
-    "repeats",
-    "order",
-    "capacity",
-    "lab",
-    "settings",
-    "client",
-    "flags",
-    "quiet",
-    "devices",
-    "pools",
-    "matrix",
-    "only",
-    "find",
-    "phases",
+    *("scenario", "about", "variables", "scales", "repeats", "order", "capacity"),
+    *("lab", "settings", "client", "flags", "quiet", "devices", "pools"),
+    *("matrix", "only", "find", "phases"),
 )
 DEFAULT_SCALE = "lab"
 MAX_RUNS = 100_000  # more would take years
@@ -175,6 +160,7 @@ def _as_text(node: yaml.Node) -> str:
 def _point(
     document: ScenarioValue, combination: Sequence[matrix.Variant], choices: Choices
 ) -> planned.Point:
+    """The point of one combination: the top of the scenario, and a layer for each axis over it."""
     variables = dict(document.variables)
     for variant in combination:
         variables |= variant.variables
