@@ -6,7 +6,7 @@ shortfall because of another OSD. These series name the OSD on which the time is
 
 from typing import Final
 
-from cephqos_alerts.recording.conditions import BUSIER, STORE_STALLED, condition
+from cephqos_alerts.recording.conditions import BUSIER, STORE_STALLED, condition_rule
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import (
     BYTES,
@@ -85,7 +85,7 @@ _SHARE_OUTSIDE_SCHEDULER: Final = f"""
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
-        condition(
+        condition_rule(
             "busier",
             comment="""
             An OSD that does much more than its peers may be slower than they are: that is no
@@ -112,7 +112,7 @@ ACROSS: Final = RuleGroup(
             )
             """,
         ),
-        condition(
+        condition_rule(
             "delays_replica_writes",
             comment="""
             OSDs that delay the writes of others: each replica write takes longer here, and more of

@@ -11,26 +11,26 @@ from cephqos_alerts.rules.rule import RecordedSeries, previously
 from cephqos_base.recorded import PerOsd
 
 
-def condition(name: str, *, expr: str, comment: str = "") -> RecordedSeries:
+def condition_rule(name: str, *, expr: str, comment: str = "") -> RecordedSeries:
     """The rule of a condition. The expression gives 1 where it is true, and nothing elsewhere."""
     return RecordedSeries(
         record=PerOsd.CONDITION, labels={"condition": name}, comment=comment, expr=expr
     )
 
 
-def _condition(condition: str, series: str = PerOsd.CONDITION) -> str:
-    return f'{series}{{condition="{condition}"}}'
+def _series(name: str, metric: str = PerOsd.CONDITION) -> str:
+    return f'{metric}{{condition="{name}"}}'
 
 
-BUSIER: Final = _condition("busier")
-COLLAPSED: Final = _condition("collapsed")
-CPU_SHORT: Final = _condition("cpu_short")
-DELAYS_OTHERS: Final = _condition("delays_others")
-DELAYS_REPLICA_WRITES: Final = _condition("delays_replica_writes")
-DEVICE_FAILING: Final = _condition("device_failing")
-DISK_AT_WORK: Final = _condition("disk_at_work")
-LARGE_OPS: Final = _condition("large_ops")
-SLOW_FOR_RECOVERY: Final = _condition("slow_for_recovery")
-STORE_STALLED: Final = _condition("store_stalled")
+BUSIER: Final = _series("busier")
+COLLAPSED: Final = _series("collapsed")
+CPU_SHORT: Final = _series("cpu_short")
+DELAYS_OTHERS: Final = _series("delays_others")
+DELAYS_REPLICA_WRITES: Final = _series("delays_replica_writes")
+DEVICE_FAILING: Final = _series("device_failing")
+DISK_AT_WORK: Final = _series("disk_at_work")
+LARGE_OPS: Final = _series("large_ops")
+SLOW_FOR_RECOVERY: Final = _series("slow_for_recovery")
+STORE_STALLED: Final = _series("store_stalled")
 # As of the evaluation before, for rules that are evaluated before `delays_others`.
-DELAYED_OTHERS: Final = _condition("delays_others", previously(PerOsd.CONDITION))
+DELAYED_OTHERS: Final = _series("delays_others", previously(PerOsd.CONDITION))

@@ -8,7 +8,7 @@ is decided; the constants before DEMAND are its parts.
 
 from typing import Final
 
-from cephqos_alerts.recording.conditions import DELAYED_OTHERS, STORE_STALLED, condition
+from cephqos_alerts.recording.conditions import DELAYED_OTHERS, STORE_STALLED, condition_rule
 from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS, OF_REPLICA_WRITE, OF_STORE
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerHostClass, PerOsd, PerShard
@@ -119,7 +119,7 @@ DEMAND: Final = RuleGroup(
             / on ({OSD}) group_left () max by ({OSD}) ({QosSeries.SHARDS})
             """,
         ),
-        condition(
+        condition_rule(
             "store_stalled",
             comment="""
             1 if the store has transactions and completes none. Figures that are measured at their

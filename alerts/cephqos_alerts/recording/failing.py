@@ -19,7 +19,7 @@ from cephqos_alerts.recording.conditions import (
     DEVICE_FAILING,
     DISK_AT_WORK,
     STORE_STALLED,
-    condition,
+    condition_rule,
 )
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_alerts.recording.reservations import (
@@ -146,7 +146,7 @@ _COST_OF_CLIENT_OP: Final = f"""
 """.strip()
 
 _FAILING: Final = (
-    condition(
+    condition_rule(
         "collapsed",
         comment="""
         The OSD does far less than its best of the last day: in operations, and in bytes and
@@ -163,7 +163,7 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    condition(
+    condition_rule(
         "disk_at_work",
         comment="""
         A disk that seeks serves far fewer requests than one that reads in sequence (scrub,
@@ -180,7 +180,7 @@ _FAILING: Final = (
         """,
     ),
     *(_long_device_seconds(place) for place in DEVICE_PLACES),
-    condition(
+    condition_rule(
         "device_failing",
         comment="""
         The store stands still, and no limit stops its threads; or the OSD does far less than its
@@ -197,7 +197,7 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    condition(
+    condition_rule(
         "cpu_short",
         comment="""
         The busiest thread can do no more, or several threads wait for a CPU, or something outside
@@ -211,7 +211,7 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    condition(
+    condition_rule(
         "large_ops",
         comment="""
         Operations are so large that bandwidth is the bottleneck. If the configured bandwidth is far
@@ -226,8 +226,8 @@ _FAILING: Final = (
         ) + 1
         """,
     ),
-    condition("delays_others", expr=f"{DELAYS_REPLICA_WRITES} or on ({OSD}) {DEVICE_FAILING}"),
-    condition(
+    condition_rule("delays_others", expr=f"{DELAYS_REPLICA_WRITES} or on ({OSD}) {DEVICE_FAILING}"),
+    condition_rule(
         "slow_for_recovery",
         comment="""
         While placement groups move, a little recovery is enough to use up the CPU: an OSD that

@@ -16,7 +16,7 @@ slos:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from cephqos_base.bounds import BOUNDS_BY_SOURCE
 from cephqos_base.errors import ConfigError, Described
@@ -32,9 +32,10 @@ _KEYS: Final = (
 _NEEDED: Final = ("name", "source", "op", "threshold", "objective")
 _NAME: Final = "[a-z0-9][a-z0-9-]{0,62}"
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-# Labels that the rules set themselves.
-_OURS: Final = frozenset(("slo", "cluster", "cause", "by", "severity", "window", "op", "le"))
+# Labels that the rules set themselves: an operator's label may not replace them.
+_OUR_LABELS: Final = frozenset(("slo", "cluster", "cause", "by", "severity", "window", "op", "le"))
 
+# The operations that each source tells apart.
 OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "osd": ("read", "write", "rw"),
     "fio": ("read", "write"),
@@ -44,7 +45,7 @@ OPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Slo:
-    """One objective; `window` in seconds."""
+    """One objective. The docstring of this module explains the fields; times are in seconds."""
 
     name: str
     source: Source
@@ -100,7 +101,8 @@ def _parse(entry: Value) -> Slo:
 
 def _source(value: Value) -> Source:
     word = value.choice(tuple(BOUNDS_BY_SOURCE))
-    return "osd" if word == "osd" else "fio" if word == "fio" else "probe"
+    sources: tuple[Source, ...] = get_args(Source)
+    return next(source for source in sources if source == word)
 
 
 def _threshold(value: Value, source: Source) -> float:
@@ -132,7 +134,7 @@ def _media(value: Value, source: Source) -> str:
 def _labels(value: Value) -> Mapping[str, str]:
     labels = {}
     for name, text in value.entries("names and values").items():
-        if not _LABEL.fullmatch(name) or name in _OURS:
+        if not _LABEL.fullmatch(name) or name in _OUR_LABELS:
             text.fail("a label name that the rules do not use themselves", f"label {name!r}")
         labels[name] = text.string()
     return labels

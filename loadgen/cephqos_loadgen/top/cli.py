@@ -24,8 +24,8 @@ from cephqos_loadgen.top.screen.view import SORTS, View
 from cephqos_loadgen.top.sources import Source
 from cephqos_loadgen.top.watch import Watch
 
-# Of the JSON, which docs/operate/top.md documents. It changes when a field goes or changes its
-# meaning, not when one is added.
+# The version of the JSON, which docs/operate/top.md documents. It changes if a field is removed or
+# changes its meaning, not if one is added.
 VERSION: Final = 1
 
 
@@ -49,13 +49,13 @@ class NoAnswer(CephqosError):
 
 
 def add_options(parser: Parser) -> None:
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
         "--url",
         metavar="URL",
         help=f"Prometheus, or another server with its query API (default: {DEFAULT_URL})",
     )
-    where.add_argument(
+    source.add_argument(
         "--exporter",
         action="append",
         metavar="URL",
@@ -137,8 +137,8 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
         if arguments.exporter:
             from cephqos_loadgen.top.sources.exporters import Exporters
 
-            given = [Address.of_exporter(url) for url in arguments.exporter]
-            yield Exporters([await connect(address) for address in given])
+            addresses = [Address.of_exporter(url) for url in arguments.exporter]
+            yield Exporters([await connect(address) for address in addresses])
         else:
             from cephqos_loadgen.top.sources.prometheus import Prometheus
 
@@ -152,8 +152,9 @@ async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -
         await asyncio.sleep(arguments.interval)  # exporters have no rates before a second scrape
         await watch.refresh()
     if watch.picture is None:
-        given = arguments.url or arguments.exporter
-        hint = "" if given else "; --url names another, --exporter reads exporters without one"
+        hint = "; --url names another, --exporter reads exporters without one"
+        if arguments.url or arguments.exporter:
+            hint = ""
         raise NoAnswer(f"no answer from {watch.source.name}: {watch.trouble}{hint}")
     if arguments.json:
         say_json(to_json(watch.picture, watch.source.name))

@@ -54,8 +54,9 @@ def latency(seconds: float | None) -> str:
     if seconds >= 1:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
     milliseconds = seconds * 1000
-    digits = 2 if milliseconds < 1 else 1 if milliseconds < 100 else 0
-    return f"{milliseconds:.{digits}f} ms"
+    if milliseconds < 1:
+        return f"{milliseconds:.2f} ms"
+    return f"{milliseconds:.1f} ms" if milliseconds < 100 else f"{milliseconds:.0f} ms"
 
 
 def duration(seconds: float | None) -> str:
