@@ -35,7 +35,7 @@ _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 # Labels that the rules set themselves: an operator's label may not replace them.
 _OUR_LABELS: Final = frozenset(("slo", "cluster", "cause", "by", "severity", "window", "op", "le"))
 
-# The operations that each source tells apart.
+# The operations that each source measures separately.
 OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "osd": ("read", "write", "rw"),
     "fio": ("read", "write"),
