@@ -10,7 +10,9 @@
 {{- .Values.rook.namespace | default (include "cephqos.namespace" .) }}
 {{- end }}
 
-{{/* Of one role: dict "root" $ "role" "osd" "values" … */}}
+{{/* Most templates below take the scope of one role: a dict with "root" ($), "role" (osd, cluster, probe, logs) and
+     "values" (those of the role, with the defaults for all pods). */}}
+{{/* Labels that select the pods of a role. */}}
 {{- define "cephqos.selector" -}}
 app.kubernetes.io/name: {{ .root.Values.nameOverride | default .root.Chart.Name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -30,17 +32,17 @@ app.kubernetes.io/component: {{ .role }}
      "namespace", "labels", "annotations". */}}
 {{- define "cephqos.metadata" -}}
 {{- $root := .root }}
-{{- $own := dict "app.kubernetes.io/name" ($root.Values.nameOverride | default $root.Chart.Name)
+{{- $labels := dict "app.kubernetes.io/name" ($root.Values.nameOverride | default $root.Chart.Name)
   "app.kubernetes.io/instance" $root.Release.Name
   "app.kubernetes.io/version" $root.Chart.AppVersion
   "app.kubernetes.io/managed-by" $root.Release.Service
   "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) }}
-{{- with .role }}{{ $_ := set $own "app.kubernetes.io/component" . }}{{ end -}}
+{{- with .role }}{{ $_ := set $labels "app.kubernetes.io/component" . }}{{ end -}}
 name: {{ .name }}
 {{- if not .ofTheCluster }}
 namespace: {{ .namespace | default (include "cephqos.namespace" $root) }}
 {{- end }}
-labels: {{ toYaml (merge $own (.labels | default dict) $root.Values.commonLabels) | nindent 2 }}
+labels: {{ toYaml (merge $labels (.labels | default dict) $root.Values.commonLabels) | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) $root.Values.commonAnnotations }}
 annotations: {{ toYaml . | nindent 2 }}
 {{- end }}
@@ -110,7 +112,7 @@ terminationGracePeriodSeconds: {{ int .values.terminationGracePeriodSeconds }}
 {{- end }}
 {{- end }}
 
-{{/* Kubernetes refuses maxSurge beside maxUnavailable; the chart has a default of the first. */}}
+{{/* An update strategy. Kubernetes refuses maxSurge together with maxUnavailable, and the chart sets the first. */}}
 {{- define "cephqos.update" -}}
 {{- $update := deepCopy (.updateStrategy | default dict) }}
 {{- if eq (toString $update.type) "OnDelete" }}{{ $_ := unset $update "rollingUpdate" }}{{ end }}
@@ -137,12 +139,12 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* Not empty where the role records. */}}
+{{/* "true" if the role records, else empty. */}}
 {{- define "cephqos.records" -}}
 {{- if and (has .role (list "osd" "cluster")) (.root.Values.recorder | default dict).minutes }}true{{ end }}
 {{- end }}
 
-{{/* Not empty where the cluster's exporter passes alerts on to those beside OSDs. */}}
+{{/* "true" if the cluster's exporter passes alerts on to those beside OSDs, else empty. */}}
 {{- define "cephqos.forwards" -}}
 {{- if and (.Values.recorder | default dict).minutes .Values.osd.enabled .Values.cluster.enabled }}true{{ end }}
 {{- end }}
@@ -192,10 +194,11 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* Kubernetes has neither a password nor a client certificate for its checks. */}}
+{{/* A health check: list scope path period values. With authentication it only opens a connection, because
+     Kubernetes has neither a password nor a client certificate for its checks. */}}
 {{- define "cephqos.health" -}}
-{{- $one := index . 0 }}
-{{- $web := $one.root.Values.web | default dict }}
+{{- $scope := index . 0 }}
+{{- $web := $scope.root.Values.web | default dict }}
 {{- $check := dict "periodSeconds" (index . 2) "timeoutSeconds" 5 }}
 {{- if and $web.secrets $web.authentication }}
 {{- $_ := set $check "tcpSocket" (dict "port" "metrics") }}
@@ -254,7 +257,7 @@ metricRelabelings: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* Which pods a monitor is of, and its limits. */}}
+{{/* The pods that a monitor selects, and its limits. */}}
 {{- define "cephqos.monitored" -}}
 selector:
   matchLabels: {{ include "cephqos.selector" . | nindent 4 }}
