@@ -324,8 +324,7 @@ def _osd_capacity(canvas: Canvas, osd: OsdState) -> Line:
 
 
 def _osd_classes(canvas: Canvas, osd: OsdState) -> list[Line]:
-    titles = f"{'attained':>31}{'reserved':>9}{'':5}{'queue':>6}{'lag':>8}  cause"
-    lines = [line(Span("CLASSES", "title"), Span(titles[7:], "dim"))]
+    lines = [line(Span(fit("CLASSES", 22), "title"), Span(sections.FIGURE_TITLES, "dim"))]
     for osd_class in osd.classes:
         limit = f"  limit {number(osd_class.limit)}" if osd_class.limit else ""
         room = canvas.columns - sections.CELLS - len(limit) - 1

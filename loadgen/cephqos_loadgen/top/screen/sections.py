@@ -164,8 +164,9 @@ def osds(canvas: Canvas) -> Section:
 
 
 _LEAST_NAME = 9
-# Columns of a class before the cause: its name, state and figures.
+# Columns of `class_cells` before the cause: name, state and figures; and the titles above them.
 CELLS = 60
+FIGURE_TITLES = f"{'attained':>9}{'reserved':>9}{'':>5}{'queue':>6}{'lag':>8}  cause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +188,8 @@ def _osds_heading(canvas: Canvas, chosen: int, widths: OsdListWidths) -> Line:
     choice = f"  {count}, by {view.sort}{' reversed' if view.reverse else ''}"
     if view.filter:
         choice += f", /{printable(view.filter)}"
-    titles = f"{'attained':>9}{'reserved':>9}{'':>5}{'queue':>6}{'lag':>8}  cause"
-    return line(
-        Span("OSDS", "title"), Span(fit(choice, 17 + widths.name), "dim"), Span(titles, "dim")
-    )
+    choice = fit(choice, 17 + widths.name)
+    return line(Span("OSDS", "title"), Span(choice, "dim"), Span(FIGURE_TITLES, "dim"))
 
 
 def osd_line(osd: OsdState, widths: OsdListWidths, *, under_cursor: bool) -> Line:
