@@ -120,7 +120,7 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
 
 
 async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts, Any]:
-    """What the role asks: what is denied or has no answer; and the map of the OSDs."""
+    """Ask what the role asks. Returns the facts with what was denied, and the map of the OSDs."""
     replies: dict[str, Any] = {}  # by command
     denied = []
     for query, cap in NEEDED:

@@ -42,7 +42,7 @@ def _reachable(facts: PrometheusFacts) -> Iterator[Finding]:
 
 
 def _login_hint(failure: str) -> str:
-    """What most often mends a Prometheus that is there and does not let us in."""
+    """What most often helps if a Prometheus runs but refuses us."""
     if "HTTP 401" in failure or "HTTP 403" in failure or NO_JSON in failure:
         return (
             "   # it asks for a login: --header FILE, with a line `Authorization: ...`"

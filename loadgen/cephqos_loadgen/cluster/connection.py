@@ -305,7 +305,7 @@ class ClusterConnection(ClusterView):
 
     @property
     def pid(self) -> int | None:
-        """Of the child that holds the connection."""
+        """The pid of the child process that holds the connection."""
         return self._client.pid
 
     async def command(self, prefix: str, *, patience: float = PATIENCE, **arguments: Any) -> Any:

@@ -31,7 +31,7 @@ def queue_settings(device: Device) -> dict[str, str]:
 
 
 def present(names: Iterable[str], block: Path = BLOCK) -> list[str]:
-    """Those of the devices that are on this host."""
+    """The devices of these that are on this host."""
     return sorted(name for name in names if (block / name / "queue").is_dir())
 
 

@@ -310,7 +310,7 @@ class ClusterSettings(SettingsReader):
 
 
 def concerned(option: CephOption, daemons: Sequence[str]) -> list[str]:
-    """Those of the daemons that an option is meant for: its section is theirs, or global."""
+    """The daemons that an option is meant for: its section is global, their kind or their name."""
     section = option.section
     kinds = {daemon: daemon.partition(".")[0] for daemon in daemons}
     return [name for name, kind in kinds.items() if section in ("global", kind, name)]

@@ -20,7 +20,7 @@ class Rbd(ImageEngine):
 
 
 class Rados(FioEngine):
-    """Each client writes and reads one object set of its own."""
+    """Each client writes and reads objects of its own."""
 
     name = "rados"
     fio_name = "rados"

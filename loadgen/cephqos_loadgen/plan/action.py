@@ -45,7 +45,7 @@ class Action(ABC):
     @classmethod
     @abstractmethod
     def read(cls, value: Value) -> Self:
-        """From the scenario; ConfigError names what is wrong."""
+        """Read the action from the scenario; ConfigError names what is wrong."""
 
     @abstractmethod
     def describe(self) -> str:
