@@ -104,9 +104,9 @@ CAUSE: Final = RuleGroup(
             an unknown cause. If a host or its network has failed, `by` changes all the time. The
             cause still lasts, and `by` stays until another one was seen for half of the hold and
             more often. The rank is the median of the hold, or the one before if the cause was seen
-            for less than half of it: a short moment changes nothing. An OSD without CPU delivers
-            now a third of its best, now half. So it keeps the rank of a collapsed OSD for up to
-            three holds.
+            for less than half of it: a short moment changes nothing. The work of an OSD that lacks
+            CPU goes up and down between a third and half of its best. So it keeps the rank of a
+            collapsed OSD for up to three holds.
             """,
             expr=f"""
             (

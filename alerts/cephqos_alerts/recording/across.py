@@ -89,9 +89,9 @@ ACROSS: Final = RuleGroup(
             "busier",
             comment="""
             An OSD that does much more than its peers may be slower than they are: that is no
-            failure. Scrub and trimming are in no counter of operations, but in the device's bytes.
-            So may one that leads more of the clients' operations, while it does nearly as much as
-            ever.
+            failure. The same is true of an OSD that is the primary of more client operations and
+            does nearly as much as ever. Scrub and trimming are in no counter of operations, but in
+            the device's bytes.
             """,
             expr=f"""
             0 * max by ({OSD}) (
