@@ -268,5 +268,5 @@ class BringUp:
         text = ""
         for file in files:
             lines = file.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-            text += "\n".join([f"\n--- last lines of {file.name} ---", *lines])
+            text += f"\n--- last lines of {file.name} ---\n" + "\n".join(lines)
         return text

@@ -11,7 +11,7 @@ from cephqos_loadgen.errors import LabError
 _V1 = Path("/sys/fs/cgroup/blkio")
 _V1_CPU = Path("/sys/fs/cgroup/cpu")
 _V2 = Path("/sys/fs/cgroup")
-_PERIOD_MICROSECONDS = 100_000  # of a CPU quota, the kernel's default
+_PERIOD_US = 100_000  # microseconds of a CPU quota's period, the kernel's default
 _V1_FILES = {
     "riops": "blkio.throttle.read_iops_device",
     "wiops": "blkio.throttle.write_iops_device",
@@ -58,7 +58,7 @@ def limit_cpu(lab: str, osd: int, pid: int, cpus: float | None) -> None:
     v1 = (_V1_CPU / "cpu.cfs_quota_us").exists()
     base = _V1_CPU if v1 else _V2
     group = _group(base, lab, osd)
-    quota = -1 if cpus is None else round(cpus * _PERIOD_MICROSECONDS)
+    quota = -1 if cpus is None else round(cpus * _PERIOD_US)
     try:
         group.mkdir(exist_ok=True)
         if not v1:
@@ -68,9 +68,7 @@ def limit_cpu(lab: str, osd: int, pid: int, cpus: float | None) -> None:
         if v1:
             (group / "cpu.cfs_quota_us").write_text(str(quota))
         else:
-            (group / "cpu.max").write_text(
-                f"{'max' if cpus is None else quota} {_PERIOD_MICROSECONDS}"
-            )
+            (group / "cpu.max").write_text(f"{'max' if cpus is None else quota} {_PERIOD_US}")
     except OSError as error:
         raise LabError(f"cannot limit the CPU of osd.{osd} in {group}: {error}") from error
 
