@@ -1,4 +1,4 @@
-"""Puts the exporter together from its settings, runs it, reloads it, ends it."""
+"""Builds the exporter from its settings, runs it, reloads its settings, ends it."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
-from cephqos_exporter.checks import addresses, check, not_to_be_had, web_config_path
+from cephqos_exporter.checks import address_error, addresses, check, web_config_path
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
@@ -28,18 +28,16 @@ from cephqos_exporter.web.server import Server, Service
 
 log = logging.getLogger(__name__)
 
-# Seconds from SIGTERM until scrapes are cut short, until their pages must be sent, and until the
-# process ends, whatever it waits for.
-_FINISH_SECONDS = 7.0
-_DRAIN_SECONDS = 9.0
-_END_SECONDS = 10.0
+# Seconds from SIGTERM until:
+_FINISH_SECONDS = 7.0  # scrapes under way end with what they have
+_DRAIN_SECONDS = 9.0  # their pages must be sent
+_END_SECONDS = 10.0  # the process ends, whatever it waits for
 
-# The least time that a daemon has to answer, even if the settings leave it less.
-_LEAST_PATIENCE = 0.5
+_LEAST_PATIENCE = 0.5  # seconds that a daemon has to answer, even if the settings give it less
 
 
 class Finder:
-    """Looks for admin sockets, and says when there are none to be seen and when there are again."""
+    """Looks for admin sockets, and logs when there are none, and when there are some again."""
 
     def __init__(self, patterns: Sequence[str], kinds: Sequence[str]) -> None:
         self._patterns = patterns
@@ -176,7 +174,7 @@ class App:
         try:
             return listen_on(addresses(self._settings))
         except AddressMissing as exc:
-            raise not_to_be_had(self._settings, exc.address, exc.reason) from exc
+            raise address_error(self._settings, exc.address, exc.reason) from exc
 
     def _reload(self) -> None:
         """Read the configuration again; if it is bad, say so and go on with the old one."""

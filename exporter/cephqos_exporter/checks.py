@@ -73,10 +73,10 @@ def check_root(settings: Settings, option: Option[str]) -> None:
 
 
 def try_out(settings: Settings) -> None:
-    """Raise the ConfigError of what only turns out when it is tried, on this machine, now.
+    """For `--config.check`: raise the ConfigError of what must be tried out on this machine.
 
-    Not for a start, which says of an address itself that it cannot be had, and where a missing
-    command or module is a state that is shown and may end.
+    A start tries the addresses itself, and goes on without a command or module: it may be installed
+    later.
     """
     if not settings[core_options.SYSTEMD_SOCKET]:
         _check_addresses(settings)
@@ -87,7 +87,7 @@ def try_out(settings: Settings) -> None:
 
 
 def addresses(settings: Settings) -> Sequence[str]:
-    """Where to listen, each of the right form."""
+    """The addresses to listen on; ConfigError if one has another form than `[host]:port`."""
     given = settings[core_options.LISTEN_ADDRESS]
     for address in given:
         try:
@@ -138,11 +138,11 @@ def _check_addresses(settings: Settings) -> None:
             busy = getattr(exc, "errno", None) == errno.EADDRINUSE
             if busy and _runs_already(split_address(address)[1]):
                 continue
-            raise not_to_be_had(settings, address, exc) from exc
+            raise address_error(settings, address, exc) from exc
 
 
-def not_to_be_had(settings: Settings, address: str, exc: Exception) -> ConfigError:
-    """An address of the right form that this machine does not give."""
+def address_error(settings: Settings, address: str, exc: Exception) -> ConfigError:
+    """The error of an address of the right form that cannot be listened on."""
     option, why = core_options.LISTEN_ADDRESS, getattr(exc, "strerror", None) or exc
     allowed = f"an address of this machine, or :10130 for all of them ({why})"
     if getattr(exc, "errno", None) == errno.EADDRINUSE:
@@ -157,7 +157,7 @@ def not_to_be_had(settings: Settings, address: str, exc: Exception) -> ConfigErr
 
 
 def holder_of(port: int) -> psutil.Process | None:
-    """Who listens on a TCP port, as far as this user may see."""
+    """The process that listens on a TCP port, if this user may see it."""
     try:
         for one in psutil.net_connections("tcp"):
             if one.pid and one.laddr and one.status == "LISTEN" and one.laddr.port == port:

@@ -126,7 +126,7 @@ def try_commands(settings: Settings) -> None:
     try:
         try_python(settings)
     except ConfigError as exc:
-        why = _why_not([*_argv(settings, CEPH), "--version"])
+        why = _failure_of([*_argv(settings, CEPH), "--version"])
         if why:
             found = Described(f"{settings[CEPH]!r} ({why}), and no Python with rados either")
             hint = f"{CEPH_HINT}; or in {PYTHON.name} {PYTHON_HINT}"
@@ -135,13 +135,13 @@ def try_commands(settings: Settings) -> None:
 
 def try_python(settings: Settings) -> None:
     """Raise a ConfigError where no Python has the rados module."""
-    why = _why_not([*_argv(settings, PYTHON), "-c", f"{SAFE_START}import rados"])
+    why = _failure_of([*_argv(settings, PYTHON), "-c", f"{SAFE_START}import rados"])
     if why:
         raise settings.error(PYTHON, PYTHON_HINT, found=Described(f"{settings[PYTHON]!r} ({why})"))
 
 
-def _why_not(argv: Sequence[str]) -> str:
-    """What a command failed with, in its own words; nothing if it worked."""
+def _failure_of(argv: Sequence[str]) -> str:
+    """Why a command failed, in its own words; an empty text if it worked."""
     try:
         done = subprocess.run(
             argv,
@@ -160,8 +160,8 @@ def _why_not(argv: Sequence[str]) -> str:
         return exc.strerror or str(exc)
     if done.returncode == 0:
         return ""
-    said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-    return said[-1][-80:]
+    lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+    return lines[-1][-80:]
 
 
 def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ State = TypeVar("State")
 
 @dataclass(slots=True)
 class Clue:
-    """What one collector found of an OSD that another builds upon, in the same scrape."""
+    """Figures of an OSD that one collector passes to another, in the same scrape."""
 
     work: Mapping[str, float] = field(default_factory=dict)  # normalised operations by class
     limited: float = 0.0  # share of the queues with clients in which the limit holds them back
@@ -31,7 +31,7 @@ class Clue:
 
 
 class Clues:
-    """What collectors found of each OSD. Those that write come before those that read."""
+    """A Clue for each OSD. Collectors that write it run before those that read it."""
 
     def __init__(self) -> None:
         self._of: dict[Daemon, Clue] = {}
@@ -95,7 +95,7 @@ class DaemonCollector(ABC, Generic[State]):
     def __init_subclass__(cls, *, name: str, help: str) -> None:
         super().__init_subclass__()
         cls.name, cls.help = name, help
-        cls.options = tuple(one for one in vars(cls).values() if isinstance(one, Option))
+        cls.options = tuple(value for value in vars(cls).values() if isinstance(value, Option))
 
     def __init__(self, settings: Settings | None = None, **given: Any) -> None:
         values = {getattr(type(self), name).name: value for name, value in given.items()}
@@ -152,7 +152,7 @@ class DaemonCollector(ABC, Generic[State]):
 
 
 class SamplingCollector(DaemonCollector[State], name="", help=""):
-    """One that reads samples of operations, which it may share with others."""
+    """A collector that reads samples of operations, shared with others."""
 
     def __init__(
         self,

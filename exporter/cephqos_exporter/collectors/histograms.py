@@ -47,10 +47,10 @@ INTERVAL: Final = seconds(
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """How many latency rows become each bucket's upper bound."""
+    """The buckets of the latency axis."""
 
     bounds: Sequence[str]  # the `le` values, +Inf last
-    rows: Sequence[int]  # rows up to and with each bound
+    rows: Sequence[int]  # how many of Ceph's rows are below each bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _HistogramPlan:
 
     ops: tuple[str, ...]
     axis: _Axis
-    columns: Sequence[tuple[int, int]]  # of each size class
+    columns: Sequence[tuple[int, int]]  # of each size class: the first, and the one behind the last
     form: Form
 
 
@@ -172,10 +172,12 @@ class HistogramsCollector(
             "Latency of client operations of at least size_min_bytes and less than the next class.",
         )
         for op in ops:
-            own = extend_labels(labels, {"op": op})
-            whole.samples += [*_places(axis, own), ("_sum", own, 0)]
+            with_op = extend_labels(labels, {"op": op})
+            whole.samples += [*_places(axis, with_op), ("_sum", with_op, 0)]
             for least in self._size_classes:
-                split.samples += _places(axis, extend_labels(own, {"size_min_bytes": str(least)}))
+                split.samples += _places(
+                    axis, extend_labels(with_op, {"size_min_bytes": str(least)})
+                )
         columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
         return _HistogramPlan(ops, axis, columns, Form.of([whole, split] if columns else [whole]))
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-# Time to live of replies that tell of slow things (configuration, reservations): a scrape every 5 s
-# has each of them, one every second has each fifth.
+# Seconds for which a reply about slow things (configuration, slots) is good. Scrapes every 5 s ask
+# each time, scrapes every second ask each fifth time.
 SLOWLY: Final = 4.5
 
 
@@ -26,7 +26,6 @@ class ReadInterval:
         self._scrape = now
         if read:
             self._read = now
-        # Half a gap early rather than a whole one late; a clock that was set back is no reason
-        # never to ask again.
+        # Better half a gap early than a whole gap late. Also due after the clock was set back.
         last = self._read
         self.due = last is None or now < last or now + gap * 1.5 >= last + self.seconds

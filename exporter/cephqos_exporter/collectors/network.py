@@ -109,9 +109,7 @@ class NetworkCollector(
         return state.families
 
     def _families_of(self, pings: Sequence[_Ping], labels: Labels) -> Sequence[Family]:
-        by_interface = {
-            name: [ping for ping in pings if ping["interface"] == name] for name in INTERFACES
-        }
+        by_interface = {name: [p for p in pings if p["interface"] == name] for name in INTERFACES}
         fresh = {name: [p for p in by_interface[name] if not p["stale"]] for name in INTERFACES}
         answering, slow, stale = gauge(*_ANSWERING), gauge(*_SLOW), gauge(*_STALE)
         slow_from = self.slow * _MILLISECONDS

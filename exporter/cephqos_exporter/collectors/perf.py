@@ -166,10 +166,7 @@ class _Plan:
         """The plan for those of the loggers and sets that the dump has."""
         not_understood = NotUnderstood()
         present = [logger.within(dump, not_understood) for logger in loggers]
-        whole = all(
-            len(in_dump.sets) == len(described.sets)
-            for in_dump, described in zip(present, loggers, strict=True)
-        )
+        whole = [len(plan.sets) for plan in present] == [len(plan.sets) for plan in loggers]
         present = [logger for logger in present if logger.sets]
         form = Form.of(family for logger in present for family in logger.families())
         return cls(_shape(dump), present, form, whole, not_understood)

@@ -14,7 +14,7 @@ OPS: Final = ("write", "read")
 
 @dataclass(slots=True)
 class Latencies:
-    """A histogram. An operation that never came back counts, in no bucket but the last."""
+    """A histogram. An operation that never ended counts, but only in the last bucket."""
 
     counts: list[int] = field(default_factory=lambda: [0] * len(OP_BOUNDS))  # up to each bound
     total: int = 0
@@ -35,7 +35,7 @@ class Measured:
     latencies: dict[tuple[str, str], Latencies] = field(default_factory=dict)  # pool, op
     failures: dict[tuple[str, str, str], int] = field(default_factory=dict)  # pool, op, reason
 
-    def took(self, pool: str, op: str, seconds: float) -> None:
+    def add(self, pool: str, op: str, seconds: float) -> None:
         self.latencies.setdefault((pool, op), Latencies()).add(seconds)
 
     def failed(self, pool: str, op: str, reason: str, seconds: float) -> None:
@@ -58,10 +58,10 @@ class Measured:
             "and is in no bucket but +Inf.",
             labels=("cluster", "pool", "op"),
         )
-        for (pool, op), found in self.latencies.items():
-            counts = (*found.counts, found.total)
+        for (pool, op), measured in self.latencies.items():
+            counts = (*measured.counts, measured.total)
             buckets = zip((*(f"{bound:.10g}" for bound in OP_BOUNDS), "+Inf"), counts, strict=True)
-            latency.add_metric((cluster, pool, op), list(buckets), found.seconds)
+            latency.add_metric((cluster, pool, op), list(buckets), measured.seconds)
         yield latency
         failures = CounterMetricFamily(
             "cephqos_probe_failures_total",

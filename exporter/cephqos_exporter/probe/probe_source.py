@@ -99,6 +99,6 @@ class ProbeSource:
             self._measured.failed(pool, op, "timeout", timeout)
             raise
         if answer.error is None:
-            self._measured.took(pool, op, answer.seconds)
+            self._measured.add(pool, op, answer.seconds)
         else:
             self._measured.failed(pool, op, answer.error, answer.seconds)

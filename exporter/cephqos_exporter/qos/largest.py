@@ -41,11 +41,8 @@ class Largest(Generic[K]):
                 continue
             if len(self.shown) >= self.places:
                 # If the clock was set back, all of them can be replaced.
-                replaceable = [
-                    holder
-                    for holder, since in self.shown.items()
-                    if not 0 <= now - since < self.held
-                ]
+                times = self.shown.items()
+                replaceable = [one for one, at in times if not 0 <= now - at < self.held]
                 if not replaceable:
                     break
                 least = min(replaceable, key=lambda holder: recent.get(holder, 0.0))

@@ -177,9 +177,8 @@ class TenantMeter:
             del self._last_tenant[next(iter(self._last_tenant))]
 
     def _add(self, sampled: dict[tuple[Tenant, State], float], now: float) -> None:
-        """Add seconds to the series. The series of a tenant that is named from now on begins at 0,
-        as Prometheus sees no increase in a first value: until the next sample it counts as other.
-        """
+        """Add seconds to the series. A tenant named from now on begins at 0, as Prometheus sees no
+        increase in a first value; in this sample it counts as other."""
         before = set(self._largest.shown)
         by_tenant: dict[Tenant, float] = {}
         for (tenant, _), seconds in sampled.items():

@@ -1,8 +1,8 @@
 """Basic authentication with bcrypt hashes, and the rate limits.
 
-bcrypt takes 70 ms or more of a core, so guessing is also an attack on the time of all others.
-So a password that was right is remembered, and failed logins do not evict it. Guesses are slowed
-down by address. Checks are made one at a time, and one address waits with one.
+bcrypt takes 70 ms or more of a core, so guesses also take CPU time from all others. So a password
+that was right is remembered, and failed logins do not evict it. Failures are limited by address.
+Checks are made one at a time, and each address has one check waiting at most.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import bcrypt
@@ -21,12 +21,12 @@ import bcrypt
 from cephqos_exporter.web.config import RateLimit
 from cephqos_exporter.web.network import network_of
 
-# Failures of one address: so many at once, then one each second.
+# Failures of one address: 20 at once, then one each second.
 FAILURES: Final = RateLimit(interval=1.0, burst=20)
-_ADDRESSES: Final = 10_000  # that are remembered
-_BAD: Final = 100
+_MOST_ADDRESSES: Final = 10_000  # that are remembered
+_MOST_BAD: Final = 100  # wrong credentials that are remembered
 _LEAST_COST: Final = 4
-_SALT: Final = "QOauhQNbBCuQDKes6eFzPe"
+_SALT: Final = "QOauhQNbBCuQDKes6eFzPe"  # of hashes that only take time
 
 
 class TooManyFailures(Exception):
@@ -34,7 +34,7 @@ class TooManyFailures(Exception):
 
 
 class BasicAuth:
-    """Checks credentials; `limit` is for what fails, of each address."""
+    """Checks credentials. `limit`: of failures, for each address."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class BasicAuth:
         self._users = dict(users)
         self._cost = max((_cost(hashed) for hashed in users.values()), default=_LEAST_COST)
         self._good: set[bytes] = set()  # at most one for each user
-        self._bad: OrderedDict[bytes, None] = OrderedDict()  # tried again and again
-        self._salt = secrets.token_bytes(16)  # what is remembered tells nothing about passwords
+        self._bad: OrderedDict[bytes, None] = OrderedDict()  # the latest wrong ones
+        self._salt = secrets.token_bytes(16)  # so that remembered keys show nothing of passwords
         self._limit = limit if limit.interval else FAILURES
         self._clock = clock
         self._guessers: OrderedDict[str, _Guesser] = OrderedDict()
-        self._one_check = asyncio.Lock()  # who waits longest is next
+        self._one_check = asyncio.Lock()  # in the order of waiting
 
     async def allows(self, header: str | None, address: str = "") -> bool:
         """Whether an Authorization header names a user and that user's password.
@@ -81,7 +81,7 @@ class BasicAuth:
             guesser.limiter.give_back()
         else:
             self._bad[key] = None
-            if len(self._bad) > _BAD:
+            if len(self._bad) > _MOST_BAD:
                 self._bad.popitem(last=False)
         return good
 
@@ -90,17 +90,25 @@ class BasicAuth:
             network, _Guesser(RateLimiter(self._limit, self._clock))
         )
         self._guessers.move_to_end(network)
-        if len(self._guessers) > _ADDRESSES:
+        if len(self._guessers) > _MOST_ADDRESSES:
             self._guessers.popitem(last=False)
         return guesser
 
 
 def _check(password: bytes, hashed: str | None, cost: int) -> bool:
-    """Whether it is the password; if not, this takes as long for every user, and for none."""
-    if hashed is not None and _matches(password, hashed):
+    """Whether the password is right.
+
+    If not, it takes as long for every user, and for one that does not exist: the time of the
+    highest `cost`, so that it does not show which users there are.
+    """
+    if hashed is None:
+        costs: Iterable[int] = [cost]
+    elif _matches(password, hashed):
         return True
-    # A cost is the logarithm of the work: 4, 5, 6 … 9 make up for what 4 lacks of 10.
-    for missing in range(_cost(hashed), cost) if hashed is not None else [cost]:
+    else:
+        # A cost is the logarithm of the work: after 4, the costs 4, 5 … 9 make it the work of 10.
+        costs = range(_cost(hashed), cost)
+    for missing in costs:
         bcrypt.hashpw(password[:72], f"$2b${missing:02}${_SALT}".encode())
     return False
 
@@ -163,7 +171,7 @@ class RateLimiter:
 
 
 class _Guesser:
-    """One network whose credentials are not known: it has one check at a time."""
+    """The failures of one network, which has one check at a time."""
 
     def __init__(self, limiter: RateLimiter) -> None:
         self.limiter = limiter

@@ -34,7 +34,7 @@ Answer = Callable[[web.BaseRequest, "Connection"], Awaitable[web.StreamResponse]
 
 
 class Connections(web.Server):
-    """The open connections. Where there are too many, one that has asked nothing makes room."""
+    """The open connections. If there are too many, an idle one is closed."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Connections(web.Server):
         self.credentials = credentials  # for a connection that begins, if it is to have TLS
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.most = max(_LEAST_CONNECTIONS, min(_MOST_CONNECTIONS, soft // 4))
-        self._everyone: dict[Connection, None] = {}  # the oldest first
+        self._open_connections: dict[Connection, None] = {}  # the oldest first
 
     def __call__(self) -> web.RequestHandler:
         # A body is never read here, so it must not be unpacked: 10 MB can unpack to 10 GB.
@@ -65,33 +65,34 @@ class Connections(web.Server):
             more = connection.end(request)
         if more:
             response.force_close()
-        return self.dressed(response)
+        return self.with_headers(response)
 
-    def dressed(self, response: web.StreamResponse) -> web.StreamResponse:
-        """The response with the headers that every answer has."""
+    def with_headers(self, response: web.StreamResponse) -> web.StreamResponse:
+        """The same response, with the headers that every answer has."""
         for name, value in self._headers().items():
             response.headers.setdefault(name, value)
         response.headers.setdefault("Server", "cephqos")  # and not which versions of what
         return response
 
     def opened(self, newest: "Connection") -> None:
-        """Take up a connection. One that is idle gives way, of the network that has most of them.
+        """Count a new connection. If there are too many, close an idle one.
 
-        So a flood from one address closes its own connections and not those of Prometheus. A flood
-        from many closes those first that were never let in, the oldest first.
+        It is one of the network with most of them: so a flood from one address closes its own
+        connections and not those of Prometheus. Of equal networks, it is the oldest connection that
+        was never let in.
         """
-        self._everyone[newest] = None
-        idle = [one for one in self._everyone if not one.busy]
-        if len(self._everyone) > self.most and idle:
+        self._open_connections[newest] = None
+        idle = [one for one in self._open_connections if not one.busy]
+        if len(self._open_connections) > self.most and idle:
             held = Counter(one.network for one in idle)
             first = max(idle, key=lambda one: (held[one.network], not one.let_in))
             first.cut_off("there are too many")
 
     def closed(self, connection: "Connection") -> None:
-        self._everyone.pop(connection, None)
+        self._open_connections.pop(connection, None)
 
     def pre_shutdown(self) -> None:
-        for one in [one for one in self._everyone if one.transport is None]:
+        for one in [one for one in self._open_connections if one.transport is None]:
             one.cut_off("no TLS handshake before the end")
         super().pre_shutdown()
 
@@ -168,9 +169,8 @@ class Connection(web.RequestHandler):
         self._stop_timer()
 
     def end(self, request: web.BaseRequest) -> bool:
-        """It is answered. True if more than the request has come: then it was the last one.
-
-        A scraper does not ask again before the answer. A flood would be kept in memory.
+        """The request is answered. True if more bytes than the request have come: then the
+        connection is closed. A scraper waits for the answer, and a flood would fill the memory.
         """
         more = self._received > _head_bytes(request)
         self.busy = False
@@ -189,7 +189,7 @@ class Connection(web.RequestHandler):
             log.error("a request from %s failed", self.address, exc_info=exc)
         else:
             log.info("a request from %s that is no HTTP: %s", self.address, type(exc).__name__)
-        response = self._connections.dressed(web.Response(status=status, text=f"{status}\n"))
+        response = self._connections.with_headers(web.Response(status=status, text=f"{status}\n"))
         response.force_close()
         return response
 

@@ -20,8 +20,7 @@ from cephqos_exporter.app import build_scraper
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.daemon import DaemonView
 from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.recorder.ring import Stamp
-from cephqos_exporter.web.server import _gzip
+from cephqos_exporter.recorder.ring import Stamp, packed
 
 _WARM_UP = 5
 MOST = 0.03  # of the exporter's CPU time
@@ -69,7 +68,7 @@ async def pairs(host: ReplayedHost, count: int, place: Path) -> tuple[list[float
         looked = 0.0
         begun = time.process_time()
         page = await scraper.page(60)
-        body = _gzip(page.body(openmetrics=True))
+        body = packed(page.body(openmetrics=True))
         written = time.process_time()
         recorder.take(Stamp(number * 15_000, number * 15_000), page, body, compressed=True)
         await recorder.listing()

@@ -23,7 +23,7 @@ STATUS = f'{{"cluster_fsid":"{FSID}"}}'.encode()
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the others' answers may take longer than they are given while one hangs."""
-    monkeypatch.setattr(lookup, "_LESS_SECONDS", 2.0)
+    monkeypatch.setattr(lookup, "_LESS_PATIENCE_SECONDS", 2.0)
 
 
 @contextmanager

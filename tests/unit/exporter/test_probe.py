@@ -89,8 +89,8 @@ def sample(families: list[Family], name: str, *parts: str) -> float:
 
 def test_latencies_are_cumulative_and_a_failure_is_slower_than_any_bound() -> None:
     measured = Measured()
-    measured.took("p", "write", 0.0002)
-    measured.took("p", "write", 0.5)
+    measured.add("p", "write", 0.0002)
+    measured.add("p", "write", 0.5)
     measured.failed("p", "write", "timeout", 30)
     families = list(families_of(measured.collect("c", True)))
     name = "cephqos_probe_latency_seconds"

@@ -304,7 +304,7 @@ async def test_wrong_passwords_do_not_make_the_right_one_be_checked_again(
         return password == b"secret"
 
     monkeypatch.setattr(auth, "_check", check)
-    monkeypatch.setattr(auth, "_BAD", 10)
+    monkeypatch.setattr(auth, "_MOST_BAD", 10)
     guarded = BasicAuth({"prometheus": HASH}, clock=lambda: 0.0)
     assert await guarded.allows(basic("prometheus", "secret"), "10.0.0.1")
     for i in range(1000):
