@@ -105,7 +105,7 @@ def shown() -> Mapping[str, set[str]]:
     _add(found, _families(targets.finish()))
     _add(found, asyncio.run(_cluster()))
     probe = Measured()
-    probe.took("p", "write", 0.01)
+    probe.add("p", "write", 0.01)
     for metric in (*probe.collect("c1", True), *LiveMetrics(live()).collect()):
         _add(found, ((s.name, render_labels(s.labels)) for s in metric.samples))
     return found
