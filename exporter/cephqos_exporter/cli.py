@@ -30,7 +30,7 @@ _SWITCH_WITH_VALUE = re.compile(r"argument (--[^/]+)/--no-.*: ignored explicit a
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as everything else here does."""
+    """argparse, but an error is one line."""
 
     def error(self, message: str) -> NoReturn:
         valued = _SWITCH_WITH_VALUE.fullmatch(message)
@@ -108,8 +108,10 @@ def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) ->
         if value is not None and not name.startswith("config.")
     }
     path = arguments.get("config.file") or variables.get(_FILE_VARIABLE)
-    rest = {name: value for name, value in variables.items() if name != _FILE_VARIABLE}
-    return resolve(every_option(), flags=flags, environment=rest, file=Path(path) if path else None)
+    values = {name: value for name, value in variables.items() if name != _FILE_VARIABLE}
+    return resolve(
+        every_option(), flags=flags, environment=values, file=Path(path) if path else None
+    )
 
 
 def _calm_garbage_collection() -> None:

@@ -1,7 +1,7 @@
 """Settings: declared options, resolved from flags, environment, file and defaults.
 
-Precedence: a flag beats the environment, the environment beats the file, the file beats the
-default. Whatever is not known, or not allowed, is refused with one line that says where it stands.
+A flag beats the environment, the environment beats the file, the file beats the default. An unknown
+name or a value that is not allowed is refused, in one line that says where it was found.
 """
 
 import os
@@ -27,17 +27,15 @@ class HasSettings(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Option(Generic[T_co]):
-    """One setting. `parse` takes text (flags, environment) or what YAML gives; ValueError: no.
+    """One setting. As an attribute of a class whose instances have `settings`, it reads as its
+    value there: see collectors/base.py."""
 
-    As an attribute of a class whose instances have `settings`, it reads as its value there.
-    """
-
-    name: str
+    name: str  # such as web.listen-address
     default: T_co
     help: str
-    parse: Callable[[Any], T_co]
-    allowed: str
-    repeatable: bool = False
+    parse: Callable[[Any], T_co]  # of text (flags, environment) or YAML; ValueError: not allowed
+    allowed: str  # values, for errors
+    repeatable: bool = False  # a list
     boolean: bool = False
 
     @overload
@@ -169,7 +167,7 @@ def _not_bool(value: Any) -> Any:
     return value
 
 
-_VALUE: Final = object()  # stands for an option's own value
+_WHOLE: Final = object()  # for Settings.error: all of the option's value is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,28 +183,28 @@ class Settings:
         return value
 
     def given(self, values: Mapping[str, Any]) -> "Settings":
-        """These, but for the given values."""
+        """These settings with other values, by name."""
         return Settings({**self._values, **values}, self._origins)
 
     def origin(self, option: Option[Any]) -> str:
         return self._origins.get(option.name, "default")
 
-    def error(self, option: Option[Any], allowed: str, *, found: object = _VALUE) -> ConfigError:
-        """A ConfigError about an option whose value only turned out wrong when it was used.
+    def error(self, option: Option[Any], allowed: str, *, found: object = _WHOLE) -> ConfigError:
+        """A ConfigError about an option whose value turned out wrong when it was used.
 
-        `found` is what of the value is wrong, where it is not all of it.
+        `found`: the part of the value that is wrong, if it is not the whole value.
         """
         origin = self.origin(option)
         return ConfigError(
             where=origin,
             key=_key_at(origin, option),
-            found=self[option] if found is _VALUE else found,
+            found=self[option] if found is _WHOLE else found,
             allowed=allowed,
         )
 
 
 def _key_at(origin: str, option: Option[Any]) -> str:
-    """What an option is called where its value stands."""
+    """An option's name in the place of its value: `--role`, CEPHQOS_EXPORTER_ROLE, `role`."""
     return {"flags": f"--{option.name}", "environment": option.environment}.get(origin, option.name)
 
 
@@ -273,7 +271,7 @@ def _flatten(
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:
-    """What may have been meant, or where the known names stand."""
+    """Names that may have been meant, or where to find all of them."""
     close = get_close_matches(name, known, n=3, cutoff=0.6)
     return f"such as {', '.join(close)}" if close else "the names that --help lists"
 

@@ -13,7 +13,7 @@ from cephqos_exporter.not_understood import NotUnderstood
 class Command(NamedTuple):
     """An admin-socket command of the read-only list, and how long its reply stays good.
 
-    `ttl` 0: fetched at every scrape. Infinity: once per daemon start (schemas).
+    `ttl` in seconds. 0: fetched at every scrape; infinity: once per daemon start (schemas).
     """
 
     prefix: str
@@ -61,7 +61,7 @@ class Host:
 class ReplyMissing(Exception):
     """A reply that a collector needs did not come; `reason` is one of the daemon_up reasons.
 
-    `families`: what it has without that reply.
+    `families`: those that the collector could make without that reply.
     """
 
     def __init__(self, command: str, reason: str, families: Sequence[Family] = ()) -> None:
@@ -93,11 +93,11 @@ class DaemonView:
 
 
 class Collector(Protocol):
-    """One file, one class. Opens no sockets, starts no processes, times nothing.
+    """Makes families from a daemon's replies. It opens no sockets and starts no processes.
 
     An instance lives as long as the exporter and may keep state per daemon; `forget` drops it when
-    a daemon has gone or restarted. `collect` is called once per daemon and scrape: what it raises
-    costs that daemon's samples of this collector and nothing else.
+    a daemon has gone or restarted. `collect` is called once per daemon and scrape. If it raises,
+    only that daemon's samples of this collector are missing.
     """
 
     name: str

@@ -24,13 +24,13 @@ from cephqos_exporter.scrape.scraper import Scraper
 
 log = logging.getLogger(__name__)
 
-# A scrape ends at its deadline; what its loop needs besides, before it is taken for stuck.
+# After a scrape's deadline, until its event loop counts as stuck.
 _GRACE_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 10.0
 
 
 class ExporterCollector(Collector):
-    """What the exporter finds on this host, but for metrics of the process, which is another's.
+    """The metrics of this host, without those of the process, which belongs to the caller.
 
     `options`: flags of `cephqos-exporter` without dashes; ConfigError if they are not allowed.
     Scrapes run on an event loop in a thread of their own. So `collect` may be called from any
@@ -40,8 +40,8 @@ class ExporterCollector(Collector):
     """
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        own = {core_options.DISABLE_OWN_METRICS.name: "true"}
-        self._settings = read_settings({**(options or {}), **own}, {})
+        without_process = {core_options.DISABLE_OWN_METRICS.name: "true"}
+        self._settings = read_settings({**(options or {}), **without_process}, {})
         check(self._settings)
         offset = self._settings[core_options.TIMEOUT_OFFSET]
         timeout = self._settings[core_options.TIMEOUT]
@@ -50,7 +50,7 @@ class ExporterCollector(Collector):
         self._thread: _ScrapeThread | None = None
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: to register it asks no daemon."""
+        """Nothing, so that no daemon is asked when the collector is registered."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -64,7 +64,7 @@ class ExporterCollector(Collector):
             return ()
 
     def close(self) -> None:
-        """End what runs between scrapes; the next `collect` starts again."""
+        """End the thread and its background work; the next `collect` starts it again."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None and thread.is_alive():

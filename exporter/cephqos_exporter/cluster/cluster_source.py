@@ -1,8 +1,8 @@
 """The cluster as a source of a scrape: serves what a poller in the background last read.
 
-It begins to read when the exporter starts, so that the first scrape finds it all. A scrape never
-waits for the cluster, but for one that comes before the first poll is over, which waits a second at
-most. So whatever happens to the monitors, the rest of a scrape does not notice.
+The poller begins when the exporter starts, so that the first scrape finds everything. A scrape does
+not wait for the cluster; only one before the end of the first poll waits, for a second at most. So
+trouble with the monitors does not delay the rest of a scrape.
 """
 
 import asyncio
@@ -46,10 +46,11 @@ class ClusterSource:
         self._make = make
         self._clock = clock
         self._most_pools = most_pools
+        # The pools to report, and the OSD map that they are from.
         self._shown: tuple[OsdMap | None, Mapping[int, Pool]] = (None, {})
         self._poller: Poller | None = None
         self._polling = WhileScraped("cluster poller", self._run)
-        self._waited = False  # one scrape does, after a start
+        self._waited = False  # whether a scrape has waited for the first poll
         self._labels = Labels(LabelText(""))
 
     def start(self) -> None:
@@ -57,7 +58,7 @@ class ClusterSource:
         self._ensure_running()
 
     async def collect(self, deadline: float) -> Iterable[Family]:
-        """What is known; SourceUnavailable, with what can be said of the reason, if nothing is."""
+        """All that is known of the cluster; SourceUnavailable, with the reason, if nothing is."""
         poller = self._ensure_running()
         if not self._waited:
             self._waited = True
@@ -66,12 +67,12 @@ class ClusterSource:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(wait_until):
                     await poller.polled.wait()
-        own = self._own_families(poller)
+        poller_families = self._poller_families(poller)
         if poller.state is None:
             failure = poller.failure
             reason = failure.reason if failure else "starting"
-            raise SourceUnavailable(reason, families=own)
-        return [*own, *self._families(poller.state)]
+            raise SourceUnavailable(reason, families=poller_families)
+        return [*poller_families, *self._families(poller.state)]
 
     async def close(self) -> None:
         """End the poller and its child."""
@@ -94,12 +95,12 @@ class ClusterSource:
         try:
             await poller.run()
         finally:
-            # What was read by then is not to be taken for current when scrapes begin again.
+            # When scrapes begin again, what was read before is too old.
             poller.state, poller.failure = None, None
             poller.polled.clear()
             await poller.close()
 
-    def _own_families(self, poller: Poller) -> list[Family]:
+    def _poller_families(self, poller: Poller) -> list[Family]:
         up = gauge(
             "cephqos_cluster_up",
             "1: the cluster answered the last poll. 0: it did not, for the reason "

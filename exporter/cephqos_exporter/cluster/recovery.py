@@ -1,4 +1,4 @@
-"""Recovery of a whole cluster: what is left to do, what was done, which states hold it up."""
+"""Recovery of a whole cluster: what is left to do, what was done, placement groups by state."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ _KNOWN: Final = frozenset({*CLUSTER_STATES, "active", "clean", "scrubbing", "dee
 # Shown for every pool; the others from the first time that the pool has any.
 POOL_STATES: Final = ("recovering", "recovery_wait", "backfilling", "backfill_wait")
 
-# What makes mClock's bandwidth model take recovery of a placement group as background_recovery;
-# without it, it is best effort.
+# With one of these states, mClock's bandwidth model takes recovery of a placement group as
+# background_recovery, else as best effort.
 _AT_RISK: Final = frozenset({"degraded", "undersized", "forced_recovery", "forced_backfill"})
 _ACTIVE: Final = (("recovering", "recovery"), ("backfilling", "backfill"))
 
@@ -80,13 +80,13 @@ _NEEDED: Final = tuple(key for key, _, _ in (*_SUMS, *_LEFT))
 
 @dataclass(slots=True)
 class _Counter:
-    """Follows a sum that falls when a placement group or an OSD is gone, and never falls itself.
+    """A counter that never falls, from a sum that falls when a placement group or an OSD is gone.
 
-    From 0, not from the sum: that may be below what an exporter before this one has shown, and all
-    of it would be taken for new work.
+    It begins at 0 and not at the sum, which may be below what an exporter before this one has
+    shown: Prometheus would take all of it for new work.
     """
 
-    last: float
+    last: float  # the sum at the last poll
     total: float = 0.0
 
     def follow(self, value: float) -> None:
@@ -95,7 +95,7 @@ class _Counter:
 
 
 def _known(values: Mapping[str, Any], not_understood: NotUnderstood) -> Mapping[str, int]:
-    """The sums of a pool that are there, and are numbers."""
+    """The sums of a pool that are whole numbers; those that are not are counted, and left out."""
     known = {}
     for key in _NEEDED:
         try:
@@ -112,7 +112,7 @@ class RecoveryTotals:
         self.sums: Mapping[int, Mapping[str, int]] = {}
         self.rates: Rates[tuple[int, str]] = Rates()
         self._counters: dict[tuple[int, str], _Counter] = {}
-        self._seen_states: dict[int, set[str]] = {}
+        self._seen_states: dict[int, set[str]] = {}  # by pool; these have series
 
     def update(
         self, sums: Mapping[int, Mapping[str, Any]], now: float, not_understood: NotUnderstood
@@ -126,10 +126,9 @@ class RecoveryTotals:
                     followed = self._counters.setdefault((pool, key), _Counter(values[key]))
                     followed.follow(values[key])
                     self.rates.add((pool, key), now, followed.total)
-        gone = {key for key in self._counters if key[0] not in sums}
-        for pair in gone:
-            del self._counters[pair]
-            self._seen_states.pop(pair[0], None)
+        for pool, key in [pair for pair in self._counters if pair[0] not in sums]:
+            del self._counters[pool, key]
+            self._seen_states.pop(pool, None)
         self.rates.keep(set(self._counters))
 
     def families(self, pools: Mapping[int, Pool], labels: Labels) -> Iterable[Family]:

@@ -3,7 +3,6 @@
 The backlog of scrubs needs the scrub times of all placement groups, which are megabytes. So they
 are read OSD by OSD, spread over an interval: those of which the OSD is the primary, about 2.5 kB
 each. An OSD where a scrub has just ended is read out of turn.
-
 With 60 OSDs and an interval of 300 s, a poll every 5 s reads one of them.
 """
 

@@ -12,7 +12,7 @@ from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
 from cephqos_exporter.families import Family, counter, single
 from cephqos_exporter.labels import LabelText, render_labels
 
-_WITHOUT: Final = LabelText("")
+_NO_LABELS: Final = LabelText("")
 
 
 class HostCollector(
@@ -71,5 +71,5 @@ def _cpus(raw: bytes) -> list[Family]:
     used = user + nice + system + irq + softirq  # that of guests is in that of users
     seconds.add(render_labels({"mode": "used"}), used / procfs.CLOCK_TICKS)
     seconds.add(render_labels({"mode": "steal"}), steal / procfs.CLOCK_TICKS)
-    online = single(HostSeries.CPUS, "gauge", "CPUs online.", _WITHOUT, raw.count(b"\ncpu"))
+    online = single(HostSeries.CPUS, "gauge", "CPUs online.", _NO_LABELS, raw.count(b"\ncpu"))
     return [online, seconds]

@@ -17,16 +17,16 @@ from cephqos_exporter.labels import Labels, extend_labels, render_labels
 from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE, process_ids, process_name
 
 MEMPOOLS = "dump_mempools"
-_KERNELS_BYTES = 15  # of a process's name
+_NAME_BYTES = 15  # of a process's name, which the kernel keeps
 
 
 @dataclass(slots=True)
 class _Daemon:
     labels: Labels
-    # A reply, kept for a while, and what it says of the pools that have ever used memory.
+    # The last reply, and its bytes of the pools that have ever used memory.
     pools: tuple[Any, dict[str, int]] | None = None
     form: Form | None = None
-    series: Sequence[object] = ()  # what decided which series the form has
+    series: Sequence[object] = ()  # on which the series of the form depend
 
 
 class ThreadsCollector(
@@ -145,7 +145,7 @@ def _mempools(reply: Any, daemon: _Daemon) -> dict[str, int]:
 
 
 class _Processes:
-    """Processes found by name, not by socket: their threads, summed over all of one name."""
+    """Processes found by name, without a socket. Threads are summed over processes of a name."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _Processes:
         clock: Callable[[], float],
     ) -> None:
         self._names = names
-        self._by_start = {name.encode()[:_KERNELS_BYTES]: name for name in names}
+        self._by_start = {name.encode()[:_NAME_BYTES]: name for name in names}
         self._samples = samples
         self._proc = proc
         self._clock = clock

@@ -7,8 +7,8 @@ import orjson
 
 from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
 
-# Objects have fixed names, so that a child that was killed leaves no more behind than its successor
-# overwrites. The end of the input makes it remove them, within five seconds or not at all.
+# Objects have fixed names: what a child that was killed leaves behind, the next one overwrites. At
+# the end of its input it removes them, within five seconds or not at all.
 SOURCE: Final = r"""
 pools, written, data = {}, set(), os.urandom(where["size"])
 
@@ -52,7 +52,7 @@ for pool, name in written:
         pass
 os._exit(0)
 """
-# It removes what it wrote in less, or not at all.
+# More than the five seconds above.
 _CLOSE_SECONDS: Final = 6.0
 
 

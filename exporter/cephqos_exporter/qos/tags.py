@@ -141,8 +141,7 @@ def _read_record(shard: ShardQueue, record: str, not_understood: NotUnderstood) 
 
 
 def class_of(text: str) -> str | None:
-    """The class in a dump; None if it is not known. Where there is a name, the number does not
-    count: Crimson's differ."""
+    """The class in a dump; None if not known. A name decides: Crimson's numbers differ."""
     name = text.lstrip("0123456789")
     if name:
         return name if name in CLASSES else None

@@ -1,4 +1,4 @@
-"""Tells other exporters to keep a piece too, so that an alert has to reach one of them only."""
+"""Tells other exporters to keep a piece too, so that an alert needs to reach only one of them."""
 
 import asyncio
 import socket
@@ -10,11 +10,11 @@ import aiohttp
 
 from cephqos_exporter.web.addresses import shown, split_address
 
-# Those who get it pass it on to no one: two that name each other must not go on forever.
-HOPS: Final = "Cephqos-Forwarded"
-_SECONDS: Final = 20.0  # for one, which may wait for its disk
-_AT_ONCE: Final = 50
-_MOST: Final = 2000
+# The header of a forwarded request. It is not forwarded again: two exporters may name each other.
+FORWARDED: Final = "Cephqos-Forwarded"
+_SECONDS: Final = 20.0  # for an exporter, which may wait for its disk
+_AT_ONCE: Final = 50  # requests
+_MOST: Final = 2000  # addresses
 
 
 async def forward(
@@ -24,8 +24,8 @@ async def forward(
     headers: Mapping[str, str],
     tls: ssl.SSLContext | None,
 ) -> list[str]:
-    """Post to every address of these names. Returns who did not keep it, and why."""
-    if HOPS in headers:
+    """Post to every address of these names. Returns the exporters that kept nothing, and why."""
+    if FORWARDED in headers:
         return []
     places: list[Any] = []
     missed: list[str] = []
@@ -34,23 +34,23 @@ async def forward(
             places += await _places(address)
         except OSError as exc:
             missed.append(f"{address} ({exc.strerror or exc})")
-    given = {HOPS: "1", "Content-Type": "application/json"}
+    sent_headers = {FORWARDED: "1", "Content-Type": "application/json"}
     if "Authorization" in headers:
-        given["Authorization"] = headers["Authorization"]
+        sent_headers["Authorization"] = headers["Authorization"]
     scheme = "https" if tls else "http"
-    few = asyncio.Semaphore(_AT_ONCE)
+    at_once = asyncio.Semaphore(_AT_ONCE)
 
     async def post(session: aiohttp.ClientSession, place: str) -> None:
         url = f"{scheme}://{place}{path}"
         try:
-            async with few, session.post(url, data=body, ssl=tls or True) as answer:
+            async with at_once, session.post(url, data=body, ssl=tls or True) as answer:
                 if answer.status != 200:
                     missed.append(f"{place} (HTTP status {answer.status})")
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
             missed.append(f"{place} ({exc or 'no answer'})")
 
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    async with aiohttp.ClientSession(headers=given, timeout=timeout) as session:
+    async with aiohttp.ClientSession(headers=sent_headers, timeout=timeout) as session:
         await asyncio.gather(*(post(session, place) for place in dict.fromkeys(places[:_MOST])))
     return missed
 

@@ -31,7 +31,7 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 class Credentials:
-    """A server's TLS context and what it is made from, read once; ConfigError if it is no good.
+    """A server's TLS context and the files that it is made from; ConfigError if they are wrong.
 
     The context remembers TLS sessions: they end with it, when certificate, key or CA change.
     """
@@ -78,8 +78,8 @@ class Credentials:
         return context
 
     def to_equals(self) -> ssl.SSLContext:
-        """To reach exporters that serve with this same certificate: only that one is trusted, so
-        their names need not be in it."""
+        """A client's context to reach exporters that have this same certificate. Only that one is
+        trusted, so their names need not be in it."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -107,7 +107,7 @@ class Credentials:
             raise _bad(self._where, "client_ca_file", str(exc), "PEM certificates") from exc
 
     def _try_out(self, name: str, version: ssl.TLSVersion) -> None:
-        """Make a connection in memory: suites, curve and certificate may not go together."""
+        """Make a connection in memory, to find suites, curve and certificate that do not fit."""
         server = self._make()
         server.verify_mode = ssl.CERT_NONE
         client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -134,8 +134,10 @@ def server_context(tls: TlsConfig, where: Path) -> ssl.SSLContext:
     return Credentials(tls, where).context
 
 
-def _bad(where: Path, key: str, said: str, allowed: str) -> ConfigError:
-    found = Described(next((ours for theirs, ours in _SSL_REASONS.items() if theirs in said), said))
+def _bad(where: Path, key: str, reason: str, allowed: str) -> ConfigError:
+    """`reason`: OpenSSL's or the system's; a few of OpenSSL's are put into plain words."""
+    words = (plain for openssls, plain in _SSL_REASONS.items() if openssls in reason)
+    found = Described(next(words, reason))
     return ConfigError(where=where, key=f"tls_server_config.{key}", found=found, allowed=allowed)
 
 
@@ -145,7 +147,7 @@ def _no_password() -> str:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A path to read it at, as Python's ssl reads files only; in memory, on no disk."""
+    """A path of the content in memory, as Python's ssl reads only files. It is on no disk."""
     fd = os.memfd_create("cephqos-tls")
     try:
         os.write(fd, content)
@@ -165,13 +167,13 @@ def names_of(certificate: dict[str, Any] | None) -> set[str]:
 
 
 def has_ended(certificate: dict[str, Any] | None) -> bool:
-    """Whether a peer's certificate was valid only until now: a connection may outlive it."""
+    """Whether a peer's certificate has expired, as it may during a long connection."""
     end = (certificate or {}).get("notAfter")
     return end is not None and ssl.cert_time_to_seconds(str(end)) <= time.time()
 
 
 def _address(text: str) -> str:
-    """As everybody writes it: 2001:db8::1, where OpenSSL has 2001:DB8:0:0:0:0:0:1."""
+    """An address in its usual form: 2001:db8::1 for OpenSSL's 2001:DB8:0:0:0:0:0:1."""
     try:
         address = ip_address(text.strip())
     except ValueError:
