@@ -23,9 +23,6 @@ Row = dict[str, Any]
 FORMATS = ("csv", "parquet", "openmetrics")
 
 
-# -- tables --------------------------------------------------------------------------------------
-
-
 def interval_rows(archive: Archive) -> Iterator[Row]:
     """One row per repeat, job, second and direction."""
     for repeat in archive.repeats:
@@ -175,9 +172,6 @@ def to_parquet(archive: Archive, target: Path) -> list[Path]:
         parquet.write_table(table, path, compression="zstd")
         written.append(path)
     return written
-
-
-# -- OpenMetrics ---------------------------------------------------------------------------------
 
 
 def to_openmetrics(archive: Archive, target: Path) -> list[Path]:

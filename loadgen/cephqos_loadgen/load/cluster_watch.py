@@ -10,6 +10,7 @@ from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.load.recovery import RecoveryFollower, read_look
 from cephqos_loadgen.plan.errors import RunError
+from cephqos_loadgen.record.daemon_watch import Note
 from cephqos_loadgen.record.files import JsonLines
 from cephqos_loadgen.results.phase import RecoveryFigures
 
@@ -30,8 +31,6 @@ _COMPLAINTS = (
     *("OSD_SLOW_PING_TIME_BACK", "OSD_SLOW_PING_TIME_FRONT"),
 )
 _UNSEEN_SECONDS = 10.0
-
-Note = Callable[..., None]
 
 
 class ClusterWatch:

@@ -16,6 +16,7 @@ _REASON: Final = re.compile(r'reason="([^"]*)"')
 # Reasons of a daemon that has ended: none of its metrics are missing.
 _ENDED: Final = ("refused", "gone")
 
+# Notes an event: its kind, and details by name.
 Note = Callable[..., None]
 
 

@@ -11,7 +11,7 @@ import aiohttp
 
 from cephqos_base.answers import in_one_line
 from cephqos_loadgen.record.columns import ColumnWriter
-from cephqos_loadgen.record.daemon_watch import DaemonWatch
+from cephqos_loadgen.record.daemon_watch import DaemonWatch, Note
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 from cephqos_loadgen.servers import Address, SourceDown, body_of
@@ -35,8 +35,6 @@ _MISSING_SECONDS = 10.0
 
 _STARTED = "process_start_time_seconds"
 _OF_A_CLUSTER = re.compile(r'[{,]cluster="([^"]+)"')
-
-Note = Callable[..., None]
 
 
 class PageReader:

@@ -7,7 +7,7 @@ user gives no exporter and the OSDs' admin sockets are on this host.
 import asyncio
 import contextlib
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -16,14 +16,13 @@ from cephqos_loadgen.cluster.connection import Access
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, own_module
 from cephqos_loadgen.programs import answers, free_ports
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
+from cephqos_loadgen.record.daemon_watch import Note
 from cephqos_loadgen.servers import Address
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.5
 _RESTARTS = 5
 _LAST_WORDS_SECONDS = 1.0
-
-Note = Callable[..., None]
 
 
 def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[str]:

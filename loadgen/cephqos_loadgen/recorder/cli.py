@@ -66,9 +66,6 @@ def _servers(arguments: argparse.Namespace) -> list[HttpServer]:
     return [HttpServer(address, within=_WITHIN, ca_cert=arguments.ca_cert) for address in addresses]
 
 
-# -- keep ----------------------------------------------------------------------------------------
-
-
 async def _keep(arguments: argparse.Namespace) -> int:
     """All hosts get the same fingerprint, as from one alert."""
     now = datetime.now(UTC)
@@ -96,9 +93,6 @@ async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, 
     answer = _object(body)
     until = float(answer.get("until_unix_seconds", 0.0))
     return True, f"keeping {answer.get('kept')}, which grows until {_clock(until)} UTC"
-
-
-# -- ls ------------------------------------------------------------------------------------------
 
 
 async def _ls(arguments: argparse.Namespace) -> int:
@@ -164,9 +158,6 @@ def _check(piece: Mapping[str, Any]) -> None:
 
 def _clock(seconds: float) -> str:
     return time.strftime("%H:%M:%S", time.gmtime(seconds))
-
-
-# -- fetch ---------------------------------------------------------------------------------------
 
 
 async def _fetch(arguments: argparse.Namespace) -> int:

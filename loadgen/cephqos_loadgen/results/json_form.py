@@ -134,10 +134,8 @@ def _read_class(wanted: Any, data: Any, kinds: Kinds, path: str) -> Any:
 @lru_cache(maxsize=256)
 def _shape(wanted: Any) -> tuple[dict[str, Any], tuple[str, ...], frozenset[str]]:
     """The types of a class's fields, the fields that have no default, and all of them."""
-    all_fields = fields(wanted)
+    declared = fields(wanted)
     needed = tuple(
-        field.name
-        for field in all_fields
-        if field.default is MISSING and field.default_factory is MISSING
+        f.name for f in declared if f.default is MISSING and f.default_factory is MISSING
     )
-    return get_type_hints(wanted), needed, frozenset(field.name for field in all_fields)
+    return get_type_hints(wanted), needed, frozenset(field.name for field in declared)

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from cephqos_loadgen.record.daemon_watch import Note
+
 # A clock that is slewed gains or loses far less than this between two looks.
 _LEAST_SECONDS: Final = 0.5
 _INTERVAL: Final = 1.0
-
-Note = Callable[..., None]
 
 
 class ClockWatch:

@@ -260,7 +260,7 @@ class CostMeter:
 
     def _client_seconds(self) -> dict[int, float]:
         pids = [c.pid for c in (self._session.cluster, self._session.watch_cluster)]
-        return {pid: cpu_seconds(pid) for pid in map(_leaf, pids) if pid}
+        return {pid: cpu_seconds(pid) for pid in (leaf(pid) for pid in pids if pid)}
 
     def _exporter_cpu(self) -> float:
         pid = self._exporter.pid
@@ -284,10 +284,6 @@ class CostMeter:
             exporter_cpu_seconds=self._of_exporter(),
             core_share=(own + commands) / wall,
         )
-
-
-def _leaf(pid: int | None) -> int | None:
-    return leaf(pid) if pid else None
 
 
 def cpu_seconds(pid: int) -> float:

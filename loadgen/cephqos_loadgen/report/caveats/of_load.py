@@ -247,9 +247,6 @@ def background_too_short(run: ReportRun) -> Iterator[Caveat]:
         )
 
 
-# -- the reservation -------------------------------------------------------------------------------
-
-
 def never_put_to_the_test(run: ReportRun) -> Iterator[Caveat]:
     """Clients never had more demand than their reservation."""
     # by point and phase: what clients attained at most, and their largest reservation

@@ -63,9 +63,6 @@ def tracks_of(observed: Observation, times: Floats, step: float) -> Iterator[Tra
     yield from _class_tracks(samples, moments, window)
 
 
-# -- classes, from the exporters' samples ----------------------------------------------------------
-
-
 def _class_tracks(samples: Samples, moments: Floats, window: float) -> Iterator[Track]:
     """Of each class, over all OSDs: what waits, and what it got of what is reserved."""
     for work in SCHEDULED:
@@ -120,9 +117,6 @@ def _sum_of_known(
         part = np.where(has_part, values_of(series), np.nan)
         total = np.where(np.isnan(total), part, total + np.nan_to_num(part))
     return np.where(in_a_gap, np.nan, total)
-
-
-# -- clients, from their intervals -----------------------------------------------------------------
 
 
 def _client_tracks(observed: Observation, times: Floats, step: float) -> Iterator[Track]:

@@ -136,14 +136,11 @@ def _advice_piece(samples: Samples, osd: str, piece: _Piece) -> AdvicePiece | No
     if covered < _HALF * (end - start) or not classes:
         return None
     return AdvicePiece(
-        attained={of_class.work: of_class.attained for of_class in classes},
+        attained={c.work: c.attained for c in classes},
         demand=_with_demand(classes),
         demand_elsewhere=piece.demand,
         delivered=delivered[0].growth(start, end) / covered,
-        violated_seconds=sum(
-            of_class.seconds * of_class.part(of_class.violated_seconds or 0.0)
-            for of_class in classes
-        ),
+        violated_seconds=sum(c.seconds * c.part(c.violated_seconds or 0.0) for c in classes),
     )
 
 

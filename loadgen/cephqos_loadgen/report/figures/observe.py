@@ -114,9 +114,6 @@ def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
     )
 
 
-# -- when background work was active ---------------------------------------------------------------
-
-
 def _phases_of(record: RepeatRecord, kind: str) -> Iterator[Stretch]:
     for phase in record.phases.values():
         if phase.kind == kind:
@@ -147,9 +144,6 @@ def _merge(stretches: Iterator[Stretch]) -> list[Stretch]:
 def _misplaced(look: Mapping[str, Any]) -> int:
     pools = look.get("pools", {}).values()
     return sum(int(pool.get("num_objects_misplaced", 0)) for pool in pools)
-
-
-# -- background work -------------------------------------------------------------------------------
 
 
 def _background(phase: PhaseRecord) -> dict[str, float]:

@@ -71,14 +71,10 @@ def _all_caveats(document: Document) -> str:
     return f'<h2 id="caveats">Caveats</h2>{listed}'
 
 
-def _figure(chart: Chart) -> str:
-    return f"<figure>{chart.svg}</figure>"
-
-
 def _figures(charts: Sequence[Chart]) -> Iterator[str]:
     """Narrow charts in rows of as many as fit."""
     for beside, group in groupby(charts, key=lambda chart: chart.beside):
-        inside = "".join(_figure(chart) for chart in group)
+        inside = "".join(f"<figure>{chart.svg}</figure>" for chart in group)
         yield f'<div class="row">{inside}</div>' if beside else inside
 
 

@@ -165,9 +165,6 @@ def _row_of_baseline(
     return None
 
 
-# -- rows and cells --------------------------------------------------------------------------------
-
-
 def _compared(subject: Subject) -> list[ReportRow]:
     """Loads, and the steps of curves."""
     return [*subject.main_loads, *subject.steps]

@@ -81,8 +81,6 @@ def _cpu_of_loads(subject: Subject) -> Iterator[_LoadCpu]:
             yield _LoadCpu(*load, means)
 
 
-# -- which CPUs ------------------------------------------------------------------------------------
-
 _CPUS_COLUMNS: Final = tuple(
     text_columns("Point", "Who", "May use", "Planned", "Threads ran on", "Reactors")
 )

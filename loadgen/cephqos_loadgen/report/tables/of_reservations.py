@@ -42,7 +42,7 @@ def reservations_table(subject: Subject) -> Table:
         (TableColumn("Demand", "s"), _demand),
         (TableColumn("Violated", "s"), _violated),
         (TableColumn("Lag, most", "s"), _lag),
-        (TableColumn("Of", "s"), _seconds),
+        (TableColumn("Of", "s"), lambda row: plain_figure(sum(r.seconds for r in row.repeats))),
         *([(TableColumn("Main causes", "s", numeric=False), _main_causes)] if evaluated else []),
     ]
     rows = [row for run in subject.runs for row in _by_class(subject, run)]
@@ -149,10 +149,6 @@ def _attainment(row: _ClassRow) -> Cell:
 
 def _demand(row: _ClassRow) -> Cell:
     return plain_figure(sum(repeat.demand_seconds for repeat in row.repeats))
-
-
-def _seconds(row: _ClassRow) -> Cell:
-    return plain_figure(sum(repeat.seconds for repeat in row.repeats))
 
 
 def _violated(row: _ClassRow) -> Cell:
