@@ -30,7 +30,7 @@ def interval_rows(archive: Archive) -> Iterator[Row]:
             for op, figures in (("read", interval.read), ("write", interval.write)):
                 if figures:
                     yield {
-                        **_where(repeat),
+                        **_point_and_repeat(repeat),
                         **_fields(interval, "phase client job depth end_unix_seconds seconds"),
                         "op": op,
                         **_figures(figures),
@@ -42,7 +42,7 @@ def step_rows(archive: Archive) -> Iterator[Row]:
     for repeat, phase, step in _steps(archive):
         for op, figures in _by_op(step):
             yield {
-                **_where(repeat),
+                **_point_and_repeat(repeat),
                 "phase": phase,
                 **_fields(step, "depth start_unix_seconds end_unix_seconds seconds"),
                 "op": op,
@@ -55,7 +55,7 @@ def bin_rows(archive: Archive) -> Iterator[Row]:
     for repeat, phase, step in _steps(archive):
         for op, figures in _by_op(step):
             for centre, count in sorted(figures.latency_bins_ns.items()):
-                where = {**_where(repeat), "phase": phase, "depth": step.depth, "op": op}
+                where = {**_point_and_repeat(repeat), "phase": phase, "depth": step.depth, "op": op}
                 yield {**where, "bin_ns": centre, "count": count}
 
 
@@ -64,7 +64,7 @@ def phase_rows(archive: Archive) -> Iterator[Row]:
     for repeat in archive.repeats:
         for name, phase in repeat.record.phases.items():
             for figure, value in phase.headline().items():
-                where = {**_where(repeat), "phase": name, "kind": phase.kind}
+                where = {**_point_and_repeat(repeat), "phase": name, "kind": phase.kind}
                 yield {**where, "ended_by": phase.ended_by, "figure": figure, "value": value}
 
 
@@ -73,7 +73,7 @@ def _fields(record: object, names: str) -> Row:
     return {name: getattr(record, name) for name in names.split()}
 
 
-def _where(repeat: RecordedRepeat) -> Row:
+def _point_and_repeat(repeat: RecordedRepeat) -> Row:
     return {"point": repeat.record.point, "repeat": repeat.record.repeat}
 
 
@@ -110,7 +110,7 @@ def metric_rows(archive: Archive) -> Iterator[Row]:
             text = render_labels(labels)
             for time, value in samples:
                 row = {"unix_seconds": time, "metric": name, "labels": text, "value": value}
-                yield {**_where(repeat), **row}
+                yield {**_point_and_repeat(repeat), **row}
 
 
 def _metrics(repeat: RecordedRepeat) -> Iterator[tuple[str, list[tuple[float, float]]]]:
@@ -184,7 +184,10 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
     path = target / "metrics.om"
     run = RecordedRun({}, {})
     for repeat in archive.repeats:
-        where = {"run": archive.manifest.run, **{k: str(v) for k, v in _where(repeat).items()}}
+        where = {
+            "run": archive.manifest.run,
+            **{k: str(v) for k, v in _point_and_repeat(repeat).items()},
+        }
         for series, samples in merge([Columns({}, dict(_metrics(repeat)))]).series.items():
             name, labels = parse(series)
             run.series[render(name, labelled(labels, where))] = samples

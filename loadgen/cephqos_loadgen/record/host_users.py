@@ -154,7 +154,7 @@ def users_between(
     other_disks: Iterable[str],
 ) -> tuple[CpuUsers, DiskUsers | None]:
     """What own and foreign processes used in between; no bytes if the kernel does not count them.
-    Heirs of own processes (see `_used_between`) are in neither."""
+    Foreign heirs of own processes (see `_used_between`) are in neither."""
     used, heirs = _used_between(before, after)
     own_pids = before.own | after.own
     own = _sum(used_by for pid, used_by in used.items() if pid in own_pids)
@@ -164,7 +164,7 @@ def users_between(
     cpu = CpuUsers(
         own_seconds=own.ticks / procfs.CLOCK_TICKS,
         others_seconds=by_others.ticks / procfs.CLOCK_TICKS,
-        most=_name_of_largest({pid: used.ticks for pid, used in foreign.items()}, names),
+        most=_name_of_largest({pid: u.ticks for pid, u in foreign.items()}, names),
     )
     if not after.counts_bytes:
         return cpu, None

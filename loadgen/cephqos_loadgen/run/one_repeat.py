@@ -38,7 +38,8 @@ _LOG_LINES = 5000
 
 
 def _failed(record: RepeatRecord, error: Exception) -> RepeatRecord:
-    """A defect of ours must not cost what was recorded, nor leave the cluster changed."""
+    """The record of a repeat that raised this error. A defect of ours must not cost what was
+    recorded, nor leave the cluster changed: so every exception comes here."""
     record = replace(record, status="failed")
     match error:
         case CephqosError() | CommandFailed():
@@ -71,7 +72,7 @@ class OneRepeat:
         self._recovered: tuple[int | None, int | None] = None, None  # objects, bytes
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
-        """`header` says which repeat it is; the record is the same with what came of it."""
+        """Run the repeat. `header` says which it is; returns the same record with its results."""
         recorder, session = self._recorder, self._session
         recorder.in_place(session.access.argv, session.access.place.environment)
         record = replace(header, start_unix_seconds=time.time())
@@ -87,7 +88,7 @@ class OneRepeat:
         cost = CostMeter(session, self._exporters.own)
         recorded = Recorded()
         try:
-            await self._within(context, metrics, recorded)
+            await self._prepare_and_run(context, metrics, recorded)
             await session.check_held()
             self._changed_by_others = await session.changed_by_others()
             missing = too_much_missing(metrics.summary())
@@ -149,7 +150,9 @@ class OneRepeat:
             self._recorder.close(record)
         return record
 
-    async def _within(self, context: Context, metrics: MetricsRecorder, recorded: Recorded) -> None:
+    async def _prepare_and_run(
+        self, context: Context, metrics: MetricsRecorder, recorded: Recorded
+    ) -> None:
         """Prepare the pools, then run the phases while cluster, metrics and clock are watched."""
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
@@ -252,9 +255,9 @@ class CostMeter:
 
     def __init__(self, session: Session, exporter: OwnExporter) -> None:
         self._session, self._exporter = session, exporter
-        self._wall = time.monotonic()
-        self._own = time.process_time()
-        self._clients = self._client_seconds()
+        self._began = time.monotonic()
+        self._own = time.process_time()  # CPU seconds until now, of this process
+        self._clients = self._client_seconds()  # the same of its clients of the cluster, by pid
         self._exporter_pid = exporter.pid
         self._exporter_seconds = self._exporter_cpu()
 
@@ -266,23 +269,23 @@ class CostMeter:
         pid = self._exporter.pid
         return cpu_seconds(pid) if pid else 0.0
 
-    def _of_exporter(self) -> float:
-        """At least this: of one that was started again, all that the present process took."""
+    def _spent_by_exporter(self) -> float:
+        """A lower bound: if it was started again, only its present process counts."""
         pid = self._exporter.pid
         before = self._exporter_seconds if pid == self._exporter_pid else 0.0
         return max(0.0, self._exporter_cpu() - before)
 
     def spent(self) -> RecordingCost:
-        wall = max(0.001, time.monotonic() - self._wall)
+        wall = max(0.001, time.monotonic() - self._began)
         clients = self._client_seconds()
         own = time.process_time() - self._own
-        commands = sum(seconds - self._clients.get(pid, 0.0) for pid, seconds in clients.items())
+        by_clients = sum(seconds - self._clients.get(pid, 0.0) for pid, seconds in clients.items())
         return RecordingCost(
             wall_seconds=wall,
             own_cpu_seconds=own,
-            client_cpu_seconds=commands,
-            exporter_cpu_seconds=self._of_exporter(),
-            core_share=(own + commands) / wall,
+            client_cpu_seconds=by_clients,
+            exporter_cpu_seconds=self._spent_by_exporter(),
+            core_share=(own + by_clients) / wall,
         )
 
 

@@ -76,7 +76,7 @@ async def test_a_repeat_without_most_of_its_metrics_is_a_failed_one(
     gaps = {"exporter": (Gap(1.0, missing),)}
     summary = MetricsRecording(9, 9, {"exporter": 23}, "exporter: no answer", gaps)
     monkeypatch.setattr(MetricsRecorder, "summary", lambda recorder: summary)
-    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", nothing)
     monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
     record = await repeated(tmp_path)
     assert record.status == status
@@ -92,7 +92,7 @@ async def test_hours_in_which_pools_were_filled_do_not_make_missing_metrics_a_sm
     gaps = {"exporter": (Gap(1.0, 23.0),)}
     summary = MetricsRecording(37, 9, {"exporter": 23}, "no answer", gaps, seconds=60.0)
     monkeypatch.setattr(MetricsRecorder, "summary", lambda recorder: summary)
-    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", nothing)
     monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
     began = time.time() - 7200
     times = iter([began])
@@ -110,7 +110,7 @@ async def test_a_clock_that_was_set_in_the_last_second_of_a_repeat_is_a_finding(
         before = repeat._clock._clock
         repeat._clock._clock = lambda: before() + 7200
 
-    monkeypatch.setattr(OneRepeat, "_within", within)
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", within)
     monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
     (finding,) = (await repeated(tmp_path)).findings
     assert finding.startswith("clock: this host's clock moved by +7200.0 s at ")
@@ -121,7 +121,7 @@ async def test_a_setting_that_someone_else_changed_under_a_repeat_is_its_finding
 ) -> None:
     """Its figures are of another policy than its name says, for a part of it."""
     said = "osd osd_mclock_profile was set to balanced by someone else"
-    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", nothing)
     monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
     record = await repeated(tmp_path, changed=(said,))
     assert (record.status, record.findings) == ("finished", (f"setting: {said}",))
@@ -156,7 +156,7 @@ async def test_a_repeat_whose_files_take_no_more_is_recorded_as_failed(
         if during:
             metrics._writer.flush()
 
-    monkeypatch.setattr(OneRepeat, "_within", within)
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", within)
     monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
     record = await repeated(tmp_path)
     assert record.status == "failed"
@@ -172,7 +172,7 @@ async def test_a_repeat_beside_which_another_run_took_the_cluster_is_a_failed_on
     async def lost() -> None:
         raise RunError("another run took this cluster over")
 
-    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", nothing)
     monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
     record = await repeated(tmp_path, check_held=lost)
     assert (record.status, record.error) == ("failed", "another run took this cluster over")

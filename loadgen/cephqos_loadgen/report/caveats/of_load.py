@@ -35,6 +35,9 @@ def _rows(run: ReportRun, point: str, phase: str, depth: int | None = None) -> t
     )
 
 
+_Place = tuple[str, str, int | None]  # point, phase and depth of a load
+
+
 @dataclass(frozen=True, slots=True)
 class _RanLoad:
     """A load, or one step of a curve, as it ran in one repeat."""
@@ -50,8 +53,8 @@ class _RanLoad:
         return f"{load_name(self.phase, self.depth)} of {self.observed.record.point}"
 
     @property
-    def place(self) -> tuple[str, str, int | None]:
-        """Point, phase and depth: the same in all repeats."""
+    def place(self) -> _Place:
+        """The same in all repeats."""
         return self.observed.record.point, self.phase, self.depth
 
 
@@ -80,9 +83,7 @@ def nothing_completed(run: ReportRun) -> Iterator[Caveat]:
 
 def client_at_its_ceiling(run: ReportRun) -> Iterator[Caveat]:
     """A thread of a client used a core almost entirely."""
-    worst: dict[
-        tuple[str, str, int | None], tuple[_BusyThread, str]
-    ] = {}  # by place, with the name
+    worst: dict[_Place, tuple[_BusyThread, str]] = {}  # with the name of the load
     for load in _loads_that_ran(run):
         for busy in _busiest_threads(load.host):
             before = worst[load.place][0].share if load.place in worst else 0.0

@@ -111,8 +111,8 @@ def drawing(width: float, height: float, title: str, body: Iterable[str], head: 
 
 def standalone(svg: str) -> str:
     """The text of a file with one drawing, with its style."""
-    head, _, rest = svg.partition(">")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{STYLE}</style>{rest}\n'
+    head, _, body = svg.partition(">")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{STYLE}</style>{body}\n'
 
 
 @dataclass(frozen=True, slots=True)

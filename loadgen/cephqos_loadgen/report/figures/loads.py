@@ -86,7 +86,7 @@ def loads_of(
                     yield replace(whole, op=op, cost={}, **_figures(figures))
             chosen = intervals.of(name, step.depth)
             chosen &= intervals.within([step.counted])
-            yield from _windows(whole, chosen, intervals, stretches)
+            yield from _parts_by_window(whole, chosen, intervals, stretches)
 
 
 def _clients(phase: str, step: Step, number: int, host: Mapping[str, HostUse]) -> HostUse | None:
@@ -137,7 +137,7 @@ def _figures(figures: LoadFigures) -> dict[str, Any]:
     }
 
 
-def _windows(
+def _parts_by_window(
     whole: LoadPart, chosen: Mask, intervals: Intervals, stretches: Mapping[str, Sequence[Stretch]]
 ) -> Iterator[LoadPart]:
     """The parts of a load with and without background work; none if there was no such work."""
