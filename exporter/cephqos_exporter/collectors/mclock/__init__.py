@@ -148,29 +148,31 @@ class MclockCollector(
         return _MclockOsd(Labels(view.labels), ReadInterval(self.interval))
 
     def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
-        odd = view.not_understood
+        not_understood = view.not_understood
         queues = _queues(view, state)
-        told = odd.all_of(_DIFF, lambda: [_effective_config(view, state.config)])
+        told = not_understood.all_of(_DIFF, lambda: [_effective_config(view, state.config)])
         config = told[0] if told else _UNKNOWN
         loggers = self.counters.loggers(view)
         if state.release is None:
             state.release = release_of(view.replies.get(_VERSION))
         qos = self._derive(view, state, config, queues)
-        _say_odd(qos, queues, odd)
+        _count_not_understood(qos, queues, not_understood)
         labels = state.labels
         in_force = self._in_force(view, state, queues, config)
         families = [*in_force.families]
         if queues.scheduler == MCLOCK:
             if qos is not None:
                 families += late_heads(queues, in_force.classes, state.queues_at, labels)
-            families.append(queue_lengths(queues, loggers, labels, odd))
+            families.append(queue_lengths(queues, loggers, labels, not_understood))
         clue = self._clues.of(view.daemon)
         clue.work = state.attained.done
         clue.limited = limited_share(queues, in_force.classes, state.queues_at)
-        families += client_demand(loggers, state.waited, labels, odd)
-        families += replica_writes(loggers, labels, odd)
-        families += odd.all_of(QUEUE, lambda: lower_bound(self._pools.on_osd(view), labels))
-        families += store_families(loggers, labels, odd)
+        families += client_demand(loggers, state.waited, labels, not_understood)
+        families += replica_writes(loggers, labels, not_understood)
+        families += not_understood.all_of(
+            QUEUE, lambda: lower_bound(self._pools.on_osd(view), labels)
+        )
+        families += store_families(loggers, labels, not_understood)
         asked = state.histograms.due
         came = HISTOGRAMS in view.replies
         state.histograms.scraped(view.time, read=came)
@@ -181,7 +183,7 @@ class MclockCollector(
                 except ReplyMissing as exc:
                     raise ReplyMissing(exc.command, exc.reason, families) from exc
                 except (LookupError, TypeError, ValueError) as exc:
-                    odd.add("reply", f"{HISTOGRAMS}: {exc!r}")
+                    not_understood.add("reply", f"{HISTOGRAMS}: {exc!r}")
                     raise ReplyMissing(HISTOGRAMS, "another shape", families) from exc
             families += state.attained.families(labels)
         return families
@@ -282,14 +284,16 @@ def _is_rotational(host: Host, look: Callable[[], list[OsdDevice]]) -> bool | No
         return None
 
 
-def _say_odd(qos: QosState | None, queues: QueueDump, odd: NotUnderstood) -> None:
+def _count_not_understood(
+    qos: QosState | None, queues: QueueDump, not_understood: NotUnderstood
+) -> None:
     """What was not understood when these were derived, or in both together."""
     if qos is None:
         return
-    odd.include(qos.not_understood)
+    not_understood.include(qos.not_understood)
     silent = queues.scheduler == MCLOCK and not any(shard.told for shard in queues.shards)
     if silent and qos.cost.name == "bandwidth":  # only the early model prints nothing
-        odd.add("reply", f"{_QUEUES}: no shard says anything")
+        not_understood.add("reply", f"{_QUEUES}: no shard says anything")
 
 
 def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConfig:

@@ -45,11 +45,11 @@ class AttainedWork:
 
     def advance(self, view: DaemonView, loggers: Loggers, qos: QosState) -> None:
         """Count what was done since the last histograms."""
-        odd = view.not_understood
+        not_understood = view.not_understood
         histograms = histograms_of(view)
         if self._axis is None:
-            self._axis = _size_axis(histograms, odd)
-        reading = _Reading(loggers.required("osd"), histograms, len(self._axis), odd)
+            self._axis = _size_axis(histograms, not_understood)
+        reading = _Reading(loggers.required("osd"), histograms, len(self._axis), not_understood)
         self._totals = totals = reading.totals(self._totals, loggers)
         unknown = reading.unknown
         if totals.recovery is None and qos.recovery_item_bytes is None:
@@ -61,7 +61,7 @@ class AttainedWork:
             try:
                 degraded = degraded_share(reservations)
             except (LookupError, TypeError, ValueError) as exc:
-                odd.add("reply", f"{RESERVATIONS}: {exc!r}")
+                not_understood.add("reply", f"{RESERVATIONS}: {exc!r}")
                 unknown |= _OF_RECOVERY
         self._meter.advance(totals, self._axis, qos, degraded)
         # The whole is unknown without a part that the release does count.
@@ -106,13 +106,13 @@ def _delivered(done: Mapping[str, float], labels: Labels) -> Family:
     return single(name, "counter", text, labels.base, sum(done.values()))
 
 
-def _size_axis(histograms: Mapping[str, Any], odd: NotUnderstood) -> SizeAxis:
+def _size_axis(histograms: Mapping[str, Any], not_understood: NotUnderstood) -> SizeAxis:
     """The rows of the histograms by size of operation; all of them have the same."""
     for kind in ("op_w", "op_rw"):
         histogram = histograms.get(_HISTOGRAM.format(kind))
         if histogram is not None:
             return read_size_axis(histogram["axes"][1])
-    odd.add("reply", f"{HISTOGRAMS}: no histogram of writes")
+    not_understood.add("reply", f"{HISTOGRAMS}: no histogram of writes")
     raise ReplyMissing(HISTOGRAMS, "no histogram of writes")
 
 
@@ -124,19 +124,19 @@ class _Reading:
         osd: Mapping[str, Any],
         histograms: Mapping[str, Any],
         rows: int,
-        odd: NotUnderstood,
+        not_understood: NotUnderstood,
     ) -> None:
         self._osd = osd
         self._rows = rows
         self._histograms = histograms
-        self._odd = odd
+        self._not_understood = not_understood
         self.unknown: set[str] = set()
 
     def totals(self, before: Totals | None, loggers: Loggers) -> Totals:
         """What the OSD has counted since it started; what is missing is taken to be as before."""
 
         def value(name: str, key: str, classes: Set[str]) -> float:
-            counted = figure(self._osd, key, self._odd)
+            counted = figure(self._osd, key, self._not_understood)
             if counted is None:
                 self.unknown |= classes
                 return 0.0 if before is None else float(getattr(before, name))
@@ -157,11 +157,11 @@ class _Reading:
         )
 
     def _sized(self, kind: str, before: Counted | None) -> Counted:
-        ops = figure(self._osd, kind, self._odd)
-        in_bytes = figure(self._osd, f"{kind}_in_bytes", self._odd)
+        ops = figure(self._osd, kind, self._not_understood)
+        in_bytes = figure(self._osd, f"{kind}_in_bytes", self._not_understood)
         histogram = self._histograms.get(_HISTOGRAM.format(kind))
         if histogram is None:
-            self._odd.add("counter", _HISTOGRAM.format(kind))
+            self._not_understood.add("counter", _HISTOGRAM.format(kind))
         if ops is None or in_bytes is None or histogram is None:
             self.unknown.add(CLIENT)
             return before or Counted([0.0] * self._rows, 0.0, 0.0)
@@ -199,7 +199,7 @@ class _Reading:
         counted = self._all(_SCRUBBED)
         chunks = loggers.total("osd_scrub_", "chunk_selected")
         if chunks is None:
-            self._odd.add("counter", "chunk_selected")
+            self._not_understood.add("counter", "chunk_selected")
         if counted is None or chunks is None:
             self.unknown.add(BEST_EFFORT)
             return None
@@ -207,6 +207,6 @@ class _Reading:
 
     def _all(self, keys: Sequence[str], part: str = "") -> Sequence[float] | None:
         """None if one of them is missing."""
-        values = [figure(self._osd, key, self._odd, part) for key in keys]
+        values = [figure(self._osd, key, self._not_understood, part) for key in keys]
         known = [value for value in values if value is not None]
         return known if len(known) == len(keys) else None

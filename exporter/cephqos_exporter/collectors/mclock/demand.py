@@ -50,12 +50,12 @@ class WaitedSum:
 
 
 def client_demand(
-    loggers: Loggers, waited: WaitedSum, labels: Labels, odd: NotUnderstood
+    loggers: Loggers, waited: WaitedSum, labels: Labels, not_understood: NotUnderstood
 ) -> Iterable[Family]:
     """Client operations that wait or are in progress, and how full their throttles are."""
     counters = loggers.required("osd")
-    latency = figure(counters, "op_latency", odd, "sum")
-    processing = figure(counters, "op_process_latency", odd, "sum")
+    latency = figure(counters, "op_latency", not_understood, "sum")
+    processing = figure(counters, "op_process_latency", not_understood, "sum")
     base = labels.base
     if latency is not None and processing is not None:
         yield single(*CLIENT_WAIT, base, waited.at(latency - processing))
@@ -63,17 +63,17 @@ def client_demand(
         "Client writes that the OSD as primary has begun and not completed. What waits in its "
         "queue is not among them."
     )
-    in_progress = figure(counters, "op_wip", odd)
+    in_progress = figure(counters, "op_wip", not_understood)
     if in_progress is not None:
         yield single("cephqos_qos_client_ops_in_progress", "gauge", text, base, in_progress)
     by_throttle = {short: loggers.get(logger) for logger, short in _THROTTLES.items()}
     throttles = {short: values for short, values in by_throttle.items() if values is not None}
-    yield _throttle_use(throttles, labels, odd)
-    yield _throttle_waits(throttles, labels, odd)
+    yield _throttle_use(throttles, labels, not_understood)
+    yield _throttle_waits(throttles, labels, not_understood)
 
 
 def _throttle_use(
-    throttles: Mapping[str, Mapping[str, Any]], labels: Labels, odd: NotUnderstood
+    throttles: Mapping[str, Mapping[str, Any]], labels: Labels, not_understood: NotUnderstood
 ) -> Family:
     """How full each throttle is; one without a bound is left out."""
     family = gauge(
@@ -82,18 +82,21 @@ def _throttle_use(
         "Absent for a throttle without a bound.",
     )
     for throttle, counters in throttles.items():
-        most, used = figure(counters, "max", odd), figure(counters, "val", odd)
+        most, used = (
+            figure(counters, "max", not_understood),
+            figure(counters, "val", not_understood),
+        )
         if most and used is not None:
             family.add(labels.of("throttle", throttle), used / most)
     return family
 
 
 def _throttle_waits(
-    throttles: Mapping[str, Mapping[str, Any]], labels: Labels, odd: NotUnderstood
+    throttles: Mapping[str, Mapping[str, Any]], labels: Labels, not_understood: NotUnderstood
 ) -> Family:
     family = Family(*THROTTLE_WAIT)
     for throttle, counters in throttles.items():
-        waits = figure(counters, "wait", odd, "sum")
+        waits = figure(counters, "wait", not_understood, "sum")
         if waits is not None:
             family.add(labels.of("throttle", throttle), waits)
     return family

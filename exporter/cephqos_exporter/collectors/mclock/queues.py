@@ -21,13 +21,15 @@ _QUEUE_COUNTERS: Final[Mapping[str, str]] = {
 _BELOW_0: Final = 2.0**63  # from there on: 64 bits without a sign
 
 
-def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Family:
+def queue_lengths(
+    dump: QueueDump, loggers: Loggers, labels: Labels, not_understood: NotUnderstood
+) -> Family:
     """Requests waiting, by class and shard, from the counters or else from the dump."""
     family = gauge(
         "cephqos_qos_queue_length",
         "Requests waiting in the scheduler's queue. Absent on 16.2 and under WPQ.",
     )
-    counted = _counted_lengths(dump, loggers, odd)
+    counted = _counted_lengths(dump, loggers, not_understood)
     for shard in dump.shards:
         lengths = counted.get(shard.index)
         if lengths is None and not (shard.told and shard.whole):
@@ -42,7 +44,7 @@ def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels, odd: NotUnd
 
 
 def _counted_lengths(
-    queues: QueueDump, loggers: Loggers, odd: NotUnderstood
+    queues: QueueDump, loggers: Loggers, not_understood: NotUnderstood
 ) -> Mapping[str, Mapping[str, float]]:
     """Queue lengths from counters, which 18.x and later have; none of what went below 0.
 
@@ -52,7 +54,9 @@ def _counted_lengths(
     for shard in queues.shards:
         counters = loggers.get(f"{_QUEUE_LOGGER}{shard.index}")
         if counters is not None:
-            counted = {c: figure(counters, key, odd) for c, key in _QUEUE_COUNTERS.items()}
+            counted = {
+                c: figure(counters, key, not_understood) for c, key in _QUEUE_COUNTERS.items()
+            }
             known = {c: length for c, length in counted.items() if length is not None}
             if max(known.values(), default=0) < _BELOW_0:
                 lengths[shard.index] = known

@@ -38,9 +38,11 @@ _WRITES: Final = (
 )
 
 
-def replica_writes(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+def replica_writes(
+    loggers: Loggers, labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
     """Writes that this OSD makes for the primaries of replicated pools."""
-    return timed(loggers.required("osd"), "subop_w_latency", _WRITES, labels.base, odd)
+    return timed(loggers.required("osd"), "subop_w_latency", _WRITES, labels.base, not_understood)
 
 
 def lower_bound(erasure_coded: bool | None, labels: Labels) -> Iterable[Family]:

@@ -43,18 +43,20 @@ _TIMED: Final = {
 }
 
 
-def store_families(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+def store_families(
+    loggers: Loggers, labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
     """Work under way behind the scheduler, where BlueStore takes it without making it wait."""
     bluestore = loggers.get("bluestore")
     if bluestore is None:
         if loggers.get("filestore") is None:
-            odd.add("counter", "bluestore")
+            not_understood.add("counter", "bluestore")
         return
     for key, families in _TIMED.items():
         # Renamed in 17.x.
         which = "commit_lat" if key == "txc_commit_lat" and "commit_lat" in bluestore else key
-        yield from timed(bluestore, which, families, labels.base, odd)
-    yield from _slow(bluestore, labels, odd)
+        yield from timed(bluestore, which, families, labels.base, not_understood)
+    yield from _slow(bluestore, labels, not_understood)
 
 
 # Operations of BlueStore that took longer than its own bound, and their counters.
@@ -65,7 +67,9 @@ _SLOW: Final = (
 )
 
 
-def _slow(bluestore: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
+def _slow(
+    bluestore: Mapping[str, Any], labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
     family = counter(
         "cephqos_qos_store_slow_total",
         "Operations of BlueStore that took longer than its bound (bluestore_log_op_age, 5 s): "
@@ -74,7 +78,7 @@ def _slow(bluestore: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> I
     if not any(key in bluestore for _, key in _SLOW):
         return
     for op, key in _SLOW:
-        value = figure(bluestore, key, odd)
+        value = figure(bluestore, key, not_understood)
         if value is not None:
             family.add(labels.of("op", op), value)
     yield family
