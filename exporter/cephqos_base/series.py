@@ -171,7 +171,6 @@ class ScrubSeries:
     POOL_OLDEST_SECONDS: Final = "cephqos_scrub_pool_oldest_seconds"
     POOL_OVERDUE_AFTER_SECONDS: Final = "cephqos_scrub_pool_overdue_after_seconds"
     POOL_RUNNING_ETA_SECONDS: Final = "cephqos_scrub_pool_running_eta_seconds"
-    POOL_RUNNING_OBJECTS: Final = "cephqos_scrub_pool_running_objects"
     POOL_RUNNING_OBJECTS_DONE: Final = "cephqos_scrub_pool_running_objects_done"
     POOL_RUNNING_OBJECTS_LEFT: Final = "cephqos_scrub_pool_running_objects_left"
     POOL_RUNNING_PGS: Final = "cephqos_scrub_pool_running_pgs"

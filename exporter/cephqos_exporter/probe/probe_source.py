@@ -9,6 +9,7 @@ import itertools
 import logging
 import socket
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,8 @@ from cephqos_exporter.scrape.metrics import families_of
 log = logging.getLogger(__name__)
 
 _PAUSE_AFTER_FAILURE: Final = 5.0
+# The operation under way when the probe ends may take this long, then it is cancelled.
+_LAST_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,12 +86,17 @@ class ProbeSource:
 
     async def _connected(self, operations: Iterator[tuple[str, str, str]]) -> None:
         pause = 1 / self._spec.rate
+        operation: asyncio.Task[None] | None = None
         try:
             self._fsid, self._up = await self._child.fsid(self._spec.timeout), True
             while True:
-                await asyncio.gather(self._operation(*next(operations)), asyncio.sleep(pause))
+                operation = asyncio.create_task(self._operation(*next(operations)))
+                await asyncio.gather(asyncio.shield(operation), asyncio.sleep(pause))
         finally:
             self._up = False
+            if operation is not None:  # else the child is killed with it, and leaves its objects
+                with suppress(ClusterUnreachable, TimeoutError):
+                    await asyncio.wait_for(operation, _LAST_SECONDS)
             await self._child.close()
 
     async def _operation(self, pool: str, op: str, name: str) -> None:

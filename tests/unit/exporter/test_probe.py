@@ -52,6 +52,8 @@ class Ioctx:
     def write_full(self, name, data):
         if os.path.exists(STATE + ".hang"):
             time.sleep(60)
+        if os.path.exists(STATE + ".slow"):
+            time.sleep(0.5)
         self.objects[f"{self.pool}/{self.namespace}/{name}"] = len(data)
         self.save()
 
@@ -160,6 +162,19 @@ async def test_a_cluster_that_cannot_be_reached_is_said_so(
     (tmp_path / "objects.json.refuse").touch()
     with pytest.raises(ClusterUnreachable, match="no monitors"):
         await ProbeChild(cluster, namespace="ns", size=10).fsid(10)
+
+
+async def test_a_source_that_ends_in_the_middle_of_an_operation_removes_its_objects(
+    cluster: ClusterAccess, tmp_path: Path
+) -> None:
+    source = ProbeSource(cluster, ProbeSpec(pools=("p",), rate=20, objects=1000))
+    async with asyncio.timeout(10):
+        while not sample(list(await source.collect(0)), "cephqos_probe_up"):
+            await asyncio.sleep(0.05)
+    (tmp_path / "objects.json.slow").touch()
+    await asyncio.sleep(0.3)
+    await source.close()
+    assert objects(tmp_path) == {}
 
 
 async def test_a_source_measures_no_faster_than_its_rate_and_cleans_up(
