@@ -171,11 +171,11 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
         limits = read_limits(find_cgroups(host, text))
     osd = replace(osd, cpu_limit=limits.cpus, memory_limit=limits.memory)
     # In a thread of its own: if the disk of the data directory died, a look at it never ends.
-    look = partial(
+    find_devices = partial(
         sysfs.osd_devices, host, daemon, osd.config.text("osd_data"), sysfs.DATA_DIRECTORIES
     )
     try:
-        devices = answer_of(Lookup(look))
+        devices = answer_of(Lookup(find_devices))
     except sysfs.DataDirectoryMissing:
         return osd
     except TimeoutError:

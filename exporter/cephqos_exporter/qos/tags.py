@@ -20,8 +20,11 @@ TAG_MODULO: Final = 1_000_000.0
 
 # A queue dump names a class by number up to 20.2, and later by name or by both (`3client`).
 _CLASS_OF_NUMBER: Final = {"0": RECOVERY, "1": BEST_EFFORT, "2": IMMEDIATE, "3": CLIENT}
-# There is a record for each client of dmClock: a class, or in the early model a client of a class.
-# Each is matched alone and without backtracking: a dump of 160 kB took 45 s where no record ended.
+# There is a record for each client of dmClock: a class, or in the early model a client of a
+# class. It begins like this, with the tag of the first request if one waits:
+#   ClientRec:: client:{ class_id: 3 client_id: 0 profile_id: 0 } prev_tag:{ ... }
+#   req_count:12 top_req:{ ClientReq:: tag:{ RequestTag:: ready:false r:9.5 p:8.2 l:0.0 ...
+# Each is matched alone, up to its end: a dump of 160 kB took 45 s where no record ended.
 _RECORDS: Final = "record:{ "
 _RECORD: Final = re.compile(
     r"ClientRec:: client:\{ class_id: ?(\w++).*? req_count:(\d++) top_req:"

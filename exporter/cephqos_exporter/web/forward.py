@@ -1,4 +1,7 @@
-"""Tells other exporters to keep a piece too, so that an alert needs to reach only one of them."""
+"""Asks other exporters to keep what they recorded, as this one was asked.
+
+So an alert needs to reach only one of them.
+"""
 
 import asyncio
 import socket
@@ -47,7 +50,7 @@ async def forward(
                 if answer.status != 200:
                     missed.append(f"{place} (HTTP status {answer.status})")
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
-            missed.append(f"{place} ({exc or 'no answer'})")
+            missed.append(f"{place} ({str(exc) or 'no answer'})")
 
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     async with aiohttp.ClientSession(headers=sent_headers, timeout=timeout) as session:

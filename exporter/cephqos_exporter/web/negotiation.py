@@ -1,10 +1,10 @@
-"""What a client accepts, from its headers."""
+"""What a scrape asks for in its headers: the format, compression, and how long it waits."""
 
 import math
 from typing import Final
 
-# A client may ask for less in a header. A busy OSD needs some milliseconds, a host of 60 a third
-# of a second.
+# Of the time for a scrape, whatever its header says. In less, no busy OSD could answer: one needs
+# some milliseconds, all of a host with 60 OSDs a third of a second.
 LEAST_SECONDS: Final = 0.2
 _MOST_SECONDS: Final = 60.0  # anyone may send a header: a round must not last for hours
 
@@ -45,10 +45,10 @@ def _number(text: str, otherwise: float) -> float:
 
 
 def scrape_seconds(header: str | None, *, offset: float, otherwise: float) -> float:
-    """What Prometheus sends, a minute at most, less the offset; or else the setting.
+    """The time for a scrape: what `header` says, less the offset; `otherwise` without a header.
 
-    An offset as long as the timeout would leave nothing, so half the timeout is the least; and
-    what no daemon could be expected to keep is made longer.
+    The header is X-Prometheus-Scrape-Timeout-Seconds. A minute of it counts at most. At least half
+    of it is left, however long the offset is, and never less than LEAST_SECONDS.
     """
     sent = min(_number(header or "", 0.0), _MOST_SECONDS)
     if sent <= 0:

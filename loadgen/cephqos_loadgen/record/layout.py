@@ -88,9 +88,8 @@ def is_archive(path: Path) -> bool:
 def hold(folder: Path) -> int:
     """Lock the folder of a run for `is_running`, until the returned descriptor is closed.
 
-    A lock that another process has is no error: the folder was just made, so only a reader can
-    have it, for a moment. Without locks in the file
-    system it stays unlocked.
+    If another process has the lock, the folder stays unlocked. It was just made, so only
+    `is_running` of a reader can have it. It also stays unlocked in a file system without locks.
     """
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     with contextlib.suppress(OSError):

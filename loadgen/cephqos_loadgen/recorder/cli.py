@@ -1,4 +1,8 @@
-"""`cephqos record`: keep what exporters have just recorded, list it, fetch it as an archive."""
+"""`cephqos record`: keep what exporters have just recorded, list it, fetch it as an archive.
+
+An exporter records its last pages in memory. A piece is what it was asked to keep, on disk: the
+minutes before, and what followed. It consists of segments, which are files of pages.
+"""
 
 import argparse
 import asyncio
