@@ -4,17 +4,19 @@ import asyncio
 import gc
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
-from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.scrape import fetch, rounds
 from cephqos_exporter.scrape.rendering import Rendered
+from cephqos_exporter.scrape.scraper import Scraper
 
 from .scraping import (
     FSID,
@@ -147,14 +149,23 @@ async def test_a_daemon_that_hangs_is_found_by_scrapes_of_too_little_time_as_wel
         assert host.daemons[0].open_connections == 1
 
 
-async def test_every_request_has_its_own_deadline_whatever_others_are_ready_to_wait(
-    host: ReplayedHost,
-) -> None:
-    async with scraping(host, [StatusCollector()]) as scraper:
+@asynccontextmanager
+async def one_waits_for_osd_0(
+    host: ReplayedHost, collector: Collector
+) -> AsyncIterator[tuple[Scraper, asyncio.Task[str]]]:
+    """A scraper, and a patient request that waits for the OSD, which hangs."""
+    async with scraping(host, [collector]) as scraper:
         await text(scraper)
         host.daemons[0].fault = Fault.HANG
         patient = asyncio.create_task(text(scraper, 30))
         await asyncio.sleep(0.1)
+        yield scraper, patient
+
+
+async def test_every_request_has_its_own_deadline_whatever_others_are_ready_to_wait(
+    host: ReplayedHost,
+) -> None:
+    async with one_waits_for_osd_0(host, StatusCollector()) as (scraper, patient):
         for seconds in (0.5, 0.2):  # joins that round; came when it was older than this
             started = time.monotonic()
             page = await text(scraper, seconds)
@@ -182,11 +193,7 @@ class HostCollector(StatusCollector):
 async def test_each_request_gets_the_hosts_figures_of_a_daemon_that_another_one_waits_for(
     host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with scraping(host, [HostCollector()]) as scraper:
-        await text(scraper)
-        host.daemons[0].fault = Fault.HANG
-        patient = asyncio.create_task(text(scraper, 30))
-        await asyncio.sleep(0.1)
+    async with one_waits_for_osd_0(host, HostCollector()) as (scraper, patient):
         monkeypatch.setattr(rounds, "_FRESH_SECONDS", 0.0)
         page = await text(scraper, 0.2)
         assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
@@ -196,11 +203,7 @@ async def test_each_request_gets_the_hosts_figures_of_a_daemon_that_another_one_
 
 
 async def test_what_one_waits_for_is_fresh_for_the_others(host: ReplayedHost) -> None:
-    async with scraping(host, [StatusCollector()]) as scraper:
-        await text(scraper)
-        host.daemons[0].fault = Fault.HANG
-        patient = asyncio.create_task(text(scraper, 30))
-        await asyncio.sleep(0.1)
+    async with one_waits_for_osd_0(host, StatusCollector()) as (scraper, patient):
         host.daemons[1].recording = RecordedDaemon(REPLIES | {"status": b'{"num_pgs":10}'})
         assert names(await text(scraper, 0.2), "cephqos_test_pgs", "10") == ["osd.1"]
         scraper.hurry()
