@@ -2,8 +2,8 @@
 cephqos_base/causes.py for causes.
 
 The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. People
-with protanopia, deuteranopia or tritanopia can tell those of one palette apart. A test computes
-both. Causes have more colours than anyone can tell apart, so a legend and the tooltip name them.
+with protanopia, deuteranopia or tritanopia can distinguish the colours of a palette. A test
+computes both. Causes have too many colours for that, so a legend and the tooltip name them.
 """
 
 from collections.abc import Mapping

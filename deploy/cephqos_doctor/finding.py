@@ -52,7 +52,7 @@ class Diagnosis:
         }
 
     def text(self) -> str:
-        """As a terminal shows it. What is the same for sixty OSDs is shown once."""
+        """The text for a terminal. A finding that many OSDs share is printed once."""
         lines = []
         for name, alike in _alike(self.findings):
             first, *others = alike

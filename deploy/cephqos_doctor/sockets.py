@@ -52,8 +52,8 @@ def _osds_without_socket(facts: HostFacts) -> list[OsdProcess]:
         sockets = [socket for socket in live if socket.osd == osd]
         running = [process for process in facts.processes if process.osd == osd]
         pids = {socket.pid for socket in sockets}
-        # A socket in another namespace tells no pid. So as many processes are without a socket as
-        # there are more of them, and those whose pids no socket tells come first.
+        # The pid of a socket in another namespace is not known. So processes and sockets are
+        # counted: the surplus has no socket, and processes whose pid no socket has come first.
         running.sort(key=lambda process: process.pid in pids)
         without += running[: len(running) - len(sockets)]
     return without

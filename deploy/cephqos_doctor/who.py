@@ -38,7 +38,7 @@ _NO_TENANT: Final = (
     "No tenant is shown: no operation was sampled in this time, the collector `tenants` is off, or"
     " the exporter is not scraped."
 )
-# A tenant's kind tells the application where that of its pool is not known.
+# The application of a tenant, by its kind, if that of its pool is not known.
 _APPLICATION_OF_KIND: Final = {"image": "rbd", "bucket": "rgw", "cephfs": "cephfs"}
 
 Answers = Mapping[str, Sequence[Sample]]  # by the name of the query

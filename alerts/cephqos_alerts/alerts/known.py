@@ -1,4 +1,4 @@
-"""Parts of alert texts that say what is known of an OSD and class, and nothing if nothing is.
+"""Parts of alert texts about an OSD and class. Each is empty if its figure is not known.
 
 Each is a template that Prometheus fills in when the alert is evaluated (rules/template.py). As
 rendered, CLIENTS_WAIT is " In each second its client operations wait 2.5s, longest in state queue."

@@ -24,9 +24,9 @@ _EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 def previously(series: str) -> str:
     """The series as the evaluation before this one recorded it, by this rule or by a later one.
 
-    Returns `@previously NAME@`: readers see that an old value is meant, and so does the test that
-    looks for rules that depend on each other in a circle. render.py removes the mark, so Prometheus
-    reads a plain series.
+    Returns `@previously NAME@`. The mark shows that an old value is meant. The test for rules that
+    depend on each other in a circle reads it too. render.py removes it, so Prometheus reads a plain
+    series.
     """
     return f"@previously {series}@"
 

@@ -131,8 +131,8 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     bound = f"at least {duration(lasted)} ago" if lasted else f"within the last {alert.within}"
     if for_loki:
         return bound
-    # The labels that tell this alert from others of its name: those that its text shows. The cause
-    # may change while the alert fires.
+    # The labels that identify this alert among those of its name are the ones that its text shows,
+    # without the cause: it may change while the alert fires.
     shown = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause"}
     fixed = {"alertname": alert.name, **alert.labels}
     fixed.pop("cause", None)

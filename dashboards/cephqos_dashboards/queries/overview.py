@@ -125,8 +125,8 @@ WORK: Final = (
 
 
 def _map() -> str:
-    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES. One row tells why
-    there is no other: -1 without any figure of violations, -2 before there are enough evaluations.
+    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES. If there is no
+    OSD to show, one row has the reason: -1 no figure of violations, -2 too few evaluations so far.
 
     The rows are those violated longest in the time shown, the same at every point of it.
     """
