@@ -230,16 +230,15 @@ async def _quiet_cluster(lab: RunningLab) -> None:
 
 async def _pool(lab: RunningLab, situation: Situation) -> str:
     name, ceph = "truth", ["ceph", "osd"]
+    groups = str(situation.groups)
     if situation.size:
-        # Without replicas one OSD gets three times the work of another if the groups are few, and
-        # clients who wait for the one never want more than the other gives.
-        await lab.exec([*ceph, "pool", "create", name, "128" if situation.size == 1 else "32"])
+        await lab.exec([*ceph, "pool", "create", name, groups])
         sure = ["--yes-i-really-mean-it"] if situation.size == 1 else []
         await lab.exec([*ceph, "pool", "set", name, "size", str(situation.size), *sure])
         return name
     profile = ["k=2", "m=1", "crush-failure-domain=osd"]
     await lab.exec([*ceph, "erasure-code-profile", "set", "truth", *profile])
-    await lab.exec([*ceph, "pool", "create", name, "32", "32", "erasure", "truth"])
+    await lab.exec([*ceph, "pool", "create", name, groups, groups, "erasure", "truth"])
     return name
 
 

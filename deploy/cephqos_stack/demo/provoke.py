@@ -273,7 +273,7 @@ class Provoker:
 
     async def _begin(self, name: str, situation: Situation) -> str:
         self._say(f"STAGING: {name}: {situation.about}")
-        pool = await self._pool(situation.size)
+        pool = await self._pool(situation.size, situation.groups)
         self._stage = stage = Stage(StagedLab(self._lab), situation, 0, pool)
         stage.undo += [partial(stage.on.config, CAPACITY_OPTION, self.delivered)]
         stage.undo += [partial(unset, stage)]
@@ -355,11 +355,12 @@ class Provoker:
                 stage.undo.append(partial(on.lab.faults.throttle, osd))
                 await on.lab.faults.throttle(osd, **limits)
 
-    async def _pool(self, size: int) -> str:
-        """A pool with this many copies. It is created when it is first needed, and stays."""
-        name, ceph = f"provoked-{size}", ["ceph", "osd", "pool"]
+    async def _pool(self, size: int, groups: int) -> str:
+        """A pool with so many copies and placement groups. It is created when it is first needed,
+        and stays."""
+        name, ceph = f"provoked-{size}-{groups}", ["ceph", "osd", "pool"]
         if name not in self._pools:
-            await self._lab.exec([*ceph, "create", name, "32"])
+            await self._lab.exec([*ceph, "create", name, str(groups)])
             confirmed = ["--yes-i-really-mean-it"] if size == 1 else []
             await self._lab.exec([*ceph, "set", name, "size", str(size), *confirmed])
             self._pools.add(name)

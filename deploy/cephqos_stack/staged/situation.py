@@ -79,6 +79,9 @@ class Situation:
     digest: str
     cluster: StagedCluster
     size: int = 3  # of the pool; 0 is erasure-coded, 2+1
+    # Placement groups of the pool. With few, one OSD may lead three times as many as another: where
+    # that decides, there are more.
+    groups: int = 32
     history: bool = True  # whether the OSDs were seen saturated before
     capacity: float | None = 0.5  # share of what they deliver saturated; above 10: ops per second
     config: dict[str, str] = field(default_factory=dict)
