@@ -33,6 +33,7 @@ class DaemonError(ExporterError):
     """A daemon did not give what was asked for; `reason` is a label value of cephqos_daemon_up."""
 
     reason: ClassVar[str] = "error"
+    pid: int | None = None  # of the daemon, if it was connected to
 
 
 class SocketGone(DaemonError):

@@ -94,7 +94,9 @@ async def ask(
     answers = await Batch(path, [request], deadline, max_bytes).run()
     replies = answers.parse()
     if prefix in answers.errors:
-        raise answers.errors.pop(prefix)
+        error = answers.errors.pop(prefix)
+        error.pid = answers.pid
+        raise error
     return Answer(replies[prefix], answers.pid)
 
 

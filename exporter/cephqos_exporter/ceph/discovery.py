@@ -153,15 +153,17 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
     )
 
 
-async def identify_process(daemon: Daemon, socket: Socket, host: Host) -> Daemon:
+async def identify_process(
+    daemon: Daemon, socket: Socket, host: Host, peer: int | None = None
+) -> Daemon:
     """The daemon with its process, if that was not known and there is one candidate by now.
 
-    If `host.proc` has our own pids, the socket's peer was the only candidate.
+    If `host.proc` has our own pids, the socket's peer is the only candidate.
     """
-    if has_our_pids(host):
+    if peer is None and has_our_pids(host):
         return daemon
     loop = asyncio.get_running_loop()
-    pid, start = await loop.run_in_executor(_PID_THREADS, _process, socket, None, host)
+    pid, start = await loop.run_in_executor(_PID_THREADS, _process, socket, peer, host)
     return daemon if pid is None else replace(daemon, pid=pid, start=start)
 
 

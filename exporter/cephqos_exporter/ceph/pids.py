@@ -61,7 +61,7 @@ def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
         return False
     try:
         arguments = _arguments(host, pid)
-    except TimeoutError:  # it hangs, so it is not the daemon that has just answered
+    except TimeoutError:  # it cannot be read now
         return False
     pairs = set(pairwise(arguments))
     names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}

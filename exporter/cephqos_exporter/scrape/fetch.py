@@ -10,8 +10,8 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -88,6 +88,7 @@ class DaemonFetcher:
         self.identified = False  # it has said who it is
         path = socket.path  # its name until then
         self._set_daemon(Daemon(socket.kind, socket.id, fsid_in_path(path), path))
+        self._cluster_in_path = self.daemon.cluster
         self._look_at = 0.0  # when to look for its process, if that is not known
         self._kept: dict[str, _Kept] = {}
         # Commands it does not have -> when to ask again, and how long it is until then.
@@ -106,18 +107,29 @@ class DaemonFetcher:
         self.daemon = daemon
         self.labels = render_labels(daemon.labels)
 
+    def suppose(self, clusters: Collection[str]) -> None:
+        """Until the daemon says its cluster, take the one that its neighbours are in."""
+        if not self.identified and not self._cluster_in_path:
+            cluster = next(iter(clusters)) if len(clusters) == 1 else ""
+            if cluster != self.daemon.cluster:
+                self._set_daemon(replace(self.daemon, cluster=cluster))
+
+    @property
+    def known_by_others(self) -> bool:
+        """It never said who it is, and hangs; but its neighbours say the cluster, and its socket or
+        the host the process. So there are the host's figures of it."""
+        known = bool(self.daemon.cluster) and self.daemon.pid is not None
+        return not self.identified and self._silent and known
+
     @property
     def probing(self) -> bool:
         return self._probe is not None and not self._probe.done()
 
     async def identify(self, deadline: float) -> str:
         """Ask once which daemon this is. Returns the reason if it does not say."""
-        if self.identified:
-            if self.daemon.pid is None:
-                await self._find_process()
-            return ""
-        if self._silent:
-            return TimedOut.reason
+        if self.identified or self._silent:
+            await self._find_process()
+            return "" if self.identified else TimedOut.reason
         self._look_at = asyncio.get_running_loop().time() + PROCESS_SECONDS
         try:
             self._set_daemon(await identify(self.socket, self._host, deadline=deadline))
@@ -127,13 +139,16 @@ class DaemonFetcher:
                 log.warning("cannot ask which daemon this is: %s: %s", self.socket.path.name, exc)
             if isinstance(exc, TimedOut | Busy):
                 self._missed(silent=True, hung=())
+                # It is most needed to know what the host shows of it.
+                found = await identify_process(self.daemon, self.socket, self._host, exc.pid)
+                self._set_daemon(found)
             return exc.reason
         self.identified = True
         return ""
 
     async def _find_process(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now >= self._look_at:
+        if self.daemon.pid is None and now >= self._look_at:
             self._look_at = now + PROCESS_SECONDS
             self._set_daemon(await identify_process(self.daemon, self.socket, self._host))
 

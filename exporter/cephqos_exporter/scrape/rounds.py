@@ -9,14 +9,14 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from cephqos_exporter.daemon import Daemon, DaemonView
 from cephqos_exporter.daemon_errors import SourceUnavailable, TimedOut
 from cephqos_exporter.families import Family
-from cephqos_exporter.labels import LabelText, render_labels
+from cephqos_exporter.labels import LabelText
 from cephqos_exporter.not_understood import NotUnderstood, NotUnderstoodTotals
 from cephqos_exporter.scrape.collect import DaemonCollectors
 from cephqos_exporter.scrape.fetch import DaemonFetcher
@@ -155,18 +155,28 @@ class DaemonRounds(Rounds):
     """The rounds of one admin socket, from its appearance to the daemon's restart or end."""
 
     def __init__(
-        self, fetcher: DaemonFetcher, collectors: DaemonCollectors, speakers: Speakers
+        self,
+        fetcher: DaemonFetcher,
+        collectors: DaemonCollectors,
+        speakers: Speakers,
+        all_rounds: "Callable[[], Iterable[DaemonRounds]]",
     ) -> None:
         super().__init__(fetcher.daemon.name)
         self.up = True  # as of the last round; assumed before the first
         self._fetcher = fetcher
         self._collectors = collectors
+        self._collected: Daemon | None = None  # what the collectors were last given
         self._speakers = speakers
+        self._all_rounds = all_rounds  # of the host
         self._budget = Budget()
 
     @property
     def daemon(self) -> Daemon:
         return self._fetcher.daemon
+
+    @property
+    def identified(self) -> bool:
+        return self._fetcher.identified
 
     @property
     def labels(self) -> LabelText:
@@ -191,12 +201,12 @@ class DaemonRounds(Rounds):
             log.warning(text, self.daemon.name, spent, seconds)
 
     async def _round(self, deadline: float) -> Part:
-        known = self.daemon if self._fetcher.identified else None
         down = await self._fetcher.identify(deadline)
-        if not self._fetcher.identified:
-            return self._down(down)
-        if known is not None and self.daemon is not known:  # it was seen without its process
-            self._collectors.forget(known)
+        if down:
+            self.up = False
+            self._take_cluster_of_neighbours()
+            if not self._fetcher.known_by_others:
+                return self._down(down)
         if not self._speakers.speaks(self):
             return Part()
         view = await self._fetcher.fetch(self._collectors.commands(self.daemon), deadline)
@@ -206,6 +216,9 @@ class DaemonRounds(Rounds):
         return self._collect(view)
 
     def _collect(self, view: DaemonView) -> Part:
+        if self._collected is not None and view.daemon != self._collected:
+            self._collectors.forget(self._collected)  # it was seen without its process
+        self._collected = view.daemon
         began = time.thread_time()
         part = self._collectors.part(view, self._took())
         self._budget.spent += time.thread_time() - began
@@ -231,20 +244,19 @@ class DaemonRounds(Rounds):
         """Drop what collectors know of the daemon."""
         self._collectors.forget(self.daemon)
 
-    def named(self, part: Part, others: "Iterable[DaemonRounds]") -> Part:
-        """The part of a daemon that never answered, with the cluster of its directory's others."""
-        if not part.nameless or self.daemon.cluster:
+    def named(self, part: Part) -> Part:
+        """The part with the cluster of a daemon that never answered, now that others have."""
+        if not part.nameless:
             return part
-        clusters = {
-            other.daemon.cluster
-            for other in others
-            if other.daemon.cluster and other.daemon.socket.parent == self.daemon.socket.parent
-        }
-        if len(clusters) != 1:
-            return part
-        return replace(
-            part, labels=render_labels(replace(self.daemon, cluster=clusters.pop()).labels)
-        )
+        self._take_cluster_of_neighbours()
+        return replace(part, labels=self.labels)
+
+    def _take_cluster_of_neighbours(self) -> None:
+        """Until the daemon says its cluster, take that of the others in its directory."""
+        directory = self.daemon.socket.parent
+        daemons = (rounds.daemon for rounds in self._all_rounds() if rounds.identified)
+        clusters = {it.cluster for it in daemons if it.socket.parent == directory}
+        self._fetcher.suppose(clusters - {""})
 
     def _took(self) -> float:
         return asyncio.get_running_loop().time() - self._started

@@ -172,7 +172,9 @@ class Scraper:
                     not_understood=NotUnderstoodTotals(self._told),
                     look=self._look,
                 )
-                self._tracked[socket] = DaemonRounds(fetcher, collectors, self._speakers)
+                self._tracked[socket] = DaemonRounds(
+                    fetcher, collectors, self._speakers, lambda: self._tracked.values()
+                )
         self._tracked = {socket: self._tracked[socket] for socket in daemons}
 
     def _part(self, rounds: Rounds, waited: Waiting) -> Part:
@@ -183,7 +185,7 @@ class Scraper:
             log.exception("the round of %s failed", rounds.name)
             part = rounds.failed()
         if isinstance(rounds, DaemonRounds):  # now that its neighbours have answered
-            part = rounds.named(part, self._tracked.values())
+            part = rounds.named(part)
         return part
 
     def _of_the_host(self) -> Part:

@@ -2,10 +2,12 @@
 
 import asyncio
 import gc
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
@@ -59,6 +61,55 @@ async def test_a_daemon_that_hangs_from_the_start_is_reported_in_its_neighbours_
         page = await text(scraper, 0.2)
     line = f'cephqos_daemon_up{{ceph_daemon="osd.2",cluster="{FSID}",reason="timeout"}} 0'
     assert line in page
+
+
+class PidCollector(StatusCollector):
+    """Needs no reply, only the process."""
+
+    name = "host"
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        family = Family("cephqos_test_pid", "gauge", "The process.")
+        family.add(view.labels, view.daemon.pid or 0)
+        return [family]
+
+
+async def test_the_host_shows_what_it_knows_of_a_daemon_that_hangs_from_the_start(
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cluster is that of its neighbours, its process the peer of its socket: ours here."""
+    monkeypatch.setattr(fetch, "PROBE_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(fetch, "_PROBE_PAUSE_SECONDS", 0.01)
+    comm = Path("/proc/self/comm")
+    ours = comm.read_text()
+    host.daemons[2].fault = Fault.HANG
+    collector = PidCollector()
+    try:
+        comm.write_text("ceph-osd")
+        async with scraping(host, [collector]) as scraper:
+            await text(scraper, 0.2)
+            page = await text(scraper, 0.2)
+            assert names(page, "cephqos_daemon_up", "0") == ["osd.2"]
+            assert len(names(page, "cephqos_test_pid", str(os.getpid()))) == 4
+            host.daemons[2].fault = Fault.NONE
+            async with asyncio.timeout(10):
+                while len(up(await text(scraper))) < 4:
+                    await asyncio.sleep(0.1)
+            assert not collector.forgotten, "it is the same daemon"
+    finally:
+        comm.write_text(ours)
+
+
+async def test_a_daemon_that_never_said_its_cluster_has_no_figures_of_the_host(
+    host: ReplayedHost,
+) -> None:
+    for daemon in host.daemons:
+        daemon.fault = Fault.HANG
+    async with scraping(host, [PidCollector()]) as scraper:
+        await text(scraper, 0.2)
+        page = await text(scraper, 0.2)
+    assert len(names(page, "cephqos_daemon_up", "0")) == 4
+    assert "cephqos_test_pid" not in page
 
 
 async def test_a_daemon_known_to_hang_costs_the_next_scrapes_nothing(host: ReplayedHost) -> None:
