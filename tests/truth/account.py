@@ -112,7 +112,17 @@ def _place(finding: ExpectedFinding, turn: int, osds: int) -> str | None:
     return None if finding.osd is None else osd_name(finding.osd, turn, osds)
 
 
-async def shadow(stage: Stage, on: Watched, began: float) -> tuple[str, bool | None]:
+@dataclass(frozen=True)
+class Shadow:
+    """What the account says of a run."""
+
+    text: str
+    right: bool | None  # None: no cause was staged
+    off: float | None  # its sum, beside the OSDs' own latency of the same time: 0.01 is 1 % more
+    unknown: float | None  # share
+
+
+async def shadow(stage: Stage, on: Watched, began: float) -> Shadow:
     """What the account says of the fault, and whether that is right. Shares of the account look
     back for half a minute, so the later half of the fault counts. `began`: before the first load.
     """
@@ -121,7 +131,30 @@ async def shadow(stage: Stage, on: Watched, began: float) -> tuple[str, bool | N
     before = await _waited(on, max(2.0, stage.staged - began), stage.staged)
     cause, osd, share = said(before, during)
     text = f"{cause} {osd} {share:.0%}" if osd else cause
-    return text, right(stage.situation, stage.turn, cause, osd)
+    is_right = right(stage.situation, stage.turn, cause, osd)
+    return Shadow(text, is_right, *await _conserved(on, stage.staged, now))
+
+
+async def _conserved(on: Watched, begin: float, end: float) -> tuple[float | None, float | None]:
+    """By which part the account's sum differs from the OSDs' latency, and the share not known.
+
+    Of the OSDs that answered at both times and did not restart between them.
+    """
+
+    async def gained(series: str) -> dict[str, float]:
+        then, now = (f"sum by (ceph_daemon) ({series} @ {at:.3f})" for at in (begin, end))
+        found = await on.stack.query(f"{now} - {then} or {now}")  # a series may be new
+        return {it["metric"]["ceph_daemon"]: float(it["value"][1]) for it in found}
+
+    whole = await gained(AccountSeries.SECONDS)
+    latency = await gained("ceph_osd_op_latency_sum")
+    osds = [it for it, grew in latency.items() if grew > 0 and whole.get(it, -1) >= 0]
+    account = sum(whole[it] for it in osds)
+    if not account:
+        return None, None
+    unknown = await gained(f'{AccountSeries.SECONDS}{{state="unknown"}}')
+    not_known = sum(max(0.0, unknown.get(it, 0.0)) for it in osds)
+    return account / sum(latency[it] for it in osds) - 1, not_known / account
 
 
 async def _waited(on: Watched, seconds: float, end: float) -> Waited:

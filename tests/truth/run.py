@@ -83,6 +83,8 @@ class Judgement:
     note: str = ""
     account: str = ""  # what the account of waiting would say, and whether that is right
     account_right: bool | None = None
+    account_off: float | None = None
+    account_unknown: float | None = None
     seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
     runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
 
@@ -160,7 +162,8 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
             await unset(stage)
     judged = _judged(situation, seed, heard)
     note = "; ".join(filter(None, (judged.note, *not_as_said(showed))))
-    judged = replace(judged, account=account[0], account_right=account[1])
+    judged = replace(judged, account=account.text, account_right=account.right)
+    judged = replace(judged, account_off=account.off, account_unknown=account.unknown)
     return replace(judged, stayed=stayed, watched=watched, seen=seen, runbook=showed, note=note)
 
 

@@ -66,6 +66,13 @@ def _sums(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
     account = sum(row["account_right"] for row in judged)
     rules = sum(row["verdict"] == "right" for row in judged)
     yield f"{len(judged)} runs with a cause: account right in {account}, rules in {rules}"
+    for what, key in (
+        ("its sum is off by", "account_off"),
+        ("it does not know", "account_unknown"),
+    ):
+        found = [abs(row[key]) for row in rows if row.get(key) is not None]
+        if found:
+            yield f"account, {len(found)} runs: {what} {max(found):.2%} at most"
     names = {
         rule.record
         for groups in FILES.values()
