@@ -10,8 +10,8 @@ _SECONDS = np.arange(0.0, 22.0)
 _OSD = {"ceph_daemon": "osd.0", "cluster": "c"}
 
 
-def saturated(capacity: float) -> Samples:
-    """An OSD that does 100 for clients, of whom some wait for all of the time."""
+def saturated(capacity: float, done: float = 100.0) -> Samples:
+    """An OSD that does `done` for clients, of whom some wait for all of the time."""
     of_class = _OSD | {"class": CLIENT}
     info = _OSD | {"in_force": "mclock_scheduler", "profile": "balanced", "model": "bandwidth"}
 
@@ -24,8 +24,8 @@ def saturated(capacity: float) -> Samples:
     every = (
         gauge(QosSeries.SCHEDULER_INFO, 1.0, info),
         gauge(QosSeries.CAPACITY_OPS, capacity),
-        counter(QosSeries.OPS, 100.0, of_class),
-        counter(QosSeries.DELIVERED_OPS, 100.0),
+        counter(QosSeries.OPS, done, of_class),
+        counter(QosSeries.DELIVERED_OPS, done),
         counter(QosSeries.CLIENT_WAIT_SECONDS, 10.0),
         gauge(QosSeries.CLIENT_OPS_IN_PROGRESS, 10.0),
         gauge(QosSeries.QUEUE_LENGTH, 10.0, of_class | {"shard": "0"}),
@@ -60,3 +60,18 @@ def test_a_capacity_far_from_what_a_saturated_osd_did_is_put_right() -> None:
 
     found = [suggested(it) for it in (60.0, 90.0, 140.0, 300.0)]
     assert found == [100.0, None, None, 100.0]
+
+
+def test_two_clusters_whose_osds_have_the_same_names_are_not_mixed() -> None:
+    def renamed(series: Series) -> Series:
+        labels = {**series.labels, "cluster": "d"}
+        return Series(series.name, labels, series.times, series.values)
+
+    other = saturated(capacity=300.0, done=40.0).families
+    both = {
+        name: [*series, *map(renamed, other[name])]
+        for name, series in saturated(capacity=300.0).families.items()
+    }
+    found = list(advice_facts(Samples(both), 0.0, 21.0))
+    assert [it.cluster for it in found] == ["c", "d"]
+    assert [it.osds[0].suggested_capacity for it in found] == [100.0, 40.0]

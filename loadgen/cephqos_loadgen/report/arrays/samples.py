@@ -85,6 +85,15 @@ class Samples:
         of_family = self.families.get(family, [])
         return [series for series in of_family if labels.items() <= series.labels.items()]
 
+    def of_cluster(self, cluster: str) -> "Samples":
+        """Only those of one cluster: OSDs of two may have the same names."""
+        return Samples(
+            {
+                family: [it for it in series if it.labels.get("cluster", "") == cluster]
+                for family, series in self.families.items()
+            }
+        )
+
     def growth(self, family: str, start: float, end: float, **labels: str) -> float | None:
         """Growth of all these counters together; None where there is none."""
         counters = self.of(family, **labels)

@@ -46,14 +46,14 @@ def advice_facts(
     samples: Samples, start: float, end: float, window: float = WINDOW
 ) -> Iterator[Facts]:
     """The facts of each cluster that the samples are of, from `start` to `end`."""
-    clusters: dict[str, list[AdvisedOsd]] = {}
-    pieces = list(_pieces(samples, start, end, window))
-    for info in _last_infos(samples, start, end):
-        osd = _osd(samples, info, pieces)
-        clusters.setdefault(info.labels.get("cluster", ""), []).append(osd)
-    for cluster, osds in sorted(clusters.items()):
-        backlog = _backlog(samples, cluster, osds, start, end)
-        yield Facts(cluster=cluster, seconds=end - start, osds=osds, backlog=backlog)
+    infos = samples.families.get(QosSeries.SCHEDULER_INFO, [])
+    for cluster in sorted({info.labels.get("cluster", "") for info in infos}):
+        of_it = samples.of_cluster(cluster)
+        pieces = list(_pieces(of_it, start, end, window))
+        osds = [_osd(of_it, info, pieces) for info in _last_infos(of_it, start, end)]
+        if osds:
+            backlog = _backlog(of_it, osds, start, end)
+            yield Facts(cluster=cluster, seconds=end - start, osds=osds, backlog=backlog)
 
 
 def _pieces(samples: Samples, start: float, end: float, window: float) -> Iterator[_Piece]:
@@ -82,10 +82,7 @@ def _last_infos(samples: Samples, start: float, end: float) -> Iterable[Series]:
         info for info in samples.of(QosSeries.SCHEDULER_INFO) if info.at(end, start) is not None
     ]
     infos.sort(key=lambda info: float(info.times[info.times <= end][-1]))
-    last_by_osd = {}
-    for info in infos:
-        last_by_osd[info.labels.get("cluster"), info.labels.get("ceph_daemon")] = info
-    return last_by_osd.values()
+    return {info.labels.get("ceph_daemon"): info for info in infos}.values()
 
 
 def _osd(samples: Samples, info: Series, pieces: Sequence[_Piece]) -> AdvisedOsd:
@@ -170,13 +167,13 @@ def _suggested(capacity: float | None, saturated_ops: SaturatedOps | None) -> fl
 
 
 def _backlog(
-    samples: Samples, cluster: str, osds: Sequence[AdvisedOsd], start: float, end: float
+    samples: Samples, osds: Sequence[AdvisedOsd], start: float, end: float
 ) -> RecoveryBacklog:
     """What there was to recover, and what recovery did of it."""
 
     def copies(family: str) -> float | None:
         """The largest number, not the first: it grows when an OSD goes out."""
-        gauges = samples.of(family, cluster=cluster)
+        gauges = samples.of(family)
         by_pool = [gauge.between(start, end) for gauge in gauges]
         return sum(float(values.max()) for values in by_pool if len(values)) if gauges else None
 
@@ -187,6 +184,6 @@ def _backlog(
     return RecoveryBacklog(
         degraded=copies(RecoverySeries.POOL_DEGRADED_OBJECTS),
         misplaced=copies(RecoverySeries.POOL_MISPLACED_OBJECTS),
-        recovered=grown(RecoverySeries.POOL_OBJECTS, cluster=cluster),
+        recovered=grown(RecoverySeries.POOL_OBJECTS),
         work={osd.osd: grown(QosSeries.OPS, ceph_daemon=osd.osd, **of_recovery) for osd in osds},
     )
