@@ -37,6 +37,9 @@ async def forward(
             places += await _places(address)
         except OSError as exc:
             missed.append(f"{address} ({exc.strerror or exc})")
+    places = list(dict.fromkeys(places))
+    if len(places) > _MOST:
+        missed.append(f"{len(places) - _MOST} more addresses (at most {_MOST} are asked)")
     sent_headers = {FORWARDED: "1", "Content-Type": "application/json"}
     if "Authorization" in headers:
         sent_headers["Authorization"] = headers["Authorization"]
@@ -54,7 +57,7 @@ async def forward(
 
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     async with aiohttp.ClientSession(headers=sent_headers, timeout=timeout) as session:
-        await asyncio.gather(*(post(session, place) for place in dict.fromkeys(places[:_MOST])))
+        await asyncio.gather(*(post(session, place) for place in places[:_MOST]))
     return missed
 
 

@@ -122,6 +122,18 @@ async def test_a_name_stands_for_all_its_addresses(monkeypatch: pytest.MonkeyPat
     assert await forward._places("cephqos-osd:10130") == ["10.0.0.1:10130", "[fd00::1]:10130"]
 
 
+async def test_addresses_beyond_the_most_are_said_to_be_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "_MOST", 1)
+    async with recording(tmp_path / "b") as b, recording(tmp_path / "c") as c:
+        addresses = [listening(b), listening(b), listening(c)]
+        headers: dict[str, str] = {}
+        body = webhook(ALERT)
+        missed = await forward.forward("/-/record", addresses, body, headers, None)
+        assert missed[0] == "1 more addresses (at most 1 are asked)"
+
+
 async def test_what_is_forwarded_is_forwarded_no_further(tmp_path: Path) -> None:
     async with recording(tmp_path / "b") as b, recording(tmp_path / "a", None, [listening(b)]) as a:
         headers = {"Cephqos-Forwarded": "1"}
