@@ -161,7 +161,8 @@ def likely_cause_on_osd(otherwise: str) -> str:
     )
     stopped_or_waits = if_seen(
         _THREADS_STOPPED,
-        " Likely cause: the CPU. A limit of its container stops its threads.",
+        f" Likely cause: cpu by {show('(. | first).Labels.by')}."
+        " A limit of its container stops its threads.",
         waits,
         within="@sustained@",
     )
