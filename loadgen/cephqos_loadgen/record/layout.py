@@ -34,15 +34,19 @@ During a run the folder is called `ID.partial`, and the run holds a lock (flock)
 renamed at the end.
 """
 
-import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 
 FORMAT = 1
 MANIFEST = "archive.json"
 MANIFEST_SUM = "archive.sha256"
 PARTIAL = ".partial"
+
+# A reader that looks whether a run is running has its lock for much less than one pause.
+_LOCK_TRIES = 20
+_LOCK_PAUSE_SECONDS = 0.01
 
 # The scenario of an archive that no run made, and its only point: exporters recorded by themselves.
 RECORDED = "recorded"
@@ -88,12 +92,19 @@ def is_archive(path: Path) -> bool:
 def hold(folder: Path) -> int:
     """Lock the folder of a run for `is_running`, until the returned descriptor is closed.
 
-    If another process has the lock, the folder stays unlocked. It was just made, so only
-    `is_running` of a reader can have it. It also stays unlocked in a file system without locks.
+    It was just made, so only `is_running` of a reader can have the lock, for a moment. In a file
+    system without locks the folder stays unlocked.
     """
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    with contextlib.suppress(OSError):
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        except OSError:
+            break
+        else:
+            break
     return held
 
 

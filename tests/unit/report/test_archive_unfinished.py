@@ -4,9 +4,11 @@ archive."""
 import argparse
 import asyncio
 import errno
+import fcntl
 import json
 import os
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import cli
 from cephqos_loadgen.archive.reader import ArchiveDamaged, find_archives, open_archive, problems
 from cephqos_loadgen.record import run_folder
-from cephqos_loadgen.record.layout import is_running
+from cephqos_loadgen.record.layout import hold, is_running
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.report.figures.analysis import analyse
 from cephqos_loadgen.results.repeat import Manifest, RunStatus
@@ -51,6 +53,16 @@ def test_a_run_is_running_until_it_ends_and_its_copy_is_unfinished(tmp_path: Pat
     assert listed(tmp_path)["run"] == "complete"
     assert not is_running(final)
     assert list(problems(open_archive(final))) == []
+
+
+def test_a_reader_that_looks_while_a_run_begins_does_not_leave_it_unlocked(tmp_path: Path) -> None:
+    looks = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(looks, fcntl.LOCK_SH)
+    threading.Timer(0.03, os.close, [looks]).start()
+    held = hold(tmp_path)
+    assert is_running(tmp_path)
+    os.close(held)
+    assert not is_running(tmp_path)
 
 
 @pytest.mark.parametrize("at", ["archive.json.new", "archive.sha256", "rename"])
