@@ -50,7 +50,7 @@ _WANTING: Rates = HEALTHY | {
     ("cephqos_osd_op_latency_seconds_sum", 'op="write"'): 150,
 }
 _FULL: Rates = _WANTING | {("cephqos_qos_store_seconds_total", ""): 100}
-# Why clients want more than they get: every cause has to be looked at, and most of them are found.
+# Why clients want more than they get. Every cause is looked at for them, whichever is found.
 REASONS: tuple[Rates, ...] = (
     _FULL,
     # The device is slow, and others wait for it.
