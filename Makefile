@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: account advise-proof help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock model test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: account advise-proof help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock model test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small tenants clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -156,6 +156,11 @@ account: $(STAMP) ## compare the account of waiting with fio and with all operat
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.account $(ACCOUNT)
+
+tenants: $(STAMP) ## compare shares of images with what `rbd perf image` counts (root, 5 minutes)
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.tenants $(TENANTS)
 
 bench-capacity: $(STAMP) ## print how far `cephqos capacity` is off on devices of known rates (root, 9 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.bench.capacity

@@ -1,0 +1,170 @@
+"""Compares shares of tenants with what Ceph's manager counts of each image: `make tenants`.
+
+On a cluster of its own. fio writes to four images at different depths; the manager counts the
+writes of each (`rbd perf image`). Printed: how often the share of an image in a window of some
+seconds is in the interval that `cephqos who` shows beside its own share.
+"""
+
+import argparse
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tests.by_signal import clean_up_when_ended
+from tests.lab.live_exporter import LiveExporter, LivePage
+
+from cephqos_base.series import WORKING
+from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantKey
+from cephqos_exporter.collectors import build_enabled
+from cephqos_exporter.collectors.base import CollectorInputs
+from cephqos_exporter.config import Settings
+from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+
+DEPTHS: Final = {"a": 2, "b": 8, "c": 16, "d": 32}  # by image
+WARM_UP: Final = 20.0  # seconds, until each tenant has its series and the manager its counters
+WINDOWS: Final = (10, 20)  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the manager counted of each image; its figures are new every five seconds."""
+
+    time: float
+    writes: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What both said at one moment."""
+
+    page: LivePage
+    counted: Counted
+
+
+async def image_ids(lab: RunningLab) -> dict[str, str]:
+    found = {}
+    for name in DEPTHS:
+        await lab.exec(["rbd", "create", f"tenants/{name}", "--size", "256M"])
+        info = await lab.exec(["rbd", "info", f"tenants/{name}", "--format", "json"])
+        found[name] = json.loads(info.stdout)["id"]
+    return found
+
+
+async def fio(lab: RunningLab, image: str, depth: int, seconds: int) -> int:
+    """How many writes there were."""
+    argv = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", "--pool=tenants"]
+    argv += [f"--rbdname={image}", "--rw=randwrite", "--bs=4096", f"--iodepth={depth}"]
+    argv += ["--time_based", f"--runtime={seconds}", "--output-format=json"]
+    report = json.loads((await lab.exec(argv, within=seconds + 120)).stdout)
+    return int(report["jobs"][0]["write"]["total_ios"])
+
+
+async def counted_by_manager(lab: RunningLab) -> Counted:
+    argv = ["ceph", "rbd", "perf", "image", "counters", "tenants", "--format", "json"]
+    report = json.loads((await lab.exec(argv)).stdout)
+    at = report["counter_descriptors"].index("write_ops")
+    rows = [row for image in report["counters"] for row in image.items()]
+    writes = {image.rpartition("/")[2]: float(values[at]) for image, values in rows}
+    return Counted(report["timestamp"], writes)
+
+
+def work(page: LivePage) -> OsdSums:
+    """What all OSDs together have done for each tenant."""
+    sums = OsdSums()
+    name = "cephqos_tenants_seconds_total"
+    for labels in page.labels(name):
+        if labels["state"] == WORKING:
+            key = TenantKey(labels["kind"], labels.get("pool_id", ""), labels.get("tenant", ""))
+            (seconds,) = page.values(name, **labels)
+            sums.add([OsdSums({(key, WORKING): seconds})])
+    sums.samples[WORKING] = sum(page.values("cephqos_tenants_sampled_total", state=WORKING))
+    return sums
+
+
+def between(first: Look, last: Look) -> OsdTenants:
+    before, after = work(first.page), work(last.page)
+    seconds = {key: value - before.seconds.get(key, 0.0) for key, value in after.seconds.items()}
+    samples = {WORKING: after.samples[WORKING] - before.samples[WORKING]}
+    return OsdSums(seconds, samples).shares("", "")
+
+
+def compare(looks: Sequence[Look], ids: Mapping[str, str], window: int) -> tuple[int, int]:
+    """How often an image's share of a window is in the interval; of how many times."""
+    right = total = 0
+    start = looks[0]
+    for look in looks[1:]:
+        if look.counted.time - start.counted.time >= window:
+            theirs = shares_of_manager(start, look)
+            ours = {it.key.tenant: it.working for it in between(start, look).tenants}
+            for image, share in theirs.items():
+                if ids[image] in ours:
+                    total += 1
+                    right += ours[ids[image]].low <= share <= ours[ids[image]].high
+            start = look
+    return right, total
+
+
+def shares_of_manager(first: Look, last: Look) -> dict[str, float]:
+    before, after = first.counted.writes, last.counted.writes
+    writes = {image: after[image] - count for image, count in before.items()}
+    return {image: count / sum(writes.values()) for image, count in writes.items()}
+
+
+async def look_on(lab: RunningLab, exporter: LiveExporter, seconds: int) -> list[Look]:
+    """What both said whenever the manager's figures were new."""
+    looks: list[Look] = []
+    begun = time.monotonic()
+    while (now := time.monotonic() - begun) < WARM_UP + seconds:
+        counted = await counted_by_manager(lab)
+        page = await exporter.scrape()
+        if now >= WARM_UP and not (looks and looks[-1].counted.time == counted.time):
+            looks.append(Look(page, counted))
+        await asyncio.sleep(0.5)
+    return looks
+
+
+async def measure(lab: RunningLab, seconds: int) -> None:
+    for command in ("osd pool create tenants 32", "osd pool application enable tenants rbd"):
+        await lab.exec(["ceph", *command.split()])
+    ids = await image_ids(lab)
+    settings = Settings().given({"collector.ops.sample-interval": 1.0})
+    writing = asyncio.gather(
+        *(fio(lab, image, depth, round(WARM_UP) + seconds) for image, depth in DEPTHS.items())
+    )
+    async with LiveExporter(lab, build_enabled(CollectorInputs(settings))) as exporter:
+        looks = await look_on(lab, exporter, seconds)
+    done = dict(zip(DEPTHS, await writing, strict=True))
+    by_id = {it.key.tenant: it.working for it in between(looks[0], looks[-1]).tenants}
+    theirs = shares_of_manager(looks[0], looks[-1])
+    for image, id_ in ids.items():
+        ours = by_id[id_]
+        manager = f"{theirs[image]:6.1%}" if image in theirs else "unknown"
+        print(
+            f"image {image}, depth {DEPTHS[image]:2}: {done[image] / sum(done.values()):6.1%} by"
+            f" fio, {manager} by rbd perf image, {ours.share:6.1%} ({ours.low:.1%} to"
+            f" {ours.high:.1%}) by samples"
+        )
+    for window in WINDOWS:
+        right, total = compare(looks, ids, window)
+        print(f"windows of {window:2} s: {right} of {total} in the interval")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--release", default="reef")
+    parser.add_argument("--seconds", type=int, default=200, help="of load (default: 200)")
+    arguments = parser.parse_args()
+    name = f"tenants-{secrets.token_hex(3)}"
+    spec = LabSpec(name=name, release=arguments.release, osds=3, backing="loop", device_iops=400)
+    async with Lab(spec) as lab:
+        await measure(lab, arguments.seconds)
+
+
+if __name__ == "__main__":
+    clean_up_when_ended()
+    asyncio.run(main())
