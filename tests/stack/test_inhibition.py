@@ -134,6 +134,7 @@ def inhibited(url: str, *alerts: dict[str, str], within: float = 30) -> bool:
         ),
         pytest.param(VIOLATED, SLOW, id="an OSD's own page, that others wait for it"),
         pytest.param(SLOW, WAITS, id="a slow OSD, those that wait for it"),
+        pytest.param(SILENT | CRITICAL, WAITS, id="an OSD that is silent, those that wait for it"),
         pytest.param(
             SLOW,
             WAITS | {"alertname": "CephQosPolicyTargetViolated"},
@@ -172,6 +173,7 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
             id="an OSD's own warning, that others wait for it",
         ),
         pytest.param(SLOW, VIOLATED, id="that others wait for it, an OSD's own page"),
+        pytest.param(SILENT | WARNING, WAITS, id="an OSD that is down, those that wait"),
         pytest.param(RUN | {"cluster": "c2"}, VIOLATED, id="a test run on another cluster"),
         pytest.param(
             RUN,

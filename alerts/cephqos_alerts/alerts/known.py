@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING
-from cephqos_alerts.recording.limited import OF_THREADS
+from cephqos_alerts.recording.limited import IO_LIMIT, OF_THREADS
 from cephqos_alerts.rules.template import ITSELF, each, only_if, query, show, when
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
@@ -149,6 +149,7 @@ OF_MANY: Final = CauseNow(
     ' "by", "", "by", "osd[.].+")))',
     ("cluster", "class", "cause"),
 )
+_IO_HELD_UP: Final = f'{PerOsd.IO_LIMIT_REACHED}{{unit!=""}}'
 _THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
 
 
@@ -159,11 +160,16 @@ def likely_cause_on_osd(otherwise: str) -> str:
         " Likely cause: the CPU. Its threads wait for a CPU.",
         f" Likely cause: {otherwise}",
     )
+    held_or_waits = if_seen(
+        _IO_HELD_UP,
+        f" Likely cause: device by {IO_LIMIT}. A limit of its container holds up its requests.",
+        waits,
+    )
     stopped_or_waits = if_seen(
         _THREADS_STOPPED,
         f" Likely cause: cpu by {show('(. | first).Labels.by')}."
         " A limit of its container stops its threads.",
-        waits,
+        held_or_waits,
         within="@sustained@",
     )
     return if_seen(

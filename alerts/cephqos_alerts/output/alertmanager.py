@@ -123,9 +123,14 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
             "ceph_daemon",
         ),
         # The OSD that is waited for is no label, as it changes. So an OSD that waits for yet
-        # another one is silent, too, until the first slow OSD is mended.
+        # another one is silent, too, until the first slow OSD is mended. One that does not answer
+        # shows no longer that it is slow.
         _rule(
-            _named("CephQosReplicaSlow"),
+            [
+                *_named("CephQosReplicaSlow", "CephQosDaemonNotAnswering"),
+                'ceph_daemon=~"osd.+"',
+                critical,
+            ],
             [
                 *_named("CephQosReservationViolated", "CephQosPolicyTargetViolated"),
                 f'cause="{OTHER_OSD}"',
