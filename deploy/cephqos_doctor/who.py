@@ -4,7 +4,8 @@ The exporter samples operations in progress and counts their seconds by OSD, ten
 `working` (the OSD executes or commits it) or `waiting`. This file asks how much those counters grew
 in a time, from a Prometheus or an archive, and prints each tenant's share, for example:
 
-    osd.3   image rbd/a has 71 % of the work (65–77 %, 214 samples)   waiting: image rbd/b 40 % ...
+    osd.3   image rbd/a has 71 % of the work (65–77 %, 214 samples)
+        waiting (300 samples): image rbd/b 40 % (35–46), ...
 """
 
 import argparse
@@ -32,6 +33,8 @@ from cephqos_doctor.prometheus_access import prometheus_of
 
 _ANSWER_SECONDS: Final = 60.0  # for an answer about thousands of OSDs
 _ROWS: Final = 20
+_WIDTH: Final = 100  # of a line, if its parts are not longer
+_MOST_SUMS: Final = 5  # pools or applications that are shown; --json has all
 # What is read of an archive.
 FAMILIES: Final = (TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO)
 _NO_TENANT: Final = (
@@ -43,6 +46,7 @@ _APPLICATION_OF_KIND: Final = {"image": "rbd", "bucket": "rgw", "cephfs": "cephf
 
 Answers = Mapping[str, Sequence[Sample]]  # by the name of the query
 Namer = Callable[[str, TenantKey], str]  # a tenant's name, by cluster and key
+PoolNamer = Callable[[str, str], str]  # a pool's name, by cluster and number; "": not known
 
 
 def add_options(parser: Parser) -> None:
@@ -65,7 +69,10 @@ class _Shown:
     since: float  # seconds
     clusters: Sequence[OsdTenants]  # each as a whole; none where --osd names OSDs
     osds: Sequence[OsdTenants]
-    applications: Mapping[OsdKey, OsdTenants]  # the same shares, by application
+    with_sums: bool  # of each OSD, not only of clusters
+    pools: Mapping[OsdKey, OsdTenants]  # the same shares, by pool
+    applications: Mapping[OsdKey, OsdTenants]  # and by application
+    pool_name: PoolNamer
     name: Namer
     names_failure: str  # why the cluster did not give the names of images; empty: it did
 
@@ -83,7 +90,10 @@ async def _run(arguments: argparse.Namespace) -> int:
         since=since,
         clusters=[] if only else [tenants for tenants in shares if not tenants.osd],
         osds=[t for t in shares if t.osd and (not only or t.osd in only)],
+        with_sums=bool(only),
+        pools=_by_pool(answers),
         applications=_by_application(answers),
+        pool_name=_pool_names(answers["pools"]),
         name=names_of(answers["pools"], images),
         names_failure=names_failure,
     )
@@ -163,8 +173,19 @@ def _by_application(answers: Answers) -> Mapping[OsdKey, OsdTenants]:
         name = of_pool.get((cluster, key.pool_id)) or _APPLICATION_OF_KIND.get(key.kind, "unknown")
         return TenantKey("application", "", name)
 
+    return _merged(answers, application)
+
+
+def _by_pool(answers: Answers) -> Mapping[OsdKey, OsdTenants]:
+    """The same shares by the tenant's pool."""
+    return _merged(answers, lambda _, key: TenantKey("pool", key.pool_id, key.pool_id))
+
+
+def _merged(
+    answers: Answers, key_of: Callable[[str, TenantKey], TenantKey]
+) -> Mapping[OsdKey, OsdTenants]:
     return {
-        osd: sums.merged(partial(application, osd.cluster)).shares(*osd)
+        osd: sums.merged(partial(key_of, osd.cluster)).shares(*osd)
         for osd, sums in _sums(answers).items()
     }
 
@@ -184,27 +205,32 @@ async def _images(
 
 def names_of(pools: Iterable[Sample], images: ImageNames | None = None) -> Namer:
     """How a tenant of a cluster is called: with the names of its pool and image where known."""
-    pool_names = {
-        (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("pool", "")
-        for labels, _ in pools
-    }
+    pool_name = _pool_names(pools)
 
     def name(cluster: str, key: TenantKey) -> str:
         image_or_id = (images or {}).get((cluster, key), key.tenant)
-        pool = pool_names.get((cluster, key.pool_id), "")
+        pool = pool_name(cluster, key.pool_id)
         return replace(key, tenant=image_or_id).named({key.pool_id: pool})
 
     return name
 
 
+def _pool_names(pools: Iterable[Sample]) -> PoolNamer:
+    names = {
+        (labels.get("cluster", ""), labels.get("pool_id", "")): labels.get("pool", "")
+        for labels, _ in pools
+    }
+    return lambda cluster, pool_id: names.get((cluster, pool_id), "")
+
+
 def _text(shown: _Shown, most: int | None) -> str:
-    """For a terminal: a line for each cluster, and for `most` OSDs; None: all of them."""
+    """For a terminal: lines for each cluster, and for `most` OSDs; None: all of them."""
     lines = []
     for cluster in shown.clusters:
-        applications = shown.applications[OsdKey(cluster.cluster, "")]
-        lines.append(f"{_line(cluster, shown.name)}   {_applications(applications)}")
+        lines += [*_lines(cluster, shown.name), *_sum_lines(cluster, shown)]
     rows = shown.osds[:most]
-    lines += [_line(osd, shown.name) for osd in rows]
+    for osd in rows:
+        lines += [*_lines(osd, shown.name), *(_sum_lines(osd, shown) if shown.with_sums else ())]
     lines = lines or [_NO_TENANT]
     if len(rows) < len(shown.osds):
         lines.append(f"… and {len(shown.osds) - len(rows)} more OSDs (--all)")
@@ -215,7 +241,7 @@ def _text(shown: _Shown, most: int | None) -> str:
     return "\n".join(lines)
 
 
-def _line(tenants: OsdTenants, name: Namer) -> str:
+def _lines(tenants: OsdTenants, name: Namer) -> Sequence[str]:
     """An OSD or a cluster: its largest tenant, and those that wait because of it."""
     cluster, samples = tenants.cluster, tenants.samples
     parts = [tenants.osd or f"cluster {cluster}"]
@@ -224,23 +250,72 @@ def _line(tenants: OsdTenants, name: Namer) -> str:
     if largest := tenants.largest:
         parts.append(
             f"{name(cluster, largest.key)} has {_percent(largest.working)} of the work"
-            f" ({_bounds(largest.working)}, {samples.get('working', 0.0):,.0f} samples)"
+            f" ({_bounds(largest.working)} %, {samples.get('working', 0.0):,.0f} samples)"
         )
     else:
         parts.append("no work was seen")
+    lines = _filled(parts, "   ")
     if tenants.victims:
-        waiting = [f"{name(cluster, v.key)} {_percent(v.waiting)}" for v in tenants.victims]
-        parts.append(f"waiting: {', '.join(waiting)} ({samples.get('waiting', 0):,.0f} samples)")
-    return printable("   ".join(parts))
+        waiting = [f"{name(cluster, v.key)} {_with_bounds(v.waiting)}" for v in tenants.victims]
+        title = f"waiting ({samples.get('waiting', 0):,.0f} samples)"
+        lines += _listed(title, waiting)
+    return lines
 
 
-def _applications(tenants: OsdTenants) -> str:
-    """Each application's share of the work."""
-    working = [(application.key.tenant, application.working) for application in tenants.tenants]
-    working.append(("other", tenants.other.working))
-    return printable(
-        ", ".join(f"{name} {_percent(part)}" for name, part in working if part.seconds)
-    )
+def _sum_lines(tenants: OsdTenants, shown: _Shown) -> Sequence[str]:
+    """The shares of the work and of the waiting, by pool and by application."""
+    osd = OsdKey(tenants.cluster, tenants.osd)
+
+    def pool(key: TenantKey) -> str:
+        return shown.pool_name(osd.cluster, key.pool_id) or f"pool {key.pool_id}"
+
+    return [
+        *_divided("pool", shown.pools[osd], pool),
+        *_divided("application", shown.applications[osd], lambda key: key.tenant),
+    ]
+
+
+def _divided(by: str, sums: OsdTenants, name: Callable[[TenantKey], str]) -> Sequence[str]:
+    work = [(name(one.key), one.working) for one in sums.tenants]
+    waiting = [(name(one.key), one.waiting) for one in sums.tenants]
+    return [
+        *_listed(f"work by {by}", _largest([*work, ("other", sums.other.working)])),
+        *_listed(f"waiting by {by}", _largest([*waiting, ("other", sums.other.waiting)])),
+    ]
+
+
+def _largest(named: Sequence[tuple[str, TenantShare]]) -> Sequence[str]:
+    """The largest shares; the last one, `other`, stays last."""
+    *of_names, other = named
+    largest = sorted((it for it in of_names if it[1].seconds), key=lambda it: -it[1].seconds)
+    shown = [*largest[:_MOST_SUMS], *([other] if other[1].seconds else ())]
+    more = len(largest) - _MOST_SUMS
+    return [
+        *(f"{name} {_with_bounds(share)}" for name, share in shown),
+        *([f"and {more} more"] if more > 0 else ()),
+    ]
+
+
+def _listed(title: str, items: Sequence[str]) -> list[str]:
+    """An indented list with a title; no line if there is no item."""
+    if not items:
+        return []
+    first, *rest = items
+    return [f"    {line}" for line in _filled([f"{title}: {first}", *rest], ", ", _WIDTH - 4)]
+
+
+def _filled(parts: Sequence[str], separator: str, width: int = _WIDTH) -> list[str]:
+    """The parts in lines of this width. Lines after the first are indented. No part is broken."""
+    first, *rest = map(printable, parts)
+    lines = [first]
+    for part in rest:
+        longer = f"{lines[-1]}{separator}{part}"
+        if len(longer) + len(separator.rstrip()) <= width:
+            lines[-1] = longer
+        else:
+            lines[-1] += separator.rstrip()
+            lines.append(f"    {part}")
+    return lines
 
 
 def _percent(share: TenantShare) -> str:
@@ -248,25 +323,28 @@ def _percent(share: TenantShare) -> str:
 
 
 def _bounds(share: TenantShare) -> str:
-    return f"{share.low * 100:.0f}–{share.high * 100:.0f} %"
+    return f"{share.low * 100:.0f}–{share.high * 100:.0f}"
+
+
+def _with_bounds(share: TenantShare) -> str:
+    return f"{_percent(share)} ({_bounds(share)})"
 
 
 def _document(shown: _Shown) -> dict[str, Any]:
     """The document that `--json` writes."""
     unnamed = {"unnamed": shown.names_failure} if shown.names_failure else {}
-    shares = [
-        _osd_document(osd, shown.name, shown.applications[OsdKey(osd.cluster, osd.osd)])
-        for osd in (*shown.clusters, *shown.osds)
-    ]
+    shares = [_osd_document(osd, shown) for osd in (*shown.clusters, *shown.osds)]
     return {"version": __version__, "since_seconds": shown.since, **unnamed, "shares": shares}
 
 
-def _osd_document(osd: OsdTenants, name: Namer, applications: OsdTenants) -> dict[str, Any]:
+def _osd_document(osd: OsdTenants, shown: _Shown) -> dict[str, Any]:
+    key = OsdKey(osd.cluster, osd.osd)
+
     def shares_document(tenant: TenantFigures) -> dict[str, Any]:
         return {"waiting": asdict(tenant.waiting), "working": asdict(tenant.working)}
 
     def tenant_document(tenant: TenantFigures) -> dict[str, Any]:
-        named = {"name": name(osd.cluster, tenant.key)} if tenant.key.tenant else {}
+        named = {"name": shown.name(osd.cluster, tenant.key)} if tenant.key.tenant else {}
         victim = {"victim": tenant in osd.victims}
         return {**asdict(tenant.key), **named, **shares_document(tenant), **victim}
 
@@ -277,8 +355,16 @@ def _osd_document(osd: OsdTenants, name: Namer, applications: OsdTenants) -> dic
         "samples": dict(osd.samples),
         "tenants": [tenant_document(tenant) for tenant in osd.tenants],
         "other": tenant_document(osd.other),
+        "pools": [
+            {
+                "pool_id": pool.key.pool_id,
+                "pool": shown.pool_name(osd.cluster, pool.key.pool_id) or None,
+                **shares_document(pool),
+            }
+            for pool in shown.pools[key].tenants
+        ],
         "applications": [
             {"application": application.key.tenant, **shares_document(application)}
-            for application in applications.tenants
+            for application in shown.applications[key].tenants
         ],
     }

@@ -96,14 +96,37 @@ async def test_the_worst_osd_names_who_has_its_work_and_who_waits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert await asked(NOISY) == 0
-    cluster, worst, other, last = capsys.readouterr().out.splitlines()
-    assert worst == (
+    cluster, *lines = capsys.readouterr().out.splitlines()
+    worst = lines.index(
         "osd.3   client is 420 ops/s short   image rbd/17af has 71 % of the work (65–77 %, 214"
-        " samples)   waiting: image rbd/02bc 40 %, image rbd/09de 8 % (300 samples)"
+        " samples)"
+    )
+    assert lines[worst + 1] == (
+        "    waiting (300 samples): image rbd/02bc 40 % (35–46), image rbd/09de 8 % (5–12)"
     )
     assert cluster.startswith("cluster c1   image rbd/17af has 70 % of the work (64–76 %, 232")
-    assert other.startswith("osd.4   image rbd/02bc has 100 % of the work (82–100 %, 18 samples)")
-    assert "10 min" in last
+    assert lines[worst + 2] == (
+        "osd.4   image rbd/02bc has 100 % of the work (82–100 %, 18 samples)"
+    )
+    assert "10 min" in lines[-1]
+
+
+async def test_no_line_is_wider_than_a_hundred_columns_or_ends_inside_a_share(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    labels = {"cluster": "c1", "pool_id": "3", "pool": "volumes-of-the-second-region"}
+    assert await asked({**NOISY, "pools": [(labels, 1.0)]}) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    # Two victims with this name do not fit in one line.
+    at = lines.index("osd.3   client is 420 ops/s short")
+    assert lines[at + 1] == (
+        "    image volumes-of-the-second-region/17af has 71 % of the work (65–77 %, 214 samples)"
+    )
+    assert lines[at + 2 : at + 4] == [
+        "    waiting (300 samples): image volumes-of-the-second-region/02bc 40 % (35–46),",
+        "        image volumes-of-the-second-region/09de 8 % (5–12)",
+    ]
 
 
 async def test_a_time_in_the_past_is_asked_for() -> None:
@@ -130,19 +153,77 @@ async def test_json_has_all_shares_with_their_bounds(capsys: pytest.CaptureFixtu
     assert osd["other"]["waiting"]["share"] == 0.02
 
 
-async def test_work_is_divided_by_the_application_of_its_pool(
+async def test_work_and_waiting_are_divided_by_the_application_of_the_pool(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bucket = tenant("osd.3", "d1.4137.1", 0, 250, kind="bucket")
     found = {**NOISY, "seconds": [*NOISY["seconds"], *bucket]}
     assert await asked(found) == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith("   rbd 76 %, rgw 20 %, other 4 %")
+    lines = capsys.readouterr().out.splitlines()
+    work = "    work by application: rbd 76 % (70–81), rgw 20 % (15–25), other 4 % (2–7)"
+    waiting = "    waiting by application: rbd 98 % (96–99), other 2 % (1–4)"
+    assert [lines.index(work) + 1, lines.count(work)] == [lines.index(waiting), 1]
     labels = {"cluster": "c1", "pool_id": "3", "pool": "p", "application": "cephfs"}
     assert await asked({**found, "pools": [(labels, 1.0)]}, "--json", "--osd", "osd.3") == 0
     (osd,) = json.loads(capsys.readouterr().out)["shares"]
     (only,) = osd["applications"]
     assert (only["application"], only["waiting"]["share"]) == ("cephfs", 0.98)
     assert only["working"]["low"] < only["working"]["share"] < only["working"]["high"]
+
+
+IN_TWO_POOLS: Samples = [
+    *NOISY["seconds"],
+    *[({**labels, "pool_id": "7"}, 500.0) for labels, _ in tenant("osd.3", "17af", 0, 0)],
+]
+
+
+async def test_work_and_waiting_are_divided_by_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {**NOISY, "seconds": IN_TWO_POOLS}
+    assert await asked(found) == 0
+    lines = capsys.readouterr().out.splitlines()
+    work = lines.index("    work by pool: rbd 64 % (57–69), pool 7 33 % (27–39), other 3 % (2–6)")
+    assert lines[work + 1] == (
+        "    waiting by pool: rbd 65 % (60–70), pool 7 33 % (28–39), other 1 % (1–3)"
+    )
+    assert not [line for line in lines[:work] if line.startswith("osd.")], "of the cluster"
+    assert await asked(found, "--json", "--osd", "osd.3") == 0
+    (osd,) = json.loads(capsys.readouterr().out)["shares"]
+    first, second = osd["pools"]
+    assert (first["pool_id"], first["pool"]) == ("3", "rbd")
+    assert (second["pool_id"], second["pool"]) == ("7", None)
+    for figures in (first["working"], first["waiting"], second["working"], second["waiting"]):
+        assert figures["low"] < figures["share"] < figures["high"]
+    assert second["working"]["seconds"] == 500
+
+
+async def test_an_osd_that_is_asked_for_has_its_sums_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert await asked({**NOISY, "seconds": IN_TWO_POOLS}, "--osd", "osd.3") == 0
+    osd, *lines = capsys.readouterr().out.splitlines()
+    assert osd.startswith("osd.3 ")
+    titles = [title for title, is_list, _ in (line.partition(": ") for line in lines) if is_list]
+    assert titles == [
+        "    waiting (300 samples)",
+        "    work by pool",
+        "    waiting by pool",
+        "    work by application",
+        "    waiting by application",
+    ]
+
+
+async def test_of_many_pools_those_with_most_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    many = [
+        ({**labels, "pool_id": str(pool)}, 10.0 + pool)
+        for pool in range(1, 9)
+        for labels, _ in tenant("osd.3", "17af", 0, 0)
+    ]
+    assert await asked({**NOISY, "seconds": many, "pools": []}) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    _, _, work = out.partition("work by pool: ")
+    work, _, _ = work.partition(" waiting by pool")
+    assert work.startswith("pool 8 16 % ") and work.endswith(", and 3 more")
+    assert "pool 4 " in work and "pool 3 " not in work
 
 
 async def test_without_a_name_a_pool_is_its_number(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,7 +257,8 @@ async def test_names_cannot_change_the_terminal(capsys: pytest.CaptureFixture[st
     labels = {"cluster": "c1", "pool_id": "3", "pool": "a\x1b[2J\nosd.9"}
     assert await asked({**NOISY, "pools": [(labels, 1.0)]}, "--osd", "osd.3") == 0
     out = capsys.readouterr().out
-    assert "\x1b" not in out and len(out.splitlines()) == 2
+    assert "\x1b" not in out and "\\x1b[2J osd.9" in out
+    assert not [line for line in out.splitlines() if line.startswith("osd.9")]
 
 
 async def test_without_tenants_it_says_why_and_is_no_success(
@@ -193,9 +275,11 @@ async def test_many_osds_are_cut_to_the_worst_twenty(capsys: pytest.CaptureFixtu
     found = {**NOISY, "seconds": many, "samples": counts}
     assert await asked(found) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("osd.29") and "and 10 more OSDs" in lines[21]
+    shown = [line.partition(" ")[0] for line in lines if line.startswith("osd.")]
+    assert (len(shown), shown[0], shown[-1]) == (20, "osd.29", "osd.10")
+    assert "and 10 more OSDs" in lines[-2]
     assert await asked(found, "--all") == 0
-    assert len(capsys.readouterr().out.splitlines()) == 32
+    assert sum(it.startswith("osd.") for it in capsys.readouterr().out.splitlines()) == 30
 
 
 @pytest.mark.parametrize(
