@@ -172,6 +172,12 @@ def bound_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     return [_override(f"/^{BOUND}$/", fixed(BAD), width, dashed)]
 
 
+def interval_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """How far off the other lines are at most."""
+    dashed = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
+    return [_override("/interval: ± this \\(dashed\\)$/", fixed(QUIET), dashed)]
+
+
 def urgency_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """What is on time, due and overdue."""
     return [

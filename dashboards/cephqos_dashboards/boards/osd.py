@@ -7,7 +7,7 @@ from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, figure, lines, log_lines, rows, thirds
-from cephqos_dashboards.queries import osd
+from cephqos_dashboards.queries import osd, tenants
 from cephqos_dashboards.queries.common import NO_RULES
 from cephqos_dashboards.theme import Unit
 
@@ -185,17 +185,27 @@ _STAGES = thirds(
     ),
 )
 
+_NO_TENANT = "No such operation was sampled, or the collector tenants is off."
 _PEERS = (
     lines(
-        osd.TENANTS,
+        *tenants.OF_OSD_WORK,
         title="Tenants that it works for",
         reads="""Shares of the time in which this OSD executes or commits operations, by image
             (its id), bucket, CephFS client or other client, with the number of the pool.""",
-        blind="how sure a share is: `cephqos who` shows its interval.",
-        empty="No operation was sampled, or the collector tenants is off.",
-        width=24,
+        empty=_NO_TENANT,
         unit=Unit.RATIO,
         maximum=1,
+        overrides=theme.interval_overrides(),
+    ),
+    lines(
+        *tenants.OF_OSD_WAITING,
+        title="Tenants that wait here",
+        reads="""Shares of the time in which operations wait on this OSD as primary: in the queue,
+            blocked, or for other OSDs. Much here and little in the work: this tenant suffers.""",
+        empty=_NO_TENANT,
+        unit=Unit.RATIO,
+        maximum=1,
+        overrides=theme.interval_overrides(),
     ),
     lines(
         osd.ACCOUNT,

@@ -12,7 +12,7 @@ from cephqos_dashboards.boards.background import (
 )
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, figure, lines, rows, states, wide
-from cephqos_dashboards.queries import advice, background, overview
+from cephqos_dashboards.queries import advice, background, overview, tenants
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
 
@@ -141,6 +141,7 @@ _WHERE = wide(
     ),
 )
 
+_NO_TENANT = f"No such operation was sampled, or the collector tenants is off. {TOO_LARGE}"
 _WORK = (
     lines(
         *overview.WORK,
@@ -157,16 +158,27 @@ _WORK = (
         classes=True,
     ),
     lines(
-        overview.TENANTS,
+        *tenants.OF_CLUSTER_WORK,
         title="Tenants with most of the work",
         reads="""Shares of the time in which OSDs execute or commit operations, by image (its
             id), bucket, CephFS client or other client, with the number of the pool.""",
         blind="tenants that are not among the five largest of an OSD: they are in `other`.",
-        empty=f"No operation was sampled, or the collector tenants is off. {TOO_LARGE}",
-        width=24,
+        empty=_NO_TENANT,
         height=7,
         unit=Unit.RATIO,
         maximum=1,
+        overrides=theme.interval_overrides(),
+    ),
+    lines(
+        *tenants.OF_CLUSTER_WAITING,
+        title="Tenants that wait most",
+        reads="""Shares of the time in which operations wait: in the queue, blocked, or for other
+            OSDs. Much here and little in the work: this tenant suffers.""",
+        empty=_NO_TENANT,
+        height=7,
+        unit=Unit.RATIO,
+        maximum=1,
+        overrides=theme.interval_overrides(),
     ),
 )
 

@@ -5,8 +5,6 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
 from cephqos_base.series import (
-    TENANT,
-    WORKING,
     AccountSeries,
     DaemonSeries,
     DisksSeries,
@@ -14,7 +12,6 @@ from cephqos_base.series import (
     OpSeries,
     OpsSeries,
     QosSeries,
-    TenantsSeries,
     ThreadsSeries,
     bucket,
     count,
@@ -22,13 +19,9 @@ from cephqos_base.series import (
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     ONE_OSD,
-    SLOW_WINDOW,
-    TENANT_NAME,
     highest,
     quantiles,
     rate_once,
-    tenants_named,
-    top,
 )
 
 _OSD: Final = f"{{{ONE_OSD}}}"
@@ -151,14 +144,6 @@ ACCOUNT: Final = PanelQuery(
     f"{_rate(AccountSeries.SECONDS, 'state, by')} / on () group_left ()"
     f" (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'op')}) > 0)",
     "{{state}} {{by}}",
-)
-# Operations are sampled every ten seconds at most: the window does not follow the scrape interval.
-_TENANTS: Final = _rate(TenantsSeries.SECONDS, TENANT, f', state="{WORKING}"').replace(
-    "$__rate_interval", SLOW_WINDOW
-)
-TENANTS: Final = PanelQuery(
-    tenants_named(top(f"{_TENANTS} / on () group_left () (sum({_TENANTS}) > 0)", TENANT)),
-    TENANT_NAME,
 )
 REPLICA_WRITES: Final = (
     PanelQuery(

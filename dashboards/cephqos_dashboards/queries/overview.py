@@ -6,7 +6,7 @@ from typing import Final
 
 from cephqos_base.causes import CAUSES, OTHER_OSD
 from cephqos_base.recorded import PerClass, PerCluster, PerHostClass, PerOsd
-from cephqos_base.series import OSD, TENANT, WORKING, DaemonSeries, TenantsSeries
+from cephqos_base.series import OSD, DaemonSeries
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
@@ -15,12 +15,8 @@ from cephqos_dashboards.queries.common import (
     DETAIL,
     ENOUGH,
     ROWS,
-    SLOW_WINDOW,
-    TENANT_NAME,
     in_words,
     or_say,
-    tenants_named,
-    top,
 )
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
@@ -193,19 +189,6 @@ WORST_OSDS: Final = (
     ),
 )
 
-_TENANTS: Final = f"""
-    sum by ({TENANT}) (
-      max by (ceph_daemon, {TENANT}) (
-        rate({TenantsSeries.SECONDS}{{{DETAIL}, state="{WORKING}"}}[{SLOW_WINDOW}])
-      )
-    )
-"""
-TENANTS: Final = PanelQuery(
-    tenants_named(
-        top(f"{_TENANTS.strip()} / on () group_left () (sum({_TENANTS.strip()}) > 0)", TENANT)
-    ),
-    TENANT_NAME,
-)
 _HOSTS: Final = f"""
     topk({ROWS}, max by (instance, class) (
       {_VIOLATED_OSDS} > 0
