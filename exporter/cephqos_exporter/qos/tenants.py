@@ -53,6 +53,11 @@ _RBD: Final = re.compile(
     r"(?:rbd_data|journal_data)\.(?:([0-9]{1,10})\.)?([0-9a-z]{1,40})\.[0-9a-f]*\Z"
     r"|(?:rbd_header|rbd_object_map|journal)\.([0-9a-z]{1,40})(?:\.[0-9a-f]+)?\Z"
 )
+# Objects of all images of a pool, such as rbd_directory and rbd_id.NAME: clients that open an image
+# read them, and would take places from images for minutes.
+_RBD_OF_ALL: Final = re.compile(
+    r"rbd_(?:id\.|(?:directory|children|info|trash|mirroring|namespace|task)\Z)"
+)
 _CEPHFS: Final = re.compile(r"[0-9a-f]{1,16}\.[0-9a-f]{8}\Z")
 # A bucket's marker: its zone's id, and two numbers.
 _RGW: Final = re.compile(
@@ -72,6 +77,9 @@ class Tenant(NamedTuple):
     kind: str
     pool: str  # its number
     name: str  # an image's id, a bucket's marker, or client.4128
+
+
+NOBODY: Final = Tenant(OTHER, "", "")
 
 
 class SentFor(NamedTuple):
@@ -98,6 +106,8 @@ def _sent_for(client: str, pool: str, name: str | None) -> SentFor:
 def _tenant(client: str, pool: str, name: str) -> Tenant:
     if image := _RBD.match(name):
         return Tenant(IMAGE, image[1] or pool, image[2] or image[3])
+    if _RBD_OF_ALL.match(name):
+        return NOBODY
     if _CEPHFS.match(name):
         return Tenant(CEPHFS, pool, client)
     if bucket := _RGW.match(name):
@@ -113,7 +123,6 @@ _STATES: Final[dict[tuple[str, str], State]] = {
         [(kind, e) for kind in (CLIENT, REPLICA) for e in (EXECUTE, COMMIT)], "working"
     ),
 }
-_NOBODY: Final = Tenant(OTHER, "", "")
 
 
 def _seconds_by_state(operations: SampledOperations) -> dict[State, float]:
@@ -160,11 +169,11 @@ class TenantMeter:
             if operations.kind in (CLIENT, REPLICA)
         ]
         for client, pool, tenant in chain.from_iterable(senders for senders, _ in alike):
-            if tenant is not None:
+            if tenant not in (None, NOBODY):
                 self._remember((client, pool), tenant)
         for senders, by_state in alike:
             for (client, pool, tenant), number in senders.items():
-                who = tenant or self._last_tenant.get((client, pool), _NOBODY)
+                who = tenant or self._last_tenant.get((client, pool), NOBODY)
                 for state, seconds in by_state.items():
                     self.sampled[state] += number
                     sampled[who, state] = sampled.get((who, state), 0.0) + number * seconds
@@ -182,14 +191,14 @@ class TenantMeter:
         before = set(self._largest.shown)
         by_tenant: dict[Tenant, float] = {}
         for (tenant, _), seconds in sampled.items():
-            if tenant is not _NOBODY:
+            if tenant is not NOBODY:
                 by_tenant[tenant] = by_tenant.get(tenant, 0.0) + seconds
         for lost in self._largest.add(by_tenant, now):
             for state in STATES:
                 self.seconds.pop((lost, state), None)
-        for tenant in (*self._largest.shown, _NOBODY):
+        for tenant in (*self._largest.shown, NOBODY):
             for state in STATES:
                 self.seconds.setdefault((tenant, state), 0.0)
         for (tenant, state), seconds in sampled.items():
-            shown = tenant if tenant in before and tenant in self._largest.shown else _NOBODY
+            shown = tenant if tenant in before and tenant in self._largest.shown else NOBODY
             self.seconds[shown, state] += seconds

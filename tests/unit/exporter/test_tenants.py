@@ -12,7 +12,14 @@ from cephqos_exporter.collectors.tenants import TenantsCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.largest import Largest
-from cephqos_exporter.qos.tenants import NAMED_TENANTS, SentFor, Tenant, TenantMeter, described
+from cephqos_exporter.qos.tenants import (
+    NAMED_TENANTS,
+    NOBODY,
+    SentFor,
+    Tenant,
+    TenantMeter,
+    described,
+)
 from cephqos_exporter.qos.waits import OperationWait, SampledOperations, in_progress
 
 from ..hostile_text import HOSTILE
@@ -47,7 +54,9 @@ def queued(client: str, pool: int = 3) -> str:
         (f".dir.{ZONE}.4137.1.7", Tenant("bucket", "3", f"{ZONE}.4137.1")),
         ("default.4137.1_file", Tenant("bucket", "3", "default.4137.1")),
         ("benchmark_data_vm_4008_object1320", Tenant("client", "3", "client.4128")),
-        ("rbd_id.vm-17", Tenant("client", "3", "client.4128")),
+        ("rbd_id.vm-17", NOBODY),
+        ("rbd_directory", NOBODY),
+        ("rbd_directory.1", Tenant("client", "3", "client.4128")),
         ("rbd_data.x y.1", Tenant("client", "3", "client.4128")),
         ("", Tenant("client", "3", "client.4128")),
     ],
@@ -128,21 +137,31 @@ def id_of(number: int) -> Tenant:
     return Tenant("image", "3", f"{number:x}")
 
 
-OTHER = Tenant("other", "", "")
-
-
 def test_queued_operations_count_for_what_their_client_did_last() -> None:
     meter, odd = TenantMeter(), NotUnderstood()
     meter.sample([sampled(image(1)), sampled(image(2))], 0.0, odd)
     assert meter.seconds[id_of(1), "working"] == 0.0  # series begin at 0
-    assert meter.seconds[OTHER, "working"] == 20.0
+    assert meter.seconds[NOBODY, "working"] == 20.0
     waiting = [sampled(queued(f"client.{n}"), "queue") for n in (1, 1, 2, 9)]
     meter.sample([*waiting, sampled(image(2), "subops")], 10.0, odd)
     assert meter.seconds[id_of(1), "waiting"] == 20.0
     assert meter.seconds[id_of(2), "waiting"] == 20.0
-    assert meter.seconds[OTHER, "waiting"] == 10.0  # its client is not known
+    assert meter.seconds[NOBODY, "waiting"] == 10.0  # its client is not known
     assert meter.sampled == {"waiting": 5, "working": 2}
     assert not odd.found
+
+
+def test_clients_that_open_images_take_no_places_from_the_images() -> None:
+    """All of them read the pool's objects first, for a moment; a place is kept for minutes."""
+    meter = TenantMeter()
+    names = ("rbd_directory", "rbd_id.vm-17", "rbd_info", "rbd_children", "rbd_trash")
+    opening = [write(name, client=f"client.{90 + n}") for n, name in enumerate(names)]
+    meter.sample([sampled(it) for it in opening], 0.0, NotUnderstood())
+    images = range(NAMED_TENANTS)
+    for now in (10.0, 20.0):
+        meter.sample([sampled(image(n)) for n in images], now, NotUnderstood())
+    assert all(meter.seconds[id_of(n), "working"] for n in images)
+    assert meter.seconds[NOBODY, "working"] == 10.0 * (len(names) + NAMED_TENANTS)
 
 
 def test_a_replica_write_is_work_and_no_waiting() -> None:
