@@ -94,6 +94,7 @@ def _states_by_osd(samples: Iterable[Sample]) -> Mapping[OsdKey, Mapping[str, fl
 class Root:
     """A place where time is spent, and the waits that end there."""
 
+    cluster: str
     osd: str
     state: str
     by: str
@@ -111,8 +112,7 @@ def roots(primary_waits: Iterable[PrimaryWait]) -> Sequence[Root]:
     for wait in primary_waits:
         by_end[wait.cluster, wait.osd, wait.state, wait.by].append(wait)
     ends = [
-        Root(osd, state, by, sum(wait.seconds for wait in ending), ending)
-        for (_, osd, state, by), ending in by_end.items()
+        Root(*end, sum(wait.seconds for wait in ending), ending) for end, ending in by_end.items()
     ]
     return sorted(ends, key=lambda root: -root.seconds)
 
@@ -173,6 +173,7 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
     if not total:
         return "No client operation was completed."
     lines = [f"Clients wait {total:.2f} seconds per second.", ""]
+    several = len({root.cluster for root in worst}) > 1  # each may have an osd.1
     for root in worst[:rows]:
         osds = {wait.waiter: wait.seconds for wait in root.waits}
         waiting_tenants = defaultdict[str, float](float)
@@ -180,9 +181,10 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
             for tenant, share in tenants.get((wait.cluster, wait.waiter), {}).items():
                 waiting_tenants[tenant] += wait.seconds * share.share
         percent = 100 * root.seconds / total
-        row = f"{root.seconds:8.2f}  {percent:3.0f} %  {root.name:36} {_largest(osds)}"
+        cluster = f"cluster {root.cluster}  " if several else ""
+        row = f"{root.seconds:8.2f}  {percent:3.0f} %  {cluster}{root.name:36} {_largest(osds)}"
         if waiting_tenants:
-            row = f"{row:80}  for {_largest(waiting_tenants)}"
+            row = f"{row:{80 + len(cluster)}}  for {_largest(waiting_tenants)}"
         lines.append(printable(row))
     if len(worst) > rows:
         left = sum(root.seconds for root in worst[rows:])

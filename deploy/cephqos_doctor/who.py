@@ -227,10 +227,12 @@ def _text(shown: _Shown, most: int | None) -> str:
     """For a terminal: lines for each cluster, and for `most` OSDs; None: all of them."""
     lines = []
     for cluster in shown.clusters:
-        lines += [*_lines(cluster, shown.name), *_sum_lines(cluster, shown)]
+        lines += [*_lines(cluster, shown.name, True), *_sum_lines(cluster, shown)]
     rows = shown.osds[:most]
+    several = len({osd.cluster for osd in shown.osds}) > 1  # each may have an osd.3
     for osd in rows:
-        lines += [*_lines(osd, shown.name), *(_sum_lines(osd, shown) if shown.with_sums else ())]
+        lines += _lines(osd, shown.name, several)
+        lines += _sum_lines(osd, shown) if shown.with_sums else ()
     lines = lines or [_NO_TENANT]
     if len(rows) < len(shown.osds):
         lines.append(f"… and {len(shown.osds) - len(rows)} more OSDs (--all)")
@@ -241,10 +243,12 @@ def _text(shown: _Shown, most: int | None) -> str:
     return "\n".join(lines)
 
 
-def _lines(tenants: OsdTenants, name: Namer) -> Sequence[str]:
+def _lines(tenants: OsdTenants, name: Namer, say_cluster: bool) -> Sequence[str]:
     """An OSD or a cluster: its largest tenant, and those that wait because of it."""
     cluster, samples = tenants.cluster, tenants.samples
-    parts = [tenants.osd or f"cluster {cluster}"]
+    parts = [f"cluster {cluster}"] if say_cluster else []
+    if tenants.osd:
+        parts.append(tenants.osd)
     if tenants.shortfall and tenants.shortfall > 0:
         parts.append(f"client is {tenants.shortfall:,.0f} ops/s short")
     if largest := tenants.largest:

@@ -214,7 +214,7 @@ def _waited(ops: float, **seconds: float) -> Waited:
     """osd1_store_device=0.5: a half second per second goes to the device of osd.1."""
     places = [(name.partition("_"), it) for name, it in seconds.items()]
     return Waited(
-        [Root(f"osd.{osd[-1]}", state, "", it, ()) for (osd, _, state), it in places], ops
+        [Root("c", f"osd.{osd[-1]}", state, "", it, ()) for (osd, _, state), it in places], ops
     )
 
 

@@ -128,6 +128,10 @@ def test_osds_of_two_clusters_are_two() -> None:
     other = [({**labels, "cluster": "d"}, rate) for labels, rate in ACCOUNT]
     worst = roots(waits([*ACCOUNT, *other], REPLICAS))
     assert [root.seconds for root in worst[:2]] == [5.0, 4.0]
+    first, second = (" ".join(line.split()) for line in table(worst, {}, 2).splitlines()[2:4])
+    assert first == "5.00 33 % cluster c osd.1 store_device osd.0 3.00, osd.1 2.00"
+    assert second == "4.00 27 % cluster d osd.1 unknown osd.0 4.00"
+    assert "cluster" not in table(roots(waits(ACCOUNT, REPLICAS)), {}, 2)
 
 
 async def run(answer: Handler, *options: str) -> int:

@@ -253,6 +253,18 @@ async def test_the_cluster_says_what_images_are_called(
     assert ("does not say the names of images" in out) == (not reply.startswith("{"))
 
 
+async def test_osds_of_two_clusters_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    both = {
+        name: [*samples, *(({**labels, "cluster": "c2"}, value) for labels, value in samples)]
+        for name, samples in NOISY.items()
+    }
+    assert await asked(both) == 0
+    starts = [line.split("   ")[:2] for line in capsys.readouterr().out.splitlines()]
+    assert ["cluster c1", "osd.3"] in starts and ["cluster c2", "osd.3"] in starts
+    assert await asked(NOISY) == 0
+    assert "\nosd.3   client" in capsys.readouterr().out
+
+
 async def test_names_cannot_change_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     labels = {"cluster": "c1", "pool_id": "3", "pool": "a\x1b[2J\nosd.9"}
     assert await asked({**NOISY, "pools": [(labels, 1.0)]}, "--osd", "osd.3") == 0
