@@ -13,6 +13,7 @@ The seconds of a primary are divided between its tenants by their shares of its 
 
 import argparse
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +24,9 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
-from cephqos_base.terminal import printable, say_json, say_text
+from cephqos_base.terminal import printable, say, say_json, say_text
+from cephqos_doctor.cluster_access import add_access
+from cephqos_doctor.image_names import ImageNames, images_of, unnamed
 from cephqos_doctor.json_api import OsdKey, Sample, osd_of
 from cephqos_doctor.past import Past, add_past, stretch
 from cephqos_doctor.prometheus_access import prometheus_of
@@ -121,9 +124,9 @@ def roots(primary_waits: Iterable[PrimaryWait]) -> Sequence[Root]:
 Tenants = Mapping[tuple[str, str], Mapping[str, TenantShare]]
 
 
-def tenants_of(answers: Answers) -> Tenants:
+def tenants_of(answers: Answers, images: ImageNames | None = None) -> Tenants:
     """The tenants that wait on each OSD. Operations without a known tenant are `other`."""
-    name = names_of(answers["pools"])
+    name = names_of(answers["pools"], images)
     tenants: dict[tuple[str, str], Mapping[str, TenantShare]] = {}
     for osd in shares_of(answers):
         shares = [(name(osd.cluster, tenant.key), tenant.waiting) for tenant in osd.tenants]
@@ -206,6 +209,7 @@ def add_options(parser: Parser) -> None:
     )
     add_past(parser, since="5m")
     parser.option("--all", f"all places, not the worst {_ROWS}")
+    add_access(parser, "the names of images")
     parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
@@ -223,13 +227,16 @@ async def _run(arguments: argparse.Namespace) -> int:
             " expected the collector account of exporters, scraped twice. See `cephqos doctor"
             " prometheus`"
         )
-    primary_waits, tenants = waits(answers["account"], answers["replicas"]), tenants_of(answers)
-    worst = roots(primary_waits)
+    images, names_failure = await images_of(arguments, shares_of(answers))
+    tenants = tenants_of(answers, images)
+    worst = roots(waits(answers["account"], answers["replicas"]))
     rows = len(worst) if arguments.all else _ROWS
     if arguments.json:
         say_json([asdict(edge) for edge in edges(worst[:rows], tenants)])
     else:
         say_text(table(worst, tenants, rows))
+    if names_failure:  # not in the output: JSON is a list of edges
+        say(unnamed(names_failure), file=sys.stderr)
     return 0
 
 

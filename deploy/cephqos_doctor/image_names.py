@@ -1,14 +1,17 @@
-"""Names of RBD images. Operations carry only an image's id. `cephqos who` wants its name.
+"""Names of RBD images. Operations carry only an image's id. `cephqos who` and `blame` want its
+name.
 
 The object `rbd_directory` of a pool has an entry `id_<image id>` for each image. Its value is the
 name, with the name's length in four bytes before it.
 """
 
+import argparse
 import errno
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cephqos_base.tenant_shares import TenantKey
+from cephqos_base.tenant_shares import OsdTenants, TenantKey
+from cephqos_doctor.cluster_access import access_of
 from cephqos_exporter.ceph.monclient import (
     ClusterAccess,
     ClusterUnreachable,
@@ -27,6 +30,25 @@ ImageNames = Mapping[tuple[str, TenantKey], str]  # by the cluster's fsid and th
 
 class NamesFailed(Exception):
     """The cluster did not give the names. The message says why."""
+
+
+async def images_of(
+    arguments: argparse.Namespace, shares: Iterable[OsdTenants]
+) -> tuple[ImageNames, str]:
+    """What the images among these tenants are called, if `--conf` is given; or why that is not
+    known."""
+    if not arguments.conf:
+        return {}, ""
+    wanted = dict.fromkeys((osd.cluster, tenant.key) for osd in shares for tenant in osd.tenants)
+    try:
+        return await image_names(access_of(arguments), wanted), ""
+    except NamesFailed as exc:
+        return {}, str(exc)
+
+
+def unnamed(why: str) -> str:
+    """The line for a reader who sees ids instead of names."""
+    return f"The cluster does not say the names of images: {why}"
 
 
 async def image_names(access: ClusterAccess, wanted: Iterable[tuple[str, TenantKey]]) -> ImageNames:

@@ -25,8 +25,8 @@ from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, Tenan
 from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.cluster_access import access_of, add_access
-from cephqos_doctor.image_names import ImageNames, NamesFailed, image_names
+from cephqos_doctor.cluster_access import add_access
+from cephqos_doctor.image_names import ImageNames, images_of, unnamed
 from cephqos_doctor.json_api import OsdKey, Sample, osd_of
 from cephqos_doctor.past import Past, add_past, stretch
 from cephqos_doctor.prometheus_access import prometheus_of
@@ -84,7 +84,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--osd {osd}: expected an OSD, such as osd.3")
     answers = await _ask(arguments, since, at)
     shares = shares_of(answers)
-    images, names_failure = await _images(arguments, shares)
+    images, names_failure = await images_of(arguments, shares)
     only = arguments.osd
     shown = _Shown(
         since=since,
@@ -190,19 +190,6 @@ def _merged(
     }
 
 
-async def _images(
-    arguments: argparse.Namespace, shares: Iterable[OsdTenants]
-) -> tuple[ImageNames, str]:
-    """What images are called, or why that is not known."""
-    if not arguments.conf:
-        return {}, ""
-    wanted = dict.fromkeys((osd.cluster, tenant.key) for osd in shares for tenant in osd.tenants)
-    try:
-        return await image_names(access_of(arguments), wanted), ""
-    except NamesFailed as exc:
-        return {}, str(exc)
-
-
 def names_of(pools: Iterable[Sample], images: ImageNames | None = None) -> Namer:
     """How a tenant of a cluster is called: with the names of its pool and image where known."""
     pool_name = _pool_names(pools)
@@ -239,7 +226,7 @@ def _text(shown: _Shown, most: int | None) -> str:
     if shown.osds:
         lines.append(f"Operations of the last {time_span(shown.since)}, sampled by the exporter.")
     if why := shown.names_failure:
-        lines.append(printable(f"The cluster does not say the names of images: {why}"))
+        lines.append(printable(unnamed(why)))
     return "\n".join(lines)
 
 

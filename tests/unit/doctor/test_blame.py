@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from tests.unit.doctor.test_doctor_http import serving
+from tests.unit.doctor.test_who import VM_17, stand_in
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
@@ -158,6 +160,21 @@ async def test_the_command_asks_prometheus_once_for_each_account(
     assert await run(prometheus, "--json") == 0
     first, *_ = json.loads(capsys.readouterr().out)
     assert first["waits_for"] == "osd.1 store_device" and first["root"] and first["low"] is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "named"), [(VM_17, "image rbd/vm-17"), ("no such key", "image rbd/17af")]
+)
+async def test_the_cluster_says_what_images_are_called(
+    reply: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    access = stand_in(tmp_path, reply, fsid="c")
+    assert await run(prometheus, *access) == 0
+    shown = capsys.readouterr()
+    assert f"for {named} 2.25, image rbd/02bc 0.60" in shown.out
+    assert ("does not say the names of images" in shown.err) == (reply != VM_17)
+    assert await run(prometheus, *access, "--json") == 0
+    assert named in {edge["waiter"] for edge in json.loads(capsys.readouterr().out)}
 
 
 @pytest.mark.parametrize("body", [{"data": {"result": []}}, {"data": {}}, [], {"data": 1}])

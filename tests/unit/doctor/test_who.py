@@ -27,13 +27,22 @@ answer("")
 for line in sys.stdin:
     asked = json.loads(line)
     if asked["target"] == "mon":
-        answer('{{"fsid": "c1"}}', code=0, err="")
+        answer('{{"fsid": "{fsid}"}}', code=0, err="")
     else:
         assert asked["target"] == "pool.3" and "id_17af" in asked["command"]["keys"]
         answer('{omap}', code=0, err="")
 """
 
 Samples = Sequence[tuple[Mapping[str, str], float]]
+
+
+def stand_in(folder: Path, reply: str, fsid: str = "c1") -> Sequence[str]:
+    """Options that ask a stand-in of a cluster how its images are called."""
+    child, conf = folder / "python", folder / "ceph.conf"
+    child.write_text(CHILD.format(python=sys.executable, omap=reply, fsid=fsid))
+    child.chmod(0o755)
+    conf.touch()
+    return "--conf", str(conf), "--python", str(child)
 
 
 def tenant(osd: str, image: str, waiting: float, working: float, kind: str = "image") -> Samples:
@@ -231,22 +240,20 @@ async def test_without_a_name_a_pool_is_its_number(capsys: pytest.CaptureFixture
     assert "image pool 3/17af has" in capsys.readouterr().out
 
 
+VM_17 = '{"id_17af": "05000000766d2d3137"}'
+
+
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        ('{"id_17af": "05000000766d2d3137"}', "image rbd/vm-17 has 71 %"),
+        (VM_17, "image rbd/vm-17 has 71 %"),
         ("no such key", "image rbd/17af has 71 %"),
     ],
 )
 async def test_the_cluster_says_what_images_are_called(
     reply: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    child = tmp_path / "python"
-    child.write_text(CHILD.format(python=sys.executable, omap=reply))
-    child.chmod(0o755)
-    conf = tmp_path / "ceph.conf"
-    conf.touch()
-    assert await asked(NOISY, "--conf", str(conf), "--python", str(child)) == 0
+    assert await asked(NOISY, *stand_in(tmp_path, reply)) == 0
     out = capsys.readouterr().out
     assert said in out
     assert "image rbd/02bc" in out, "removed meanwhile"
