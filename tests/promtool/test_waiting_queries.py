@@ -13,6 +13,7 @@ from cephqos_dashboards.queries import waiting
 from cephqos_doctor.blame import edges, roots, tenants_of, waits
 from cephqos_doctor.who import Answers
 
+Samples = Sequence[tuple[str, float]]  # labels as promtool writes them, and the value
 Rates = Sequence[tuple[str, Mapping[str, str], float]]  # a series' name, labels, and its rate
 WINDOW = 120
 ACCOUNT, REPLICAS, TENANTS = (
@@ -21,7 +22,7 @@ ACCOUNT, REPLICAS, TENANTS = (
 
 
 def labels(osd: int, **more: str) -> Mapping[str, str]:
-    return {"cluster": "c", "instance": "h", "ceph_daemon": f"osd.{osd}", **more}
+    return {"cluster": "c", "instance": f"h{osd}", "ceph_daemon": f"osd.{osd}", **more}
 
 
 FEW: Rates = [
@@ -48,8 +49,9 @@ MANY: Rates = [
 ]
 
 
-def said(rates: Rates) -> dict[str, float]:
-    """The edges of the command, as the panel writes them."""
+def said(rates: Rates, primaries: Sequence[str]) -> Samples:
+    """The edges of the command behind what clients of these OSDs wait for, as the panel writes
+    them."""
     of = {
         name: [(labels, rate) for one, labels, rate in rates if one == name]
         for name in (ACCOUNT, REPLICAS, TENANTS)
@@ -59,22 +61,34 @@ def said(rates: Rates) -> dict[str, float]:
         "samples": [],
         "pools": [({"cluster": "c", "pool_id": "3", "pool": "3"}, 1.0)],
     }
-    found = edges(roots(waits(of[ACCOUNT], of[REPLICAS])), tenants_of(answers))
-    return {f"{it.waiter} > {it.waits_for}": it.seconds for it in found if it.waiter != "other"}
+    primary_waits = [it for it in waits(of[ACCOUNT], of[REPLICAS]) if it.waiter in primaries]
+    found = edges(roots(primary_waits), tenants_of(answers))
+    return [
+        (f'{{id="{it.waiter} > {it.waits_for}"}}', round(it.seconds, 3))
+        for it in found
+        if it.waiter != "other"
+    ]
 
 
-Samples = Sequence[tuple[str, float]]
+def named(name: str, its_labels: Mapping[str, str]) -> str:
+    inner = ",".join(f"{key}={json.dumps(value)}" for key, value in its_labels.items())
+    return f"{name}{{{inner}}}"
 
 
 def case(rates: Rates, expected: Mapping[str, Samples]) -> dict[str, object]:
-    series = []
-    for name, named, rate in rates:
-        inner = ",".join(f"{key}={json.dumps(value)}" for key, value in named.items())
-        series.append({"series": f"{name}{{{inner}}}", "values": f"0+{rate * 60:g}x4"})
+    series = {named(name, of): f"0+{rate * 60:g}x4" for name, of, rate in rates}
+    return promtool_case(series, expected, minute=4)
+
+
+def promtool_case(
+    values: Mapping[str, str], expected: Mapping[str, Samples], *, minute: int
+) -> dict[str, object]:
+    """A case of promtool. `values`: by series, one for each minute."""
+    series = [{"series": one, "values": values[one]} for one in values]
     tests = [
         {
             "expr": expr,
-            "eval_time": "4m",
+            "eval_time": f"{minute}m",
             "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
         }
         for expr, samples in expected.items()
@@ -87,10 +101,9 @@ def test_the_panel_has_the_edges_of_the_command_and_at_most_ten_of_a_kind(
     release: str, tmp_path: Path
 ) -> None:
     chosen = {"detail": "c", "host": ".+", "osd": "osd.0", "__rate_interval": "2m"}
-    expr, now, compared = (
-        fill(it.expr, chosen) for it in (waiting.EDGES, waiting.NOW, waiting.COMPARED)
-    )
-    few = [(f'{{id="{edge}"}}', round(seconds, 3)) for edge, seconds in said(FEW).items()]
+    now, compared = (fill(it.expr, chosen) for it in (waiting.NOW, waiting.COMPARED))
+    expr = fill(waiting.EDGES.expr, {**chosen, "osd": ".+"})
+    few = said(FEW, ["osd.0", "osd.1"])
     assert len(few) == 5
     expected = {
         f"round(sum by (id) ({expr}), 0.001)": few,
@@ -105,3 +118,36 @@ def test_the_panel_has_the_edges_of_the_command_and_at_most_ten_of_a_kind(
     tests = [case(FEW, expected), case([], none), case(MANY, bound)]
     document = {"evaluation_interval": "1m", "tests": tests}
     agrees(release, document, tmp_path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_edges_are_of_clients_of_the_host_and_osd_that_are_chosen(
+    release: str, tmp_path: Path
+) -> None:
+    expected = {}
+    for osd in (0, 1):
+        edges_of_osd = said(FEW, [f"osd.{osd}"])
+        for host, daemon in ((f"h{osd}", ".+"), (".+", f"osd.{osd}")):
+            expr = fill(waiting.EDGES.expr, {"detail": "c", "host": host, "osd": daemon})
+            expected[f"round(sum by (id) ({expr}), 0.001)"] = edges_of_osd
+    agrees(release, {"evaluation_interval": "1m", "tests": [case(FEW, expected)]}, tmp_path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_bars_show_what_an_operation_waited_an_hour_and_a_day_ago(
+    release: str, tmp_path: Path
+) -> None:
+    expr = fill(waiting.COMPARED.expr, {"detail": "c", "host": ".+", "osd": ".+"})
+    values = {
+        named("cephqos_osd_op_latency_seconds_count", labels(0, op="write")): "0+600x1450",
+        named(ACCOUNT, labels(0, state="cpu")): "0+30x1450",
+        # 1 second per second for 200 minutes, 2 until minute 1400, then 4.
+        named(ACCOUNT, labels(0, state="store_device")): ("0+60x200 12120+120x1199 156240+240x49"),
+    }
+    bars = [
+        (f'{{when="{when}", state="{state}"}}', seconds)
+        for when, device in (("1 day ago", 0.1), ("1 hour ago", 0.2), ("now", 0.4))
+        for state, seconds in (("store_device", device), ("cpu", 0.05))
+    ]
+    document = promtool_case(values, {f"round({expr}, 0.001)": bars}, minute=1450)
+    agrees(release, {"evaluation_interval": "1m", "tests": [document]}, tmp_path)

@@ -39,9 +39,10 @@ _MILLISECOND = (
 _WAITING_FOR = (
     rows(
         waiting.EDGES,
-        title="Who waits for whom: the worst",
-        reads="""Seconds per second, in the whole cluster: the ten largest of tenant to primary,
-            primary to replica, and OSD to root. Root: time is spent there.""",
+        title="Who waits for whom: the worst, for clients of the chosen OSDs",
+        reads="""Seconds per second: the ten largest of tenant to primary, primary to replica, and
+            OSD to root. Primaries are the OSDs that are chosen above, replicas any OSDs. Root: time
+            is spent there.""",
         empty=_EMPTY,
         width=24,
         height=12,
@@ -57,9 +58,10 @@ _WAITING_FOR = (
 _GRAPH = (
     graph(
         waiting.EDGES,
-        title="Who waits for whom",
+        title="Who waits for whom: a graph, for clients of the chosen OSDs",
         reads="""An arrow goes from who waits to what is waited for, in seconds per second. Red
-            arrows end at a root: time is spent there.""",
+            arrows end at a root: time is spent there. Primaries are the OSDs that are chosen above,
+            replicas any OSDs.""",
         empty=_EMPTY,
         width=24,
     ),

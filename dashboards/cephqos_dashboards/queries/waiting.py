@@ -71,20 +71,21 @@ _BARS: Final = (
 _ALL_BARS: Final = "\n    or ".join(_BARS)
 COMPARED: Final = PanelQuery(f"max by (when, state) (\n    {_ALL_BARS}\n    )")
 
+# The edges are of the chosen OSDs' clients: an OSD that these wait for need not be chosen itself.
 # What an OSD's own clients wait for on that OSD. Labels: ceph_daemon, state, by.
 _OWN_CLIENTS: Final = f"""max by (ceph_daemon, state, by) (
-      rate({AccountSeries.SECONDS}{{{DETAIL}, state!="replica"}}[{SLOW_WINDOW}])
+      rate({AccountSeries.SECONDS}{{{_CHOSEN}, state!="replica"}}[{SLOW_WINDOW}])
     )"""
 # What they wait for on each peer, `by`. Labels: ceph_daemon (who waits), by.
 _ON_PEERS: Final = f"""max by (ceph_daemon, by) (
-      rate({AccountSeries.SECONDS}{{{DETAIL}, state="replica", by=~"osd.+"}}[{SLOW_WINDOW}])
+      rate({AccountSeries.SECONDS}{{{_CHOSEN}, state="replica", by=~"osd.+"}}[{SLOW_WINDOW}])
     )"""
 # What replica writes of other OSDs take on this one. Labels: ceph_daemon (this OSD), state.
 _AT_REPLICA: Final = f"""max by (ceph_daemon, state) (
       rate({AccountSeries.REPLICA_SECONDS}{{{DETAIL}}}[{SLOW_WINDOW}])
     )"""
-# The time that other OSDs' clients wait for an OSD, divided among the states of the replica writes
-# there. Labels: ceph_daemon (the OSD that is waited for), state.
+# The time that chosen OSDs' clients wait for another OSD, divided among the states of the replica
+# writes there. Labels: ceph_daemon (the OSD that is waited for), state.
 _FOR_OTHERS: Final = f"""
     {_AT_REPLICA} / on (ceph_daemon) group_left () (sum by (ceph_daemon) ({_AT_REPLICA}) > 0)
     * on (ceph_daemon) group_left () label_replace(
@@ -101,7 +102,7 @@ _PLACES: Final = f"""sum by (ceph_daemon, state, by) (
 def _tenants_waiting(labels: str, matcher: str = "") -> str:
     """Seconds per second that samples saw tenants wait, with these labels."""
     return f"""sum by ({labels}) (max by (ceph_daemon, {TENANT}) (
-      rate({TenantsSeries.SECONDS}{{{DETAIL}, state="{WAITING}"{matcher}}}[{SLOW_WINDOW}])
+      rate({TenantsSeries.SECONDS}{{{_CHOSEN}, state="{WAITING}"{matcher}}}[{SLOW_WINDOW}])
     ))"""
 
 
@@ -111,7 +112,7 @@ _TENANTS: Final = f"""
     {_tenants_waiting(f"ceph_daemon, {TENANT}", matcher=', kind!="other"')}
     / on (ceph_daemon) group_left () ({_tenants_waiting("ceph_daemon")} > 0)
     * on (ceph_daemon) group_left () sum by (ceph_daemon) (max by (ceph_daemon, state, by) (
-      rate({AccountSeries.SECONDS}{{{DETAIL}}}[{SLOW_WINDOW}])
+      rate({AccountSeries.SECONDS}{{{_CHOSEN}}}[{SLOW_WINDOW}])
     ))
 """.strip()
 
