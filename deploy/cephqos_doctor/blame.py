@@ -14,17 +14,19 @@ The seconds of a primary are divided between its tenants by their shares of its 
 import argparse
 import asyncio
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cephqos_base.command import Parser
-from cephqos_base.errors import CephqosError
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say, say_json, say_text
+from cephqos_base.units import parse_seconds, time_span
 from cephqos_doctor.cluster_access import add_access
 from cephqos_doctor.image_names import ImageNames, images_of, unnamed
 from cephqos_doctor.json_api import OsdKey, Sample, osd_of
@@ -170,12 +172,45 @@ def edges(worst: Iterable[Root], tenants: Tenants) -> Sequence[Edge]:
     return sorted(graph, key=lambda edge: -edge.seconds)
 
 
-def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What clients waited in an equally long time that ended `back` seconds earlier."""
+
+    back: float
+    total: float  # seconds per second, like those below
+    seconds: Mapping[tuple[str, str], float]  # by cluster and the name of the root
+    osds: Container[OsdKey]  # those that had an account
+
+    def change(self, root: Root) -> tuple[float, float] | None:
+        """The seconds at this root then, and how many there are more now. None: not known, because
+        no OSD that waits there now had an account."""
+        if not any((wait.cluster, wait.waiter) in self.osds for wait in root.waits):
+            return None
+        then = self.seconds.get((root.cluster, root.name), 0.0)
+        return then, root.seconds - then
+
+
+def before_of(answers: Answers, back: float) -> Before:
+    """The same, from the answers about that time."""
+    earlier = roots(waits(answers["account"], answers["replicas"]))
+    seconds = {(root.cluster, root.name): root.seconds for root in earlier}
+    osds = {osd_of(labels) for labels, _ in answers["account"]}
+    return Before(back, sum(seconds.values()), seconds, osds)
+
+
+def _said_change(change: tuple[float, float] | None) -> str:
+    return "{:8.2f} {:+8.2f}".format(*change) if change else f"{'unknown':>17}"
+
+
+def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | None = None) -> str:
     """The worst roots as text, one in a row, with the OSDs and tenants that wait there."""
     total = sum(root.seconds for root in worst)
     if not total:
         return "No client operation was completed."
     lines = [f"Clients wait {total:.2f} seconds per second.", ""]
+    if before:
+        then, more = before.total, total - before.total
+        lines[0] += f" {time_span(before.back)} before: {then:.2f} ({more:+.2f})."
     several = len({root.cluster for root in worst}) > 1  # each may have an osd.1
     for root in worst[:rows]:
         osds = {wait.waiter: wait.seconds for wait in root.waits}
@@ -184,10 +219,11 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int) -> str:
             for tenant, share in tenants.get((wait.cluster, wait.waiter), {}).items():
                 waiting_tenants[tenant] += wait.seconds * share.share
         percent = 100 * root.seconds / total
-        cluster = f"cluster {root.cluster}  " if several else ""
-        row = f"{root.seconds:8.2f}  {percent:3.0f} %  {cluster}{root.name:36} {_largest(osds)}"
+        start = f"before {_said_change(before.change(root))}  " if before else ""
+        start += f"cluster {root.cluster}  " if several else ""
+        row = f"{root.seconds:8.2f}  {percent:3.0f} %  {start}{root.name:36} {_largest(osds)}"
         if waiting_tenants:
-            row = f"{row:{80 + len(cluster)}}  for {_largest(waiting_tenants)}"
+            row = f"{row:{80 + len(start)}}  for {_largest(waiting_tenants)}"
         lines.append(printable(row))
     if len(worst) > rows:
         left = sum(root.seconds for root in worst[rows:])
@@ -208,6 +244,7 @@ def add_options(parser: Parser) -> None:
         " and tenants whose operations wait there."
     )
     add_past(parser, since="5m")
+    parser.option("--against TIME", "compare with so long before, such as 1h or 1d")
     parser.option("--all", f"all places, not the worst {_ROWS}")
     add_access(parser, "the names of images")
     parser.option("--json", "write JSON")
@@ -216,33 +253,61 @@ def add_options(parser: Parser) -> None:
 
 async def _run(arguments: argparse.Namespace) -> int:
     since, at = stretch(arguments)
-    if arguments.archive:
-        answers = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
-    else:
-        async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
-            answers = await api.vectors(queries(since), at)
-    if not answers["account"]:
-        raise BlameFailed(
-            f"{arguments.archive or arguments.prometheus}: found no {AccountSeries.SECONDS};"
-            " expected the collector account of exporters, scraped twice. See `cephqos doctor"
-            " prometheus`"
-        )
+    back = parse_seconds(arguments.against) if arguments.against else None
+    if back is not None and back < since:
+        raise UsageError(f"--against {arguments.against}: expected {since:g}s (--since) or more")
+    answers = await _ask(arguments, since, at)
+    before = before_of(await _ask(arguments, since, at, back), back) if back else None
     images, names_failure = await images_of(arguments, shares_of(answers))
     tenants = tenants_of(answers, images)
     worst = roots(waits(answers["account"], answers["replicas"]))
     rows = len(worst) if arguments.all else _ROWS
     if arguments.json:
-        say_json([asdict(edge) for edge in edges(worst[:rows], tenants)])
+        say_json(_document(worst[:rows], tenants, before))
     else:
-        say_text(table(worst, tenants, rows))
+        say_text(table(worst, tenants, rows, before))
     if names_failure:  # not in the output: JSON is a list of edges
         say(unnamed(names_failure), file=sys.stderr)
     return 0
 
 
-def _in_archive(folder: Path, since: float, at: float | None) -> Answers:
+def _document(
+    worst: Sequence[Root], tenants: Tenants, before: Before | None
+) -> Sequence[Mapping[str, Any]]:
+    """The edges, those to a root with its seconds before and the change."""
+    document = [asdict(edge) for edge in edges(worst, tenants)]
+    if before:
+        changes = {(root.cluster, root.name): before.change(root) for root in worst}
+        for edge in document:
+            if edge["root"]:
+                then, more = changes[edge["cluster"], edge["waits_for"]] or (None, None)
+                edge |= {"seconds_before": then, "change": more}
+    return document
+
+
+async def _ask(
+    arguments: argparse.Namespace, since: float, at: float | None, back: float = 0.0
+) -> Answers:
+    """The answers about `since` seconds that end `back` seconds before `at`."""
+    if arguments.archive:
+        answers = await asyncio.to_thread(_in_archive, arguments.archive, since, at, back)
+    else:
+        moment = (time.time() if at is None else at) - back if back else at
+        async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
+            answers = await api.vectors(queries(since), moment)
+    if not answers["account"]:
+        when = f" {time_span(back)} before" if back else ""
+        raise BlameFailed(
+            f"{arguments.archive or arguments.prometheus}: found no {AccountSeries.SECONDS}{when};"
+            " expected the collector account of exporters, scraped twice. See `cephqos doctor"
+            " prometheus`"
+        )
+    return answers
+
+
+def _in_archive(folder: Path, since: float, at: float | None, back: float) -> Answers:
     account_families = (AccountSeries.SECONDS, AccountSeries.REPLICA_SECONDS)
-    past = Past(folder, (*account_families, *TENANT_FAMILIES), since, at)
+    past = Past(folder, (*account_families, *TENANT_FAMILIES), since, at, back)
     account, replicas = map(past.rates, account_families)
     return {"account": account, "replicas": replicas, **answers_of(past)}
 

@@ -53,9 +53,15 @@ class Past:
     """What an archive has of `since` seconds until `at`."""
 
     def __init__(
-        self, folder: Path, families: Sequence[str] | None, since: float, at: float | None
+        self,
+        folder: Path,
+        families: Sequence[str] | None,
+        since: float,
+        at: float | None,
+        back: float = 0.0,
     ) -> None:
-        """Reads these families; None: those that reports are made of."""
+        """Reads these families; None: those that reports are made of. `back`: the time ends so many
+        seconds before `at`."""
         try:
             from cephqos_loadgen.archive.reader import damage_named, open_archive
             from cephqos_loadgen.record.layout import METRICS_FILE
@@ -69,7 +75,7 @@ class Past:
             repeats = archive.repeats
             files = [repeat.folder / METRICS_FILE for repeat in repeats]
             self._samples = [read_samples(file, families or FAMILIES) for file in files]
-        end = archive.manifest.end_unix_seconds if at is None else at
+        end = (archive.manifest.end_unix_seconds if at is None else at) - back
         self._span = start, end = end - since, end
         self.parts = []
         for samples, repeat in zip(self._samples, repeats, strict=True):

@@ -16,6 +16,7 @@ from cephqos_doctor.blame import (
     Edge,
     Tenants,
     add_options,
+    before_of,
     edges,
     queries,
     roots,
@@ -145,9 +146,19 @@ async def run(answer: Handler, *options: str) -> int:
         return status
 
 
+HOUR_BEFORE = 1769825000.0
+BEFORE: Mapping[str, Sequence[Sample]] = {
+    "account": [sample("osd.1", "store_device", 0.5), sample("osd.1", "cpu", 1.0)],
+    "replicas": [],
+}
+
+
 async def prometheus(request: web.Request) -> web.Response:
-    query = str((await request.post())["query"])
-    samples = ANSWERS[{text: name for name, text in queries(300).items()}[query]]
+    asked = await request.post()
+    query, then = str(asked["query"]), asked.get("time") == f"{HOUR_BEFORE:.3f}"
+    samples = {**ANSWERS, **(BEFORE if then else {})}[
+        {text: name for name, text in queries(300).items()}[query]
+    ]
     result = [{"metric": labels, "value": [1.0, str(rate)]} for labels, rate in samples]
     return web.json_response({"status": "success", "data": {"result": result}})
 
@@ -160,6 +171,46 @@ async def test_the_command_asks_prometheus_once_for_each_account(
     assert await run(prometheus, "--json") == 0
     first, *_ = json.loads(capsys.readouterr().out)
     assert first["waits_for"] == "osd.1 store_device" and first["root"] and first["low"] is None
+
+
+async def test_each_place_is_compared_with_what_clients_waited_there_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--at", str(HOUR_BEFORE + 3600), "--against", "1h")
+    assert await run(prometheus, *options) == 0
+    first, _, *rows = (" ".join(it.split()) for it in capsys.readouterr().out.splitlines())
+    assert first == "Clients wait 7.50 seconds per second. 1 h before: 1.50 (+6.00)."
+    assert rows[0].startswith("5.00 67 % before 0.50 +4.50 osd.1 store_device osd.0 3.00")
+    # osd.0 had no account then: what its clients waited is not known.
+    assert "1.00 13 % before unknown osd.0 queue client osd.0 1.00" in rows[1]
+    assert await run(prometheus, *options, "--json") == 0
+    changes = {
+        edge["waits_for"]: (edge["seconds_before"], edge["change"])
+        for edge in json.loads(capsys.readouterr().out)
+        if edge["root"]
+    }
+    assert changes["osd.1 store_device"] == (0.5, 4.5)
+    assert changes["osd.0 queue client"] == (None, None)
+
+
+def test_a_place_where_nobody_waited_before_has_all_its_seconds_as_its_change() -> None:
+    place = next(it for it in roots(waits(ACCOUNT, REPLICAS)) if it.name == "osd.0 queue client")
+    account = [sample("osd.0", "cpu", 1.0)]
+    assert before_of({"account": account, "replicas": []}, 3600).change(place) == (0.0, 1.0)
+
+
+async def test_a_time_to_compare_with_that_is_none_or_has_no_account_is_refused() -> None:
+    for against in ("0", "1m", "soon"):
+        with pytest.raises(UsageError, match=r"--since\) or more|expected a time"):
+            await run(prometheus, "--against", against)
+
+    async def only_now(request: web.Request) -> web.Response:
+        if "time" in await request.post():
+            return web.json_response({"data": {"result": []}})
+        return await prometheus(request)
+
+    with pytest.raises(BlameFailed, match="1 d before"):
+        await run(only_now, "--against", "1d")
 
 
 @pytest.mark.parametrize(

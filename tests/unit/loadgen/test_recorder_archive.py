@@ -96,6 +96,9 @@ async def test_who_and_blame_answer_from_an_archive_about_any_time_in_it(
     for at, seconds in ((500, "0.50"), (600, "2.50")):
         assert await cephqos("blame", *past, "--at", str(START + at)) == 0
         assert f"Clients wait {seconds} seconds per second." in capsys.readouterr().out
+    assert await cephqos("blame", *past, "--against", "100s") == 0
+    compared = "Clients wait 2.50 seconds per second. 1 min 40 s before: 0.50 (+2.00)."
+    assert compared in capsys.readouterr().out
     assert await cephqos("report", str(folder), "--out", str(tmp_path / "report")) == 0
     (row,) = (tmp_path / "report" / "tables" / "tenants.csv").read_text().splitlines()[1:]
     assert "recorded,osd.0,image rbd/17af" in row
