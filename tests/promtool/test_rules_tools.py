@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.promtool.rendered import OF_OSD, description_of, rendered
 from tests.recorded import RELEASES
 from tests.release_tools import run, tool
-from tests.rules.cases import ALERTING_SLOS, promtool_document
+from tests.rules.cases import promtool_document
 from tests.rules.files import GROUPS, write
 from tests.rules.judged import rules_case
 
 from cephqos_alerts.alerts.known import MOSTLY
 from cephqos_alerts.output.alertmanager import alertmanager_config, parse_receivers
-from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.rule import NOT_SENT, Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
@@ -85,8 +85,7 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
     assert "SUCCESS" in run(argv, cwd=tmp_path)
 
 
-_OF_OSD = {"cluster": "c1", "ceph_daemon": "osd.3"}
-_LABELS = _OF_OSD | {"class": "client", "cause": "limit", "by": "", "instance": "h:1"}
+_LABELS = OF_OSD | {"class": "client", "cause": "limit", "by": "", "instance": "h:1"}
 _WORK = f'{TenantsSeries.SECONDS}{{cluster="c1",ceph_daemon="osd.3",state="working"'
 _WORKED = f'{TenantsSeries.SAMPLED}{{cluster="c1",ceph_daemon="osd.3",state="working"}}'
 _WAITED = f'{AccountSeries.SECONDS}{{cluster="c1"'
@@ -156,33 +155,12 @@ _LOOKED_UP: dict[str, float | str] = {
 def test_what_is_not_known_is_left_out_of_a_description(
     name: str, known: str, not_known: str, tmp_path: Path
 ) -> None:
-    texts = build_rules(RuleSettings(), ALERTING_SLOS).values()
-    files = [yaml.safe_load(text) for text in texts]
-    rules = [rule for file in files for group in file["groups"] for rule in group["rules"]]
-    of_it = [rule for rule in rules if rule.get("alert") == name]
-    # One that has a warning of the cluster as well is looked at where it is critical.
-    rule = min(of_it, key=lambda it: str(it["labels"]["severity"]))
-    text = {"text": rule["annotations"]["description"]}
-    told = {"alert": name, "expr": "told", "annotations": text}
-    (tmp_path / "rules.yml").write_text(
-        yaml.safe_dump({"groups": [{"name": "told", "rules": [told]}]})
-    )
-    labels = ",".join(f'{key}="{value}"' for key, value in _LABELS.items())
-    shown = []
-    for looked_up, value in ((_LOOKED_UP, 300), ({}, 0)):
-        case = {
-            "interval": "15s",
-            "input_series": [
-                {"series": series, "values": f"{figure}x9"}
-                for series, figure in {f"told{{{labels}}}": value, **looked_up}.items()
-            ],
-            "alert_rule_test": [{"eval_time": "1m", "alertname": name, "exp_alerts": []}],
-        }
-        document = {"rule_files": ["rules.yml"], "tests": [case]}
-        (tmp_path / "test.yml").write_text(yaml.safe_dump(document))
-        argv = [*tool("tentacle", "promtool"), "test", "rules", "test.yml"]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        shown.append(done.stdout + done.stderr)
+    template = description_of(name)
+    looked_up = {series: f"{figure}x9" for series, figure in _LOOKED_UP.items()}
+    shown = [
+        rendered(template, _LABELS, value, found, tmp_path, name=name)
+        for found, value in ((looked_up, 300), ({}, 0))
+    ]
     assert known in shown[0]
     assert not_known in shown[1]
     assert "unknown" not in shown[1]
@@ -190,37 +168,17 @@ def test_what_is_not_known_is_left_out_of_a_description(
 
 def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Path) -> None:
     """60 % of a few samples may be less than half of all."""
-    labels = ",".join(f'{key}="{value}"' for key, value in _LABELS.items())
-    cases = []
+    out = ""
     for osd, mine, samples in (("osd.1", 6, 2), ("osd.2", 6, 50), ("osd.3", 5, 5000)):
         shown = {
-            f"told{{{labels}}}".replace("osd.3", osd): "3x9",
             f'{_WORK},kind="image",pool_id="3",tenant="17af"}}'.replace("osd.3", osd): (
                 f"0+{mine}x9"
             ),
             f'{_WORK},kind="other"}}'.replace("osd.3", osd): f"0+{10 - mine}x9",
             _WORKED.replace("osd.3", osd): f"0+{samples}x9",
         }
-        cases += [{"series": series, "values": values} for series, values in shown.items()]
-    rule = {
-        "alert": "Told",
-        "expr": "told",
-        "annotations": {"text": f"{{{{ $labels.ceph_daemon }}}}{MOSTLY}"},
-    }
-    (tmp_path / "rules.yml").write_text(
-        yaml.safe_dump({"groups": [{"name": "told", "rules": [rule]}]})
-    )
-    test = {
-        "interval": "15s",
-        "input_series": cases,
-        "alert_rule_test": [{"eval_time": "1m", "alertname": "Told", "exp_alerts": []}],
-    }
-    (tmp_path / "test.yml").write_text(
-        yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]})
-    )
-    argv = [*tool("tentacle", "promtool"), "test", "rules", "test.yml"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    out = done.stdout + done.stderr
+        template = f"{{{{ $labels.ceph_daemon }}}}{MOSTLY}"
+        out += rendered(template, _LABELS | {"ceph_daemon": osd}, 3, shown, tmp_path)
     assert 'text="osd.1"' in out and 'text="osd.3"' in out
     assert 'text="osd.2 Most of its work is for image 17af of pool 3."' in out
 

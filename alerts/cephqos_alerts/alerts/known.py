@@ -1,7 +1,7 @@
 """Parts of alert texts about an OSD and class. Each is empty if its figure is not known.
 
 Each is a template that Prometheus fills in when the alert is evaluated (rules/template.py). As
-rendered, CLIENTS_WAIT is " In each second its client operations wait 2.5s, longest in state queue."
+rendered, MOSTLY is " Most of its work is for image vm-17 of pool rbd." Waiting is in waiting.py.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cephqos_alerts.recording.limited import IO_LIMIT, OF_THREADS
 from cephqos_alerts.rules.template import ITSELF, each, only_if, query, show, when
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
-from cephqos_base.series import TENANT, WORKING, AccountSeries, ClusterSeries, TenantsSeries
+from cephqos_base.series import TENANT, WORKING, ClusterSeries, TenantsSeries
 
 # Labels that an alert about an OSD has, and about a class of an OSD.
 _OSD_LABELS: Final = ("cluster", "ceph_daemon")
@@ -56,27 +56,6 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
     return when(query(expr, *of_alert(*_OSD_LABELS)), text, otherwise)
 
 
-_SECONDS: Final = show(". | first | value | humanizeDuration")
-# Seconds that client operations wait in each second, from the account of waiting. The maximum is
-# for an OSD that two exporters read.
-_WAITED: Final = f"max by (state, by) (rate({AccountSeries.SECONDS}SELECTOR[@rate@]))"
-_LONGEST: Final = if_found(
-    f"topk(1, sum by (state) ({_WAITED}))",
-    _OSD_LABELS,
-    f", longest in state {show('(. | first).Labels.state')}",
-)
-CLIENTS_WAIT: Final = if_found(
-    f"sum({_WAITED}) > 0",
-    _OSD_LABELS,
-    f" In each second its client operations wait {_SECONDS}{_LONGEST}.",
-)
-_OTHERS_WAITED: Final = f'{AccountSeries.SECONDS}{{cluster="%s",state="replica",by="%s"}}'
-OTHERS_WAIT: Final = when(
-    query(
-        f"sum(max by (ceph_daemon) (rate({_OTHERS_WAITED}[@rate@]))) > 0", *of_alert(*_OSD_LABELS)
-    ),
-    f" In each second client operations wait {_SECONDS} for it.",
-)
 # Other causes that have lasted, besides the one that the alert names.
 _LASTING: Final = query(
     f'{PerClass.LASTING_EVIDENCE}{{cluster="%s",ceph_daemon="%s",class="%s",cause!~"unknown|%s"}}',
@@ -153,6 +132,19 @@ _IO_HELD_UP: Final = f'{PerOsd.IO_LIMIT_REACHED}{{unit!=""}}'
 _THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
 
 
+def _if_lasting(series: str, text: str) -> str:
+    """A text for what holds beside the cause that is named. It must last as long as a cause of a
+    class must (causes/leading.py)."""
+    of_osd = series.replace("{", '{cluster="%[1]s",ceph_daemon="%[2]s",')
+    seen = f"count_over_time({of_osd}[@hold@]) >= @half@ * @hold_evaluations@"
+    return when(query(seen, *of_alert(*_OSD_LABELS)), text)
+
+
+_DENIED_BY: Final = _if_lasting(f"{PerOsd.CPU_DENIED}{{}}", f" by {show('(. | first).Labels.by')}")
+_ALSO_CPU: Final = _if_lasting(CPU_SHORT, f" Also: cpu{_DENIED_BY}.")
+_ALSO_IO_LIMIT: Final = _if_lasting(_IO_HELD_UP, f" Also: device by {IO_LIMIT}.")
+
+
 def likely_cause_on_osd(otherwise: str) -> str:
     """The likely cause of an OSD that is slow, or does not answer: the first that holds."""
     waits = if_seen(
@@ -162,18 +154,19 @@ def likely_cause_on_osd(otherwise: str) -> str:
     )
     held_or_waits = if_seen(
         _IO_HELD_UP,
-        f" Likely cause: device by {IO_LIMIT}. A limit of its container holds up its requests.",
+        f" Likely cause: device by {IO_LIMIT}. A limit of its container holds up its requests."
+        + _ALSO_CPU,
         waits,
     )
     stopped_or_waits = if_seen(
         _THREADS_STOPPED,
         f" Likely cause: cpu by {show('(. | first).Labels.by')}."
-        " A limit of its container stops its threads.",
+        f" A limit of its container stops its threads.{_ALSO_IO_LIMIT}",
         held_or_waits,
         within="@sustained@",
     )
     return if_seen(
         DEVICE_FAILING,
-        " Likely cause: the device. Its device is slow or has stopped.",
+        f" Likely cause: the device. Its device is slow or has stopped.{_ALSO_CPU}",
         stopped_or_waits,
     )

@@ -16,16 +16,15 @@ from typing import Final
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import (
     ALSO,
-    CLIENTS_WAIT,
     MOSTLY,
     OF_MANY,
     OF_OSD,
-    OTHERS_WAIT,
     if_found,
     known,
     likely_cause_on_osd,
 )
 from cephqos_alerts.alerts.targets import TARGETS, lasting
+from cephqos_alerts.alerts.waiting import CLIENTS_WAIT, OTHERS_WAIT, WAITERS_TOO, waiters
 from cephqos_alerts.causes.cause import COUNTED, with_value
 from cephqos_alerts.recording.conditions import DELAYS_OTHERS, DEVICE_FAILING, SLOW_FOR_RECOVERY
 from cephqos_alerts.recording.limited import OF_HOST
@@ -103,7 +102,7 @@ _GETS: Final = if_found(
 _VIOLATED_FOR: Final = known(
     PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
 )
-_CLIENTS_WAIT: Final = only_if('eq $labels.class "client"', CLIENTS_WAIT)
+_CLIENTS_WAIT: Final = only_if('eq $labels.class "client"', CLIENTS_WAIT + WAITERS_TOO)
 _DESCRIPTION: Final = f"""
 {LIMITED_BY}{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} has unmet demand and does not
 get its reservation{_SHORTFALL}.{_GETS}{_VIOLATED_FOR}{_CLIENTS_WAIT}
@@ -170,8 +169,9 @@ _REPLICA_SLOW: Final = Alert(
     labels={"cause": causes.OTHER_OSD.name},
     summary=f"{{{{ $labels.ceph_daemon }}}}: clients of {counted('other OSD')} wait for it",
     description=f"""
-    Writes of {counted("other OSD")} have waited for {{{{ $labels.ceph_daemon }}}} for @hold@,
-    whether it has clients of its own or not.{OTHERS_WAIT}{_REPLICA_WRITE_TAKES}
+    Writes of {counted("other OSD")}{waiters("$value")} have waited for
+    {{{{ $labels.ceph_daemon }}}} for @hold@, whether it has clients of its own or
+    not.{OTHERS_WAIT}{_REPLICA_WRITE_TAKES}
     """,
 )
 

@@ -115,8 +115,8 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
             _about("osd"),
             "ceph_daemon",
         ),
-        # If the reservation of the slow OSD is violated too, it has that alert. It also names the
-        # OSDs that wait, so CephQosReplicaSlow is not sent.
+        # If the reservation of the slow OSD is violated too, it has that alert. Its description
+        # names the OSDs that wait, so CephQosReplicaSlow is not sent.
         _rule(
             [*_named("CephQosReservationViolated"), critical],
             _named("CephQosReplicaSlow"),

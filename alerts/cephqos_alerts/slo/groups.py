@@ -69,7 +69,7 @@ _GROUPING: Final[Mapping[str, str]] = {
     "probe": "cluster, pool",
 }
 # With fewer operations in the long window, no alert fires: one slow operation would be much.
-_LEAST_OPS: Final = 100
+LEAST_OPS: Final = 100
 
 
 def slo_groups(slos: Sequence[Slo], settings: RuleSettings) -> list[RuleGroup]:
@@ -160,7 +160,7 @@ def _alert(slo: Slo, burn: BurnAlert, settings: RuleSettings) -> Alert:
     # TOTAL is a rate with one sample per interval, so this is a number of operations.
     enough_ops = (
         f'sum_over_time({PerSlo.TOTAL}{{slo="{slo.name}"}}[{long_window}])'
-        f" * @interval_seconds@ > {_LEAST_OPS}"
+        f" * @interval_seconds@ > {LEAST_OPS}"
     )
     same_slo = f"on ({_GROUPING[slo.source]}, slo)"
     objective = f"{100 * slo.objective:g} % of {slo.op} operations within {slo.threshold:g} s"
