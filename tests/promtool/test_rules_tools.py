@@ -135,6 +135,11 @@ _LOOKED_UP: dict[str, float | str] = {
             "or not. Where:",
         ),
         (
+            "CephQosReplicaSlow",
+            " wait for a CPU. Most of its work is for image 17af of pool rbd. Can it wait",
+            "look at its log and its network. Can it wait",
+        ),
+        (
             "CephQosAtLimitWhileIdle",
             "Worst first: osd.3 on host h (320 normalised ops/s). Where: cluster c1.",
             "Worst first: not known. Where: cluster c1.",

@@ -86,9 +86,9 @@ _FOR_TENANT: Final = only_if(
     ".Labels.tenant",
     f" Most of its work is for {show('.Labels.kind')} {show('.Labels.tenant')} of pool {_POOL}.",
 )
-MOSTLY: Final = only_if(
-    'eq $labels.class "client"', each(query(_MAJORITY, *of_alert(*_OSD_LABELS)), _FOR_TENANT)
-)
+# Replica writes count as work for a tenant, too.
+MOSTLY_OF_OSD: Final = each(query(_MAJORITY, *of_alert(*_OSD_LABELS)), _FOR_TENANT)
+MOSTLY: Final = only_if('eq $labels.class "client"', MOSTLY_OF_OSD)
 BY: Final = when(".by", f" by {ITSELF}")
 
 

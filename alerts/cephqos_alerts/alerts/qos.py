@@ -17,6 +17,7 @@ from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import (
     ALSO,
     MOSTLY,
+    MOSTLY_OF_OSD,
     OF_MANY,
     OF_OSD,
     if_found,
@@ -163,7 +164,7 @@ _REPLICA_SLOW: Final = Alert(
       )
     """,
     urgency=NOW,
-    likely=_LIKELY_OF_SLOW_OSD,
+    likely=f"{_LIKELY_OF_SLOW_OSD}{MOSTLY_OF_OSD}",
     first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_ops_in_flight"),
     held="hold",
     labels={"cause": causes.OTHER_OSD.name},
