@@ -12,6 +12,18 @@ WIDE = "CephQosReservationViolatedWidely"
 
 # A size-3 pool on an OSD at its end: two thirds of what it does is for others.
 SIZE3 = replace(BUSY, client=700, immediate=1400)
+# Recovery that lacks its reservation beside them, with clients that want no more.
+RECOVERY_BESIDE = State(
+    client=300,
+    immediate=1400,
+    recovery=100,
+    in_progress=(1, 0),
+    recovery_queue=8,
+    recovery_lag=2,
+    depth=3,
+    kv_commit=0.01,
+)
+SIZE3_AND_RECOVERY = replace(SIZE3, recovery=100, recovery_queue=8, recovery_lag=2)
 # The same OSD after it gave what it is configured for, on a device that became slow.
 PROVEN = replace(BUSY, client=2000)
 SLOW = replace(BUSY, client=100, device_latency=0.2, kv_commit=0.3, store_latency=0.5)
@@ -374,6 +386,24 @@ CLUSTER_WIDE = [
             silent(9.5),
             firing(13, FULL_OF_REPLICAS),
         ),
+    ),
+    RuleCase(
+        name="recovery beside replica work is one warning for the cluster too, on one OSD or three",
+        alert=WIDE,
+        series=merged(*osds(3, ((5, IDLE), (20, RECOVERY_BESIDE)))),
+        moments=(
+            silent(9.5),
+            firing(13, {**FULL_OF_REPLICAS, "class": "background_recovery"}),
+            firing(24, {**FULL_OF_REPLICAS, "class": "background_recovery"}),
+        ),
+        only=True,
+    ),
+    RuleCase(
+        name="clients and recovery beside replica work are one warning, about the clients",
+        alert=WIDE,
+        series=merged(*osds(3, ((5, IDLE), (20, SIZE3_AND_RECOVERY)))),
+        moments=(silent(9.5), firing(13, FULL_OF_REPLICAS), firing(24, FULL_OF_REPLICAS)),
+        only=True,
     ),
     RuleCase(
         name="three of three slow OSDs are told one by one",

@@ -24,6 +24,7 @@ from cephqos_alerts.alerts.known import (
     known,
     likely_cause_on_osd,
 )
+from cephqos_alerts.alerts.replica_writes import WHAT_CAN_BE_KEPT
 from cephqos_alerts.alerts.targets import TARGETS, lasting
 from cephqos_alerts.alerts.waiting import CLIENTS_WAIT, OTHERS_WAIT, WAITERS_TOO, waiters
 from cephqos_alerts.causes.cause import COUNTED, with_value
@@ -46,7 +47,7 @@ from cephqos_alerts.rules.template import only_if
 from cephqos_alerts.rules.text import ON_SO_MANY, counted, worst_first, worst_is, worst_of
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd, PerOsdPlace
-from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS, QosSeries
+from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, QosSeries
 
 # Selectors of MAIN_CAUSE, by what the alert becomes.
 # Causes that an operator can end at night. All others can wait until morning.
@@ -59,10 +60,10 @@ _NOT_OF_HOST: Final = f'by!~"{OF_HOST}"'
 _CRITICAL: Final = (f'class="client", cause=~"{_CAN_BE_ENDED}", {_NOT_OF_HOST}',)
 _WARNING: Final = (
     f'class="client", cause!~"{_CAN_BE_ENDED}|{causes.OTHER_OSD}|{causes.REPLICA_WRITES}"',
-    f'class=~"background_.*", cause!="{causes.OTHER_OSD}", {_NOT_OF_HOST}',
+    f'class=~"background_.*", cause!~"{causes.OTHER_OSD}|{causes.REPLICA_WRITES}", {_NOT_OF_HOST}',
 )
-# No setting of an OSD leaves its clients more beside replica writes: one warning for the cluster.
-_REPLICA_WRITES: Final = f'class="client", cause="{causes.REPLICA_WRITES}"'
+# No setting of an OSD leaves a class more beside replica writes: one warning for the cluster.
+_REPLICA_WRITES: Final = f'cause="{causes.REPLICA_WRITES}"'
 # If the time is spent on another OSD, that OSD has a critical alert, which silences these. It may
 # take a while until that OSD is found, so these wait for two holds longer.
 _OTHER_OSD: Final = f'cause="{causes.OTHER_OSD}"'
@@ -236,29 +237,9 @@ def _violated_osds(*selectors: str, at_least: str = "@many@") -> str:
     """
 
 
-# Two shares of the capacity, for clients of OSDs that replica writes fill. What these OSDs deliver:
-# below 100 % they cannot do what they are configured for. What replica writes leave of it: the most
-# that clients can have.
-_FULL_OF_REPLICA_WRITES: Final = (
-    f'and on ({OSD}) {PerClass.MAIN_CAUSE}{{cluster="%[1]s",class="client"'
-    f',cause="{causes.REPLICA_WRITES}"}}'
-)
-_CAPACITY: Final = f"sum({PerOsd.CAPACITY_OPS} {_FULL_OF_REPLICA_WRITES})"
-_DELIVERED: Final = f"sum({PerOsd.DELIVERED_OPS} {_FULL_OF_REPLICA_WRITES}) / {_CAPACITY}"
-_BESIDE_REPLICA_WRITES: Final = (
-    f"{PerOsd.DELIVERED_OPS} - on ({OSD})"
-    f' sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})'
-)
-_LEFT: Final = f"sum(({_BESIDE_REPLICA_WRITES}) {_FULL_OF_REPLICA_WRITES}) / {_CAPACITY}"
-_SHARE: Final = "{{ . | first | value | humanizePercentage }}"
-_LEFT_TEXT: Final = (
-    f" Replica writes leave {_SHARE} of it: no larger reservation can be kept under this load."
-)
-_WHAT_CAN_BE_KEPT: Final = only_if(
-    f'eq $labels.cause "{causes.REPLICA_WRITES}"',
-    " Replica writes have no class and go first."
-    + if_found(_DELIVERED, ("cluster",), f" These OSDs deliver {_SHARE} of their capacity.")
-    + if_found(_LEFT, ("cluster",), _LEFT_TEXT),
+# One warning, about clients if they lack something, else about the next class that does.
+_FULL_OSDS: Final = ") or on (cluster, cause) (".join(
+    _violated_osds(f'class="{name}", {_REPLICA_WRITES}', at_least="1") for name in SCHEDULED
 )
 _WORST: Final = worst_of(
     f"{PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"
@@ -284,7 +265,7 @@ def _violated_widely(urgency: Urgency, expr: str) -> Alert:
         description=f"""
         {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
         figure is the shortfall of the OSD. This alert silences those of the single
-        OSDs.{_WHAT_CAN_BE_KEPT}
+        OSDs.{WHAT_CAN_BE_KEPT}
         Worst first: {worst_first(_WORST, 'VALUE | printf "%.0f normalised ops/s"')}.
         """,
     )
@@ -350,7 +331,7 @@ QOS: Final = RuleGroup(
         _violated_widely(NOW, _violated_osds(*_CRITICAL)),
         _violated_widely(
             NOT_TONIGHT,
-            f"({_violated_osds(*_WARNING)}) or ({_violated_osds(_REPLICA_WRITES, at_least='1')})",
+            f"({_violated_osds(*_WARNING)}) or ({_FULL_OSDS})",
         ),
         *TARGETS,
         _AT_LIMIT_WHILE_IDLE,

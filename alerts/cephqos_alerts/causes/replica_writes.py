@@ -28,7 +28,7 @@ _MANY_REPLICA_WRITES: Final = f"""
       > @part@ * {PerOsd.DELIVERED_OPS}
 """
 # The OSD delivers two thirds of its capacity or more.
-_OSD_IS_FULL: Final = f"@more@ * {PerOsd.DELIVERED_OPS} > {PerOsd.CAPACITY_OPS}"
+OSD_IS_FULL: Final = f"@more@ * {PerOsd.DELIVERED_OPS} > {PerOsd.CAPACITY_OPS}"
 # Other programs or virtual machines take the host's CPU: that is the cause.
 _HOST_TAKES_CPU: Final = f'max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_HOST}"}}[@sustained@])'
 # A class that waits for another OSD (AWAY) is left out: it would still wait without replica writes.
@@ -41,7 +41,7 @@ label_replace(
     and on ({OSD}) (
       {_MANY_REPLICA_WRITES.strip()}
     )
-    and on ({OSD}) ({_OSD_IS_FULL})
+    and on ({OSD}) ({OSD_IS_FULL})
     unless on ({OSD_CLASS}) {PerClass.AWAY}
     unless on ({OSD}) {_HOST_TAKES_CPU},
   "by", "{IMMEDIATE}", "", ""
