@@ -122,8 +122,9 @@ OTHER_OSD: Final = CauseEvidence(
     " operations waited for, if it delays others; else the worst that does. Also background classes"
     " with demand, while an OSD delays others. The warning comes after 15 minutes, if the alert of"
     " `by` did not",
-    blind="clients that read; two OSDs; with erasure-coded pools, unless the device of `by`"
-    " fails or it hangs",
+    blind="clients that read; two OSDs; above `--collector.ops.sample-at-most` operations"
+    f" `{OpsSeries.SAMPLED_WAIT_SECONDS}` stands still, and `by` is the worst; with erasure-coded"
+    " pools, unless the device of `by` fails or it hangs",
     other_ranks=f"{_FAILED_RANK} where the device of `by` failed, {SICK_RANK} where it lacks CPU,"
     f" {PARTLY_RANK} where it is {percent(THRESHOLDS.far_less)}, {_UNNAMED_RANK} without `by`",
     expr=_EXPR,
