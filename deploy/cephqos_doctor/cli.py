@@ -178,6 +178,8 @@ async def _cluster(arguments: argparse.Namespace) -> int:
     cluster_options.check(settings)
     connection = cluster_options.connection_of(settings)
     facts = await cluster_facts.gather(connection, try_powers=arguments.try_powers)
+    if not arguments.json and (said := cluster_state.left_for_clients(facts)):
+        say_text(said)
     return _print(diagnose("cluster", CLUSTER_CHECKS, facts), arguments)
 
 

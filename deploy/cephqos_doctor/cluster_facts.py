@@ -26,6 +26,8 @@ _DENIED: Final = (-errno.EPERM, -errno.EACCES)
 # The answer for an OSD that went down or was removed since the map was read.
 _GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
+_REPLICATED: Final = 1  # the type of such a pool; those of erasure code have 3
+
 # Asked where deep scrubs are late, in the order of `scrub_hours`.
 _WINDOW: Final = tuple(
     cluster.option("osd", f"osd_scrub_{end}_{unit}")
@@ -80,6 +82,7 @@ class ClusterFacts:
     status: Mapping[str, Any] = field(default_factory=dict)
     window_hours: float | None = None  # of a week in which scrubs may start; None: not asked
     balancing: bool | None = None  # whether the balancer is on; None: not known
+    sizes: tuple[int, ...] = ()  # of replicated pools, each once
 
     @property
     def pgs(self) -> int:
@@ -106,6 +109,7 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts, osd_map = await _needed(client, facts)
+            facts = replace(facts, sizes=_sizes(osd_map))
             window = await _options(client, _WINDOW) if facts.overdue else None
             facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
             allowed = {power.what: await _may(client, power, facts, osd_map) for power in tried}
@@ -176,6 +180,17 @@ def scrub_hours(hour: float, end_hour: float, day: float, end_day: float) -> flo
     Begin and end alike mean always; an end before the begin is on the next day or in that week.
     """
     return ((end_hour - hour) % 24 or 24) * ((end_day - day) % 7 or 7)
+
+
+def _sizes(osd_map: Any) -> tuple[int, ...]:
+    """The sizes of replicated pools, each once."""
+    pools = _at(osd_map, "pools")
+    replicated = [
+        _at(pool, "size")
+        for pool in (pools if isinstance(pools, list) else ())
+        if _at(pool, "type") == _REPLICATED
+    ]
+    return tuple(sorted({size for size in replicated if isinstance(size, int)}))
 
 
 def _up(osd_map: Any) -> Iterator[str]:

@@ -40,4 +40,15 @@ def _clocks(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
+def left_for_clients(facts: ClusterFacts) -> str:
+    """What such pools leave for client writes. It is no finding: no setting changes it."""
+    shares = [f"{1 / size:.0%} (size {size})" for size in facts.sizes if size > 1]
+    if not shares:
+        return ""
+    return (
+        "replica writes have no reservation and go first: while clients write, a saturated OSD can"
+        f" give them this share of what it does: {', '.join(shares)}"
+    )
+
+
 CHECKS: Final = (Check("manager-active", _manager), Check("monitor-clocks", _clocks))

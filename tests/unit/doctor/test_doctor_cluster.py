@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pytest
 
-from cephqos_doctor import cluster_facts, key
+from cephqos_doctor import cluster_facts, cluster_state, key
 from cephqos_doctor.cli import CLUSTER_CHECKS
 from cephqos_doctor.cluster_facts import NEEDED, POWERS, ClusterFacts
 from cephqos_doctor.finding import diagnose
@@ -107,6 +107,19 @@ async def test_the_balancer_is_asked_of_the_monitors_which_the_key_allows(
     assert facts.balancing is on
     assert ("balancer-on" in found(CLUSTER_CHECKS, facts)) == (on is False)
     assert ("balancer-on" in dict(diagnose("it", CLUSTER_CHECKS, facts).skipped)) == (on is None)
+
+
+async def test_what_replica_writes_leave_for_clients_is_said_and_is_no_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pools = [{"type": 1, "size": size} for size in (3, 2, 3, 1, None)] + [{"type": 3, "size": 6}]
+    dump = {**osds(0), "pools": [*pools, "not a pool"]}
+    facts, _ = await looked_at(monkeypatch, partial(a_minimal_key, dump=dump))
+    assert facts.sizes == (1, 2, 3)
+    assert cluster_state.left_for_clients(facts).endswith(": 50% (size 2), 33% (size 3)")
+    assert found(CLUSTER_CHECKS, facts) == {}
+    facts, _ = await looked_at(monkeypatch, a_minimal_key)
+    assert cluster_state.left_for_clients(facts) == ""
 
 
 async def test_a_minimal_key_is_fine_whichever_osds_there_are(
