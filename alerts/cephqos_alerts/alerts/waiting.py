@@ -9,8 +9,8 @@ Prometheus looks these figures up only while an alert fires, so none of them is 
 from typing import Final
 
 from cephqos_alerts.causes.other_osd import PARTLY_RANK
+from cephqos_alerts.rules.settings import LEAST_OPS
 from cephqos_alerts.rules.template import only_if, query, show, when
-from cephqos_alerts.slo.groups import LEAST_OPS
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import AccountSeries, OpSeries, QosSeries, count

@@ -143,6 +143,13 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
         ),
         _rule([*burn, critical], [*burn, warning], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
+        *_during_maintenance(),
+    ]
+
+
+def _during_maintenance() -> list[dict[str, Any]]:
+    """While a flag of the cluster holds work up, alerts that it explains are silent."""
+    return [
         _rule(_flags("noout|nodown|noup"), _about("absence")),
         _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),
         _rule(_flags("noscrub|nodeep-scrub"), _about("scrub")),

@@ -25,6 +25,8 @@ _PLACEHOLDER: Final = re.compile(r"@(\w+)@")
 
 # A rate needs two samples; four make it survive a lost scrape.
 SAMPLES_PER_RATE: Final = 4
+# How long operations take is not judged by fewer than these: one slow operation would be much.
+LEAST_OPS: Final = 100
 
 # Seconds, before scaling.
 WINDOWS: Final[Mapping[str, float]] = {

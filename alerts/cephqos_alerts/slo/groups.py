@@ -23,7 +23,7 @@ from cephqos_alerts.rules.rule import (
     Subject,
     Urgency,
 )
-from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.settings import LEAST_OPS, RuleSettings
 from cephqos_alerts.rules.template import ITSELF, only_if, query, show, when
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
@@ -68,8 +68,6 @@ _GROUPING: Final[Mapping[str, str]] = {
     "fio": "cluster, run, load",
     "probe": "cluster, pool",
 }
-# With fewer operations in the long window, no alert fires: one slow operation would be much.
-LEAST_OPS: Final = 100
 
 
 def slo_groups(slos: Sequence[Slo], settings: RuleSettings) -> list[RuleGroup]:
