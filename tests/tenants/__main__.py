@@ -7,6 +7,7 @@ seconds is in the interval that `cephqos who` shows beside its own share.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import secrets
 import time
@@ -16,6 +17,7 @@ from typing import Final
 
 from tests.by_signal import clean_up_when_ended
 from tests.lab.live_exporter import LiveExporter, LivePage
+from tests.waiting import until
 
 from cephqos_base.series import WORKING
 from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantKey
@@ -26,7 +28,7 @@ from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
 DEPTHS: Final = {"a": 2, "b": 8, "c": 16, "d": 32}  # by image
-WARM_UP: Final = 20.0  # seconds, until each tenant has its series and the manager its counters
+WARM_UP: Final = 60.0  # seconds at most, until the manager counts what each image writes
 WINDOWS: Final = (10, 20)  # seconds
 
 
@@ -119,10 +121,10 @@ async def look_on(lab: RunningLab, exporter: LiveExporter, seconds: int) -> list
     """What both said whenever the manager's figures were new."""
     looks: list[Look] = []
     begun = time.monotonic()
-    while (now := time.monotonic() - begun) < WARM_UP + seconds:
+    while time.monotonic() - begun < seconds:
         counted = await counted_by_manager(lab)
         page = await exporter.scrape()
-        if now >= WARM_UP and not (looks and looks[-1].counted.time == counted.time):
+        if not (looks and looks[-1].counted.time == counted.time):
             looks.append(Look(page, counted))
         await asyncio.sleep(0.5)
     return looks
@@ -137,6 +139,13 @@ async def measure(lab: RunningLab, seconds: int) -> None:
         *(fio(lab, image, depth, round(WARM_UP) + seconds) for image, depth in DEPTHS.items())
     )
     async with LiveExporter(lab, build_enabled(CollectorInputs(settings))) as exporter:
+
+        async def all_write() -> bool:
+            await exporter.scrape()
+            return set((await counted_by_manager(lab)).writes) >= set(ids)
+
+        with contextlib.suppress(AssertionError):  # the manager may never name an image
+            await until(all_write, "the manager counts the writes of each image", WARM_UP)
         looks = await look_on(lab, exporter, seconds)
     done = dict(zip(DEPTHS, await writing, strict=True))
     by_id = {it.key.tenant: it.working for it in between(looks[0], looks[-1]).tenants}
