@@ -53,11 +53,6 @@ _RBD: Final = re.compile(
     r"(?:rbd_data|journal_data)\.(?:([0-9]{1,10})\.)?([0-9a-z]{1,40})\.[0-9a-f]*\Z"
     r"|(?:rbd_header|rbd_object_map|journal)\.([0-9a-z]{1,40})(?:\.[0-9a-f]+)?\Z"
 )
-# Objects of all images of a pool, such as rbd_directory and rbd_id.NAME: clients that open an image
-# read them, and would take places from images for minutes.
-_RBD_OF_ALL: Final = re.compile(
-    r"rbd_(?:id\.|(?:directory|children|info|trash|mirroring|namespace|task)\Z)"
-)
 _CEPHFS: Final = re.compile(r"[0-9a-f]{1,16}\.[0-9a-f]{8}\Z")
 # A bucket's marker: its zone's id, and two numbers.
 _RGW: Final = re.compile(
@@ -106,8 +101,6 @@ def _sent_for(client: str, pool: str, name: str | None) -> SentFor:
 def _tenant(client: str, pool: str, name: str) -> Tenant:
     if image := _RBD.match(name):
         return Tenant(IMAGE, image[1] or pool, image[2] or image[3])
-    if _RBD_OF_ALL.match(name):
-        return NOBODY
     if _CEPHFS.match(name):
         return Tenant(CEPHFS, pool, client)
     if bucket := _RGW.match(name):
@@ -169,7 +162,7 @@ class TenantMeter:
             if operations.kind in (CLIENT, REPLICA)
         ]
         for client, pool, tenant in chain.from_iterable(senders for senders, _ in alike):
-            if tenant not in (None, NOBODY):
+            if tenant is not None:
                 self._remember((client, pool), tenant)
         for senders, by_state in alike:
             for (client, pool, tenant), number in senders.items():

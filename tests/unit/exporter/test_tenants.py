@@ -54,9 +54,7 @@ def queued(client: str, pool: int = 3) -> str:
         (f".dir.{ZONE}.4137.1.7", Tenant("bucket", "3", f"{ZONE}.4137.1")),
         ("default.4137.1_file", Tenant("bucket", "3", "default.4137.1")),
         ("benchmark_data_vm_4008_object1320", Tenant("client", "3", "client.4128")),
-        ("rbd_id.vm-17", NOBODY),
-        ("rbd_directory", NOBODY),
-        ("rbd_directory.1", Tenant("client", "3", "client.4128")),
+        ("rbd_id.vm-17", Tenant("client", "3", "client.4128")),
         ("rbd_data.x y.1", Tenant("client", "3", "client.4128")),
         ("", Tenant("client", "3", "client.4128")),
     ],
@@ -151,17 +149,26 @@ def test_queued_operations_count_for_what_their_client_did_last() -> None:
     assert not odd.found
 
 
-def test_clients_that_open_images_take_no_places_from_the_images() -> None:
-    """All of them read the pool's objects first, for a moment; a place is kept for minutes."""
+def test_clients_that_are_seen_once_keep_no_places_from_the_images() -> None:
+    """Those that open an image or run one command; a place is kept for minutes otherwise."""
     meter = TenantMeter()
-    names = ("rbd_directory", "rbd_id.vm-17", "rbd_info", "rbd_children", "rbd_trash")
+    names = ("rbd_directory", "rbd_id.vm-17", "rbd_info", "rbd_children", "main.db.0")
     opening = [write(name, client=f"client.{90 + n}") for n, name in enumerate(names)]
     meter.sample([sampled(it) for it in opening], 0.0, NotUnderstood())
     images = range(NAMED_TENANTS)
-    for now in (10.0, 20.0):
-        meter.sample([sampled(image(n)) for n in images], now, NotUnderstood())
-    assert all(meter.seconds[id_of(n), "working"] for n in images)
-    assert meter.seconds[NOBODY, "working"] == 10.0 * (len(names) + NAMED_TENANTS)
+    for now in (10.0, 20.0, 30.0):
+        meter.sample([sampled(image(n)) for n in images] * 2, now, NotUnderstood())
+    assert {tenant for tenant, _ in meter.seconds} == {*map(id_of, images), NOBODY}
+    assert all(meter.seconds[id_of(n), "working"] == 20.0 for n in images)
+
+
+def test_who_comes_once_each_takes_no_place_from_another() -> None:
+    """Series are bounded: only who is there again replaces one that was there once."""
+    meter = TenantMeter()
+    for now in range(0, 300, 10):
+        meter.sample([sampled(image(now))] * (now + 1), float(now), NotUnderstood())
+    named = {tenant for tenant, _ in meter.seconds} - {NOBODY}
+    assert named == {id_of(now) for now in range(0, 10 * NAMED_TENANTS, 10)}
 
 
 def test_a_replica_write_is_work_and_no_waiting() -> None:
@@ -210,6 +217,7 @@ def test_a_tenant_keeps_its_place_until_it_is_clearly_beaten() -> None:
     assert sample(10.0, *[99] * 5, *range(1, NAMED_TENANTS + 1)) == first  # too early
     for now in range(20, 900, 10):  # as much is not enough
         assert sample(float(now), 98, *range(1, NAMED_TENANTS + 1)) == first
+    assert sample(900.0, *[97] * 40, *range(1, NAMED_TENANTS + 1)) == first  # not there before
     later = sample(910.0, *[97] * 40, *range(1, NAMED_TENANTS + 1))
     assert "61" in later and len(later - first) == 1
 
