@@ -32,17 +32,17 @@ def rendered(
     looked_up: Mapping[str, str],
     directory: Path,
     *,
-    name: str = "Told",
+    name: str = "MadeUp",
     at: str = "1m",
 ) -> str:
     """What promtool shows of an alert of this name, with these labels and this value. `looked_up`:
     series with their values, in promtool's notation."""
-    told: dict[str, Any] = {"alert": name, "expr": "told", "annotations": {"text": template}}
+    alert: dict[str, Any] = {"alert": name, "expr": "made_up", "annotations": {"text": template}}
     (directory / "rules.yml").write_text(
-        yaml.safe_dump({"groups": [{"name": "told", "rules": [told]}]})
+        yaml.safe_dump({"groups": [{"name": "made_up", "rules": [alert]}]})
     )
     of_alert = ",".join(f'{key}="{label}"' for key, label in labels.items())
-    shown = {f"told{{{of_alert}}}": f"{value}x9000", **looked_up}
+    shown = {f"made_up{{{of_alert}}}": f"{value}x9000", **looked_up}
     case = {
         "interval": "15s",
         "input_series": [{"series": it, "values": values} for it, values in shown.items()],
