@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.lab.conftest import LabPool
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
@@ -14,6 +14,7 @@ from .conftest import CAPACITY, Watched, lab_spec, watching
 
 VICTIM = 2  # the OSD that goes and comes back
 SECONDS = 32.0
+FLOOD_OBJECTS = 60_000  # at most: 3.8 GB of 64 KiB, so that no fast machine fills the OSDs
 # Where CPUs are what runs out, a flood costs clients about half of what they get alone.
 TARGET = 0.75
 # As the published study lets recovery loose.
@@ -26,7 +27,7 @@ FLOOD = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture  # one for each attempt: a second one must not begin with what the first left
 def lab(labs: LabPool) -> Iterator[RunningLab]:
     running = labs.start(lab_spec("flood", op_queue=None, osd_size=10 << 30))
     yield running
@@ -39,10 +40,10 @@ async def _clean(lab: RunningLab) -> bool:
     return status["osdmap"]["num_up_osds"] == lab.spec.osds and states == {"active+clean"}
 
 
-async def _write(lab: RunningLab, pool: str, seconds: float, size: int) -> float:
+async def _write(lab: RunningLab, pool: str, seconds: float, size: int, *more: str) -> float:
     argv = ["rados", "-p", pool, "bench", f"{seconds:g}", "write", "-b", str(size), "-t", "128"]
-    name = f"r{asyncio.get_running_loop().time()}"
-    done = await lab.exec([*argv, "--no-cleanup", "--run-name", name], within=seconds + 60)
+    argv += ["--no-cleanup", "--run-name", f"r{asyncio.get_running_loop().time()}", *more]
+    done = await lab.exec(argv, within=seconds + PATIENCE)
     line = next(x for x in done.stdout.splitlines() if x.startswith("Average IOPS"))
     return float(line.split(":")[1])
 
@@ -79,7 +80,7 @@ async def _degrade(lab: RunningLab, pool: str, seconds: float) -> None:
     await lab.faults.kill(VICTIM)
     await lab.exec(["ceph", "osd", "down", str(VICTIM)])
     await asyncio.sleep(2)
-    await _write(lab, pool, seconds, 65536)
+    await _write(lab, pool, seconds, 65536, "--max-objects", str(FLOOD_OBJECTS))
 
 
 async def _under_flood(watched: Watched) -> tuple[float, list[dict[str, str]]]:
