@@ -130,8 +130,12 @@ async def look_on(lab: RunningLab, exporter: LiveExporter, seconds: int) -> list
     return looks
 
 
-async def measure(lab: RunningLab, seconds: int) -> None:
-    for command in ("osd pool create tenants 32", "osd pool application enable tenants rbd"):
+async def measure(lab: RunningLab, seconds: int, *, cached: bool) -> None:
+    for command in (
+        "osd pool create tenants 32",
+        "osd pool application enable tenants rbd",
+        f"config set client rbd_cache {str(cached).lower()}",
+    ):
         await lab.exec(["ceph", *command.split()])
     ids = await image_ids(lab)
     settings = Settings().given({"collector.ops.sample-interval": 1.0})
@@ -167,11 +171,16 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release", default="reef")
     parser.add_argument("--seconds", type=int, default=200, help="of load (default: 200)")
+    parser.add_argument(
+        "--cached",
+        action="store_true",
+        help="with librbd's writeback cache, which sends hundreds of writes at once: a storm",
+    )
     arguments = parser.parse_args()
     name = f"tenants-{secrets.token_hex(3)}"
     spec = LabSpec(name=name, release=arguments.release, osds=3, backing="loop", device_iops=400)
     async with Lab(spec) as lab:
-        await measure(lab, arguments.seconds)
+        await measure(lab, arguments.seconds, cached=arguments.cached)
 
 
 if __name__ == "__main__":

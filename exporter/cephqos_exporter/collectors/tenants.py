@@ -18,8 +18,9 @@ _SECONDS = (
     "operations were sampled."
 )
 _SAMPLED = (
-    "Operations in the samples behind cephqos_tenants_seconds_total. Absent until operations were "
-    "sampled."
+    "How many samples cephqos_tenants_seconds_total rests on. Many operations of one tenant in a "
+    "sample count once: a sample counts as often as it has tenants, less where one has most of it "
+    "(1 / the sum of squared shares). Absent until operations were sampled."
 )
 
 
