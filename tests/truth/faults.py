@@ -74,7 +74,7 @@ async def _trim(stage: Stage, do: StagedAction) -> None:
 
 async def _delete(stage: Stage, do: StagedAction) -> None:
     argv = ["rados", "-p", stage.pool, "cleanup", "--run-name", "prefill"]
-    await stage.on.lab.exec(argv, within=60, check=False)
+    await stage.client(argv, 60)
 
 
 async def _kill(stage: Stage, do: StagedAction) -> None:

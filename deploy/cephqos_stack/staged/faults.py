@@ -47,7 +47,7 @@ async def _rbd(stage: Stage, action: StagedAction, seconds: float) -> None:
     if "pause_ms" in action.options:  # after as many operations as are in flight
         fio += [f"--thinktime={1000 * action.options['pause_ms']}"]
         fio += [f"--thinktime_blocks={action.options['depth']}"]
-    await stage.on.lab.exec(fio, within=seconds + GRACE, check=False)
+    await stage.client(fio, seconds + GRACE)
 
 
 LOADS = {"write": _write, "rbd": _rbd}

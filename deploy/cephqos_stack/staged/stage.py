@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
@@ -58,12 +58,16 @@ class Stage:
         self.tasks.append(asyncio.create_task(work))
 
     async def bench(self, seconds: float, *what: str, pool: str = "", name: str = "") -> None:
-        """Run rados bench. A fault may break it off: that is no failure of the situation."""
+        """Run rados bench."""
         argv = ["rados", "-p", pool or self.pool, "bench", f"{seconds:g}", *what]
         argv += ["--run-name", name or f"r{next(FRESH)}-{os.getpid()}"]
         if what[0] == "write":
             argv += ["--no-cleanup"]
-        await self.on.lab.exec(argv, within=seconds + GRACE, check=False)
+        await self.client(argv, seconds + GRACE)
+
+    async def client(self, argv: Sequence[str], within: float) -> None:
+        """Run a program of a load. A fault may break it off: the situation does not fail by it."""
+        await self.on.lab.exec(argv, within=within, check=False)
 
     async def close(self) -> None:
         """End faults first, then loads. If one step fails, the others are still done."""

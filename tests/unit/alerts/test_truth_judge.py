@@ -196,17 +196,28 @@ def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
             "account_right": True,
             "account_off": -0.002,
             "account_unknown": 0.03,
+            "account_client_off": -0.061,
+            "account_client_ms": 4.2,
         },
-        {**row, "name": "slow", "healthy": False, "verdict": "missed", "seconds": None},
+        {
+            **row,
+            "name": "slow",
+            "healthy": False,
+            "verdict": "missed",
+            "seconds": None,
+            "account_client_why": "osd.1 restarted",
+        },
     ]
     text = table(rows)
-    assert "| slow | 2 | 1 right, 1 missed | 12 | 93% |  | right: device osd.1 90% |" in text
+    line = "| slow | 2 | 1 right, 1 missed | 12 | 93% |  | right: device osd.1 90% |"
+    assert f"{line} -6.1% 4.2 ms; osd.1 restarted |" in text
     assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong critical alerts in 0;" in text
-    *_, watched, account, off, unknown, rules = text.splitlines()
+    *_, watched, account, off, unknown, clients, rules = text.splitlines()
     assert watched.endswith("watched for 20 minutes")
     assert account == "1 runs with a cause: account right in 1, rules in 1"
     assert off == "account, 1 runs: its sum is off by 0.20% at most"
     assert unknown == "account, 1 runs: it does not know 3.00% at most"
+    assert clients.startswith("account, 1 of 2 faults: its sum is that of the clients to 5% in 0")
     assert "recorded series" in rules
 
 
