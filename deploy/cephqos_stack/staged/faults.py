@@ -38,6 +38,10 @@ async def _rbd(stage: Stage, action: StagedAction, seconds: float) -> None:
     if action.options.get("noisy"):
         info = await stage.on.lab.exec(["rbd", "info", f"{stage.pool}/{image}", "--format", "json"])
         stage.noisy = json.loads(info.stdout)["id"]
+        # With librbd's cache there would be more writes in progress than `depth`.
+        await stage.on.lab.exec(
+            ["rbd", "config", "image", "set", f"{stage.pool}/{image}", "rbd_cache", "false"]
+        )
     fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", f"--pool={stage.pool}"]
     fio += [f"--rbdname={image}", f"--rw={action.options.get('rw', 'randwrite')}"]
     fio += [f"--bs={action.options.get('bytes', 4096)}"]
