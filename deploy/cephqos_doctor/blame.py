@@ -41,7 +41,8 @@ _ROWS: Final = 20
 _WAITERS: Final = 3  # shown in a row of the table
 _LEAST: Final = 0.001  # seconds per second: a shorter wait is no evidence
 _ON_REPLICAS: Final = "replica"  # the state of the account whose `by` is the OSD waited for
-OTHER: Final = "other"
+OTHER: Final = "other"  # tenants
+OTHER_OSDS: Final = "other OSDs"  # where the account does not name the OSD waited for
 
 
 class BlameFailed(CephqosError):
@@ -76,7 +77,8 @@ def waits(account: Iterable[Sample], replicas: Iterable[Sample]) -> Sequence[Pri
         states = replica_states.get(OsdKey(cluster, by), {})
         total = sum(states.values())
         if not total:
-            primary_waits.append(PrimaryWait(cluster, osd, by or "unknown", "unknown", "", rate))
+            named = by if by.startswith("osd.") else OTHER_OSDS
+            primary_waits.append(PrimaryWait(cluster, osd, named, "unknown", "", rate))
             continue
         primary_waits += [
             PrimaryWait(cluster, osd, by, replica_state, "", rate * seconds / total)

@@ -36,7 +36,7 @@ def sample(osd: str, state: str, rate: float, by: str = "") -> Sample:
 ACCOUNT = [
     sample("osd.0", "queue", 1.0, "client"),
     sample("osd.0", "replica", 4.0, "osd.1"),
-    sample("osd.0", "replica", 0.5, "unknown"),
+    sample("osd.0", "replica", 0.5, "other"),
     sample("osd.1", "store_device", 2.0),
     sample("osd.1", "cpu", 0.0),
 ]
@@ -70,8 +70,16 @@ def test_time_on_a_replica_is_followed_to_what_the_replica_waits_for() -> None:
         ("osd.1", "osd.1", "store_device", ""): 2.0,
         ("osd.0", "osd.0", "queue", "client"): 1.0,
         ("osd.0", "osd.1", "queue", ""): 1.0,
-        ("osd.0", "unknown", "unknown", ""): 0.5,
+        ("osd.0", "other OSDs", "unknown", ""): 0.5,
     }
+
+
+def test_osds_without_a_name_are_not_taken_for_tenants_without_a_name() -> None:
+    found = edges(roots(waits(ACCOUNT, REPLICAS)), TENANTS)
+    from_other = {e.waits_for: e.seconds for e in found if e.waiter == "other"}
+    assert from_other == {"osd.0": pytest.approx(5.5 * 2 / 40)}
+    from_others = {e.waits_for: e.seconds for e in found if e.waiter == "other OSDs"}
+    assert from_others == {"other OSDs unknown": 0.5}
 
 
 def test_no_second_is_lost_on_the_way_and_none_is_made_up() -> None:
