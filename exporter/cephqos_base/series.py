@@ -75,7 +75,7 @@ class OpSeries:
 
 
 class AccountSeries:
-    """Where the time of operations goes, per OSD: labels state, by."""
+    """Where the time of operations goes, per OSD: labels state, by. What was cut off, per host."""
 
     SECONDS: Final = "cephqos_account_seconds_total"
     REPLICA_SECONDS: Final = "cephqos_account_replica_seconds_total"

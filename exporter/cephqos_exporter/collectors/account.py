@@ -13,11 +13,12 @@ from cephqos_exporter.collectors.base import Clues, CollectorInputs, SamplingCol
 from cephqos_exporter.collectors.counters import Loggers, average, figure
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
-from cephqos_exporter.families import Family, Form, single
-from cephqos_exporter.labels import Labels
+from cephqos_exporter.families import Family, Form, counter
+from cephqos_exporter.labels import Labels, render_labels
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.procfs import CLOCK_TICKS
 from cephqos_exporter.qos.account.account import Account
+from cephqos_exporter.qos.account.samples import NAMED_PEERS
 from cephqos_exporter.qos.account.sums import Evidence, Place, Sums
 from cephqos_exporter.sampler import ThreadGroup, ThreadSamples
 
@@ -64,9 +65,9 @@ _CLIENT_SECONDS: Final = (
     "Time of completed client operations on the OSD as primary, by where it was spent: receive, "
     "queue (by: the class that was served instead, limit, or cpu: its threads waited for a CPU), "
     "blocked (by the state of the placement group or object), cpu, store_throttle, store_device, "
-    "store_commit (key-value store), store_cpu, replica (by: the OSD waited for), network, reply, "
-    "unknown. The sum is the clients' latency as the OSD counts it; the parts are estimates. "
-    "Absent until counters were read twice.",
+    "store_commit (key-value store), store_cpu, replica (by: the OSD waited for, if it is one of "
+    f"the worst {NAMED_PEERS}, or other), network, reply, unknown. The sum is the clients' latency "
+    "as the OSD counts it; the parts are estimates. Absent until counters were read twice.",
 )
 _REPLICA_SECONDS: Final = (
     AccountSeries.REPLICA_SECONDS,
@@ -75,8 +76,8 @@ _REPLICA_SECONDS: Final = (
 )
 _EXCESS: Final = (
     AccountSeries.EXCESS_SECONDS,
-    "Time that was cut off from the account, because parts added up to more than their whole: how "
-    "much the OSD's counters disagree.",
+    "Time that was cut off from the accounts of this host's OSDs, because parts added up to more "
+    "than their whole: how much the OSDs' counters disagree. Absent until they were read twice.",
 )
 
 
@@ -107,6 +108,7 @@ class AccountCollector(
         super().__init__(settings, **given)
         self._threads = threads or ThreadSamples.from_settings(self.settings)
         self._clues = clues or Clues()
+        self._excess: dict[str, float] = {}  # seconds, by cluster
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -131,15 +133,27 @@ class AccountCollector(
             account.sample(sample.operations)
         read = self._read(view, state)
         if read is not None:
-            account.advance(*read)
+            self._advance(account, view.daemon.cluster, read)
         if not account.begun:
             return ()
         places = (*account.client, *account.replica)
         if state.form is None or state.places != places:
             state.form, state.places = Form.of(_families(account, state.labels)), places
-        return state.form.fill(
-            [*account.client.values(), *account.replica.values(), account.excess]
-        )
+        return state.form.fill([*account.client.values(), *account.replica.values()])
+
+    def finish(self) -> Iterable[Family]:
+        excess = counter(*_EXCESS)
+        for cluster, seconds in self._excess.items():
+            excess.add(render_labels({"cluster": cluster}), seconds)
+        return [excess] if excess.samples else []
+
+    def _advance(self, account: Account, cluster: str, read: tuple[Sums, float, Evidence]) -> None:
+        """Divide what was gained. What is cut off has no series of each OSD."""
+        before = account.excess
+        account.advance(*read)
+        if account.begun:
+            cut = account.excess - before
+            self._excess[cluster] = self._excess.get(cluster, 0.0) + cut
 
     def _read(self, view: DaemonView, state: _AccountOsd) -> tuple[Sums, float, Evidence] | None:
         """The sums of this scrape; None if one that every release has is missing."""
@@ -230,4 +244,3 @@ def _families(account: Account, labels: Labels) -> Iterable[Family]:
             pairs = ("by", by) if by else ()
             family.add(labels.of("state", state, *pairs), 0.0)
         yield family
-    yield single(_EXCESS[0], "counter", _EXCESS[1], labels.base, 0.0)

@@ -60,7 +60,7 @@ _RGW: Final = re.compile(
     r"(?:[_.]|\Z)"
 )
 
-NAMED_TENANTS: Final = 5
+NAMED_TENANTS: Final = 4
 _HELD_SECONDS: Final = 300.0  # that a named tenant is named at least
 _KEEP: Final = 0.9  # of earlier seconds, at each sample: half of them count after a minute
 _MOST_CLIENTS: Final = 4096  # whose last tenant is remembered

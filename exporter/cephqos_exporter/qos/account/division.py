@@ -7,6 +7,7 @@ from typing import Final
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.qos.account.samples import WaitSamples
 from cephqos_exporter.qos.account.sums import NOT_KNOWN, Evidence, Shares, State, Sums
+from cephqos_exporter.qos.waits import OTHER
 
 LIMIT: Final = "limit"
 STARVED: Final = "cpu"
@@ -52,7 +53,7 @@ class Division:
             IMMEDIATE: recent.immediate,
         }
         done = sum(classes.values())
-        if not done:
+        if not done:  # work is counted more rarely than latency
             classes, done = {NOT_KNOWN: 1.0}, 1.0
         rest = (1.0 - limited) * (1.0 - starved)
         served = {cls: rest * work / done for cls, work in classes.items()}
@@ -68,7 +69,7 @@ class Division:
         write_prepare = self._part(recent.prepare - recent.read_prepare, whole - reads)
         prepared = _together(
             self._on_worker(reads - elsewhere + write_prepare),
-            {(State.REPLICA, NOT_KNOWN): elsewhere},
+            {(State.REPLICA, OTHER): elsewhere},
         )
         rest = whole - reads - write_prepare
         if not self._evidence.store:
@@ -119,7 +120,7 @@ class Division:
         there = recent.replica / recent.replicas if recent.replicas else self._commit_each
         network = whole * ping / (ping + there) if ping > 0 else 0.0
         sampled = self._samples.of(State.REPLICA, State.REPLY)
-        sampled = sampled or {(State.REPLICA, NOT_KNOWN): 1.0}
+        sampled = sampled or {(State.REPLICA, OTHER): 1.0}
         each = (whole - network) / sum(sampled.values())
         return {(State.NETWORK, ""): network} | {p: each * s for p, s in sampled.items()}
 

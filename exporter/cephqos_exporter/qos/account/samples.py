@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_exporter.qos import waits
-from cephqos_exporter.qos.account.sums import NOT_KNOWN, Shares, State
+from cephqos_exporter.qos.account.sums import Shares, State
 from cephqos_exporter.qos.largest import Largest
 
 _HALF_LIFE_SECONDS: Final = 60.0  # samples come every 10 to 33 s
-_NAMED_PEERS: Final = 4
+NAMED_PEERS: Final = 3
+_NO_PEER: Final = (waits.UNKNOWN_PEER,)
 # Operations of one sample wait for the same batch of commits: a sample of many counts once, one of
 # few for less. The mean commit of all transactions counts as much as ten samples. It is exact if
 # all are alike; recovery's and clients' are not.
@@ -35,7 +36,7 @@ class WaitSamples:
     # Of operations that left the queue: how many wait for the own commit, and for what comes later.
     _committing: float = 0.0
     _committed: float = 0.0
-    _peers: Largest[str] = field(default_factory=lambda: Largest(_NAMED_PEERS))
+    _peers: Largest[str] = field(default_factory=lambda: Largest(NAMED_PEERS))
 
     def add(self, operations: Iterable[waits.SampledOperations]) -> Sequence[str]:
         """Take in a sample; the peers that are one with the others from now on."""
@@ -49,16 +50,17 @@ class WaitSamples:
                 elif seconds and wait.event in (waits.SUBOPS, waits.REPLY):
                     after += number * seconds / whole
                 if (state := _STATES.get(wait.event)) is not None:
-                    for peer in (peers := wait.peers or ("",)):
+                    peers = (wait.peers or _NO_PEER) if state is State.REPLICA else ("",)
+                    for peer in peers:
                         sample[state, peer] += number * seconds / len(peers)
         self._committing += during / (during + after + _FEW)
         self._committed += after / (during + after + _FEW)
-        lost = self._peers.add({peer: s for (_, peer), s in sample.items() if _is_named(peer)})
+        named = {peer: s for (_, peer), s in sample.items() if peer not in ("", *_NO_PEER)}
+        lost = self._peers.add(named)
         for peer in lost:
             self.seconds.pop((State.REPLICA, peer), None)
         for (state, peer), seconds in sample.items():
-            own = not _is_named(peer) or peer in self._peers.shown
-            place = state, peer if own else waits.OTHER
+            place = state, peer if not peer or peer in self._peers.shown else waits.OTHER
             self.seconds[place] = self.seconds.get(place, 0.0) + seconds
         return lost
 
@@ -79,7 +81,3 @@ class WaitSamples:
             return mean
         committing = _MEAN_COUNTS * mean / whole + self._committing
         return whole * committing / (_MEAN_COUNTS + self._committing + self._committed)
-
-
-def _is_named(peer: str) -> bool:
-    return peer not in ("", NOT_KNOWN)

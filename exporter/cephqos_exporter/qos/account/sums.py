@@ -15,13 +15,13 @@ class State(StrEnum):
     STORE_DEVICE = "store_device"
     STORE_COMMIT = "store_commit"  # in the key-value store
     STORE_CPU = "store_cpu"
-    REPLICA = "replica"  # by: the OSD that is waited for
+    REPLICA = "replica"  # by: the OSD that is waited for, or `other`
     NETWORK = "network"
     REPLY = "reply"
     UNKNOWN = "unknown"
 
 
-NOT_KNOWN: Final = "unknown"
+NOT_KNOWN: Final = "unknown"  # which class was served instead
 
 Place = tuple[State, str]  # and `by`, empty for most states
 Shares = dict[Place, float]  # in any unit: only their ratios matter
