@@ -289,6 +289,7 @@ async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
     stage.staged = time.time()
     for load in situation.loads:
         stage.run(LOADS[load.kind](stage, load, stage.load_seconds))
+    loads = stage.tasks[-len(situation.loads) :] if situation.loads else []
     for fault in (it for it in faults if it.after):
         await asyncio.sleep(max(0.0, begin + fault.after - time.monotonic()))
         await FAULTS[fault.kind](stage, fault)
@@ -314,6 +315,7 @@ async def play(stage: Stage, on: Watched, chance: random.Random) -> list[Heard]:
             return heard()
     await asyncio.sleep(_TOLD)
     if situation.healthy:
+        assert not any(load.done() for load in loads), "a load has ended: is an OSD full?"
         await _took_place(stage, on, time.monotonic() - begin)
     return heard()
 

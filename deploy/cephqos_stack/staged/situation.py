@@ -37,7 +37,7 @@ class StagedCluster:
             name=name,
             release=self.release,
             osds=self.osds,
-            osd_size=6 * GIB,
+            osd_size=20 * GIB,  # of a sparse file: five minutes of large writes fit
             backing="loop",
             rotational=self.media == "hdd",
             op_queue=self.op_queue,
