@@ -75,11 +75,10 @@ class OpSeries:
 
 
 class AccountSeries:
-    """Where the time of operations goes, per OSD: labels state, by. What was cut off, per host."""
+    """Where the time of operations goes, per OSD: labels state, by."""
 
     SECONDS: Final = "cephqos_account_seconds_total"
     REPLICA_SECONDS: Final = "cephqos_account_replica_seconds_total"
-    EXCESS_SECONDS: Final = "cephqos_account_excess_seconds_total"
 
 
 class OpsSeries:

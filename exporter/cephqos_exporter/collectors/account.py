@@ -75,7 +75,7 @@ _REPLICA_SECONDS: Final = (
     "cephqos_account_seconds_total. Sub-writes of erasure-coded pools are not in it.",
 )
 _EXCESS: Final = (
-    AccountSeries.EXCESS_SECONDS,
+    "cephqos_account_excess_seconds_total",
     "Time that was cut off from the accounts of this host's OSDs, because parts added up to more "
     "than their whole: how much the OSDs' counters disagree. Absent until they were read twice.",
 )
