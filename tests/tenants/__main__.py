@@ -1,8 +1,9 @@
-"""Compares shares of tenants with what Ceph's manager counts of each image: `make tenants`.
+"""Compares shares of tenants with what fio and Ceph's manager count of each image: `make tenants`.
 
-On a cluster of its own. fio writes to four images at different depths; the manager counts the
-writes of each (`rbd perf image`). Printed: how often the share of an image in a window of some
-seconds is in the interval that `cephqos who` shows beside its own share.
+On a cluster of its own. fio writes to four images at different depths and logs how many writes
+ended in each second; the manager counts the writes of each image (`rbd perf image`). Printed: how
+often the share of an image in a window of some seconds is in the interval that `cephqos who` shows
+beside its own share.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +33,9 @@ WARM_UP: Final = 60.0  # seconds at most, until the manager counts what each ima
 WINDOWS: Final = (10, 20)  # seconds
 
 
+Course = Sequence[tuple[float, float]]  # Unix time, and how many writes had ended by then
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What the manager counted of each image; its figures are new every five seconds."""
@@ -42,10 +46,14 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What both said at one moment."""
+    """What exporter and manager said at one moment."""
 
+    time: float
     page: LivePage
     counted: Counted
+
+
+SharesBetween = Callable[[Look, Look], Mapping[str, float]]  # by image
 
 
 async def image_ids(lab: RunningLab) -> dict[str, str]:
@@ -57,13 +65,23 @@ async def image_ids(lab: RunningLab) -> dict[str, str]:
     return found
 
 
-async def fio(lab: RunningLab, image: str, depth: int, seconds: int) -> int:
-    """How many writes there were."""
+async def fio(lab: RunningLab, image: str, depth: int, seconds: int) -> Course:
+    """How many writes there were until a moment, by Unix time."""
+    log = lab.paths.work / image
     argv = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", "--pool=tenants"]
     argv += [f"--rbdname={image}", "--rw=randwrite", "--bs=4096", f"--iodepth={depth}"]
-    argv += ["--time_based", f"--runtime={seconds}", "--output-format=json"]
-    report = json.loads((await lab.exec(argv, within=seconds + 120)).stdout)
-    return int(report["jobs"][0]["write"]["total_ios"])
+    argv += ["--time_based", f"--runtime={seconds}"]
+    argv += [f"--write_iops_log={log}", "--log_avg_msec=1000", "--log_unix_epoch=1"]
+    await lab.exec(argv, within=seconds + 120)
+    writes, course = 0.0, []
+    before = None
+    for line in log.with_name(f"{image}_iops.1.log").read_text(encoding="utf-8").splitlines():
+        moment, rate, *_ = line.split(",")
+        at = float(moment) / 1000  # the rate is that of the time since the line before
+        writes += float(rate) * (at - (before or at - 1.0))
+        before = at
+        course.append((at, writes))
+    return course
 
 
 async def counted_by_manager(lab: RunningLab) -> Counted:
@@ -95,13 +113,15 @@ def between(first: Look, last: Look) -> OsdTenants:
     return OsdSums(seconds, samples).shares("", "")
 
 
-def compare(looks: Sequence[Look], ids: Mapping[str, str], window: int) -> tuple[int, int]:
+def compare(
+    looks: Sequence[Look], ids: Mapping[str, str], window: int, shares: SharesBetween
+) -> tuple[int, int]:
     """How often an image's share of a window is in the interval; of how many times."""
     right = total = 0
     start = looks[0]
     for look in looks[1:]:
         if look.counted.time - start.counted.time >= window:
-            theirs = shares_of_manager(start, look)
+            theirs = shares(start, look)
             ours = {it.key.tenant: it.working for it in between(start, look).tenants}
             for image, share in theirs.items():
                 if ids[image] in ours:
@@ -113,8 +133,21 @@ def compare(looks: Sequence[Look], ids: Mapping[str, str], window: int) -> tuple
 
 def shares_of_manager(first: Look, last: Look) -> dict[str, float]:
     before, after = first.counted.writes, last.counted.writes
-    writes = {image: after[image] - count for image, count in before.items()}
-    return {image: count / sum(writes.values()) for image, count in writes.items()}
+    return shares_of({image: after[image] - count for image, count in before.items()})
+
+
+def shares_of_fio(done: Mapping[str, Course]) -> SharesBetween:
+    def until(course: Course, moment: float) -> float:
+        return max((writes for at, writes in course if at <= moment), default=0.0)
+
+    return lambda first, last: shares_of(
+        {image: until(it, last.time) - until(it, first.time) for image, it in done.items()}
+    )
+
+
+def shares_of(writes: Mapping[str, float]) -> dict[str, float]:
+    whole = sum(writes.values())
+    return {image: count / whole for image, count in writes.items()} if whole else {}
 
 
 async def look_on(lab: RunningLab, exporter: LiveExporter, seconds: int) -> list[Look]:
@@ -125,7 +158,7 @@ async def look_on(lab: RunningLab, exporter: LiveExporter, seconds: int) -> list
         counted = await counted_by_manager(lab)
         page = await exporter.scrape()
         if not (looks and looks[-1].counted.time == counted.time):
-            looks.append(Look(page, counted))
+            looks.append(Look(time.time(), page, counted))
         await asyncio.sleep(0.5)
     return looks
 
@@ -153,18 +186,19 @@ async def measure(lab: RunningLab, seconds: int, *, cached: bool) -> None:
         looks = await look_on(lab, exporter, seconds)
     done = dict(zip(DEPTHS, await writing, strict=True))
     by_id = {it.key.tenant: it.working for it in between(looks[0], looks[-1]).tenants}
-    theirs = shares_of_manager(looks[0], looks[-1])
+    counted = {"fio": shares_of_fio(done), "rbd perf image": shares_of_manager}
+    whole = {who: shares(looks[0], looks[-1]) for who, shares in counted.items()}
     for image, id_ in ids.items():
         ours = by_id[id_]
-        manager = f"{theirs[image]:6.1%}" if image in theirs else "unknown"
+        theirs = ", ".join(f"{of[image]:6.1%} by {who}" for who, of in whole.items() if image in of)
         print(
-            f"image {image}, depth {DEPTHS[image]:2}: {done[image] / sum(done.values()):6.1%} by"
-            f" fio, {manager} by rbd perf image, {ours.share:6.1%} ({ours.low:.1%} to"
-            f" {ours.high:.1%}) by samples"
+            f"image {image}, depth {DEPTHS[image]:2}: {theirs}, {ours.share:6.1%}"
+            f" ({ours.low:.1%} to {ours.high:.1%}) by samples"
         )
     for window in WINDOWS:
-        right, total = compare(looks, ids, window)
-        print(f"windows of {window:2} s: {right} of {total} in the interval")
+        for who, shares in counted.items():
+            right, total = compare(looks, ids, window, shares)
+            print(f"windows of {window:2} s, {who}: {right} of {total} in the interval")
 
 
 async def main() -> None:
