@@ -187,8 +187,7 @@ class Pieces:
                 f" all, and {share * self._most_bytes / 1e6:.0f} MB: remove the folders of some"
             )
         now, wall = self._clock(), time.time()
-        milliseconds = round(wall * 1000) % 1000
-        name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(wall)) + f".{milliseconds:03d}Z"
+        name = self._free_name(wall)
         unfinished = self._folder / f"{name}{_NEW}"
         piece = KeptPiece(self._folder / name, wall, wall + self._seconds_after, list(reasons))
         piece.grows_until = now + self._seconds_after
@@ -206,6 +205,16 @@ class Pieces:
         piece.measure()
         self._pieces[name] = piece
         return piece
+
+    def _free_name(self, wall: float) -> str:
+        """The time in milliseconds, or the next that no piece has: the clock may be set back."""
+        milliseconds = int(wall * 1000)
+        while True:
+            seconds, rest = divmod(milliseconds, 1000)
+            name = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds)) + f".{rest:03d}Z"
+            if not (self._folder / name).exists():
+                return name
+            milliseconds += 1
 
 
 def _read(folder: Path) -> KeptPiece | None:

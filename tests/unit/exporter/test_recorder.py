@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,20 @@ def test_when_there_is_no_room_it_says_so_and_removes_nothing(
     assert len(list(tmp_path.iterdir())) == 4
     next(tmp_path.iterdir()).rename(tmp_path.parent / "elsewhere")
     keep("c")
+
+
+def test_pieces_of_the_same_moment_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock may have been set back."""
+    clock = Clock()
+    shelf = Pieces(tmp_path, 10, 10**9, clock)
+    monkeypatch.setattr(time, "time", lambda: 1764201444.9996)
+    for fingerprint in ("a", "b"):
+        shelf.keep([Reason("a", fingerprint, "1")], [])
+        clock.now += 86_400
+    names = sorted(folder.name for folder in tmp_path.iterdir())
+    assert names == ["20251126T235724.999Z", "20251126T235725.000Z"]
 
 
 def test_no_name_leads_out_of_a_piece(tmp_path: Path) -> None:
