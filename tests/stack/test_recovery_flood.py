@@ -14,7 +14,7 @@ from .conftest import CAPACITY, Watched, lab_spec, watching
 
 VICTIM = 2  # the OSD that goes and comes back
 SECONDS = 32.0
-FLOOD_OBJECTS = 60_000  # at most: 3.8 GB of 64 KiB, so that no fast machine fills the OSDs
+FLOOD_OBJECTS = 40_000  # of 64 KiB at most: three floods are 8 GB, and the OSDs have room for that
 # Where CPUs are what runs out, a flood costs clients about half of what they get alone.
 TARGET = 0.75
 # As the published study lets recovery loose.
