@@ -8,7 +8,6 @@ clients had reported and all OSDs were read.
 import asyncio
 import time
 from asyncio.subprocess import PIPE
-from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +18,7 @@ from tests.stack.conftest import Watched
 from cephqos_base.series import AccountSeries
 from cephqos_loadgen.engines.rados_bench import RowStream, Second, read_result
 from cephqos_loadgen.processes import how_it_ended, signal_group, start
+from cephqos_loadgen.results.rates import count_at
 from cephqos_stack.staged.stage import Stage
 
 _SCRAPES: Final = 3.0  # seconds before the load, so that there is a reading
@@ -97,14 +97,8 @@ def last_report(output: bytes) -> Report:
 
 
 def at(course: Course, moment: float) -> float:
-    """The sum at a moment. Between two readings it grew evenly; the first and the last one stay."""
-    if not course:
-        return 0.0
-    after = bisect(course, moment, key=lambda it: it[0])
-    if after in (0, len(course)):
-        return course[after and -1][1]
-    (begin, low), (end, high) = course[after - 1], course[after]
-    return low + (high - low) * (moment - begin) / (end - begin)
+    """The sum at a moment; 0 without a reading."""
+    return count_at(course, moment) if course else 0.0
 
 
 def compare(

@@ -148,7 +148,7 @@ class AccountCollector(
         return [excess] if excess.samples else []
 
     def _advance(self, account: Account, cluster: str, read: tuple[Sums, float, Evidence]) -> None:
-        """Divide what was gained. What is cut off has no series of each OSD."""
+        """Divide what was gained, and add what was cut off to the sum of the host."""
         before = account.excess
         account.advance(*read)
         if account.begun:

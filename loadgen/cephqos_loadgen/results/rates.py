@@ -44,12 +44,12 @@ def over_common_time(jobs: Sequence[Sequence[DoneSoFar]]) -> CommonRates | None:
         for direction in points[-1].ios:
             ios = [(point.time, point.ios.get(direction, 0)) for point in points]
             sizes = [(point.time, point.bytes.get(direction, 0)) for point in points]
-            io_rates[direction] += (_count_at(ios, end) - _count_at(ios, begin)) / seconds
-            byte_rates[direction] += (_count_at(sizes, end) - _count_at(sizes, begin)) / seconds
+            io_rates[direction] += (count_at(ios, end) - count_at(ios, begin)) / seconds
+            byte_rates[direction] += (count_at(sizes, end) - count_at(sizes, begin)) / seconds
     return CommonRates(seconds, dict(io_rates), dict(byte_rates))
 
 
-def _count_at(points: Sequence[tuple[float, int]], time: float) -> float:
+def count_at(points: Sequence[tuple[float, float]], time: float) -> float:
     """The count at a moment, of points (time, count). Before the first point it is the first count,
     after the last point the last."""
     index = bisect_left(points, time, key=lambda point: point[0])

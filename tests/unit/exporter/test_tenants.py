@@ -184,7 +184,7 @@ def test_many_operations_of_one_tenant_in_a_sample_count_once() -> None:
 
 
 def test_intervals_hold_for_tenants_whose_work_comes_in_bursts() -> None:
-    """As with an image's writeback cache: whoever flushes has nearly all that is in progress."""
+    """With a writeback cache, the image that flushes has nearly all operations in progress."""
     rng = random.Random(34)  # noqa: S311 - no secret
     true_shares = [0.5, 0.3, 0.2]
     held = 0
