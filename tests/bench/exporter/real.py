@@ -23,9 +23,9 @@ def bench_real(verdicts: Verdicts, paths: Sequence[Path], repeats: int, until: f
     print(f"{len(paths)} real OSDs")
     sockets = ",".join(str(path) for path in paths)
     with exporter(sockets) as (process, port):
-        paid_before = _paid(paths)
+        paid_before = cpu_of_answers(paths)
         spent = cost(process, port, repeats, every=1.0, until=until)
-        paid = _paid(paths) - paid_before
+        paid = cpu_of_answers(paths) - paid_before
         connection = connect(port)
         ratios, bare = [], []
         for _ in range(spent.scrapes):
@@ -48,7 +48,7 @@ def bench_real(verdicts: Verdicts, paths: Sequence[Path], repeats: int, until: f
     )
 
 
-def _paid(paths: Sequence[Path]) -> float:
+def cpu_of_answers(paths: Sequence[Path]) -> float:
     """CPU seconds of the threads that answer on the sockets."""
     return sum(_paid_by(_peer(path)) for path in paths)
 
