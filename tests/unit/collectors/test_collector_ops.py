@@ -118,6 +118,18 @@ def test_what_tells_of_long_times_is_asked_for_every_five_seconds() -> None:
     assert 4 <= commands["dump_blocked_ops_count"] < 5
 
 
+@pytest.mark.parametrize("blocked, seconds", [(0, 4.5), (900, 4.5), (3000, 15), (50_000, 60)])
+def test_blocked_operations_are_counted_the_more_rarely_the_more_there_are(
+    blocked: int, seconds: float
+) -> None:
+    """The OSD counts them one by one."""
+    osd, collector = idle(), OpsCollector()
+    osd.replies["dump_blocked_ops_count"] = {"complaint_time": 30, "num_blocked_ops": blocked}
+    osd.scrape(collector)
+    commands = {c.prefix: c.ttl for c in collector.commands(OSD)}
+    assert commands["dump_blocked_ops_count"] == seconds
+
+
 def test_many_operations_are_never_listed_and_their_age_is_absent() -> None:
     osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=32)
     osd.counters("osd")["op_wip"] = 33
