@@ -35,7 +35,7 @@ _RISE: Final = 40  # scrapes until operations count as blocked, which they do af
 _REST: Final = 60.0  # seconds until what clients have left is done, at most
 _POOL: Final = "storm"
 _LIMIT: Final = ("osd", "osd_mclock_scheduler_client_lim")  # a part of the capacity
-_DEVICE: Final = {"wiops": 300, "wbps": 2 << 20}  # the store writes many commits in one request
+_DEVICE: Final = {"wiops": 300, "wbps": 300 * 4096}  # one request may have many commits
 _QUEUED, _BEGUN = "in the queue", "begun"
 _OPTIONS: Final = {
     "osd_client_message_cap": "0",
