@@ -38,7 +38,7 @@ OSDS: Final = HOSTS * PER_HOST
 MINUTES: Final = 80
 FLEETS: Final = (100, 1000, 3000)
 WEEK: Final = 7 * 86400.0
-# At most so many in a week, and so many critical ones of a cause in a fault.
+# At most so many in a week, and so many critical ones of a name in a fault.
 HEALTHY_CRITICAL, HEALTHY_WARNINGS, CRITICAL_OF_A_CAUSE = 0, 3, 1
 
 _WORKS: Final = State(client=400, in_progress=(1, 2, 0, 1), replica_writes=200, recovery=0)
@@ -295,7 +295,7 @@ class BudgetRow:
     situation: str
     osds: int
     alerts: int  # single ones, all week
-    critical: Mapping[str, int]  # incidents, by cause or name
+    critical: Mapping[str, int]  # incidents, by name
     critical_sent: int
     warnings: Mapping[str, int]
     warnings_sent: int

@@ -28,8 +28,7 @@ WAITS = replace(
     replica_latency=0.006,
 )
 HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
-_FOR_OSD_1 = {"ceph_daemon": "osd.1", "cluster": CLUSTER, "cause": "other_osd"}
-SLOW_1 = {**_FOR_OSD_1, "severity": "critical"}
+SLOW_1 = {"ceph_daemon": "osd.1", "cluster": CLUSTER, "severity": "critical"}
 
 
 def waiting(number: int) -> dict[str, str]:
@@ -77,7 +76,7 @@ REPLICAS = [
         moments=(
             silent(14),
             firing(22, CRITICAL_1),
-            firing(28, CRITICAL_1, waiting(0), waiting(2)),
+            firing(28, CRITICAL_1, waiting=(waiting(0), waiting(2))),
         ),
     ),
     RuleCase(
@@ -88,7 +87,7 @@ REPLICAS = [
             culprit=CULPRIT,
             others=replace(WAITS, client=400, immediate=1000),
         ),
-        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="who spends a third of the time on its own store waits for the slow OSD all the same",
@@ -98,7 +97,7 @@ REPLICAS = [
             culprit=BUSY_CORE,
             others=replace(WAITS, client=250, store=40, store_latency=0.0375),
         ),
-        moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting(0), waiting(2))),
+        moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="a slow OSD that holds replicas only is critical though it has no clients",
@@ -152,13 +151,13 @@ REPLICAS = [
                 for i in range(3)
             )
         ),
-        moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting(0), waiting(2))),
+        moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="who waits for an OSD whose device has failed is not accused of its own busy CPU",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=replace(WAITS, cpu_waiting=3)),
-        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="the critical alert of a slow OSD that others wait for ends with the waiting",
@@ -188,9 +187,11 @@ REPLICAS = [
                 28,
                 CRITICAL_1,
                 {**CRITICAL_1, "ceph_daemon": "osd.3"},
-                waiting(4),
-                {**waiting(0), "by": "osd.3"},
-                {**waiting(2), "by": "osd.3"},
+                waiting=(
+                    waiting(4),
+                    {**waiting(0), "by": "osd.3"},
+                    {**waiting(2), "by": "osd.3"},
+                ),
             ),
         ),
     ),
@@ -271,7 +272,7 @@ NETWORK = [
             three((10, WELL), culprit=CULPRIT, others=WAITS),
             slow_link(0, worst="osd.2"),
         ),
-        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="a slow link to an OSD that holds replica writes for that reason has cause network",
@@ -335,7 +336,7 @@ NETWORK = [
         name="who waits for another OSD through one of its shards is not skewed",
         alert=VIOLATED,
         series=three((10, WELL), culprit=HOLDS_UP, others=replace(WAITS, queue=(3, 0, 0, 0))),
-        moments=(silent(22), firing(28, waiting(0), waiting(2))),
+        moments=(silent(22), firing(28, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="who waits for another OSD keeps its whole reservation, whatever its queues show",
@@ -345,7 +346,7 @@ NETWORK = [
             culprit=HOLDS_UP,
             others=replace(WAITS, client=300, queue=(3, 0, 0, 0)),
         ),
-        moments=(silent(22), firing(28, waiting(0), waiting(2))),
+        moments=(silent(22), firing(28, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="slow heartbeats of an OSD whose clients do not wait elsewhere are nobody's cause",

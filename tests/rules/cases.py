@@ -12,7 +12,7 @@ from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
-from cephqos_base.recorded import PerClass
+from cephqos_base.recorded import PerClass, PerClusterClass
 
 from .series import STEP, Series
 
@@ -51,6 +51,8 @@ class CaseMoment:
 
     minute: float
     firing: Sequence[Mapping[str, str]]
+    # Violated classes without an alert of their own, because that of another OSD names them.
+    waiting: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,10 @@ def silent(minute: float) -> CaseMoment:
     return CaseMoment(minute, ())
 
 
-def firing(minute: float, *labels: Mapping[str, str]) -> CaseMoment:
-    return CaseMoment(minute, labels)
+def firing(
+    minute: float, *labels: Mapping[str, str], waiting: Sequence[Mapping[str, str]] = ()
+) -> CaseMoment:
+    return CaseMoment(minute, labels, waiting)
 
 
 def _check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
@@ -134,7 +138,11 @@ def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
         check["exp_samples"] = [
             {
                 "labels": _selector(
-                    {"alertname": case.alert, "alertstate": "firing", **_of_alert(labels)}
+                    {
+                        "alertname": case.alert,
+                        "alertstate": "firing",
+                        **_identity(case.alert, labels),
+                    }
                 ),
                 "value": 1,
             }
@@ -143,22 +151,34 @@ def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     return check
 
 
-def _of_alert(labels: Mapping[str, str]) -> dict[str, str]:
-    """The culprit is no label: it changes while the alert fires. Its text names it."""
-    return {key: value for key, value in labels.items() if key != "by" or "class" not in labels}
+def _identity(alert: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """Without cause and culprit, which change while the alert fires: its text names them."""
+    in_text = ("cause", "by") if _cause_in_text(alert, labels) else ()
+    return {key: value for key, value in labels.items() if key not in in_text}
 
 
-def _culprits(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
-    """Whom the texts of these alerts name."""
-    key = "cluster, ceph_daemon, class"
-    fires = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
-    wanted = ("cluster", "ceph_daemon", "class", "by")
+def _cause_in_text(alert: str, labels: Mapping[str, str]) -> bool:
+    named = alert.startswith(("CephQosReservationViolated", "CephQosPolicyTargetViolated"))
+    return named and labels.get("cause") != "replica_writes"
+
+
+def _causes(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
+    """What the texts of these alerts name, and for whom classes without an alert wait."""
+    places = ("cluster", "ceph_daemon", "class")
+    named = (*moment.firing, *moment.waiting)
+    wanted = [name for name in places if name in named[0]]
+    key = ", ".join(wanted)
+    series = PerClass.MAIN_CAUSE if "ceph_daemon" in wanted else PerClusterClass.MAIN_CAUSE
+    wanted += ["cause", "by"]
+    of_whom = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
+    if moment.waiting:
+        of_whom = f"({of_whom} or on ({key}) {PerClass.VIOLATED_LASTING})"
     return {
-        "expr": f"max by ({key}, by) ({PerClass.MAIN_CAUSE} and on ({key}) {fires})",
+        "expr": f"max by ({key}, cause, by) ({series} and on ({key}) {of_whom})",
         "eval_time": _time(moment.minute),
         "exp_samples": [
             {"labels": _braced({name: of[name] for name in wanted if name in of}), "value": 1}
-            for of in moment.firing
+            for of in named
         ],
     }
 
@@ -179,11 +199,11 @@ def _time(minutes: float) -> str:
 def _test(case: RuleCase) -> dict[str, Any]:
     checks = [_check(case, moment) for moment in case.moments]
     checks += [
-        _culprits(case, moment)
+        _causes(case, moment)
         for moment in case.moments
         if case.alert not in _FINDINGS
-        and moment.firing
-        and all({"ceph_daemon", "cause", "class"} <= {*it} for it in moment.firing)
+        and (moment.firing or moment.waiting)
+        and all("cause" in it and _cause_in_text(case.alert, it) for it in moment.firing)
     ]
     checks += [
         {

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CRITICAL_1, CULPRIT, REPEATED, REPLICA, WAITS, WELL, three, with_more
+from .across import CRITICAL_1, CULPRIT, REPEATED, REPLICA, WAITS, WELL, three, waiting, with_more
 from .cases import RuleCase, firing, silent
 from .nights import HDD, several
 from .qos import FULL_OF_REPLICAS, OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
@@ -109,7 +109,7 @@ _RECOVERY_WAITS = {
 
 BACKGROUND += [
     RuleCase(
-        name="recovery that runs into a failed device elsewhere is a warning that names it, later",
+        name="recovery that runs into a failed device elsewhere has no alert of its own beside it",
         alert=VIOLATED,
         series=three(
             (10, _RECOVERS),
@@ -122,13 +122,9 @@ BACKGROUND += [
             firing(
                 29,
                 CRITICAL_1,
-                *({**_RECOVERY_WAITS, "ceph_daemon": f"osd.{number}"} for number in (0, 2)),
-                *(
-                    {
-                        **violated("warning", "other_osd", by="osd.1"),
-                        "ceph_daemon": f"osd.{number}",
-                    }
-                    for number in (0, 2)
+                waiting=(
+                    *({**_RECOVERY_WAITS, "ceph_daemon": f"osd.{number}"} for number in (0, 2)),
+                    *(waiting(number) for number in (0, 2)),
                 ),
             ),
         ),

@@ -322,7 +322,6 @@ FAULTS = [
                     {
                         "cluster": CLUSTER,
                         "ceph_daemon": f"osd.{i}",
-                        "cause": "other_osd",
                         "severity": "critical",
                     }
                     for i in (1, 4)
@@ -344,7 +343,6 @@ FAULTS = [
                 {
                     "cluster": CLUSTER,
                     "ceph_daemon": "osd.1",
-                    "cause": "other_osd",
                     "severity": "critical",
                 },
             ),

@@ -72,6 +72,20 @@ RESERVATION = [
         ),
     ),
     RuleCase(
+        name="an alert goes on without a break while its cause becomes another one",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (12, replace(SHORT, thread=0.98)), (12, SLOW))),
+        moments=(
+            *(firing(minute, violated("critical", "cpu")) for minute in (15, 17, 19)),
+            *(firing(minute, _SLOW_DEVICE) for minute in range(25, 31)),
+        ),
+        # Once in each evaluation since the first moment, and from the beginning as one alert.
+        values=(
+            (30, f'count_over_time(ALERTS{{alertname="{VIOLATED}",alertstate="firing"}}[15m:15s])', 61),
+            (30, f'count(count_over_time(ALERTS{{alertname="{VIOLATED}"}}[15m:15s]))', 1),
+        ),
+    ),
+    RuleCase(
         name="a device that ends its work in bursts is critical",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), *((1, _AT_ONCE), (1.5, _HARDLY)) * 8, (12, PROVEN))),
@@ -377,6 +391,15 @@ CLUSTER_WIDE = [
         alert=WIDE,
         series=merged(*osds(4, ((8, PROVEN), (12, SLOW), (8, PROVEN)))),
         moments=(silent(13), firing(14, _MANY), firing(18, _MANY), silent(33)),
+    ),
+    RuleCase(
+        name="four OSDs are one alert whatever their causes, if each can be ended at night",
+        alert=WIDE,
+        series=merged(
+            *osds(3, ((8, PROVEN), (12, SLOW))),
+            replace(osd((8, PROVEN), (12, replace(SHORT, thread=0.98))), id=3),
+        ),
+        moments=(silent(13), firing(18, _MANY)),
     ),
     RuleCase(
         name="replica work on all OSDs is one warning for the cluster",

@@ -195,7 +195,7 @@ CASES = [
         name="who recovers and waits for an OSD whose device has failed is told so",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=_FLOODED),
-        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting=(waiting(0), waiting(2)))),
     ),
     RuleCase(
         name="a failed device is waited for in a flood of recovery too",

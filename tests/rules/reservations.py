@@ -27,6 +27,7 @@ CLUSTER_VIOLATED = {
     "severity": "warning",
     "scope": "cluster",
     "cause": "other_class",
+    "by": "background_recovery",
 }
 WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
 _KEPT = {"client": 500, "background_recovery": 100}

@@ -18,6 +18,7 @@ from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_stack.stack import Stack, StackSpec
+from cephqos_stack.staged.judge import Heard
 from cephqos_stack.staged.stage import StagedLab
 
 MEDIA = "ssd"
@@ -57,9 +58,14 @@ class Received:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
+    @property
+    def said(self) -> Mapping[str, str]:
+        """Its labels, with the cause and the culprit of its text."""
+        return Heard.of(self.time, self.labels, self.annotations.get("description", "")).labels
+
     def has(self, **labels: str) -> bool:
         wanted = {key.rstrip("_"): value for key, value in labels.items()}
-        return wanted.items() <= self.labels.items()
+        return wanted.items() <= self.said.items()
 
     def accuses_another_than(self, osd: str) -> bool:
         """It wakes somebody for another OSD, or says that another one's reservation is violated."""

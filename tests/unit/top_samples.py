@@ -115,8 +115,8 @@ def _example() -> TopSamples:
         alerts=(
             {"alertname": "CephQosWatchdog", "severity": "none"},
             _alert("CephQosMaintenance", "info", flag="noout"),
-            _alert("CephQosReservationViolated", "critical", "osd.3", cause="device"),
-            _alert("CephQosReservationViolated", "critical", "osd.7", cause="other_class"),
+            _alert("CephQosReservationViolated", "critical", "osd.3"),
+            _alert("CephQosReservationViolated", "critical", "osd.7"),
         ),
     )
 

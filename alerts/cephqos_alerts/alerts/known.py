@@ -13,7 +13,7 @@ from cephqos_alerts.recording.limited import IO_LIMIT, OF_THREADS
 from cephqos_alerts.rules.template import ITSELF, each, only_if, query, show, when
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
-from cephqos_base.series import TENANT, WORKING, ClusterSeries, TenantsSeries
+from cephqos_base.series import OSD_CLASS, TENANT, WORKING, ClusterSeries, TenantsSeries
 
 # Labels that an alert about an OSD has, and about a class of an OSD.
 _OSD_LABELS: Final = ("cluster", "ceph_daemon")
@@ -32,10 +32,14 @@ def if_found(
     stands for those labels of the alert and the matchers of `also`. As Prometheus sees it:
     {cluster="CLUSTER",ceph_daemon="osd.3",at="store"}.
     """
+    return when(query(of_labels(expr, labels, also), *of_alert(*labels)), text, otherwise)
+
+
+def of_labels(expr: str, labels: Sequence[str], also: str = "") -> str:
+    """The expression with its SELECTOR, for `query` with the values of these labels."""
     # %[1]s is the first value, wherever it stands: SELECTOR may be there more than once.
     selector = ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1)) + also
-    chosen = expr.replace("SELECTOR", f"{{{selector}}}")
-    return when(query(chosen, *of_alert(*labels)), text, otherwise)
+    return expr.replace("SELECTOR", f"{{{selector}}}")
 
 
 def known(series: str, text: str, *, of_class: bool = True, at: str = "") -> str:
@@ -58,8 +62,9 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
 
 # Other causes that have lasted, besides the one that the alert names.
 _LASTING: Final = query(
-    f'{PerClass.LASTING_EVIDENCE}{{cluster="%s",ceph_daemon="%s",class="%s",cause!~"unknown|%s"}}',
-    *of_alert(*_CLASS_LABELS, "cause"),
+    f'{PerClass.LASTING_EVIDENCE}{{cluster="%s",ceph_daemon="%s",class="%s",cause!="unknown"}}'
+    f" unless on ({OSD_CLASS}, cause) {PerClass.MAIN_CAUSE}",
+    *of_alert(*_CLASS_LABELS),
 )
 ALSO: Final = each(
     _LASTING, f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')}."
@@ -122,12 +127,33 @@ class CauseNow:
 _KNOWN: Final = 'ne .cause "unknown"'
 OF_OSD: Final = CauseNow(f"{PerClass.MAIN_CAUSE}SELECTOR", _CLASS_LABELS)
 OF_CLUSTER: Final = CauseNow(f"{PerClusterClass.MAIN_CAUSE}SELECTOR", ("cluster", "class"))
-# Of an alert about many OSDs. If the culprits are OSDs, they differ, so none is named.
-OF_MANY: Final = CauseNow(
-    f"topk(1, count by (cause, by) (label_replace({PerClass.MAIN_CAUSE}SELECTOR,"
-    ' "by", "", "by", "osd[.].+")))',
-    ("cluster", "class", "cause"),
-)
+_OF_MANY_LABELS: Final = ("cluster", "class")
+
+
+def _how_many(violated: str) -> str:
+    """How many OSDs have each cause, most first. If the culprits are OSDs, none is named: they
+    differ. `violated`: the OSDs and classes that the alert counts.
+    """
+    return (
+        f"sort_desc(count by (cause, by) (label_replace({PerClass.MAIN_CAUSE}SELECTOR"
+        f' and on ({OSD_CLASS}) ({violated}), "by", "", "by", "osd[.].+")))'
+    )
+
+
+def of_many(violated: str) -> CauseNow:
+    """The cause that most of these OSDs have."""
+    return CauseNow(_how_many(violated), _OF_MANY_LABELS)
+
+
+def also_of_many(violated: str) -> str:
+    """For a description: " Also: cpu on 1 OSD." for each cause but the first."""
+    values = of_alert(*_OF_MANY_LABELS)
+    shown = query(of_labels(_how_many(violated), _OF_MANY_LABELS), *values)
+    number = f"{show('.Value')} OSD{only_if('ne .Value 1.0', 's')}"
+    one = f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')} on {number}."
+    return f"{show(f'range $i, $_ := {shown}')}{only_if('$i', one)}{show('end')}"
+
+
 _IO_HELD_UP: Final = f'{PerOsd.IO_LIMIT_REACHED}{{unit!=""}}'
 _THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
 

@@ -18,15 +18,22 @@ from cephqos_alerts.alerts.known import (
     ALSO,
     MOSTLY,
     MOSTLY_OF_OSD,
-    OF_MANY,
     OF_OSD,
+    also_of_many,
     if_found,
     known,
     likely_cause_on_osd,
+    of_many,
 )
 from cephqos_alerts.alerts.replica_writes import WHAT_CAN_BE_KEPT
 from cephqos_alerts.alerts.targets import TARGETS, lasting
-from cephqos_alerts.alerts.waiting import CLIENTS_WAIT, OTHERS_WAIT, WAITERS_TOO, waiters
+from cephqos_alerts.alerts.waiting import (
+    CLIENTS_WAIT,
+    OTHERS_WAIT,
+    WAITED_FOR_FIRING,
+    WAITERS_TOO,
+    waiters,
+)
 from cephqos_alerts.causes.cause import COUNTED, with_value
 from cephqos_alerts.recording.conditions import DELAYS_OTHERS, DEVICE_FAILING, SLOW_FOR_RECOVERY
 from cephqos_alerts.recording.limited import OF_HOST
@@ -64,8 +71,8 @@ _WARNING: Final = (
 )
 # No setting of an OSD leaves a class more beside replica writes: one warning for the cluster.
 _REPLICA_WRITES: Final = f'cause="{causes.REPLICA_WRITES}"'
-# If the time is spent on another OSD, that OSD has a critical alert, which silences these. It may
-# take a while until that OSD is found, so these wait for two holds longer.
+# An OSD that waits for another one is in the text of that one's critical alert. It may take a while
+# until that OSD is found, so a warning about the one that waits comes two holds later.
 _OTHER_OSD: Final = f'cause="{causes.OTHER_OSD}"'
 _LASTING_LONGER: Final = (
     f"{PerClass.VIOLATED_LASTING} and count_over_time({PerClass.VIOLATED_LASTING}[@long_hold@])"
@@ -85,7 +92,7 @@ def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
         and on ({OSD_CLASS}) ({lasting})
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
-    * on ({OSD_CLASS}) group_left (cause) ({_main_cause(selectors)})
+    and on ({OSD_CLASS}) ({_main_cause(selectors)})
     """
 
 
@@ -168,7 +175,6 @@ _REPLICA_SLOW: Final = Alert(
     likely=f"{_LIKELY_OF_SLOW_OSD}{MOSTLY_OF_OSD}",
     first=FirstCommand(line="ceph tell {{ $labels.ceph_daemon }} dump_ops_in_flight"),
     held="hold",
-    labels={"cause": causes.OTHER_OSD.name},
     summary=f"{{{{ $labels.ceph_daemon }}}}: clients of {counted('other OSD')} wait for it",
     description=f"""
     Writes of {counted("other OSD")}{waiters("$value")} have waited for
@@ -226,50 +232,54 @@ REPEATED: Final = OsdFinding(
 )
 
 
-def _violated_osds(*selectors: str, at_least: str = "@many@") -> str:
-    """The number of OSDs that are violated for such a cause, if they are many."""
-    return f"""
-    count by (cluster, class, cause) (
-      ({_main_cause(selectors)}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
-        unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
+def _counted(*selectors: str) -> str:
+    """The OSDs and classes that are violated for such a cause."""
+    return (
+        f"({_main_cause(selectors)}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"
+        f' unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}'
     )
-    >= {at_least}
-    """
 
 
-# One warning, about clients if they lack something, else about the next class that does.
-_FULL_OSDS: Final = ") or on (cluster, cause) (".join(
-    _violated_osds(f'class="{name}", {_REPLICA_WRITES}', at_least="1") for name in SCHEDULED
-)
-_WORST: Final = worst_of(
-    f"{PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}"
-    f" and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{SELECTOR}}",
-    ("cluster", "class", "cause"),
-)
+def _widely(*selectors: str, at_least: str = "@many@") -> str:
+    """The number of these OSDs, if they are many."""
+    return f"count by (cluster, class) ({_counted(*selectors)}) >= {at_least}"
 
 
-def _violated_widely(urgency: Urgency, expr: str) -> Alert:
+def _violated_widely(urgency: Urgency, expr: str, *selectors: str, cause: str = "") -> Alert:
+    violated = _counted(*selectors)
+    worst = worst_of(
+        f"{PerClass.SHORTFALL_OPS}{{SELECTOR}} and on ({OSD_CLASS}) ({violated})",
+        ("cluster", "class"),
+    )
+    causes_now = of_many(violated)
     return Alert(
         name="CephQosReservationViolatedWidely",
         about=("load",),
         expr=expr,
         urgency=urgency,
         where="cluster",
-        likely=OF_MANY.likely,
+        labels={"cause": cause} if cause else {},
+        likely=f"{causes_now.likely}{also_of_many(violated)}",
         first=FirstCommand(line="ceph -s"),
         held="hold",
         # Load that comes and goes is one warning. A critical one ends when clients get theirs.
         keep=0 if urgency is NOW else KEPT,
         summary=f"{{{{ $labels.class }}}} does not get its reservation {ON_SO_MANY}"
-        f"{worst_is(_WORST)}{OF_MANY.brief}",
+        f"{worst_is(worst)}{causes_now.brief}",
         description=f"""
         {{{{ $labels.class }}}} has had less than its reservation for @hold@ on these OSDs. The
         figure is the shortfall of the OSD. This alert silences those of the single
-        OSDs.{WHAT_CAN_BE_KEPT}
-        Worst first: {worst_first(_WORST, 'VALUE | printf "%.0f normalised ops/s"')}.
+        OSDs.{WHAT_CAN_BE_KEPT if cause else ""}
+        Worst first: {worst_first(worst, 'VALUE | printf "%.0f normalised ops/s"')}.
         """,
     )
 
+
+# One warning, about clients if they lack something, else about the next class that does.
+_FULL_OF_REPLICA_WRITES: Final = [f'class="{name}", {_REPLICA_WRITES}' for name in SCHEDULED]
+_REPLICA_WRITES_SOMEWHERE: Final = " or on (cluster) ".join(
+    f"({_widely(selector, at_least='1')})" for selector in _FULL_OF_REPLICA_WRITES
+)
 
 # At the limit, while the OSD delivers less than half of its capacity and has no request queued at
 # its device. Where the depth of the queue is not known, the first is enough.
@@ -324,14 +334,22 @@ QOS: Final = RuleGroup(
         _reservation_violated(NOW, _violated(*_CRITICAL)),
         _reservation_violated(
             NOT_TONIGHT,
-            f"({_violated(*_WARNING)}) or ({_violated(_OTHER_OSD, lasting=_LASTING_LONGER)})",
+            f"""
+            ({_violated(*_WARNING)}) or (
+              ({_violated(_OTHER_OSD, lasting=_LASTING_LONGER)})
+              unless on (cluster) {WAITED_FOR_FIRING}
+            )
+            """,
         ),
         HOST_CPU_TAKEN,
         _REPLICA_SLOW,
-        _violated_widely(NOW, _violated_osds(*_CRITICAL)),
+        _violated_widely(NOW, _widely(*_CRITICAL), *_CRITICAL),
+        _violated_widely(NOT_TONIGHT, _widely(*_WARNING), *_WARNING),
         _violated_widely(
             NOT_TONIGHT,
-            f"({_violated_osds(*_WARNING)}) or ({_FULL_OSDS})",
+            _REPLICA_WRITES_SOMEWHERE,
+            _REPLICA_WRITES,
+            cause=causes.REPLICA_WRITES.name,
         ),
         *TARGETS,
         _AT_LIMIT_WHILE_IDLE,

@@ -18,6 +18,7 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import CLIENT, IMMEDIATE, OSD
 
+_CAUSE: Final = f',cause="{causes.REPLICA_WRITES}"'
 _FULL_OF_REPLICA_WRITES: Final = f"and on ({OSD}) {PerClass.MAIN_CAUSE}SELECTOR"
 _DELIVERED: Final = (
     f"sum({PerOsd.DELIVERED_OPS} {_FULL_OF_REPLICA_WRITES})"
@@ -46,12 +47,11 @@ _SHARE: Final = "{{ . | first | value | humanizePercentage }}"
 
 
 def _share_told(expr: str, text: str) -> str:
-    return if_found(expr, ("cluster", "class", "cause"), text)
+    return if_found(expr, ("cluster", "class"), text, also=_CAUSE)
 
 
 _NOT_KEPT: Final = "cannot be kept on all of them under this load."
-WHAT_CAN_BE_KEPT: Final = only_if(
-    f'eq $labels.cause "{causes.REPLICA_WRITES}"',
+WHAT_CAN_BE_KEPT: Final = (
     " Replica writes have no class and go first."
     + _share_told(_DELIVERED, f" These OSDs deliver {_SHARE} of their capacity.")
     + only_if(
@@ -66,5 +66,5 @@ WHAT_CAN_BE_KEPT: Final = only_if(
             f" Replica writes leave {_SHARE} of it to all classes: reservations of more together"
             f" {_NOT_KEPT}",
         ),
-    ),
+    )
 )

@@ -5,6 +5,7 @@ lasted long enough for an alert, here and in qos.py.
 from typing import Final
 
 from cephqos_alerts.alerts.known import OF_CLUSTER, OF_OSD
+from cephqos_alerts.alerts.waiting import WAITED_FOR_FIRING
 from cephqos_alerts.recording.reservations import CLUSTER_TARGET_OPS, TARGET_OPS
 from cephqos_alerts.rules.rule import MORNING, Alert, FirstCommand, RecordedSeries
 from cephqos_base import causes
@@ -19,7 +20,7 @@ def lasting(series: str, *, already: str) -> str:
     hold, as the effects of a fault come and go, and must not end the alert again and again.
     `already` is the start of an expression: "series for which it has begun, and".
 
-    The hold is in the expression and not in `for`: a change of the cause would restart `for`.
+    The hold is in the expression and not in `for`: a change of the severity would restart `for`.
     """
     return (
         f"min_over_time({series}[@hold@]) == 1"
@@ -115,7 +116,10 @@ TARGETS: Final = (
           ({PerClass.ATTAINED_OPS} / {TARGET_OPS})
             and on ({OSD_CLASS}) ({_OSD_TARGET_VIOLATED})
         )
-        * on ({OSD_CLASS}) group_left (cause) {PerClass.MAIN_CAUSE}
+        unless on ({OSD_CLASS}) (
+          {PerClass.MAIN_CAUSE}{{cause="{causes.OTHER_OSD}"}}
+            and on (cluster) {WAITED_FOR_FIRING}
+        )
         """,
         urgency=MORNING,
         likely=OF_OSD.likely,
@@ -137,7 +141,10 @@ TARGETS: Final = (
           ({CLUSTER_ATTAINED_OPS} / {CLUSTER_TARGET_OPS})
             and on (cluster, class) ({_CLUSTER_TARGET_VIOLATED})
         )
-        * on (cluster, class) group_left (cause) {PerClusterClass.MAIN_CAUSE}
+        unless on (cluster, class) (
+          {PerClusterClass.MAIN_CAUSE}{{cause="{causes.OTHER_OSD}"}}
+            and on (cluster) {WAITED_FOR_FIRING}
+        )
         """,
         urgency=MORNING,
         where="cluster",

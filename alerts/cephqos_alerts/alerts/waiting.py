@@ -68,6 +68,13 @@ OTHERS_WAIT: Final = when(
     + _more_than_before(_OTHERS_WAITED, _REPLICA_WRITES, "for as many replica writes"),
 )
 
+# Alerts about an OSD that others wait for. Beside them, an OSD that waits has none of its own. Who
+# is waited for changes, so it is not compared: an OSD that waits for yet another one has none,
+# either, until the first is mended. An OSD that does not answer no longer shows that it is slow.
+WAITED_FOR_FIRING: Final = (
+    'ALERTS{alertname=~"CephQosReplicaSlow|CephQosDaemonNotAnswering", ceph_daemon=~"osd.+",'
+    ' alertstate="firing"}'
+)
 _MOST_NAMED: Final = 5
 # The OSDs that WAITED_FOR counts, those first whose clients wait longest. If an OSD completes
 # nothing, the account does not know how long others wait for it.

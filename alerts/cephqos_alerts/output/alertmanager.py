@@ -7,7 +7,6 @@ from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Severity, Subject
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_base.causes import OTHER_OSD
 from cephqos_base.units import DAY, HOUR, duration
 from cephqos_base.yamlfile import Value
 
@@ -86,15 +85,10 @@ def _route(settings: RuleSettings) -> dict[str, Any]:
                 **times(wait=0, interval=60, repeat=300),
             },
             {"matchers": to("none")["matchers"], "receiver": "nobody"},
-            {**to("critical", **times(wait=30, interval=120, repeat=HOUR)), "routes": [_BY_CAUSE]},
-            {**to("info", **times(wait=300, interval=600, repeat=7 * DAY)), "routes": [_BY_CAUSE]},
-            _BY_CAUSE,
+            to("critical", **times(wait=30, interval=120, repeat=HOUR)),
+            to("info", **times(wait=300, interval=600, repeat=7 * DAY)),
         ],
     }
-
-
-# Alerts with one cause are one notification. Those without a cause have nothing in common.
-_BY_CAUSE: Final = {"matchers": ['cause=~".+"'], "group_by": ["cluster", "cause", "severity"]}
 
 
 def _receiver(name: str, webhook: str) -> dict[str, Any]:
@@ -121,20 +115,6 @@ def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
             [*_named("CephQosReservationViolated"), critical],
             _named("CephQosReplicaSlow"),
             "ceph_daemon",
-        ),
-        # The OSD that is waited for is no label, as it changes. So an OSD that waits for yet
-        # another one is silent, too, until the first slow OSD is mended. One that does not answer
-        # shows no longer that it is slow.
-        _rule(
-            [
-                *_named("CephQosReplicaSlow", "CephQosDaemonNotAnswering"),
-                'ceph_daemon=~"osd.+"',
-                critical,
-            ],
-            [
-                *_named("CephQosReservationViolated", "CephQosPolicyTargetViolated"),
-                f'cause="{OTHER_OSD}"',
-            ],
         ),
         _rule(
             _named("CephQosReservationViolatedWidely"),

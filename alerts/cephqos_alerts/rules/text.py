@@ -49,7 +49,7 @@ _MOST_OSDS_NAMED: Final = 5  # in one text
 def worst_of(expr: str, labels: Sequence[str]) -> str:
     """A query of a template: the OSDs with the largest values. `SELECTOR` in the expression stands
     for those labels of the alert."""
-    selector = ",".join(f'{label}="%s"' for label in labels)
+    selector = ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1))
     chosen = expr.replace("SELECTOR", selector)
     values = (f"$labels.{label}" for label in labels)
     return query(f"sort_desc(topk({_MOST_OSDS_NAMED}, {chosen}))", *values)
@@ -131,11 +131,9 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     bound = f"at least {duration(lasted)} ago" if lasted else f"within the last {alert.within}"
     if for_loki:
         return bound
-    # The labels that identify this alert among those of its name are the ones that its text shows,
-    # without the cause: it may change while the alert fires.
-    shown = set(re.findall(r"\$labels\.(\w+)", text + alert.summary)) - {"cause"}
+    # The labels that identify this alert among those of its name are the ones that its text shows.
+    shown = set(re.findall(r"\$labels\.(\w+)", text + alert.summary))
     fixed = {"alertname": alert.name, **alert.labels}
-    fixed.pop("cause", None)
     from_alert = sorted(shown - set(fixed))
     matchers = [f'{label}="{value}"' for label, value in fixed.items() if value]
     matchers += [f'{label}="%s"' for label in from_alert]

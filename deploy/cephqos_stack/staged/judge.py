@@ -27,9 +27,14 @@ BLIND = (
 SOONEST = WINDOWS["hold"] / FASTER
 SETTLED = 8.0  # seconds in which more alerts count after all that were expected
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "seen", "collector")
-# The culprit, and why an OSD is slow or does not answer, may change while an alert fires. So they
-# are no labels of alerts. Here they are read from the description.
-_CULPRIT = re.compile(r"Likely cause: \w+ by ([\w.]+?)(?: on host|\.(?: |$))")
+# Cause and culprit, and why an OSD is slow or does not answer, may change while an alert fires. So
+# they are no labels of alerts. Here they are read from the description.
+_CAUSE_IN_TEXT = (
+    "CephQosReservationViolated",
+    "CephQosReservationViolatedWidely",
+    "CephQosPolicyTargetViolated",
+)
+_LIKELY = re.compile(r"Likely cause: (\w+)(?: by ([\w.]+?))?(?: on host|, on most|\.(?: |$))")
 SEEN_OF_IT = {  # words of a description, and the cause that they state
     "Its device is slow or has stopped.": "device",
     "Its threads wait for a CPU.": "cpu",
@@ -55,8 +60,11 @@ class Heard:
             labels = {**labels, "cause": causes[0] if causes else "not said"}
         elif labels["alertname"] == "CephQosDaemonNotAnswering" and causes:
             labels = {**labels, "cause": causes[0]}
-        if culprit := _CULPRIT.search(text):
-            labels = {**labels, "by": culprit[1]}
+        likely = _LIKELY.search(text)
+        if labels["alertname"] in _CAUSE_IN_TEXT:
+            labels = {**labels, "cause": likely[1] if likely else "unknown"}
+        if likely and likely[2]:
+            labels = {**labels, "by": likely[2]}
         return cls(after, labels)
 
     def __str__(self) -> str:

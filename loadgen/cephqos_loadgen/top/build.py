@@ -226,20 +226,23 @@ class _AlertGroup(NamedTuple):
 def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
     """Firing alerts of the cluster, critical ones first. Those of severity none only inhibit."""
     groups: dict[_AlertGroup, list[Mapping[str, str]]] = defaultdict(list)
-    culprits = {
-        (of, osd, cls): by for (of, osd, cls, _, by), value in samples.of("cause").items() if value
+    causes = {
+        (of, osd, cls): (cause, by)
+        for (of, osd, cls, cause, by), value in samples.of("cause").items()
+        if value
     }
     for alert in samples.alerts:
         if alert.get("severity") == "none" or alert.get(CLUSTER, cluster) != cluster:
             continue
         what = ", ".join(alert[label] for label in ("class", "flag", "slo") if alert.get(label))
         osd_class = (cluster, alert.get(DAEMON, ""), alert.get("class", ""))
+        cause, by = causes.get(osd_class, (alert.get("cause", ""), ""))
         group = _AlertGroup(
             name=alert.get("alertname", ""),
             severity=alert.get("severity", ""),
             what=what,
-            cause=alert.get("cause", ""),
-            by=culprits.get(osd_class, ""),
+            cause=cause,
+            by=by,
         )
         groups[group].append(alert)
     alerts = []

@@ -15,7 +15,6 @@ _VIOLATED: Final = {
     "alertname": "CephQosReservationViolated",
     "class": "client",
     "cluster": "c1",
-    "cause": "device",
     "severity": "critical",
 }
 
@@ -32,12 +31,12 @@ def sent(*alerts: AlertTimeline, until: float = 7 * DAY) -> list[Sent]:
     return notifications(CONFIG, alerts, until)
 
 
-def test_slow_osds_of_one_cause_are_one_incident_however_many() -> None:
+def test_slow_osds_of_a_cluster_are_one_incident_however_many() -> None:
     found = sent(*(violated(number) for number in range(300)))
     assert [(it.receiver, it.alerts, it.opens) for it in found] == [("critical", 300, True)]
 
 
-def test_alerts_without_a_cause_are_not_one_incident() -> None:
+def test_alerts_of_other_names_are_other_incidents() -> None:
     found = sent(of(0, DAY, alertname="CephQosScrubStalled"), of(0, DAY, alertname="CephQosX"))
     assert [it.opens for it in found] == [True, True]
 
@@ -46,8 +45,6 @@ def test_what_many_osds_have_is_silent_while_the_cluster_has_its_alert() -> None
     wide = _VIOLATED | {"alertname": "CephQosReservationViolatedWidely"}
     found = sent(of(0, 3600, **wide), *(violated(number) for number in range(300)))
     assert {it.alerts for it in found} == {1}
-    osds = [violated(it, cause="network") for it in range(300)]
-    assert {it.alerts for it in sent(of(0, 3600, **wide | {"cause": "network"}), *osds)} == {1}
 
 
 def test_a_warning_that_counts_osds_that_are_down_silences_nothing_of_the_cluster() -> None:

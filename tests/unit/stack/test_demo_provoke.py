@@ -17,11 +17,12 @@ from cephqos_stack.staged.stage import Stage, StagedLab
 from .demo_lab import DemoLab, at_once
 
 DEVICE = {"alertname": "CephQosReservationViolated", "ceph_daemon": "osd.1", "class": "client"}
-DEVICE |= {"cause": "device", "severity": "critical"}
+DEVICE |= {"severity": "critical"}
+SAID = {"description": "client on osd.1 is short. Likely cause: device. Can it wait: no."}
 
 
 def alert(**labels: str) -> NotifiedAlert:
-    return NotifiedAlert({**DEVICE, **labels}, {})
+    return NotifiedAlert({**DEVICE, **labels}, SAID)
 
 
 def attempt(name: str, *before: NotifiedAlert) -> Attempt:

@@ -276,7 +276,7 @@ async def test_hostile_names_do_not_reach_the_terminal() -> None:
 
 async def test_an_osd_that_others_wait_for_is_not_said_to_wait_for_itself() -> None:
     slow = {"alertname": "CephQosReplicaSlow", "severity": "critical", "cluster": FSID}
-    labels = {**slow, "ceph_daemon": "osd.1", "cause": "other_osd"}
+    labels = {**slow, "ceph_daemon": "osd.1"}
     app = top(FakeSource(replace(example(), alerts=(labels,))))
     async with app.run_test(size=(160, 50)) as pilot:
         await fetched(pilot, app)
