@@ -39,7 +39,9 @@ _FINDINGS: Final = {finding.name: finding for finding in EVERY_FINDING}
 _ALONE: Final = ("state", "overdue", "found", "osds", "every")
 # Where a series or an alert belongs.
 _PLACE: Final = re.compile(r'\b(cluster|instance)="([^":]*)(:[0-9]+)?"')
-_ALERTS: Final = re.compile(r"(ALERTS|osd:cephqos_finding:value)\{([^}]*)\}")
+_ALERTS: Final = re.compile(
+    rf"(ALERTS|osd:cephqos_finding:value|{PerClass.VIOLATED_LASTING})\{{([^}}]*)\}}"
+)
 # So that nothing else is wrong with the made-up cluster.
 _UP: Final = 'up{job="cephqos",instance="host1:10130"}'
 _CLUSTER_EXPORTER: Final = 'cephqos_cluster_up{cluster="c1",instance="host0",reason=""}'
@@ -172,7 +174,7 @@ def _causes(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     wanted += ["cause", "by"]
     of_whom = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
     if moment.waiting:
-        of_whom = f"({of_whom} or on ({key}) {PerClass.VIOLATED_LASTING})"
+        of_whom = f'({of_whom} or on ({key}) {PerClass.VIOLATED_LASTING}{{class!=""}})'
     return {
         "expr": f"max by ({key}, cause, by) ({series} and on ({key}) {of_whom})",
         "eval_time": _time(moment.minute),

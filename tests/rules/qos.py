@@ -58,6 +58,8 @@ def violated(severity: str, cause: str, **more: str) -> dict[str, str]:
 _SLOW_DEVICE = violated("critical", "device")
 FULL_OF_REPLICAS = {**CLIENT, "severity": "warning", "cause": "replica_writes"}
 
+_EACH = f'count_over_time(ALERTS{{alertname="{VIOLATED}",alertstate="firing"}}[15m:15s])'
+
 RESERVATION = [
     RuleCase(
         name="a device that became slow is critical after five minutes and ends when it is well",
@@ -79,11 +81,8 @@ RESERVATION = [
             *(firing(minute, violated("critical", "cpu")) for minute in (15, 17, 19)),
             *(firing(minute, _SLOW_DEVICE) for minute in range(25, 31)),
         ),
-        # Once in each evaluation since the first moment, and from the beginning as one alert.
-        values=(
-            (30, f'count_over_time(ALERTS{{alertname="{VIOLATED}",alertstate="firing"}}[15m:15s])', 61),
-            (30, f'count(count_over_time(ALERTS{{alertname="{VIOLATED}"}}[15m:15s]))', 1),
-        ),
+        # It fires at each of 60 evaluations, as one alert.
+        values=((30, f"sum({_EACH})", 60), (30, f"count({_EACH})", 1)),
     ),
     RuleCase(
         name="a device that ends its work in bursts is critical",

@@ -324,6 +324,13 @@ AT_LIMIT: Final = OsdFinding(
     """,
 )
 
+# Those that wait for an OSD whose own reservation is violated: its critical alert names them.
+_FOR_OSD_WITH_ALERT: Final = f"""
+({_main_cause([_OTHER_OSD])}) and on (cluster, by) label_replace(
+  {_counted(*_CRITICAL)}, "by", "$1", "ceph_daemon", "(.+)"
+)
+"""
+
 QOS: Final = RuleGroup(
     name="cephqos-qos-alerts",
     rules=(
@@ -338,6 +345,7 @@ QOS: Final = RuleGroup(
             ({_violated(*_WARNING)}) or (
               ({_violated(_OTHER_OSD, lasting=_LASTING_LONGER)})
               unless on (cluster) {WAITED_FOR_FIRING}
+              unless on ({OSD_CLASS}) ({_FOR_OSD_WITH_ALERT.strip()})
             )
             """,
         ),

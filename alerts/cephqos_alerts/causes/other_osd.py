@@ -120,8 +120,8 @@ OTHER_OSD: Final = CauseEvidence(
     f" and less than {share(THRESHOLDS.part)} of the rest in the own store"
     f" ({percent(THRESHOLDS.far_less)} while an OSD delays others). `by` is the OSD that sampled"
     " operations waited for, if it delays others; else the worst that does. Also background classes"
-    " with demand, while an OSD delays others. The warning comes after 15 minutes, if the alert of"
-    " `by` did not",
+    " with demand, while an OSD delays others. The warning comes after 15 minutes, if no alert"
+    " says for whom others wait",
     blind="clients that read; two OSDs; above `--collector.ops.sample-at-most` operations"
     f" `{OpsSeries.SAMPLED_WAIT_SECONDS}` stands still, and `by` is the worst; with erasure-coded"
     " pools, unless the device of `by` fails or it hangs",

@@ -105,10 +105,15 @@ def test_a_bucket_whose_bound_is_no_number_is_passed_over() -> None:
 
 def test_alerts_that_differ_in_the_osd_only_are_one_and_pages_come_first() -> None:
     samples = example()
-    again = {**samples.alerts[2], "ceph_daemon": "osd.10"}
-    found = picture(replace(samples, alerts=(*samples.alerts, again))).alerts
-    assert [alert.severity for alert in found] == ["critical", "critical", "info"]
-    assert found[0].osds == ("osd.3", "osd.10")
+    of_osd_3 = samples.alerts[2]
+    of_others = ({**of_osd_3, "ceph_daemon": osd} for osd in ("osd.10", "osd.9"))  # without a cause
+    found = picture(replace(samples, alerts=(*samples.alerts, *of_others))).alerts
+    assert [alert.severity for alert in found] == ["critical", "critical", "critical", "info"]
+    assert [alert.osds for alert in found[:3]] == [("osd.3",), ("osd.7",), ("osd.9", "osd.10")]
+    assert [(alert.cause, alert.by) for alert in found[:2]] == [
+        ("device", ""),
+        ("other_class", RECOVERY),
+    ]
     assert found[0].since == NOW - 95
 
 
