@@ -12,6 +12,7 @@ from .series import BUSY, Series, State, merged
 _NOBODY: State = replace(SLOW, in_progress=(0,), queue=(0, 0, 0, 0))
 _SLOW_DEVICE = violated("critical", "device")
 _REPLICAS_FILL_IT = 'count(osd_class:cephqos_main_cause{cluster="c1",cause="replica_writes"})'
+_EACH = f'count_over_time(ALERTS{{alertname="{VIOLATED}",alertstate="firing"}}[15m:15s])'
 # The OSDs of one host, of which another one is the worst each minute.
 _HOST = (1, 2, 3)
 # Too little CPU. It delivers a third of what it did, or, as noise has it, more than that, of which
@@ -62,6 +63,17 @@ def _host_turns_slow(number: int) -> Sequence[tuple[float, State]]:
 
 
 CASES = [
+    RuleCase(
+        name="an alert goes on without a break while its cause becomes another one",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (12, replace(SHORT, thread=0.98)), (12, SLOW))),
+        moments=(
+            *(firing(minute, violated("critical", "cpu")) for minute in (15, 17, 19)),
+            *_all_the_time(25, 31, _SLOW_DEVICE),
+        ),
+        # It fires at each of 60 evaluations, as one alert.
+        values=((30, f"sum({_EACH})", 60), (30, f"count({_EACH})", 1)),
+    ),
     RuleCase(
         name="a fault during which clients are away for half a minute again and again is told once",
         alert=VIOLATED,

@@ -58,8 +58,6 @@ def violated(severity: str, cause: str, **more: str) -> dict[str, str]:
 _SLOW_DEVICE = violated("critical", "device")
 FULL_OF_REPLICAS = {**CLIENT, "severity": "warning", "cause": "replica_writes"}
 
-_EACH = f'count_over_time(ALERTS{{alertname="{VIOLATED}",alertstate="firing"}}[15m:15s])'
-
 RESERVATION = [
     RuleCase(
         name="a device that became slow is critical after five minutes and ends when it is well",
@@ -72,17 +70,6 @@ RESERVATION = [
             firing(27, _SLOW_DEVICE),
             silent(32),
         ),
-    ),
-    RuleCase(
-        name="an alert goes on without a break while its cause becomes another one",
-        alert=VIOLATED,
-        series=merged(osd((8, PROVEN), (12, replace(SHORT, thread=0.98)), (12, SLOW))),
-        moments=(
-            *(firing(minute, violated("critical", "cpu")) for minute in (15, 17, 19)),
-            *(firing(minute, _SLOW_DEVICE) for minute in range(25, 31)),
-        ),
-        # It fires at each of 60 evaluations, as one alert.
-        values=((30, f"sum({_EACH})", 60), (30, f"count({_EACH})", 1)),
     ),
     RuleCase(
         name="a device that ends its work in bursts is critical",
