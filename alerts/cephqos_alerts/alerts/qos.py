@@ -71,8 +71,8 @@ _WARNING: Final = (
 )
 # No setting of an OSD leaves a class more beside replica writes: one warning for the cluster.
 _REPLICA_WRITES: Final = f'cause="{causes.REPLICA_WRITES}"'
-# An OSD that waits for another one is in the text of that one's critical alert. It may take a while
-# until that OSD is found, so a warning about the one that waits comes two holds later.
+# It may take a while until the OSD is found that others wait for. So a warning about one that waits
+# comes two holds later.
 _OTHER_OSD: Final = f'cause="{causes.OTHER_OSD}"'
 _LASTING_LONGER: Final = (
     f"{PerClass.VIOLATED_LASTING} and count_over_time({PerClass.VIOLATED_LASTING}[@long_hold@])"
@@ -84,7 +84,7 @@ def _main_cause(selectors: Sequence[str]) -> str:
     return " or ".join(f"{PerClass.MAIN_CAUSE}{{{selector}}}" for selector in selectors)
 
 
-def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
+def _violated(cause: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
     """The shortfall of each violated OSD and class with such a cause; 0 if it has no figure."""
     return f"""
     (
@@ -92,7 +92,7 @@ def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
         and on ({OSD_CLASS}) ({lasting})
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
-    and on ({OSD_CLASS}) ({_main_cause(selectors)})
+    and on ({OSD_CLASS}) ({cause})
     """
 
 
@@ -324,12 +324,15 @@ AT_LIMIT: Final = OsdFinding(
     """,
 )
 
-# Those that wait for an OSD whose own reservation is violated: its critical alert names them.
-_FOR_OSD_WITH_ALERT: Final = f"""
-({_main_cause([_OTHER_OSD])}) and on (cluster, by) label_replace(
-  {_counted(*_CRITICAL)}, "by", "$1", "ceph_daemon", "(.+)"
-)
-"""
+# An OSD that waits for another one is in the text of that one's critical alert: CephQosReplicaSlow,
+# or CephQosReservationViolated of the OSD in `by`.
+_WAITS_WITHOUT_ALERT: Final = f"""
+{_main_cause([_OTHER_OSD])}
+  unless on (cluster) {WAITED_FOR_FIRING}
+  unless on (cluster, by) label_replace(
+    {_counted(*_CRITICAL)}, "by", "$1", "ceph_daemon", "(.+)"
+  )
+""".strip()
 
 QOS: Final = RuleGroup(
     name="cephqos-qos-alerts",
@@ -338,16 +341,11 @@ QOS: Final = RuleGroup(
             record=PerClass.VIOLATED_LASTING,
             expr=lasting(PerClass.VIOLATED, already=f"{previously(PerClass.VIOLATED_LASTING)} and"),
         ),
-        _reservation_violated(NOW, _violated(*_CRITICAL)),
+        _reservation_violated(NOW, _violated(_main_cause(_CRITICAL))),
         _reservation_violated(
             NOT_TONIGHT,
-            f"""
-            ({_violated(*_WARNING)}) or (
-              ({_violated(_OTHER_OSD, lasting=_LASTING_LONGER)})
-              unless on (cluster) {WAITED_FOR_FIRING}
-              unless on ({OSD_CLASS}) ({_FOR_OSD_WITH_ALERT.strip()})
-            )
-            """,
+            f"({_violated(_main_cause(_WARNING))})"
+            f" or ({_violated(_WAITS_WITHOUT_ALERT, lasting=_LASTING_LONGER)})",
         ),
         HOST_CPU_TAKEN,
         _REPLICA_SLOW,
