@@ -1,5 +1,8 @@
 """Scenarios on real clusters, at their smallest; what counts is what the archive holds."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,13 @@ def growth(repeat: RecordedRepeat, metric: str) -> float:
     return sum(samples[-1][1] - samples[0][1] for samples in rows)
 
 
+def waited_for(archive: Archive, osd: str) -> set[str]:
+    """What its client operations waited for, by `cephqos blame`."""
+    argv = [sys.executable, "-m", "cephqos_base", "blame", "--archive", str(archive.folder)]
+    done = subprocess.run([*argv, "--json"], capture_output=True, text=True, timeout=60, check=True)
+    return {edge["waits_for"] for edge in json.loads(done.stdout) if edge["waiter"] == osd}
+
+
 def phases(repeat: RecordedRepeat) -> Mapping[str, PhaseRecord]:
     return repeat.record.phases
 
@@ -115,6 +125,7 @@ async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
     assert b'"clat_ns"' in repeat.output("client.client.0")
     shown = read_everything(archive.folder, tmp_path)
     assert f"{client.total.iops:,.0f} IOPS" in shown
+    assert "osd.1" in waited_for(archive, "osd.0"), "sampled often enough for a run of seconds"
 
 
 async def test_a_deep_scrub_reads_every_object_beside_the_clients(

@@ -40,9 +40,10 @@ def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[s
     command += [f"--cluster.python={shlex.join(access.argv([python]))}"]
     # Scenarios let the OSDs report every second, and a run is measured in seconds: cluster and
     # histograms are read as often. A scrub of a small placement group is over before it is seen to
-    # run: only its time stamp shows it, and stamps are read once per schedule interval.
+    # run: only its time stamp shows it, and stamps are read once per schedule interval. A phase of
+    # a few seconds needs several samples of operations: they say who waits for whom.
     command += ["--cluster.interval=1", "--cluster.schedule-interval=5"]
-    return [*command, "--collector.histograms.interval=0"]
+    return [*command, "--collector.histograms.interval=0", "--collector.ops.sample-interval=2"]
 
 
 class OwnExporter:
