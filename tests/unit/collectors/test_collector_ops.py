@@ -63,14 +63,6 @@ def test_an_idle_osd_has_nothing_in_progress_and_that_is_known(release: str) -> 
     assert ("cephqos_ops_slow_total" in names) is (release != "pacific")
 
 
-def test_blocked_operations_come_with_the_age_that_makes_them_so() -> None:
-    osd = idle()
-    osd.replies["dump_blocked_ops_count"] = {"complaint_time": 30, "num_blocked_ops": 4}
-    families = osd.scrape(OpsCollector())
-    assert value(families, "cephqos_ops_blocked") == 4
-    assert value(families, "cephqos_ops_blocked_after_seconds") == 30
-
-
 def test_few_operations_are_listed_to_find_the_oldest() -> None:
     osd, collector = idle(), OpsCollector()
     osd.counters("osd")["op_wip"] = 3
@@ -111,23 +103,6 @@ def test_an_age_is_not_shown_any_longer_than_it_is_known() -> None:
     del osd.replies["ops"]
     assert [oldest(3) for _ in range(6)] == [[7.5]] * 4 + [[], []], "asked for in vain"
     assert "ops" in osd.asked[-1]
-
-
-def test_what_tells_of_long_times_is_asked_for_every_five_seconds() -> None:
-    commands = {c.prefix: c.ttl for c in OpsCollector().commands(OSD)}
-    assert 4 <= commands["dump_blocked_ops_count"] < 5
-
-
-@pytest.mark.parametrize("blocked, seconds", [(0, 4.5), (900, 4.5), (3000, 15), (50_000, 60)])
-def test_blocked_operations_are_counted_the_more_rarely_the_more_there_are(
-    blocked: int, seconds: float
-) -> None:
-    """The OSD counts them one by one."""
-    osd, collector = idle(), OpsCollector()
-    osd.replies["dump_blocked_ops_count"] = {"complaint_time": 30, "num_blocked_ops": blocked}
-    osd.scrape(collector)
-    commands = {c.prefix: c.ttl for c in collector.commands(OSD)}
-    assert commands["dump_blocked_ops_count"] == seconds
 
 
 def test_many_operations_are_never_listed_and_their_age_is_absent() -> None:

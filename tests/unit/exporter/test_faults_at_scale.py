@@ -48,7 +48,8 @@ def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_pat
     # One scrape may need more than any before it, once. What leaks grows again and again.
     most = accumulate(resident[10:], max)  # what was given back and taken again is no leak
     grew = [after - before for before, after in pairwise(most) if after > before]
-    assert len(grew) <= 5 and sum(grew) < 16e6, grew
+    # A page more now and then is what a starved machine makes of its garbage.
+    assert sum(grew) < (16e6 if len(grew) <= 5 else 64e3), grew
 
 
 def _timed(running: ExporterProcess) -> tuple[float, str]:
