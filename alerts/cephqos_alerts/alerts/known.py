@@ -10,7 +10,7 @@ from typing import Final
 
 from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING
 from cephqos_alerts.recording.limited import IO_LIMIT, OF_THREADS
-from cephqos_alerts.rules.template import ITSELF, each, only_if, query, show, when
+from cephqos_alerts.rules.template import ITSELF, each, matchers, only_if, query, show, when
 from cephqos_alerts.rules.text import host_of
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 from cephqos_base.series import OSD_CLASS, TENANT, WORKING, ClusterSeries, TenantsSeries
@@ -37,9 +37,7 @@ def if_found(
 
 def of_labels(expr: str, labels: Sequence[str], also: str = "") -> str:
     """The expression with its SELECTOR, for `query` with the values of these labels."""
-    # %[1]s is the first value, wherever it stands: SELECTOR may be there more than once.
-    selector = ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1)) + also
-    return expr.replace("SELECTOR", f"{{{selector}}}")
+    return expr.replace("SELECTOR", f"{{{matchers(labels)}{also}}}")
 
 
 def known(series: str, text: str, *, of_class: bool = True, at: str = "") -> str:

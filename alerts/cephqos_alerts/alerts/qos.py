@@ -245,7 +245,7 @@ def _widely(*selectors: str, at_least: str = "@many@") -> str:
     return f"count by (cluster, class) ({_counted(*selectors)}) >= {at_least}"
 
 
-def _violated_widely(urgency: Urgency, expr: str, *selectors: str, cause: str = "") -> Alert:
+def _violated_widely(urgency: Urgency, *selectors: str, expr: str = "", cause: str = "") -> Alert:
     violated = _counted(*selectors)
     worst = worst_of(
         f"{PerClass.SHORTFALL_OPS}{{SELECTOR}} and on ({OSD_CLASS}) ({violated})",
@@ -255,7 +255,7 @@ def _violated_widely(urgency: Urgency, expr: str, *selectors: str, cause: str = 
     return Alert(
         name="CephQosReservationViolatedWidely",
         about=("load",),
-        expr=expr,
+        expr=expr or _widely(*selectors),
         urgency=urgency,
         where="cluster",
         labels={"cause": cause} if cause else {},
@@ -276,9 +276,8 @@ def _violated_widely(urgency: Urgency, expr: str, *selectors: str, cause: str = 
 
 
 # One warning, about clients if they lack something, else about the next class that does.
-_FULL_OF_REPLICA_WRITES: Final = [f'class="{name}", {_REPLICA_WRITES}' for name in SCHEDULED]
-_REPLICA_WRITES_SOMEWHERE: Final = " or on (cluster) ".join(
-    f"({_widely(selector, at_least='1')})" for selector in _FULL_OF_REPLICA_WRITES
+_REPLICA_WRITES_SOMEWHERE: Final = ") or on (cluster) (".join(
+    _widely(f'class="{name}", {_REPLICA_WRITES}', at_least="1") for name in SCHEDULED
 )
 
 # At the limit, while the OSD delivers less than half of its capacity and has no request queued at
@@ -349,12 +348,12 @@ QOS: Final = RuleGroup(
         ),
         HOST_CPU_TAKEN,
         _REPLICA_SLOW,
-        _violated_widely(NOW, _widely(*_CRITICAL), *_CRITICAL),
-        _violated_widely(NOT_TONIGHT, _widely(*_WARNING), *_WARNING),
+        _violated_widely(NOW, *_CRITICAL),
+        _violated_widely(NOT_TONIGHT, *_WARNING),
         _violated_widely(
             NOT_TONIGHT,
-            _REPLICA_WRITES_SOMEWHERE,
             _REPLICA_WRITES,
+            expr=f"({_REPLICA_WRITES_SOMEWHERE})",
             cause=causes.REPLICA_WRITES.name,
         ),
         *TARGETS,

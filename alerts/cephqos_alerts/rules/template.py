@@ -6,6 +6,8 @@
 A value is written as in Go: `$labels.cluster`, `.Labels.by`, `. | first | value`.
 """
 
+from collections.abc import Sequence
+
 ITSELF = "{{ . }}"  # the value, in a text of `when` or `each`
 
 
@@ -17,6 +19,14 @@ def query(expr: str, *values: str) -> str:
     """The result of a PromQL query. Each %s in it is the next value, and %[1]s is the first."""
     escaped = expr.replace('"', '\\"')
     return f'printf "{escaped}"{"".join(f" {value}" for value in values)} | query'
+
+
+def matchers(labels: Sequence[str]) -> str:
+    """For a query with the values of these labels: cluster="%[1]s",class="%[2]s".
+
+    %[1]s is the first value, wherever it stands: a query may have the matchers more than once.
+    """
+    return ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1))
 
 
 def when(value: str, text: str, otherwise: str = "") -> str:

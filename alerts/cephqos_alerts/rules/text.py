@@ -14,7 +14,7 @@ from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, Place
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
-from cephqos_alerts.rules.template import ITSELF, only_if, query, show, when
+from cephqos_alerts.rules.template import ITSELF, matchers, only_if, query, show, when
 from cephqos_base.recorded import PerCluster, PerOsd
 from cephqos_base.units import duration
 
@@ -49,8 +49,7 @@ _MOST_OSDS_NAMED: Final = 5  # in one text
 def worst_of(expr: str, labels: Sequence[str]) -> str:
     """A query of a template: the OSDs with the largest values. `SELECTOR` in the expression stands
     for those labels of the alert."""
-    selector = ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1))
-    chosen = expr.replace("SELECTOR", selector)
+    chosen = expr.replace("SELECTOR", matchers(labels))
     values = (f"$labels.{label}" for label in labels)
     return query(f"sort_desc(topk({_MOST_OSDS_NAMED}, {chosen}))", *values)
 
