@@ -143,7 +143,7 @@ class AccountCollector(
 
     def finish(self) -> Iterable[Family]:
         excess = counter(*_EXCESS)
-        for cluster, seconds in self._excess.items():
+        for cluster, seconds in sorted(self._excess.items()):
             excess.add(render_labels({"cluster": cluster}), seconds)
         return [excess] if excess.samples else []
 

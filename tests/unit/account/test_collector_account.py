@@ -1,5 +1,6 @@
 """The account of waiting, from the counters of recorded OSDs."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -77,6 +78,16 @@ def test_what_is_cut_is_added_up_for_the_host_also_after_an_osd_is_gone() -> Non
     write(osds[1], "reef")
     osds[1].scrape(collector)
     assert value(collector.finish(), EXCESS_SECONDS) == pytest.approx(1.5 * excess, rel=0.1)
+
+
+def test_clusters_have_an_order_that_does_not_depend_on_who_answers_first() -> None:
+    collector = AccountCollector()
+    for cluster in ("c2", "c1", "c3"):
+        osd = RecordedOsd("reef", daemon=replace(OSD, cluster=cluster))
+        scraped_twice(osd, "reef", collector)
+    [family] = collector.finish()
+    clusters = re.findall(r'cluster="(\w+)"', "".join(map(str, family.samples)))
+    assert clusters == ["c1", "c2", "c3"]
 
 
 def test_its_series_are_few() -> None:
