@@ -138,8 +138,10 @@ async def run(
 async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | None) -> Judgement:
     turn = seed % situation.cluster.osds
     pool = await _pool(lab, situation)
-    if not situation.healthy:
-        # After a minute it would move placement groups in the midst of a fault.
+    kinds = {fault.kind for fault in situation.faults}
+    if not situation.healthy or "restart-all" in kinds:
+        # After a minute it would move placement groups in the midst of a fault. Restarts wait for
+        # them, and recovery's share of a low capacity moves six objects per second.
         await lab.exec(["ceph", "balancer", "off"])
     await _quiet_cluster(lab)
     policy = await _policy(lab, situation, pool)

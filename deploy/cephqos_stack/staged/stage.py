@@ -15,7 +15,7 @@ from cephqos_stack.staged.situation import Situation, StagedAction
 
 FRESH: Final = count()  # numbers for names that must not repeat
 GRACE: Final = 120.0  # seconds for the last operations of a bench on a very slow or busy device
-_LONGER = 90.0  # seconds that loads last beyond the situation
+_LONGER = 600.0  # seconds that loads last beyond the situation: staging may take minutes
 _CLEAN_WITHIN = 300.0  # seconds until all placement groups are clean
 
 
