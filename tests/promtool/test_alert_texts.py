@@ -57,6 +57,12 @@ def _violated(osd: int, cause: str) -> Iterator[str]:
     yield f"{PerClass.VIOLATED_LASTING}{{{of_osd}}}"
 
 
+def _lasting(osd: int, *causes: str) -> Iterator[str]:
+    for cause in causes:
+        of_osd = f'cluster="c1",ceph_daemon="osd.{osd}",class="client",cause="{cause}"'
+        yield f"{PerClass.LASTING_EVIDENCE}{{{of_osd}}}"
+
+
 _SHORT: Final = (3, 5, 8)  # one for each alert about many OSDs
 _LOOKED_UP: Final = (
     *(
@@ -70,6 +76,8 @@ _LOOKED_UP: Final = (
     *_violated(3, 'cause="device",by="osd.4"'),
     *_violated(7, 'cause="device",by="osd.1"'),
     *_violated(9, 'cause="cpu"'),
+    *_lasting(3, "device", "cpu", "unknown"),
+    *_lasting(9, "limit"),
     *_violated(5, 'cause="capacity"'),
     *_violated(8, 'cause="replica_writes",by="immediate"'),
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}',
@@ -208,6 +216,29 @@ def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:
     assert blamed in of["CephQosReservationViolated"]
 
 
+def test_a_second_cause_of_the_same_osd_is_named_and_none_of_another(known: list[str]) -> None:
+    of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
+    assert " on host ceph4. Also: cpu. Can it wait" in of["CephQosReservationViolated"]
+
+
 def test_an_alert_about_many_osds_says_how_many_have_each_cause(known: list[str]) -> None:
     (text,) = [it for it in known if "Worst first: osd.3" in it and "silences those" in it]
     assert "Likely cause: device. Also: cpu on 1 OSD. Can it wait: no." in text, "other culprits"
+
+
+_QUERIES: Final = re.compile(r'printf "((?:[^"\\]|\\.)*)"[^}]*\| query')
+_SERIES: Final = re.compile(
+    r"(?<![\w:])(?:[a-z_]+:)?(?:cephqos_|ALERTS)[\w:]+(?P<matchers>\{[^}]*)?"
+)
+
+
+def test_no_query_of_an_alert_about_one_osd_reads_all_osds() -> None:
+    """With hundreds of such alerts it would be read as often at each evaluation."""
+    of_osd = [
+        it for it in _SENT if "Where: {{ $labels.ceph_daemon }}" in it["annotations"]["description"]
+    ]
+    assert len(of_osd) >= 6
+    texts = "".join(text for rule in of_osd for text in rule["annotations"].values())
+    read = [it for query in _QUERIES.findall(texts) for it in _SERIES.finditer(query)]
+    assert len(read) > 50
+    assert not [it[0] for it in read if "cluster=" not in (it["matchers"] or "")]

@@ -60,8 +60,11 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
 
 # Other causes that have lasted, besides the one that the alert names.
 _LASTING: Final = query(
-    f'{PerClass.LASTING_EVIDENCE}{{cluster="%s",ceph_daemon="%s",class="%s",cause!="unknown"}}'
-    f" unless on ({OSD_CLASS}, cause) {PerClass.MAIN_CAUSE}",
+    of_labels(
+        f"{PerClass.LASTING_EVIDENCE}SELECTOR unless on (cause) {PerClass.MAIN_CAUSE}SELECTOR",
+        _CLASS_LABELS,
+        also=',cause!="unknown"',
+    ),
     *of_alert(*_CLASS_LABELS),
 )
 ALSO: Final = each(
