@@ -22,7 +22,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
-from cephqos_base.causes import CAUSES
+from cephqos_base import causes
 from cephqos_base.thresholds import THRESHOLDS
 
 # One colour per class, everywhere.
@@ -48,6 +48,21 @@ THREADS: Final[Mapping[str, str]] = {
     "bstore_kv_sync": "#C265C4",
     "bstore_kv_final": "#1A8A99",
     "reactor": "#767778",
+}
+# Where operations wait: in the colour of the cause, if it is one.
+WAITING: Final[Mapping[str, str]] = {
+    "receive": "#767778",
+    "queue": causes.OTHER_CLASS.colour,
+    "blocked": "#B58900",
+    "cpu": causes.CPU.colour,
+    "store_throttle": causes.CAPACITY.colour,
+    "store_device": causes.DEVICE.colour,
+    "store_commit": "#C265C4",
+    "store_cpu": "#1A8A99",
+    "replica": causes.OTHER_OSD.colour,
+    "network": causes.NETWORK.colour,
+    "reply": "#345AF1",
+    "unknown": causes.UNKNOWN.colour,
 }
 
 
@@ -113,7 +128,7 @@ CAUSE_CODES: Final = mapped(
         "-1": ("no reservation, or no rules", QUIET),
         "0": ("not violated", GOOD),
     }
-    | {str(code): (cause.words, cause.colour) for code, cause in enumerate(CAUSES, 1)}
+    | {str(code): (cause.words, cause.colour) for code, cause in enumerate(causes.CAUSES, 1)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
 
@@ -144,6 +159,13 @@ def second_run_override() -> DashboardFieldConfigSourceOverrides:
 def thread_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """The colour of the best-known thread groups."""
     return [_override(f"/^{name}$/", fixed(colour)) for name, colour in THREADS.items()]
+
+
+def waiting_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """The colour of each state of the account, and of `queue client` and the like. `replica osd.3`
+    takes one of Grafana's, so that replicas differ."""
+    patterns = {state: f"/^{state}$/" for state in WAITING} | {"queue": "/^queue\\b/"}
+    return [_override(patterns[state], fixed(colour)) for state, colour in WAITING.items()]
 
 
 def reservation_overrides() -> list[DashboardFieldConfigSourceOverrides]:

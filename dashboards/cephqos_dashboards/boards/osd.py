@@ -218,6 +218,7 @@ _PEERS = (
         width=10,
         stacked=True,
         unit=Unit.SECONDS,
+        overrides=theme.waiting_overrides(),
     ),
     lines(
         *osd.REPLICA_WRITES,

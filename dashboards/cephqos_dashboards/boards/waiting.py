@@ -1,7 +1,7 @@
 """Waiting: where a client's millisecond goes, and who waits for whom?"""
 
 from cephqos_base import dashboards
-from cephqos_dashboards import frame
+from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, graph, lines, rows, stacks
 from cephqos_dashboards.queries import waiting
@@ -22,6 +22,7 @@ _MILLISECOND = (
         height=10,
         stacked=True,
         unit=Unit.SECONDS,
+        overrides=theme.waiting_overrides(),
     ),
     stacks(
         waiting.COMPARED,
@@ -34,6 +35,7 @@ _MILLISECOND = (
         bar="when",
         part="state",
         unit=Unit.SECONDS,
+        overrides=theme.waiting_overrides(),
     ),
 )
 _WAITING_FOR = (

@@ -28,7 +28,7 @@ _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 VIOLATED: Final = PanelQuery(
     f"""
     sum by (class) ({_VIOLATED_OSDS}) > 0
-    or on () 0 * sum({_VIOLATED_OSDS})
+    or on () label_replace(0 * sum({_VIOLATED_OSDS}), "class", "any class", "", "")
     """,
     "{{class}}",
 )

@@ -9,7 +9,9 @@ import pytest
 from tests.board_panels import boards, panels
 
 from cephqos_base import causes
+from cephqos_base.series import AccountSeries
 from cephqos_dashboards import theme
+from cephqos_exporter.qos.account.sums import State
 
 WHITE, DARK = "#FFFFFF", "#181B1F"  # Grafana's panels
 # Machado, Oliveira, Fernandes 2009, severity 1.
@@ -70,6 +72,7 @@ COLOURS = {
     **theme.STATES,
     "quiet": theme.QUIET,
     **{cause.name: cause.colour for cause in causes.CAUSES},
+    **theme.WAITING,
 }
 
 
@@ -92,6 +95,22 @@ def test_colours_of_classes_and_states_stay_apart_for_every_kind_of_sight(
     for one, other in itertools.combinations(palette, 2):
         distance = _distance(palette[one], palette[other], SIGHTS[sight])
         assert distance >= 20, f"{one} and {other}"
+
+
+def test_a_state_of_waiting_has_a_colour_of_its_own_in_every_panel() -> None:
+    assert list(theme.WAITING) == list(State)
+    assert len(set(theme.WAITING.values())) == len(theme.WAITING)
+    drawn = [
+        panel
+        for board in boards().values()
+        for panel in panels(board)
+        if panel["type"] in ("timeseries", "barchart")
+        and any(AccountSeries.SECONDS in it["expr"] for it in panel["targets"])
+    ]
+    assert len(drawn) >= 3
+    for panel in drawn:
+        text = json.dumps(panel["fieldConfig"]["overrides"])
+        assert all(colour in text for colour in theme.WAITING.values()), panel["title"]
 
 
 def test_a_class_has_its_colour_wherever_it_is_drawn() -> None:
