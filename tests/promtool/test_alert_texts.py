@@ -51,16 +51,18 @@ def _of_finding(finding: OsdFinding) -> dict[str, str]:
     return {"cluster": "c1", **{it: told[it] for it in finding.by}, **finding.labels}
 
 
+def _clients_of(osd: int) -> str:
+    return f'cluster="c1",ceph_daemon="osd.{osd}",class="client"'
+
+
 def _violated(osd: int, cause: str) -> Iterator[str]:
-    of_osd = f'cluster="c1",ceph_daemon="osd.{osd}",class="client"'
-    yield f"{PerClass.MAIN_CAUSE}{{{of_osd},{cause}}}"
-    yield f"{PerClass.VIOLATED_LASTING}{{{of_osd}}}"
+    yield f"{PerClass.MAIN_CAUSE}{{{_clients_of(osd)},{cause}}}"
+    yield f"{PerClass.VIOLATED_LASTING}{{{_clients_of(osd)}}}"
 
 
 def _lasting(osd: int, *causes: str) -> Iterator[str]:
     for cause in causes:
-        of_osd = f'cluster="c1",ceph_daemon="osd.{osd}",class="client",cause="{cause}"'
-        yield f"{PerClass.LASTING_EVIDENCE}{{{of_osd}}}"
+        yield f'{PerClass.LASTING_EVIDENCE}{{{_clients_of(osd)},cause="{cause}"}}'
 
 
 _SHORT: Final = (3, 5, 8)  # one for each alert about many OSDs
@@ -69,10 +71,7 @@ _LOOKED_UP: Final = (
         f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.{it}",instance="ceph{it}:10130"}}'
         for it in (4, *_SHORT)
     ),
-    *(
-        f'{PerClass.SHORTFALL_OPS}{{cluster="c1",ceph_daemon="osd.{it}",class="client"}}'
-        for it in _SHORT
-    ),
+    *(f"{PerClass.SHORTFALL_OPS}{{{_clients_of(it)}}}" for it in _SHORT),
     *_violated(3, 'cause="device",by="osd.4"'),
     *_violated(7, 'cause="device",by="osd.1"'),
     *_violated(9, 'cause="cpu"'),
@@ -202,22 +201,27 @@ def test_what_is_not_known_is_left_out_and_the_text_stays_whole(
     assert "on host" not in text
 
 
+def _by_name(texts: list[str]) -> dict[str, str]:
+    """The last text of each name."""
+    return {rule["alert"]: text for rule, text in zip(_SENT, texts, strict=True)}
+
+
 def test_the_time_is_when_it_began_and_not_when_it_was_sent(known: list[str]) -> None:
     """It fires at once in this test, so what the expression itself waited for is before that."""
-    of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
+    of = _by_name(known)
     assert "Since: 00:00 UTC, 1 January." in of["CephQosExporterDown"]
     assert "Since: 23:55 UTC, 31 December." in of["CephQosReplicaSlow"]
     assert "Since: 23:45 UTC, 31 December." in of[_NO_ANSWER], "the one that counts OSDs"
 
 
 def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:
-    of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
+    of = _by_name(known)
     blamed = "Likely cause: device by osd.4 on host ceph4."
     assert blamed in of["CephQosReservationViolated"]
 
 
 def test_a_second_cause_of_the_same_osd_is_named_and_none_of_another(known: list[str]) -> None:
-    of = {rule["alert"]: text for rule, text in zip(_SENT, known, strict=True)}
+    of = _by_name(known)
     assert " on host ceph4. Also: cpu. Can it wait" in of["CephQosReservationViolated"]
 
 

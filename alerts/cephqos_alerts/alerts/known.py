@@ -32,12 +32,13 @@ def if_found(
     stands for those labels of the alert and the matchers of `also`. As Prometheus sees it:
     {cluster="CLUSTER",ceph_daemon="osd.3",at="store"}.
     """
-    return when(query(of_labels(expr, labels, also), *of_alert(*labels)), text, otherwise)
+    return when(look_up(expr, labels, also), text, otherwise)
 
 
-def of_labels(expr: str, labels: Sequence[str], also: str = "") -> str:
-    """The expression with its SELECTOR, for `query` with the values of these labels."""
-    return expr.replace("SELECTOR", f"{{{matchers(labels)}{also}}}")
+def look_up(expr: str, labels: Sequence[str], also: str = "") -> str:
+    """What Prometheus finds for the SELECTOR of `if_found`."""
+    chosen = expr.replace("SELECTOR", f"{{{matchers(labels)}{also}}}")
+    return query(chosen, *of_alert(*labels))
 
 
 def known(series: str, text: str, *, of_class: bool = True, at: str = "") -> str:
@@ -59,13 +60,10 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
 
 
 # Other causes that have lasted, besides the one that the alert names.
-_LASTING: Final = query(
-    of_labels(
-        f"{PerClass.LASTING_EVIDENCE}SELECTOR unless on (cause) {PerClass.MAIN_CAUSE}SELECTOR",
-        _CLASS_LABELS,
-        also=',cause!="unknown"',
-    ),
-    *of_alert(*_CLASS_LABELS),
+_LASTING: Final = look_up(
+    f"{PerClass.LASTING_EVIDENCE}SELECTOR unless on (cause) {PerClass.MAIN_CAUSE}SELECTOR",
+    _CLASS_LABELS,
+    also=',cause!="unknown"',
 )
 ALSO: Final = each(
     _LASTING, f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')}."
@@ -148,8 +146,7 @@ def of_many(violated: str) -> CauseNow:
 
 def also_of_many(violated: str) -> str:
     """For a description: " Also: cpu on 1 OSD." for each cause but the first."""
-    values = of_alert(*_OF_MANY_LABELS)
-    shown = query(of_labels(_how_many(violated), _OF_MANY_LABELS), *values)
+    shown = look_up(_how_many(violated), _OF_MANY_LABELS)
     number = f"{show('.Value')} OSD{only_if('ne .Value 1.0', 's')}"
     one = f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')} on {number}."
     return f"{show(f'range $i, $_ := {shown}')}{only_if('$i', one)}{show('end')}"
