@@ -42,6 +42,8 @@ PAGE = Path("tests/golden/example_host.prom")
 # Series of the recorded page that move at another speed: name and label, per second.
 Rates = dict[tuple[str, str], float]
 HEALTHY: Rates = {
+    ("cephqos_cgroup_cpu_periods_total", ""): 10,
+    ("cephqos_cgroup_cpu_throttled_periods_total", ""): 0,
     ("cephqos_qos_replica_writes_total", ""): 20,
     ("cephqos_qos_replica_write_seconds_total", ""): 0.4,
 }
@@ -67,8 +69,12 @@ REASONS: tuple[Rates, ...] = (
         ("cephqos_qos_normalised_ops_total", 'class="background_recovery"'): 300,
         ("cephqos_qos_delivered_normalised_ops_total", ""): 350,
     },
-    # All threads wait for a CPU.
-    _FULL | {("cephqos_threads_wait_seconds_total", 'group="tp_osd_tp"'): 4},
+    # All threads wait for a CPU, as a limit stops them.
+    _FULL
+    | {
+        ("cephqos_threads_wait_seconds_total", 'group="tp_osd_tp"'): 4,
+        ("cephqos_cgroup_cpu_throttled_periods_total", ""): 10,
+    },
 )
 _SUBOPS = '{ceph_daemon="osd.0",cluster="c1",kind="client",event="subops",peer="osd.1"}'
 _COUNTERS = ("_total", "_sum", "_count", "_bucket")

@@ -68,7 +68,7 @@ UNDERSTATED: Final = (
         expr=f"""
         min_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@])
           and on ({OSD}) (
-            count_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@]) >= @hold_samples@
+            count_over_time({PerOsd.AT_LIMIT_WITH_ROOM}[@hold@:@slow_interval@]) > @hold_minutes@
           )
           unless on ({OSD}) ({_DID_MORE})
         """,

@@ -2,55 +2,29 @@
 
 from typing import Final
 
-from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked, with_value
-from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING
+from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked
+from cephqos_alerts.recording.conditions import CPU_SHORT, DEVICE_FAILING, SLOW_LINK
 from cephqos_alerts.recording.limited import OF_THREADS
 from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries
+from cephqos_base.series import OSD, OSD_CLASS
 
 # Heartbeats are slow, and device and CPU of `by` are well: so it is the link. This ranks above
 # other_osd without a reason that shows (65), and below an OSD that lacks CPU (68). If `by` is not
 # well, the network may only look slow, and causes.NETWORK.rank (62) is below both.
 _ONLY_NETWORK_RANK: Final = 67
 
-# The worst peer of each OSD on a network that is slow for it.
-_WORST_PEER: Final = f"""
-topk by ({OSD}) (1,
-  max by ({OSD}, peer) (
-    {NetworkSeries.WORST_PEER_INFO} and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0
-  )
-)
-""".strip()
-# How many peers of each OSD are slow to answer its heartbeats.
-_SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
-# For each OSD: how many slow peers its worst peer has.
-_SLOW_PEERS_OF_WORST_PEER: Final = f"""
-    {_WORST_PEER} * 0 + on (cluster, peer) group_left ()
-    label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
-""".strip()
-# OSDs with more slow peers than their worst peer has: their own link is slow. So in the label
-# `peer` they name themselves.
-_OWN_LINK: Final = f"""
-label_replace(
-  {_SLOW_PEERS} > on ({OSD}) (
-    {_SLOW_PEERS_OF_WORST_PEER}
-  ),
-  "peer", "$1", "ceph_daemon", "(.+)"
-)
-""".strip()
 # An OSD whose threads a limit stops answers heartbeats late on any network.
 _STOPPED: Final = as_by(
     f'max by ({OSD}) (max_over_time({PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}[@sustained@]))'
 )
-_SLOW_LINK: Final = with_value(f"({_OWN_LINK} or on ({OSD}) {_WORST_PEER})")
+# Engines that show a series for minutes after its last sample may have two worst peers.
+_ONE_LINK: Final = f"topk by ({OSD}) (1, {SLOW_LINK})"
 # Classes whose writes are away on a slow link; `by` is the peer, or the OSD itself.
 _WAITS_FOR_LINK: Final = f"""
 group by ({OSD_CLASS}, by) (
   label_replace(
-    {PerClass.AWAY} * on ({OSD}) group_left (peer) (
-      {_SLOW_LINK}
-    ),
+    {PerClass.AWAY} * on ({OSD}) group_left (peer) {_ONE_LINK},
     "by", "$1", "peer", "(.+)"
   )
 )

@@ -18,7 +18,7 @@ from cephqos_alerts.recording.reservations import (
 )
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd
-from cephqos_base.series import OSD, DaemonSeries, OpSeries, QosSeries, count, total
+from cephqos_base.series import OSD, DaemonSeries, NetworkSeries, OpSeries, QosSeries, count, total
 
 
 def among_peers(series: str, by: str = "cluster, media") -> str:
@@ -31,10 +31,11 @@ def among_peers(series: str, by: str = "cluster, media") -> str:
     )
 
 
-def more_than_peers(series: str, times: str = "@more@") -> str:
-    """The OSDs of the series that are above `times` the median of their peers."""
+def more_than_peers(series: str, times: str = "@more@", also_above: str = "0") -> str:
+    """The OSDs of the series that are above `times` the median of their peers, and above a value of
+    their own: few are, and the others cost nothing more."""
     return (
-        f"({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+        f"({series} > {also_above}) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
         f" > on (cluster, media) group_left () ({times} * ({among_peers(series)}))"
     )
 
@@ -43,17 +44,19 @@ def more_than_peers(series: str, times: str = "@more@") -> str:
 # much as ever. An operation costs its primary more than its replicas, so such an OSD is the first
 # to be saturated. One that has failed does less than before.
 _LEADS_MORE: Final = f"""
-{more_than_peers(f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})')}
+{more_than_peers(f'{PerClass.ATTAINED_OPS}{{class="client"}}')}
                 and on ({OSD}) (@more@ * {PerOsd.DELIVERED_OPS} > on ({OSD}) {most("ever")})
 """
 # Seconds of replica writes per second: the mean number of them that are in progress.
 _REPLICA_WRITES_IN_PROGRESS: Final = (
     f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))"
 )
+_MORE_IN_PROGRESS: Final = more_than_peers(
+    _REPLICA_WRITES_IN_PROGRESS, times="@twice@", also_above="1"
+)
 # Threads wait for a CPU, far more than on peers, and the OSD does not use more CPU than they do.
 _WAITS_FOR_CPU: Final = f"""
-              {CPU_WAITING} > @twice@
-                and on ({OSD}) ({more_than_peers(CPU_WAITING, times="@twice@")})
+              {more_than_peers(CPU_WAITING, times="@twice@", also_above="@twice@")}
                 unless on ({OSD}) ({more_than_peers(CPU_USED, times="1 / @reached@")})
 """.strip()
 # That, or a limit stops the threads.
@@ -80,6 +83,22 @@ _CLIENT_WRITE_SECONDS: Final = f"""
 _SHARE_OUTSIDE_SCHEDULER: Final = f"""
                 1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
                 / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0)
+""".strip()
+
+# The worst peer of each OSD on a network that is slow for it.
+_WORST_PEER: Final = (
+    f"topk by ({OSD}) (1, max by ({OSD}, peer) ({NetworkSeries.WORST_PEER_INFO}"
+    f" and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0))"
+)
+# How many peers of each OSD are slow to answer its heartbeats.
+_SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
+# OSDs with more slow peers than their worst peer has: their own link is slow.
+_OWN_LINK: Final = f"""
+                {_SLOW_PEERS} > on ({OSD}) (
+                  {_WORST_PEER} * 0
+                  + on (cluster, peer) group_left ()
+                  label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
+                )
 """.strip()
 
 ACROSS: Final = RuleGroup(
@@ -126,11 +145,26 @@ ACROSS: Final = RuleGroup(
                 {_SLOW_REPLICA_WRITES}
               )
                 and on ({OSD}) ({OF_REPLICA_WRITE} > @device_floor@)
-                and on ({OSD}) ({_REPLICA_WRITES_IN_PROGRESS} > 1)
-                and on ({OSD}) ({more_than_peers(_REPLICA_WRITES_IN_PROGRESS, times="@twice@")})
+                and on ({OSD}) ({_MORE_IN_PROGRESS})
                 unless on ({OSD}) {BUSIER}
               or on ({OSD}) {STORE_STALLED}
               or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
+            ) + 1
+            """,
+        ),
+        condition_rule(
+            "slow_link",
+            comment="""
+            OSDs with slow heartbeats. `peer` is the OSD whose link is slow: the worst peer, or the
+            OSD itself if more of its peers are slow than of the peer's.
+            """,
+            expr=f"""
+            0 * (
+              label_replace(
+                {_OWN_LINK},
+                "peer", "$1", "ceph_daemon", "(.+)"
+              )
+              or on ({OSD}) {_WORST_PEER}
             ) + 1
             """,
         ),

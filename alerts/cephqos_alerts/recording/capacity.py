@@ -67,6 +67,7 @@ _LIMIT_WHERE_REACHED: Final = f"""
 
 UNDERSTATED: Final = RuleGroup(
     name="cephqos-understated",
+    slow=True,
     rules=(
         RecordedSeries(
             record=PerOsd.SUSTAINED_OPS,

@@ -31,6 +31,7 @@ DEVICE_FAILING: Final = _series("device_failing")
 DISK_AT_WORK: Final = _series("disk_at_work")
 LARGE_OPS: Final = _series("large_ops")
 SLOW_FOR_RECOVERY: Final = _series("slow_for_recovery")
+SLOW_LINK: Final = _series("slow_link")
 STORE_STALLED: Final = _series("store_stalled")
 # As of the evaluation before, for rules that are evaluated before `delays_others`.
 DELAYED_OTHERS: Final = _series("delays_others", previously(PerOsd.CONDITION))
