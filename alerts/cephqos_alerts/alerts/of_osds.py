@@ -14,10 +14,11 @@ from cephqos_alerts.alerts.state import DEVICE_SATURATED, REACTOR_SHARED, THREAD
 from cephqos_alerts.rules.findings import finding_rules
 from cephqos_alerts.rules.rule import RuleGroup
 
-_FAST: Final = (OVERSTATED, *UNDERSTATED, AT_LIMIT, REPEATED, EXCEED_WHOLE)
-# What must last for a quarter of an hour is looked at once a minute.
+_FAST: Final = (OVERSTATED, *UNDERSTATED, AT_LIMIT)
+# Settings, and what must last for a quarter of an hour, are looked at once a minute.
 _SLOW: Final = (
-    *(NEVER_MEASURED, THREAD_AT_CEILING, DEVICE_SATURATED, REACTOR_SHARED),
+    *(REPEATED, EXCEED_WHOLE, NEVER_MEASURED),
+    *(THREAD_AT_CEILING, DEVICE_SATURATED, REACTOR_SHARED),
     *(DOWN, NOT_SCRAPED, COLLECTOR_FAILING),
 )
 EVERY_FINDING: Final = (*_FAST, *_SLOW)

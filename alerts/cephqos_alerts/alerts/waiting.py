@@ -26,7 +26,8 @@ _SECONDS: Final = show(f"{_VALUE} | humanizeDuration")
 def _more_than_before(waited: str, pieces: str, as_many: str) -> str:
     """How much longer operations wait in each second than as many `pieces` of work a day ago.
 
-    Both are rates. The hour a day ago is looked at, as a minute of it may have few operations.
+    Both are rates. The value of the template is what they wait now. The hour a day ago is looked
+    at, as a minute of it may have few operations.
     """
     waited_before, pieces_before = (
         it.replace("rate(", "increase(").replace("[@rate@]", "[@hour@] offset @day@")
@@ -34,7 +35,7 @@ def _more_than_before(waited: str, pieces: str, as_many: str) -> str:
     )
     each_before = f"{waited_before} / ({pieces_before} > {LEAST_OPS})"
     return when(
-        query(f"round({waited} - {pieces} * {each_before}, 0.01)", *_OSD),
+        query(f"round(%[3]v - {pieces} * {each_before}, 0.01)", *_OSD, f"({_VALUE})"),
         only_if(
             f"gt ({_VALUE}) 0.0",
             f" That is {_SECONDS} more than {as_many} a day ago.",

@@ -10,7 +10,7 @@ from cephqos_alerts.alerts.of_osds import OF_OSDS
 from cephqos_alerts.alerts.qos import QOS
 from cephqos_alerts.alerts.state import RECOVERY, SCRUB
 from cephqos_alerts.causes.leading import CAUSE
-from cephqos_alerts.recording.across import ACROSS
+from cephqos_alerts.recording.across import ACROSS, LINKS
 from cephqos_alerts.recording.capacity import UNDERSTATED
 from cephqos_alerts.recording.demand import DEMAND
 from cephqos_alerts.recording.failing import FINDINGS
@@ -34,6 +34,7 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         DEMAND,
         VIOLATION,
         ACROSS,
+        LINKS,
         LIMITED,
         FINDINGS,
         UNDERSTATED,

@@ -152,22 +152,6 @@ ACROSS: Final = RuleGroup(
             ) + 1
             """,
         ),
-        condition_rule(
-            "slow_link",
-            comment="""
-            OSDs with slow heartbeats. `peer` is the OSD whose link is slow: the worst peer, or the
-            OSD itself if more of its peers are slow than of the peer's.
-            """,
-            expr=f"""
-            0 * (
-              label_replace(
-                {_OWN_LINK},
-                "peer", "$1", "ceph_daemon", "(.+)"
-              )
-              or on ({OSD}) {_WORST_PEER}
-            ) + 1
-            """,
-        ),
         RecordedSeries(
             record=PerOsd.OWN_STORE,
             comment="""
@@ -184,6 +168,30 @@ ACROSS: Final = RuleGroup(
               )
               > 0
             )
+            """,
+        ),
+    ),
+)
+
+# Ceph itself averages heartbeats over a minute, so these are looked at once a minute.
+LINKS: Final = RuleGroup(
+    name="cephqos-links",
+    slow=True,
+    rules=(
+        condition_rule(
+            "slow_link",
+            comment="""
+            OSDs with slow heartbeats. `peer` is the OSD whose link is slow: the worst peer, or the
+            OSD itself if more of its peers are slow than of the peer's.
+            """,
+            expr=f"""
+            0 * (
+              label_replace(
+                {_OWN_LINK},
+                "peer", "$1", "ceph_daemon", "(.+)"
+              )
+              or on ({OSD}) {_WORST_PEER}
+            ) + 1
             """,
         ),
     ),

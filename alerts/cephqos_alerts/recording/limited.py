@@ -57,7 +57,7 @@ def _cpu_denied(by: str, condition: str) -> str:
 
 # The CPU limit was used up in a quarter of its periods.
 _THROTTLED: Final = f"""
-max by ({OSD}) (rate({CgroupSeries.CPU_THROTTLED_PERIODS}[@rate@]))
+max by ({OSD}) (rate({CgroupSeries.CPU_THROTTLED_PERIODS}[@rate@]) > 0)
 > on ({OSD}) (@part@ * max by ({OSD}) (rate({CgroupSeries.CPU_PERIODS}[@rate@])))
 """
 # Threads wait for memory for a quarter of the time.
