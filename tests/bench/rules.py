@@ -30,7 +30,7 @@ from tests.by_signal import clean_up_when_ended
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_base.recorded import PerClass
+from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.programs import free_ports, tree_program
 
@@ -262,6 +262,7 @@ class RulesCost:
     failed: float
     evaluated: float  # share of the evaluations that were due: a busy machine skips some
     series: Mapping[str, float]  # recorded, by name
+    conditions: Mapping[str, float]  # OSDs of which it is true, by condition
     causes: Mapping[str, float]  # classes of OSDs that have it, by cause
     firing: Mapping[str, float]  # alerts, by name
 
@@ -282,6 +283,7 @@ def measure(
             resident=own_metric(url, "process_resident_memory_bytes"),
             failed=own_metric(url, "prometheus_rule_evaluation_failures_total"),
             series=counted(url, "__name__", '{__name__=~".+:cephqos_.+|cephqos_slo:.+"}'),
+            conditions=counted(url, "condition", PerOsd.CONDITION),
             causes=counted(url, "cause", PerClass.CAUSE),
             firing=counted(url, "alertname", 'ALERTS{alertstate="firing"}'),
         )
@@ -298,7 +300,8 @@ def report(title: str, bare: RulesCost, whole: RulesCost) -> float:
         f" {whole.resident / 2**20:.0f} MiB, {bare.resident / 2**20:.0f} MiB without",
         flush=True,
     )
-    for what, found in (("causes", whole.causes), ("alerts", whole.firing)):
+    for what in ("conditions", "causes", "firing"):
+        found: Mapping[str, float] = getattr(whole, what)
         said = ", ".join(f"{count:.0f} {name}" for name, count in sorted(found.items()))
         print(f"{'':8s}{what}: {said or 'none'}")
     return rules

@@ -180,10 +180,14 @@ VIOLATION: Final = RuleGroup(
             shows.
             """,
             expr=f"""
-            ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
-              and on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
-            or ({PerClass.RESERVED_OPS} > 0) and on ({OSD_CLASS}) {previously(PerClass.AWAY)}
-            or ({PerClass.RESERVED_OPS} > 0) * {PerClass.SHARDS_WITH_DEMAND}
+            ({PerClass.RESERVED_OPS} > 0) * (
+              {PerClass.SHARDS_WITH_DEMAND}
+                unless on ({OSD_CLASS}) {previously(PerClass.AWAY)}
+                unless on ({OSD_CLASS}) (
+                  {PerClass.SHARDS_WITH_DEMAND}{{class="client"}}
+                    and on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
+                )
+            )
             or {PerClass.RESERVED_OPS} > 0
             """,
         ),
