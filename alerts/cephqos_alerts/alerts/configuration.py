@@ -62,6 +62,7 @@ UNDERSTATED: Final = (
         that factor or more: recovery, backfill and scrub may be slow.
         """,
     ),
+    # Its series is recorded once a minute: more than 4 of its samples span 4 minutes.
     OsdFinding(
         name="CephQosCapacityUnderstated",
         about=("load",),

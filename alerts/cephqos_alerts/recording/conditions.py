@@ -2,7 +2,7 @@
 
 The causes are made of these. In Prometheus, `osd:cephqos_condition:bool{ceph_daemon="osd.3"}` shows
 all conditions of an OSD. They are recorded in demand.py (store_stalled), across.py (busier,
-delays_replica_writes) and failing.py (the others).
+delays_replica_writes, slow_link) and failing.py (the others).
 """
 
 from typing import Final
