@@ -16,7 +16,7 @@ class PerOsd:
     CLIENT_PRESENT_LOW: Final = "osd:cephqos_client_present:quantile25"
     CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
-    CONDITION: Final = "osd:cephqos_condition:bool"  # condition; slow_link: peer
+    CONDITION: Final = "osd:cephqos_condition:bool"  # Labels: condition, peer (of slow_link)
     CPUS: Final = "osd:cephqos_cpus:rate"  # state="used", "waiting", "busiest_thread"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
     # Labels: when="ever", "saturated", or "sustained" (throughout a hold).

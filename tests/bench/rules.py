@@ -300,8 +300,11 @@ def report(title: str, bare: RulesCost, whole: RulesCost) -> float:
         f" {whole.resident / 2**20:.0f} MiB, {bare.resident / 2**20:.0f} MiB without",
         flush=True,
     )
-    for what in ("conditions", "causes", "firing"):
-        found: Mapping[str, float] = getattr(whole, what)
+    for what, found in (
+        ("conditions", whole.conditions),
+        ("causes", whole.causes),
+        ("alerts", whole.firing),
+    ):
         said = ", ".join(f"{count:.0f} {name}" for name, count in sorted(found.items()))
         print(f"{'':8s}{what}: {said or 'none'}")
     return rules

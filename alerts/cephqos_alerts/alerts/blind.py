@@ -7,7 +7,7 @@ from cephqos_alerts.rules.text import counted
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD, DaemonSeries, QosSeries
 
-# What must last for ten minutes is looked at once a minute.
+# What must last for five minutes or more is looked at once a minute.
 BLIND: Final = RuleGroup(
     name="cephqos-blind-alerts",
     slow=True,
