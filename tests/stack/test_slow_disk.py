@@ -10,8 +10,7 @@ from cephqos_base.recorded import PerOsdPlace
 
 from .conftest import Watched, lab_spec, watched
 
-# Far less than disks of this lab deliver at first, far more than the slow one does later.
-CAPACITY = 1000
+CAPACITY = "osd_mclock_max_capacity_iops_hdd"
 VIOLATED = "CephQosReservationViolated"
 
 
@@ -28,10 +27,17 @@ def proven(labs: LabPool, disks: Watched) -> Watched:
 
 
 async def _prove(disks: Watched) -> None:
+    """Set a capacity that the disks deliver, and not so little that an alert says it is too low.
+
+    It is far more than the slow disk delivers later.
+    """
     await disks.pool("size2", 2)
-    await disks.config("osd_mclock_max_capacity_iops_hdd", CAPACITY)
+    await disks.config(CAPACITY, 1000)
     await disks.write("size2", 12)
     assert len(await disks.stack.query('osd:cephqos_media:info{media="hdd"}')) == 3
+    most = await disks.number('max(osd:cephqos_delivered_ops:max1d{when="ever"})')
+    assert most, "what the disks delivered is recorded"
+    await disks.config(CAPACITY, round(most / 1.4))
 
 
 async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_more(
