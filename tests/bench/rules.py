@@ -18,7 +18,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -267,14 +267,23 @@ class RulesCost:
     firing: Mapping[str, float]  # alerts, by name
 
 
+# Set when the bench is ended by a signal: what waits ends its servers, too.
+_ENDED = threading.Event()
+
+
+def _wait(seconds: float) -> None:
+    if _ENDED.wait(seconds):
+        raise RuntimeError("the bench was ended")
+
+
 def measure(
     samples: list[Sample], osds: int, rules: dict[str, str], arguments: argparse.Namespace
 ) -> RulesCost:
     """The CPU time of a Prometheus, over whole intervals; wall time would count neighbours."""
     with served(samples, osds, arguments.wanting) as target, prometheus(rules, target, osds) as url:
-        time.sleep(_WARM)
+        _wait(_WARM)
         before = [own_metric(url, name) for name in _OVER_TIME], time.monotonic()
-        time.sleep(arguments.seconds)
+        _wait(arguments.seconds)
         after = [own_metric(url, name) for name in _OVER_TIME], time.monotonic()
         cpu, due, missed = (b - a for a, b in zip(before[0], after[0], strict=True))
         return RulesCost(
@@ -346,6 +355,10 @@ def main() -> int:
             for osds in arguments.osds
             for name, rules in sets.items()
         }
+        try:
+            wait(runs.values())
+        finally:
+            _ENDED.set()
     costs = {}
     for osds in arguments.osds:
         bare, whole = runs[osds, "without"].result(), runs[osds, "rules"].result()

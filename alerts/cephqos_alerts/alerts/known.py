@@ -59,16 +59,6 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
     return when(query(expr, *of_alert(*_OSD_LABELS)), text, otherwise)
 
 
-# Other causes that have lasted, besides the one that the alert names.
-_LASTING: Final = look_up(
-    f"{PerClass.LASTING_EVIDENCE}SELECTOR unless on (cause) {PerClass.MAIN_CAUSE}SELECTOR",
-    _CLASS_LABELS,
-    also=',cause!="unknown"',
-)
-ALSO: Final = each(
-    _LASTING, f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')}."
-)
-
 # A tenant that has more than half of an OSD's work for certain, although work is only sampled. Its
 # share of N samples must be above 1/2 by 1.96 standard errors (95 %), where one is 0.5 / sqrt(N):
 # share - 0.98 / sqrt(N) > 0.5.
@@ -119,12 +109,22 @@ class CauseNow:
     @property
     def likely(self) -> str:
         """For a description: " Likely cause: other_osd by osd.3 on host ceph4."."""
-        words = f"{show('.cause')}{BY}{host_of('.by')}"
-        return self.found(only_if(_KNOWN, f" Likely cause: {words}."))
+        return self.found(_LIKELY)
 
 
 _KNOWN: Final = 'ne .cause "unknown"'
+_LIKELY: Final = only_if(_KNOWN, f" Likely cause: {show('.cause')}{BY}{host_of('.by')}.")
 OF_OSD: Final = CauseNow(f"{PerClass.MAIN_CAUSE}SELECTOR", _CLASS_LABELS)
+# Other causes that have lasted, besides the one that the alert names.
+_LASTING: Final = query(
+    f'{PerClass.LASTING_EVIDENCE}{{{matchers(_CLASS_LABELS)},cause!~"unknown|%[4]s"}}',
+    *of_alert(*_CLASS_LABELS),
+    ".cause",
+)
+_ALSO: Final = each(
+    _LASTING, f" Also: {show('.Labels.cause')}{when('.Labels.by', f' by {ITSELF}')}."
+)
+LIKELY_AND_ALSO: Final = OF_OSD.found(f"{_LIKELY}{_ALSO}")
 OF_CLUSTER: Final = CauseNow(f"{PerClusterClass.MAIN_CAUSE}SELECTOR", ("cluster", "class"))
 _OF_MANY_LABELS: Final = ("cluster", "class")
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from cephqos_alerts.alerts.host import HOST_CPU_TAKEN, LIMITED_BY
 from cephqos_alerts.alerts.known import (
-    ALSO,
+    LIKELY_AND_ALSO,
     MOSTLY,
     MOSTLY_OF_OSD,
     OF_OSD,
@@ -124,7 +124,7 @@ def _reservation_violated(urgency: Urgency, expr: str) -> Alert:
         about=("osd", "load"),
         expr=expr,
         urgency=urgency,
-        likely=f"{OF_OSD.likely}{ALSO}{MOSTLY}",
+        likely=f"{LIKELY_AND_ALSO}{MOSTLY}",
         first=FirstCommand(line="ceph osd perf"),
         held="hold",
         summary=_SUMMARY,

@@ -20,15 +20,14 @@ from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries, NetworkSeries, OpSeries, QosSeries, count, total
 
+# For what is concluded from a comparison of an OSD with its peers: those of its cluster with the
+# same media (hdd or ssd). With two, it is not known which of them is the unusual one.
+AMONG_THREE: Final = f"and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3"
+
 
 def among_peers(series: str, by: str = "cluster, media") -> str:
-    """The median of the series over the OSDs of a cluster with the same media (hdd or ssd), if they
-    are three or more: with two, it is not known which of them is the unusual one.
-    """
-    return (
-        f"quantile by ({by}) (0.5, ({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA})"
-        f" and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3"
-    )
+    """The median of the series over an OSD and its peers."""
+    return f"quantile by ({by}) (0.5, ({series}) * on ({OSD}) group_left (media) {PerOsd.MEDIA})"
 
 
 def more_than_peers(series: str, times: str = "@more@", also_above: str = "0") -> str:
@@ -114,9 +113,12 @@ ACROSS: Final = RuleGroup(
             """,
             expr=f"""
             0 * max by ({OSD}) (
-              {more_than_peers(PerOsd.DELIVERED_OPS)}
-              or on ({OSD}) {more_than_peers(BYTES)}
-              or on ({OSD}) ({_LEADS_MORE.strip()})
+              (
+                {more_than_peers(PerOsd.DELIVERED_OPS)}
+                or on ({OSD}) {more_than_peers(BYTES)}
+                or on ({OSD}) ({_LEADS_MORE.strip()})
+              )
+              {AMONG_THREE}
             ) + 1
             """,
         ),
@@ -127,7 +129,7 @@ ACROSS: Final = RuleGroup(
             max by ({OSD}) (
               ({OF_REPLICA_WRITE} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
               / on (cluster, media) group_left ()
-              ({among_peers(OF_REPLICA_WRITE)} > 0)
+              ({among_peers(OF_REPLICA_WRITE)} > 0 {AMONG_THREE})
             )
             """,
         ),

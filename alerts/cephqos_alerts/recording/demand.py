@@ -27,19 +27,19 @@ def _highest_of_shards(record: str, metric: str) -> RecordedSeries:
     )
 
 
-# The share of a client write's time outside the scheduler that the OSD's own store takes. It is
-# also a series that OSDs with client writes have: `{_OWN_STORE} and on (cluster) …` are OSDs.
-_OWN_STORE: Final = previously(PerOsd.OWN_STORE)
+# The share of a client write's time outside the scheduler that the OSD's own store takes, where it
+# is little. It stands for these OSDs, too: `{_LITTLE_OWN_STORE} and on (cluster) …`.
+_LITTLE_OWN_STORE: Final = f"({previously(PerOsd.OWN_STORE)} < @part@)"
 # OSDs of clusters whose clients get less than the cluster's target of a policy file.
 _CLUSTER_BELOW_TARGET: Final = f"""
-                    {_OWN_STORE} and on (cluster) (
+                    {_LITTLE_OWN_STORE} and on (cluster) (
                       sum by (cluster, class) ({previously(PerHostClass.OPS)}{{figure="attained"}})
                       < on (cluster, class) (@reached@ * {CLUSTER_TARGET_OPS})
                     )
 """
 # Another OSD of the cluster delays replica writes, or heartbeats of this OSD are slow.
 _OSD_OR_NETWORK_SLOW: Final = f"""
-                      {_OWN_STORE} and on (cluster) {DELAYED_OTHERS}
+                      {_LITTLE_OWN_STORE} and on (cluster) {DELAYED_OTHERS}
                       or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
 """.strip()
 # Clients get less than the reservation of this OSD, or than the target of their cluster.
@@ -63,11 +63,11 @@ _SLOW_WITHOUT_RESERVATION: Final = f"""
 # operations are in progress, and a write takes as long as on a slow device: the store's time,
 # divided by its share of the write, is that of a write.
 _WAIT_FOR_ANOTHER_OSD: Final = f"""
-                  {_OWN_STORE} < @part@
+                  {_LITTLE_OWN_STORE}
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
                   and on ({OSD}) (
                     {OF_STORE}
-                    > on ({OSD}) (@device_floor@ * {_OWN_STORE})
+                    > on ({OSD}) (@device_floor@ * {_LITTLE_OWN_STORE})
                   )
                   and on ({OSD}) (
                     (

@@ -10,7 +10,7 @@ the OSD has collapsed (does far less than before), and what its peers do.
 
 from typing import Final, NamedTuple
 
-from cephqos_alerts.recording.across import among_peers
+from cephqos_alerts.recording.across import AMONG_THREE, among_peers
 from cephqos_alerts.recording.conditions import (
     BUSIER,
     COLLAPSED,
@@ -129,7 +129,7 @@ _SLOWNESS_EXPLAINED: Final = f"""
 _FAR_ABOVE_PEERS: Final = f"""
             {PerOsdPlace.DEVICE_SECONDS}
             > on (cluster, media, at) group_left () (
-              @far_above@ * ({among_peers(OF_DEVICE, "cluster, media, at")})
+              @far_above@ * ({among_peers(OF_DEVICE, "cluster, media, at")} {AMONG_THREE})
             )
             unless on ({OSD}) (
               {_SLOWNESS_EXPLAINED.strip()}
@@ -237,9 +237,7 @@ _FAILING: Final = (
         expr=f"""
         ({DELAYS_REPLICA_WRITES} and on ({OSD}) {CPU_SHORT})
           and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @recovery_slow@)
-          and on ({OSD}) (
-            sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > 0
-          )
+          and on ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}} > 0)
           and on ({OSD}) {RecoverySeries.SLOTS}{{state="in_progress", kind!="delete"}} > 0
           unless on ({OSD}) {DEVICE_FAILING}
         """,

@@ -98,9 +98,8 @@ WORK: Final = RuleGroup(
             """,
             expr=f"""
             (
-              ({PerClass.ATTAINED_OPS}{{class!="immediate"}} > 0)
-              - ({PerClass.RESERVED_OPS}
-                 or {PerClass.ATTAINED_OPS}{{class!="immediate"}} * 0)
+              ({PerClass.ATTAINED_OPS}{{class!="immediate"}} > 0) - {PerClass.RESERVED_OPS}
+              or {PerClass.ATTAINED_OPS}{{class!="immediate"}} > 0
             )
             > on ({OSD}) group_left () (@little@ * {PerOsd.DELIVERED_OPS})
             """,

@@ -34,7 +34,7 @@ WANTING: Final = (
         {PerClass.SHORTFALL_OPS} > 0 and on ({OSD_CLASS}) {PerClass.HAS_DEMAND}
         or on ({OSD_CLASS}) 0 * (
           {PerClass.HAS_DEMAND}{{class="client"}}
-            and on ({OSD_CLASS}) ({PerClass.ATTAINED_OPS} < {TARGET_OPS})
+            and on ({OSD_CLASS}) ({PerClass.ATTAINED_OPS}{{class="client"}} < {TARGET_OPS})
         )
         or on ({OSD_CLASS}) 0 * (
           {PerClass.HAS_DEMAND}{{class="client"}}
