@@ -21,7 +21,8 @@ from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries, NetworkSeries, OpSeries, QosSeries, count, total
 
 # For what is concluded from a comparison of an OSD with its peers: those of its cluster with the
-# same media (hdd or ssd). With two, it is not known which of them is the unusual one.
+# same media (hdd or ssd). With two, it is not known which of them is the unusual one. What is only
+# looked at beside REPLICA_SLOWNESS or a device slower than its peers' has it from there.
 AMONG_THREE: Final = f"and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3"
 
 
