@@ -2,10 +2,13 @@
 SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHON ?= python3
 STAMP := $(VENV)/.installed
 SITE := $(VENV)/.site
-YES ?= $(if $(CI),1,)
+# Real Ceph needs root. Root needs no sudo, and a container has none. What root runs leaves no file of
+# root's in the checkout of another user.
+KEPT := CI NO_INSTALL GRAFANA_HOME GRAFANA_URL CEPHQOS_LABS
+ROOT = $(if $(filter-out 0,$(shell id -u)),sudo env PATH="$$PATH" PYTHONDONTWRITEBYTECODE=1 \
+  PYTEST_ADDOPTS="-p no:cacheprovider" $(foreach name,$(KEPT),$(if $($(name)),$(name)="$($(name))")))
 
 .DEFAULT_GOAL := help
 .PHONY: account advise-proof help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock model test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small tenants clean
@@ -14,7 +17,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(STAMP): pyproject.toml requirements-dev.txt $(wildcard deploy/images/requirements-*.txt)
-	@YES=$(YES) PYTHON=$(PYTHON) deploy/bootstrap.sh venv "$(VENV)"
+	@PYTHON="$(PYTHON)" deploy/bootstrap.sh venv "$(VENV)"
 	@touch $@
 
 venv: $(STAMP) ## make the Python environment in .venv, with the commands cephqos and cephqos-exporter
@@ -29,8 +32,8 @@ chart: $(STAMP) ## write the Helm chart as one file, with rules and dashboards, 
 	@$(BIN)/python deploy/helm/package.py
 
 CYCLONEDX := build/sbom/bin/cyclonedx-py
-$(CYCLONEDX): deploy/requirements-sbom.txt
-	@$(PYTHON) -m venv build/sbom
+$(CYCLONEDX): $(STAMP) deploy/requirements-sbom.txt
+	@$(BIN)/python -m venv build/sbom
 	@build/sbom/bin/pip install --quiet --no-deps --require-hashes -r deploy/requirements-sbom.txt
 	@touch $@
 
@@ -42,10 +45,10 @@ release: $(STAMP) $(SITE) $(CYCLONEDX) ## build all that a release consists of, 
 	@$(BIN)/python deploy/release/everything.py --again $(if $(TAG),--tag $(TAG)) $(CYCLONEDX)
 
 demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)
-	@YES=$(YES) deploy/bootstrap.sh system
-	@exec $(BIN)/cephqos demo
+	@deploy/bootstrap.sh system
+	@exec $(ROOT) $(BIN)/cephqos demo
 
-SYSTEM = YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
+SYSTEM = deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
 # What real clusters are asked may fail by chance, so it is asked again. The output names it: a defect
 # of the test, or ours, that is to be mended.
 TWICE = --reruns 1 -raR
@@ -54,28 +57,28 @@ BESIDE = $(TWICE) -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root, about half an hour)
 	@$(SYSTEM)
 	@# Built meanwhile; the second call waits for it, and says what failed.
-	@$(BIN)/cephqos lab trees >/dev/null 2>&1 &
+	@$(ROOT) $(BIN)/cephqos lab trees >/dev/null 2>&1 &
 	$(BIN)/pytest tests/unit tests/contract -n auto
-	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/golden tests/promtool -m "not full" -n auto --durations=5
-	$(BIN)/pytest tests/lab tests/stack -m "not alone and not full" $(BESIDE)
-	$(BIN)/pytest tests/lab tests/stack -m "alone and not full" $(TWICE) --durations=10
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) $(BIN)/pytest tests/golden tests/promtool -m "not full" -n auto --durations=5
+	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "not alone and not full" $(BESIDE)
+	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "alone and not full" $(TWICE) --durations=10
 
 test-full: $(STAMP) ## run what make test leaves for the night: packages, logs, all releases (root, needs Go, about an hour)
 	@$(SYSTEM)
-	$(BIN)/python -m cephqos_stack.tools
-	$(BIN)/python -m cephqos_stack.tools actionlint
-	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/golden tests/promtool -m full -n auto
-	$(BIN)/pytest tests/lab tests/stack -m "full and not alone" $(BESIDE)
-	$(BIN)/pytest tests/lab tests/stack -m "full and alone" $(TWICE) --durations=10
+	$(ROOT) $(BIN)/python -m cephqos_stack.tools
+	$(ROOT) $(BIN)/python -m cephqos_stack.tools actionlint
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) $(BIN)/pytest tests/golden tests/promtool -m full -n auto
+	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "full and not alone" $(BESIDE)
+	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "full and alone" $(TWICE) --durations=10
 
 test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
 	$(BIN)/pytest tests/unit tests/golden tests/contract -n auto
 
 test-rules: $(STAMP) ## let promtool of Prometheus 2.53 and 3.5 evaluate the rules on made-up series (about 5 minutes)
-	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/promtool -n auto
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) $(BIN)/pytest tests/promtool -n auto
 
 check: $(STAMP) ## check lint, format, types, generated files and the words of texts
 	$(BIN)/ruff check .
@@ -127,56 +130,56 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 	@echo "then: make venv"
 
 test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium, 10 minutes)
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.grafana.look
 
 test-compose: $(STAMP) ## run deploy/compose in a Docker engine of its own (root, 13 minutes; GRAFANA_HOME=... adds Grafana)
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/python -m cephqos_stack.tools loki cephqos-collector
-	$(BIN)/pytest tests/compose -s
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/python -m cephqos_stack.tools loki cephqos-collector
+	$(ROOT) $(BIN)/pytest tests/compose -s
 
 test-scale: $(STAMP) ## run deploy/scale beside one Prometheus: pairs of agents, Thanos, VictoriaMetrics (root, 10 minutes)
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.scale
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.scale
 
 MINUTES ?= 60
 soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch memory, descriptors, gaps (root, an hour; MINUTES=N)
-	@YES=$(YES) deploy/bootstrap.sh system
-	@$(BIN)/python -m cephqos_stack.tools loki cephqos-collector
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.soak --minutes $(MINUTES)
+	@deploy/bootstrap.sh system
+	@$(ROOT) $(BIN)/python -m cephqos_stack.tools loki cephqos-collector
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 REPLIES ?= 1000000
 fuzz: $(STAMP) ## feed the exporter a million mutated replies (REPLIES=N, SEED=N; half an hour)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
 
 account: $(STAMP) ## compare the account of waiting with fio and with all operations' events (root, 20 minutes)
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.account $(ACCOUNT)
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.account $(ACCOUNT)
 
 tenants: $(STAMP) ## compare shares of images with what `rbd perf image` counts (root, 5 minutes)
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.tenants $(TENANTS)
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.tenants $(TENANTS)
 
 bench-capacity: $(STAMP) ## print how far `cephqos capacity` is off on devices of known rates (root, 9 minutes)
-	PYTHONPATH=. $(BIN)/python -m tests.bench.capacity
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.capacity
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
-	PYTHONPATH=. $(BIN)/python -m tests.bench.exporter
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.exporter
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	PYTHONPATH=. $(BIN)/python -m tests.bench.lab
 
 alert-budget: $(STAMP) ## print how many notifications a week simulated fleets send (10 minutes; docs/operate/noise.md)
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.bench.alert_budget
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.alert_budget
 
 bench-scenarios: $(STAMP) ## run the ten scenarios at their smallest, and print a row for each (root, 30 minutes)
-	PYTHONPATH=. $(BIN)/python -m tests.bench.scenarios
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.scenarios
 
 bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 1,000 OSDs (9 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.bench.rules
@@ -188,28 +191,28 @@ bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
 	PYTHONPATH=. $(BIN)/python -m tests.bench.top
 
 test-staged: $(STAMP) ## run a dozen situations of make truth on one cluster (root, 6 minutes)
-	$(BIN)/pytest tests/stack/test_staged.py
+	$(ROOT) $(BIN)/pytest tests/stack/test_staged.py
 
 # What stages nothing needs no root.
 LOOKS = $(filter --list --table --help -h,$(TRUTH))
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
-	@$(if $(LOOKS),,YES=$(YES) deploy/bootstrap.sh system ip tc)
+	@$(if $(LOOKS),,deploy/bootstrap.sh system ip tc)
 	$(if $(LOOKS),,$(BIN)/cephqos lab trees)
 	@# In a network namespace of its own, where links can be slowed down, and nothing can be downloaded.
-	$(if $(LOOKS),,unshare --net sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
+	$(if $(LOOKS),,$(ROOT) unshare --net sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
 study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/internals/study-small (root, an hour)
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)
 
 model: $(STAMP) ## fit the model of the scheduler to recorded runs; print how far off its predictions are (2 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.model
 
 advise-proof: $(STAMP) ## ask cephqos advise about labs, set what it says, measure (root, 45 minutes; ADVISE='--only NAME')
-	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/cephqos lab trees
-	PYTHONPATH=. $(BIN)/python -m tests.advise $(ADVISE)
+	@deploy/bootstrap.sh system
+	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.advise $(ADVISE)
 
 clean: ## remove the virtual environment and caches of this checkout
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
