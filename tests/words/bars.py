@@ -1,4 +1,4 @@
-"""How long pages and their sentences may be, and how long they are."""
+"""How long sentences may be, and how long they and their pages are."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,9 +10,6 @@ from tests.words import prose
 from tests.words.prose import Prose
 from tests.words.texts import Text
 
-# Of all pages that a user reads together, and of each of them.
-MOST_WORDS: Final = 35_000
-MOST_WORDS_OF_A_PAGE: Final = 2_500
 MOST_WORDS_OF_A_CELL: Final = 40
 # Words of a sentence.
 MEDIAN: Final = 14
@@ -51,8 +48,6 @@ class Measured:
         )
 
     def faults(self) -> Iterator[str]:
-        if self.read.words > MOST_WORDS_OF_A_PAGE:
-            yield f"{self.page}: {self.read.words} words, at most {MOST_WORDS_OF_A_PAGE}"
         if self.ease is not None and self.ease < LEAST_EASE:
             yield f"{self.page}: reading ease {self.ease:.0f}, at least {LEAST_EASE:.0f}"
         for text in self.read.sentences:
@@ -80,10 +75,7 @@ def long_sentences(texts: Iterable[Text]) -> Iterator[str]:
 
 def faults_of_all(pages: Sequence[Measured]) -> Iterator[str]:
     """What holds for all pages together."""
-    words = sum(page.read.words for page in pages)
     lengths = [length for page in pages for length in page.lengths]
-    if words > MOST_WORDS:
-        yield f"all pages: {words} words, at most {MOST_WORDS}"
     if statistics.median(lengths) > MEDIAN:
         yield f"all pages: a median sentence of {statistics.median(lengths)} words, not {MEDIAN}"
     if _long_percent(lengths) > MOST_LONG_PERCENT:

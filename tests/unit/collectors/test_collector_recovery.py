@@ -69,7 +69,6 @@ def test_counters_and_times_are_the_daemons_own(release: str) -> None:
     waited = {"state": "backfill_wait_local"}
     assert value(families, "cephqos_recovery_state_seconds_sum", **waited) == 109.3
     assert value(families, "cephqos_recovery_state_seconds_count", **waited) == 5
-    assert sum(len(family.samples) for family in families) <= 35
 
 
 def test_what_an_osd_receives_is_not_shown_as_zero() -> None:

