@@ -76,3 +76,71 @@ def test_a_folder_that_is_there_already_is_not_marked(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         marked.make(tmp_path / "a", "work")
     assert not (tmp_path / "a" / MARK).exists()
+
+
+def test_what_cannot_be_removed_keeps_the_mark_so_that_it_can_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked.make(tmp_path / "a", "work")
+    (tmp_path / "a" / "below").mkdir()
+    for name in ("stays", "goes"):
+        (tmp_path / "a" / "below" / name).touch()
+    really = os.unlink
+
+    def refused(path: str, **more: int) -> None:
+        if path == "stays":
+            raise PermissionError(1, "Operation not permitted", path)
+        really(path, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refused)
+        with pytest.raises(OSError, match="Operation not permitted"):
+            marked.remove(tmp_path / "a", "work")
+    assert [path.name for path in (tmp_path / "a" / "below").iterdir()] == ["stays"]
+    marked.remove(tmp_path / "a", "work")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_with_something_mounted_in_it_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without this, what is mounted would be emptied: another disk, or the host's /sys."""
+    folder = tmp_path / "a b"
+    marked.make(folder, "work")
+    (folder / "home" / "data").mkdir(parents=True)
+    mounts = tmp_path / "mountinfo"
+    monkeypatch.setattr(marked, "_MOUNTS", mounts)
+    point = f"{tmp_path}/a\\040b/home".replace(" ", "\\040")
+    mounts.write_text(f"100 30 8:1 / {point} rw,relatime shared:1 - ext4 /dev/sda1 rw\n")
+    with pytest.raises(NotOurs, match="a b/home is mounted inside of"):
+        marked.remove(folder, "work")
+    assert (folder / "home" / "data").exists()
+    mounts.write_text(f"100 30 8:1 / {tmp_path} rw,relatime shared:1 - ext4 /dev/sda1 rw\n")
+    marked.remove(folder, "work")
+    assert not folder.exists()
+
+
+def test_a_folder_that_takes_the_place_while_ours_is_removed_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked.make(tmp_path / "a", "work")
+    (tmp_path / "a" / "ours").touch()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").touch()
+    really = os.listdir
+
+    def exchanged(place: int) -> list[str]:
+        (tmp_path / "a").rename(tmp_path / "moved")
+        (tmp_path / "theirs").rename(tmp_path / "a")
+        return really(place)
+
+    monkeypatch.setattr(os, "listdir", exchanged)
+    with pytest.raises(OSError, match="not empty"):
+        marked.remove(tmp_path / "a", "work")
+    assert (tmp_path / "a" / "file").exists()
+
+
+def test_only_the_user_who_made_a_folder_can_open_its_mark(tmp_path: Path) -> None:
+    """Another user could hold a lock on it."""
+    marked.make(tmp_path / "a", "work")
+    assert (tmp_path / "a" / MARK).stat().st_mode & 0o077 == 0
