@@ -1,8 +1,7 @@
-"""Basic authentication with bcrypt hashes, and the rate limits.
+"""Basic authentication with bcrypt hashes, and the limit of all requests.
 
-bcrypt takes 70 ms or more of a core, so guesses also take CPU time from all others. So a password
-that was right is remembered, and failed logins do not evict it. Failures are limited by address.
-Checks are made one at a time, and each address has one check waiting at most.
+A check with bcrypt takes 70 ms or more of a core. So checks are made one at a time, and a password
+that was right is remembered: wrong ones do not make it be checked again.
 """
 
 import asyncio
@@ -12,51 +11,26 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
 
 import bcrypt
 
 from cephqos_exporter.web.config import RateLimit
-from cephqos_exporter.web.network import network_of
-
-# Failures of one address: 20 at once, then one each second.
-FAILURES: Final = RateLimit(interval=1.0, burst=20)
-_MOST_ADDRESSES: Final = 10_000  # that are remembered
-_MOST_BAD: Final = 100  # wrong credentials that are remembered
-_LEAST_COST: Final = 4
-_SALT: Final = "QOauhQNbBCuQDKes6eFzPe"  # of hashes that only take time
-
-
-class TooManyFailures(Exception):
-    """Credentials that are not known to be right came too fast to be checked."""
 
 
 class BasicAuth:
-    """Checks credentials. `limit`: of failures, for each address."""
+    """Checks credentials."""
 
-    def __init__(
-        self,
-        users: Mapping[str, str],
-        limit: RateLimit = FAILURES,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, users: Mapping[str, str]) -> None:
         self._users = dict(users)
-        self._cost = max((_cost(hashed) for hashed in users.values()), default=_LEAST_COST)
+        # What is checked for a user that does not exist, so that the time does not tell.
+        self._decoy = next(iter(users.values()), "")
         self._good: set[bytes] = set()  # at most one for each user
-        self._bad: OrderedDict[bytes, None] = OrderedDict()  # the latest wrong ones
         self._salt = secrets.token_bytes(16)  # so that remembered keys show nothing of passwords
-        self._limit = limit if limit.interval else FAILURES
-        self._clock = clock
-        self._guessers: OrderedDict[str, _Guesser] = OrderedDict()
         self._one_check = asyncio.Lock()  # in the order of waiting
 
-    async def allows(self, header: str | None, address: str = "") -> bool:
-        """Whether an Authorization header names a user and that user's password.
-
-        TooManyFailures if it would have to be checked, and its address has failed too often.
-        """
+    async def allows(self, header: str | None) -> bool:
+        """Whether an Authorization header names a user and that user's password."""
         credentials = _decode(header)
         if credentials is None:
             return False
@@ -67,54 +41,14 @@ class BasicAuth:
         ).digest()
         if key in self._good:
             return True
-        if key in self._bad:
-            return False
-        guesser = self._guesser(network_of(address))
-        if not guesser.limiter.allows():
-            raise TooManyFailures
-        async with guesser.turn, self._one_check:
+        async with self._one_check:
             if key in self._good:  # another request added it
                 return True
-            good = await asyncio.to_thread(_check, password, hashed, self._cost)
-        if good:
-            self._good.add(key)
-            guesser.limiter.give_back()
-        else:
-            self._bad[key] = None
-            if len(self._bad) > _MOST_BAD:
-                self._bad.popitem(last=False)
-        return good
-
-    def _guesser(self, network: str) -> "_Guesser":
-        guesser = self._guessers.setdefault(
-            network, _Guesser(RateLimiter(self._limit, self._clock))
-        )
-        self._guessers.move_to_end(network)
-        if len(self._guessers) > _MOST_ADDRESSES:
-            self._guessers.popitem(last=False)
-        return guesser
-
-
-def _check(password: bytes, hashed: str | None, cost: int) -> bool:
-    """Whether the password is right.
-
-    If not, it takes as long for every user, and for one that does not exist: the time of the
-    highest `cost`, so that it does not show which users there are.
-    """
-    if hashed is None:
-        costs: Iterable[int] = [cost]
-    elif _matches(password, hashed):
+            matches = await asyncio.to_thread(_matches, password, hashed or self._decoy)
+        if hashed is None or not matches:
+            return False
+        self._good.add(key)
         return True
-    else:
-        # A cost is the logarithm of the work: after 4, the costs 4, 5 … 9 make it the work of 10.
-        costs = range(_cost(hashed), cost)
-    for missing in costs:
-        bcrypt.hashpw(password[:72], f"$2b${missing:02}${_SALT}".encode())
-    return False
-
-
-def _cost(hashed: str) -> int:
-    return int(hashed.split("$")[2])
 
 
 def _matches(password: bytes, hashed: str) -> bool:
@@ -164,15 +98,3 @@ class RateLimiter:
             return False
         self._tokens -= 1
         return True
-
-    def give_back(self) -> None:
-        """Undo the last `allows`."""
-        self._tokens += 1
-
-
-class _Guesser:
-    """The failures of one network, which has one check at a time."""
-
-    def __init__(self, limiter: RateLimiter) -> None:
-        self.limiter = limiter
-        self.turn = asyncio.Lock()

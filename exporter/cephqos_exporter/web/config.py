@@ -1,7 +1,7 @@
-"""The web configuration file: the schema of exporter-toolkit, checked key by key.
+"""The web configuration file: a part of the schema of exporter-toolkit, checked key by key.
 
-What that schema allows and this server cannot do is refused, not ignored: a setting about security
-must never be believed to act when it does not.
+The rest of that schema is refused, not ignored: a setting about security must never be believed to
+act when it does not. The error says what to do instead.
 """
 
 import re
@@ -20,46 +20,27 @@ from cephqos_base.yamlfile import Value
 # TLS 1.0 and 1.1 are the schema's too; OpenSSL as it is built today completes neither.
 TLS_VERSIONS: Final = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
-# Go's names (the schema's) and OpenSSL's, of TLS 1.2.
-CIPHER_SUITES: Final = {
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-}
-TLS13_SUITES: Final = frozenset(
-    {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
-)
-
-# OpenSSL's names. X25519 cannot be forced through Python's ssl module.
-CURVES: Final = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1"}
-
 CLIENT_AUTH_TYPES: Final = {
     "NoClientCert": ssl.CERT_NONE,
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
 
-# None: any value.
-HEADERS: Final[Mapping[str, tuple[str, ...] | None]] = {
-    "Content-Security-Policy": None,
-    "X-Frame-Options": ("deny", "sameorigin"),
-    "X-Content-Type-Options": ("nosniff",),
-    "X-XSS-Protection": None,
-    "Strict-Transport-Security": None,
+_PROXY: Final = "a reverse proxy in front of the exporter can do this"
+# Keys of exporter-toolkit that this server does not have, and what to do instead.
+NOT_HERE: Final = {
+    "http_server_config": f"no such key: answers are HTTP/1.1 without added headers; {_PROXY}",
+    "cipher_suites": f"no such key: OpenSSL chooses, min_version: TLS13 allows less; {_PROXY}",
+    "curve_preferences": f"no such key: OpenSSL chooses; {_PROXY}",
+    "prefer_server_cipher_suites": f"no such key: OpenSSL chooses; {_PROXY}",
+    "client_allowed_sans": "no such key: use a client_ca_file whose CA signs only the clients"
+    f" that may read, or {_PROXY}",
 }
 
 # A cost above 16 takes 5 s and more for each check, which is a way to stop a server.
 _BCRYPT_HASH: Final = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
 # Of what may be a secret in the clear: it must not reach a log.
 _HIDDEN: Final = Described("something else (not shown)")
-_HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,12 +54,8 @@ class TlsConfig:
     client_auth_type: str = "NoClientCert"
     client_ca_file: str = ""
     client_ca: str = ""
-    client_allowed_sans: tuple[str, ...] = ()
     min_version: str = "TLS12"
     max_version: str = "TLS13"
-    cipher_suites: tuple[str, ...] = ()
-    curve_preferences: tuple[str, ...] = ()
-    prefer_server_cipher_suites: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +71,6 @@ class WebConfig:
     """The whole file, checked."""
 
     tls: TlsConfig | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     rate_limit: RateLimit = field(default_factory=RateLimit)
 
@@ -127,14 +103,12 @@ class _Reader:
             document,
             {
                 "tls_server_config": self._tls,
-                "http_server_config": _http,
                 "basic_auth_users": _users,
                 "rate_limit": _rate_limit,
             },
         )
         return WebConfig(
             tls=parts.get("tls_server_config"),
-            headers=parts.get("http_server_config", {}),
             users=parts.get("basic_auth_users", {}),
             rate_limit=parts.get("rate_limit", RateLimit()),
         )
@@ -150,12 +124,8 @@ class _Reader:
                 "key": _secret,
                 "client_ca": Value.string,
                 "client_auth_type": _client_auth,
-                "client_allowed_sans": _sans,
                 "min_version": _one_of(TLS_VERSIONS),
                 "max_version": _one_of(TLS_VERSIONS),
-                "cipher_suites": _suites,
-                "curve_preferences": _curves,
-                "prefer_server_cipher_suites": Value.boolean,
             },
         )
         # As in exporter-toolkit, TLS is on if one of these says anything at all.
@@ -178,46 +148,22 @@ class _Reader:
 
 
 # The author of one of these expects protection from it, so an empty one is refused.
-_PROTECTING: Final = frozenset({"tls_server_config", "basic_auth_users", "client_allowed_sans"})
+_PROTECTING: Final = frozenset({"tls_server_config", "basic_auth_users"})
 
 
 def _section(node: Value, parsers: Mapping[str, Parser]) -> dict[str, Any]:
     """Every key checked by its parser; unknown ones refused, empty ones as if not there."""
     if node.is_null:
         return {}
+    for key, value in node.entries("a mapping of keys").items():
+        if key in NOT_HERE and key not in parsers:
+            raise value.error(Described("a key that only exporter-toolkit has"), NOT_HERE[key])
     table = node.table(sorted(parsers), mapping="a mapping of keys")
     return {
         key: parsers[key](value)
         for key, value in table.items()
         if not value.is_null or key in _PROTECTING
     }
-
-
-def _http(node: Value) -> Mapping[str, str]:
-    # http2 allows HTTP/2 and does not demand it: a server with only 1.1 is right for both values.
-    parts = _section(node, {"http2": Value.boolean, "headers": _headers})
-    headers: Mapping[str, str] = parts.get("headers", {})
-    return headers
-
-
-def _headers(node: Value) -> Mapping[str, str]:
-    table = node.table(list(HEADERS), mapping="a mapping of header names to values")
-    headers = {}
-    for header, value in table.items():
-        allowed = HEADERS[header]
-        if text := _header_value(value):
-            headers[header] = text if allowed is None else value.choice(allowed)
-    return headers
-
-
-def _header_value(value: Value) -> str:
-    """What can be sent. `X-XSS-Protection: 1` is a number in YAML and a text in the schema."""
-    plain = value.plain()
-    is_number = isinstance(plain, int | float) and not isinstance(plain, bool)
-    text = str(plain) if is_number else value.string()
-    if text and not _HEADER_VALUE.fullmatch(text):
-        value.fail("one line of printable ASCII")
-    return text
 
 
 def _users(node: Value) -> Mapping[str, str]:
@@ -285,14 +231,8 @@ def _check_pairs(node: Value, tls: TlsConfig) -> None:
     if tls.client_auth_type != "NoClientCert" and not authority:
         allowed = f"client_ca_file or client_ca with {tls.client_auth_type}"
         raise wrong("client_ca_file", MISSING, allowed)
-    if tls.client_allowed_sans and tls.client_auth_type != "RequireAndVerifyClientCert":
-        allowed = "RequireAndVerifyClientCert with client_allowed_sans"
-        raise wrong("client_auth_type", tls.client_auth_type, allowed)
     if TLS_VERSIONS[tls.min_version] > TLS_VERSIONS[tls.max_version]:
         raise wrong("min_version", tls.min_version, f"at most max_version, {tls.max_version}")
-    if tls.cipher_suites and tls.min_version == "TLS13":
-        allowed = "TLS12 with cipher_suites, which are those of TLS 1.2"
-        raise wrong("min_version", tls.min_version, allowed)
 
 
 def _client_auth(value: Value) -> str:
@@ -301,28 +241,6 @@ def _client_auth(value: Value) -> str:
         found = f"{text!r}, which takes certificates without verifying them"
         value.fail(", ".join(CLIENT_AUTH_TYPES), found)
     return value.choice(tuple(CLIENT_AUTH_TYPES))
-
-
-def _suites(value: Value) -> tuple[str, ...]:
-    for item in value.sequence():
-        if item.is_string and item.string() in TLS13_SUITES:
-            found = f"{item.plain()!r}, of TLS 1.3, whose suites cannot be chosen"
-            item.fail(", ".join(CIPHER_SUITES), found)
-    return _many_of(CIPHER_SUITES)(value)
-
-
-def _curves(value: Value) -> tuple[str, ...]:
-    curves = _many_of(CURVES)(value)
-    if len(curves) > 1:
-        value.fail(f"one of {', '.join(CURVES)}")
-    return curves
-
-
-def _sans(value: Value) -> tuple[str, ...]:
-    if value.is_null or (value.is_list and not value.items()):
-        value.fail("at least one name, or no such key", "no name")
-    allowed = "a list of texts"
-    return tuple(item.string(allowed) for item in value.sequence(allowed))
 
 
 def _duration(value: Value) -> float:
@@ -334,7 +252,3 @@ def _duration(value: Value) -> float:
 
 def _one_of(names: Mapping[str, Any]) -> Callable[[Value], str]:
     return lambda value: value.choice(tuple(names))
-
-
-def _many_of(names: Mapping[str, Any]) -> Callable[[Value], tuple[str, ...]]:
-    return lambda value: tuple(item.choice(tuple(names)) for item in value.sequence())

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import resource
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 from aiohttp import web
@@ -39,12 +39,10 @@ class Connections(web.Server):
     def __init__(
         self,
         answer: Answer,
-        headers: Callable[[], Mapping[str, str]],
         credentials: Callable[[], Credentials] | None = None,
     ) -> None:
         super().__init__(self._handle)
         self._answer = answer
-        self._headers = headers  # to be sent with every answer
         self.credentials = credentials  # for a connection that begins, if it is to have TLS
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.most = max(_LEAST_CONNECTIONS, min(_MOST_CONNECTIONS, soft // 4))
@@ -65,14 +63,7 @@ class Connections(web.Server):
             more = connection.end(request)
         if more:
             response.force_close()
-        return self.with_headers(response)
-
-    def with_headers(self, response: web.StreamResponse) -> web.StreamResponse:
-        """The same response, with the headers that every answer has."""
-        for name, value in self._headers().items():
-            response.headers.setdefault(name, value)
-        response.headers.setdefault("Server", "cephqos")  # and not which versions of what
-        return response
+        return named(response)
 
     def opened(self, newest: "Connection") -> None:
         """Count a new connection. If there are too many, close an idle one.
@@ -108,7 +99,6 @@ class Connection(web.RequestHandler):
         self._handshake: asyncio.Task[None] | None = None
         self._early = b""  # what came with the end of the handshake
         self._received = 0  # bytes since the last request was answered
-        self.credentials: Credentials | None = None  # that it was let in with
         self.busy = False  # a request was read and is not answered yet
         self.let_in = False  # a request of it had the right to be answered
         self.address = self.network = ""
@@ -139,7 +129,6 @@ class Connection(web.RequestHandler):
             self._stop_timer()
             self._connections.closed(self)
             return
-        self.credentials = credentials
         self._socket = transport
         transport.set_write_buffer_limits(_BUFFER_BYTES)
         super().connection_made(transport)
@@ -189,7 +178,7 @@ class Connection(web.RequestHandler):
             log.error("a request from %s failed", self.address, exc_info=exc)
         else:
             log.info("a request from %s that is no HTTP: %s", self.address, type(exc).__name__)
-        response = self._connections.with_headers(web.Response(status=status, text=f"{status}\n"))
+        response = named(web.Response(status=status, text=f"{status}\n"))
         response.force_close()
         return response
 
@@ -212,6 +201,12 @@ class Connection(web.RequestHandler):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def named(response: web.StreamResponse) -> web.StreamResponse:
+    """The same response: it names this server, and not which versions of what it is made of."""
+    response.headers.setdefault("Server", "cephqos")
+    return response
 
 
 def _head_bytes(request: web.BaseRequest) -> int:

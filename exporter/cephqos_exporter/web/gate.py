@@ -2,17 +2,15 @@
 
 import logging
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 from cephqos_base.errors import MISSING, ConfigError, Described
-from cephqos_exporter.web.auth import BasicAuth, RateLimiter, TooManyFailures
+from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import WebConfig, load
-from cephqos_exporter.web.connections import Connection
-from cephqos_exporter.web.tls import Credentials, has_ended, names_of
+from cephqos_exporter.web.tls import Credentials
 
 log = logging.getLogger(__name__)
 
@@ -48,27 +46,18 @@ class Gate:
         mark = _mark(path)
         config = load(path)
         marks = (mark, *map(_mark, _tls_files(config)))  # before they are read, not after
-        if self._serving:
-            self._refuse_less_protection(config, path)
+        if self._serving and self.config.users and not config.users:  # it may be half written
+            allowed = "at least one user, until a restart"
+            raise ConfigError(where=path, key="basic_auth_users", found=MISSING, allowed=allowed)
         self._take_tls(config, path)
-        if (config.users, config.rate_limit) != (self.config.users, self.config.rate_limit):
-            self._auth = BasicAuth(config.users, config.rate_limit)
+        if config.users != self.config.users:
+            self._auth = BasicAuth(config.users)
         if config.rate_limit != self.config.rate_limit:
             self._limiter = RateLimiter(config.rate_limit)
         self.config = config
         self._marks = marks
         self._retry_at = None
         self._complaint = ""
-
-    def _refuse_less_protection(self, config: WebConfig, path: Path) -> None:
-        """Refuse a file without the users or names that are in force: it may be half written."""
-        for key, before, after, allowed in (
-            ("basic_auth_users", self.config.users, config.users, "at least one user"),
-            ("tls_server_config.client_allowed_sans", _sans(self.config), _sans(config), "names"),
-        ):
-            if before and not after:
-                allowed = f"{allowed}, until a restart"
-                raise ConfigError(where=path, key=key, found=MISSING, allowed=allowed)
 
     def _take_tls(self, config: WebConfig, path: Path) -> None:
         """Serve new connections with the certificates and the client CA as they are now.
@@ -105,50 +94,14 @@ class Gate:
                 self._complaint = str(exc)
                 log.error("kept the web configuration in force: %s", exc)
 
-    async def refusal(
-        self, request: web.BaseRequest, connection: Connection
-    ) -> web.Response | None:
+    async def refusal(self, request: web.BaseRequest) -> web.Response | None:
         """The answer to a request that is refused; None if it is let in."""
-        refusal = self._refusal_of_certificate(connection)
-        if refusal is not None:
-            return refusal
-        if self.config.users:
-            try:
-                header = request.headers.get("Authorization")
-                if not await self._auth.allows(header, connection.address):
-                    headers = {"WWW-Authenticate": "Basic"}
-                    return web.Response(status=401, text="Unauthorized\n", headers=headers)
-            except TooManyFailures:
-                return web.Response(status=429, text="too many failures\n")
         if not self._limiter.allows():
             return web.Response(status=429, text="too many requests\n")
+        if self.config.users and not await self._auth.allows(request.headers.get("Authorization")):
+            headers = {"WWW-Authenticate": "Basic"}
+            return web.Response(status=401, text="Unauthorized\n", headers=headers)
         return None
-
-    def _refusal_of_certificate(self, connection: Connection) -> web.Response | None:
-        tls = self.config.tls
-        if tls is None or self.credentials is None or not self.credentials.authority:
-            return None
-        at_handshake = connection.credentials
-        if at_handshake is None or at_handshake.authority != self.credentials.authority:
-            return _last_answer("the client CA was replaced: connect again\n")
-        transport = connection.transport
-        certificate = transport.get_extra_info("peercert") if transport else None
-        if has_ended(certificate):
-            return _last_answer("the client certificate has expired\n")
-        if tls.client_allowed_sans and not names_of(certificate) & set(tls.client_allowed_sans):
-            return web.Response(status=403, text="no allowed name in the certificate\n")
-        return None
-
-
-def _last_answer(text: str) -> web.Response:
-    """A refusal that ends the connection."""
-    response = web.Response(status=403, text=text)
-    response.force_close()
-    return response
-
-
-def _sans(config: WebConfig) -> Sequence[str]:
-    return config.tls.client_allowed_sans if config.tls is not None else ()
 
 
 def _fixed_tls(config: WebConfig) -> object:

@@ -16,7 +16,7 @@ from cephqos_exporter.recorder.recorder import Recorder
 from cephqos_exporter.recorder.ring import Stamp, packed
 from cephqos_exporter.scrape.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.web.addresses import shown
-from cephqos_exporter.web.connections import Connection, Connections
+from cephqos_exporter.web.connections import Connection, Connections, named
 from cephqos_exporter.web.gate import Gate
 from cephqos_exporter.web.kept import RECORD, RecordRequests
 from cephqos_exporter.web.landing import landing_page
@@ -61,15 +61,14 @@ class Server:
         self._record = RecordRequests()
         self._draining = False
         self._drain_seconds = drain_seconds
-        self._connections: Connections | None = None
         self._runner: web.ServerRunner | None = None
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Begin to serve on sockets that listen_on() or systemd_sockets() gave."""
         self.gate.open()
         tls = self.gate.for_new_connection if self.gate.credentials is not None else None
-        self._connections = Connections(self._answer, lambda: self.gate.config.headers, tls)
-        self._runner = web.ServerRunner(self._connections, shutdown_timeout=self._drain_seconds)
+        connections = Connections(self._answer, tls)
+        self._runner = web.ServerRunner(connections, shutdown_timeout=self._drain_seconds)
         await self._runner.setup()
         for sock in sockets:
             await web.SockSite(self._runner, sock).start()
@@ -84,7 +83,7 @@ class Server:
 
     async def _answer(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
         self.gate.follow()
-        refusal = await self.gate.refusal(request, connection)
+        refusal = await self.gate.refusal(request)
         if refusal is not None:
             return refusal
         connection.let_in = True
@@ -158,10 +157,8 @@ class Server:
         request: web.BaseRequest,
         connection: Connection,
     ) -> web.StreamResponse:
-        response = web.StreamResponse(headers=headers)
+        response = named(web.StreamResponse(headers=headers))
         response.content_length = len(body)
-        assert self._connections is not None  # noqa: S101 - a request came over one
-        self._connections.with_headers(response)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await response.prepare(request)

@@ -1,24 +1,14 @@
-"""A server's TLS context from a checked configuration, and the check of clients' names."""
+"""A server's TLS context from a checked configuration."""
 
-import contextlib
 import os
 import ssl
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Any
 
 from cephqos_base import textfile
 from cephqos_base.errors import ConfigError, Described
-from cephqos_exporter.web.config import (
-    CIPHER_SUITES,
-    CLIENT_AUTH_TYPES,
-    CURVES,
-    TLS_VERSIONS,
-    TlsConfig,
-)
+from cephqos_exporter.web.config import CLIENT_AUTH_TYPES, TLS_VERSIONS, TlsConfig
 
 # OpenSSL's words for what people get wrong, and ours.
 _SSL_REASONS = {
@@ -31,21 +21,15 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 class Credentials:
-    """A server's TLS context and the files that it is made from; ConfigError if they are wrong.
-
-    The context remembers TLS sessions: they end with it, when certificate, key or CA change.
-    """
+    """A server's TLS context and the files that it is made from; ConfigError if they are wrong."""
 
     def __init__(self, tls: TlsConfig, where: Path) -> None:
         self._tls = tls
         self._where = where
         self._certificate = self._content("cert_file", tls.cert_file, tls.cert)
         self._key = self._content("key_file", tls.key_file, tls.key)
-        self.authority = self._content("client_ca_file", tls.client_ca_file, tls.client_ca)
+        self._authority = self._content("client_ca_file", tls.client_ca_file, tls.client_ca)
         self.context = self._make()
-        for name, version in TLS_VERSIONS.items():
-            if TLS_VERSIONS[tls.min_version] <= version <= TLS_VERSIONS[tls.max_version]:
-                self._try_out(name, version)
 
     def _content(self, key: str, file: str, inline: str) -> bytes:
         try:
@@ -60,20 +44,8 @@ class Credentials:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = TLS_VERSIONS[tls.min_version]
         context.maximum_version = TLS_VERSIONS[tls.max_version]
-        ciphers = [CIPHER_SUITES[name] for name in tls.cipher_suites]
-        if ciphers:
-            try:
-                context.set_ciphers(":".join(ciphers))
-            except ssl.SSLError as exc:
-                allowed = "suites that the OpenSSL of this host can use"
-                raise _bad(self._where, "cipher_suites", str(exc), allowed) from exc
-        if tls.prefer_server_cipher_suites:
-            context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
-        if tls.curve_preferences:
-            context.set_ecdh_curve(CURVES[tls.curve_preferences[0]])
         self._load(context)
-        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
-        context.num_tickets = 0
+        context.options |= ssl.OP_NO_RENEGOTIATION
         context.verify_mode = CLIENT_AUTH_TYPES[tls.client_auth_type]
         return context
 
@@ -100,33 +72,11 @@ class Credentials:
         if self._tls.client_auth_type == "NoClientCert":
             return
         # Between certificates there may be names in any language; Python takes ASCII only.
-        text = self.authority.decode("ascii", "replace").replace("\ufffd", "?")
+        text = self._authority.decode("ascii", "replace").replace("\ufffd", "?")
         try:
             context.load_verify_locations(cadata=text)
         except (OSError, ValueError) as exc:
             raise _bad(self._where, "client_ca_file", str(exc), "PEM certificates") from exc
-
-    def _try_out(self, name: str, version: ssl.TLSVersion) -> None:
-        """Make a connection in memory, to find suites, curve and certificate that do not fit."""
-        server = self._make()
-        server.verify_mode = ssl.CERT_NONE
-        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
-        client.minimum_version = client.maximum_version = version
-        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-        ends = (client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, True))
-        try:
-            for end in ends * 4:
-                with contextlib.suppress(ssl.SSLWantReadError):
-                    end.do_handshake()
-        except ssl.SSLError as exc:
-            found = Described(f"no {name} connection with these and this certificate: {exc.reason}")
-            raise ConfigError(
-                where=self._where,
-                key="tls_server_config.cipher_suites",
-                found=found,
-                allowed="suites and a curve that go with the certificate and the versions",
-            ) from exc
 
 
 def server_context(tls: TlsConfig, where: Path) -> ssl.SSLContext:
@@ -154,29 +104,3 @@ def _as_file(content: bytes) -> Iterator[str]:
         yield f"/proc/self/fd/{fd}"
     finally:
         os.close(fd)
-
-
-def names_of(certificate: dict[str, Any] | None) -> set[str]:
-    """The names of a peer's certificate that `client_allowed_sans` may list, from getpeercert()."""
-    names = (certificate or {}).get("subjectAltName", ())
-    return {
-        _address(str(value)) if kind == "IP Address" else str(value)
-        for kind, value in names
-        if kind in ("DNS", "email", "URI", "IP Address")
-    }
-
-
-def has_ended(certificate: dict[str, Any] | None) -> bool:
-    """Whether a peer's certificate has expired, as it may during a long connection."""
-    end = (certificate or {}).get("notAfter")
-    return end is not None and ssl.cert_time_to_seconds(str(end)) <= time.time()
-
-
-def _address(text: str) -> str:
-    """An address in its usual form: 2001:db8::1 for OpenSSL's 2001:DB8:0:0:0:0:0:1."""
-    try:
-        address = ip_address(text.strip())
-    except ValueError:
-        return text
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)

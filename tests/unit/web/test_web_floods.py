@@ -25,32 +25,6 @@ def test_addresses_that_one_host_has_many_of_are_one() -> None:
     assert network_of("") == ""
 
 
-@pytest.mark.parametrize("addresses", [4, 40])
-async def test_a_password_waits_for_one_check_of_each_address_that_guesses(
-    monkeypatch: pytest.MonkeyPatch, addresses: int
-) -> None:
-    checks: list[bytes] = []
-
-    async def to_thread(check: object, password: bytes, *_: object) -> bool:
-        await asyncio.sleep(0)
-        checks.append(password)
-        return password == b"secret"
-
-    monkeypatch.setattr(asyncio, "to_thread", to_thread)
-    guarded = BasicAuth({"prometheus": HASH})
-
-    async def guess(i: int) -> None:
-        address = f"10.0.0.{i % addresses}"
-        assert not await guarded.allows(basic("prometheus", str(i)), address)
-
-    flood = [asyncio.create_task(guess(i)) for i in range(addresses * 20)]
-    await asyncio.sleep(0)
-    assert await guarded.allows(basic("prometheus", "secret"), "10.0.1.1")
-    assert checks.index(b"secret") <= addresses
-    await asyncio.gather(*flood)
-    assert len(checks) == addresses * 20 + 1
-
-
 async def test_a_password_with_a_zero_byte_is_wrong_with_every_bcrypt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,6 @@
 """Who may not scrape, or does not speak HTTP, costs those who do nothing."""
 
 import asyncio
-import base64
 import contextlib
 import itertools
 import logging
@@ -9,21 +8,18 @@ import os
 import shutil
 import socket
 import ssl
-import statistics
 import subprocess
 import time
 import tracemalloc
 from pathlib import Path
 
-import aiohttp
-import bcrypt
 import pytest
 from tests.exporter_process import COMMAND, exporter
 from tests.waiting import wait_until
 
 from cephqos_exporter.log import Bounded
 from cephqos_exporter.web import auth, connections, server
-from cephqos_exporter.web.auth import BasicAuth, TooManyFailures
+from cephqos_exporter.web.auth import BasicAuth
 
 from .test_web_server import HASH, MUTUAL, Scrapes, basic, serving, trusting, web_file
 
@@ -216,19 +212,15 @@ def test_lines_of_a_kind_are_bounded_and_what_was_left_out_is_counted() -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
-async def test_other_methods_are_refused_with_the_configured_headers(
-    tmp_path: Path, method: str
-) -> None:
-    config = tmp_path / "web.yml"
-    config.write_text("http_server_config: {headers: {X-Frame-Options: deny}}")
-    async with serving(Scrapes(), web_config=config) as client:
+async def test_other_methods_are_refused_and_no_answer_names_versions(method: str) -> None:
+    async with serving(Scrapes()) as client:
         request = f"{method} /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         answer = await client.raw(request.encode())
         assert answer.startswith(b"HTTP/1.1 405")
-        assert b"X-Frame-Options: deny" in answer
+        assert b"Server: cephqos\r\n" in answer
         bad = await client.raw(b"GET /metrics HTTP/1.1\r\nbad header\r\n\r\n")
         assert bad.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
-        assert b"X-Frame-Options: deny" in bad
+        assert b"Server: cephqos\r\n" in bad
 
 
 # --- mutual TLS
@@ -262,109 +254,38 @@ async def test_no_session_outlives_its_authority(
             await asyncio.to_thread(ask, client.address, session)
 
 
-async def test_a_connection_that_an_old_authority_let_in_is_closed(
-    tmp_path: Path, certificates: Path
-) -> None:
-    path = web_file(tmp_path, certificates, MUTUAL)
-    async with serving(Scrapes(), web_config=path) as client:
-        context = trusting(certificates, "client")
-        assert (await client.get("/metrics", tls=context))[0] == 200
-        shutil.copy(certificates / "server.crt", tmp_path / "ca.crt")
-        os.utime(path)
-        status, _, headers = await client.get("/metrics", tls=context)  # on the same connection
-        assert (status, headers["Connection"]) == (403, "close")
-        with pytest.raises(aiohttp.ClientError):
-            await client.get("/metrics", tls=context)
-
-
-async def test_a_connection_does_not_outlive_the_certificate_that_opened_it(
-    tmp_path: Path, certificates: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = web_file(tmp_path, certificates, MUTUAL)
-    really = time.time
-    async with serving(Scrapes(), web_config=path) as client:
-        context = trusting(certificates, "client")
-        assert (await client.get("/metrics", tls=context))[0] == 200
-        monkeypatch.setattr(time, "time", lambda: really() + 20 * 86400)
-        status, body, headers = await client.get("/metrics", tls=context)  # on the same connection
-        assert (status, headers["Connection"]) == (403, "close")
-        assert b"expired" in body
-
-
 # --- basic authentication
 
 
-async def test_wrong_passwords_do_not_make_the_right_one_be_checked_again(
+async def test_a_flood_of_wrong_passwords_does_not_delay_who_was_let_in_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    checks: list[bytes] = []
+    under_way = 0
 
-    def check(password: bytes, hashed: str | None, cost: int) -> bool:
-        checks.append(password)
-        return password == b"secret"
-
-    monkeypatch.setattr(auth, "_check", check)
-    monkeypatch.setattr(auth, "_MOST_BAD", 10)
-    guarded = BasicAuth({"prometheus": HASH}, clock=lambda: 0.0)
-    assert await guarded.allows(basic("prometheus", "secret"), "10.0.0.1")
-    for i in range(1000):
-        with contextlib.suppress(TooManyFailures):
-            assert not await guarded.allows(basic("prometheus", f"wrong {i}"), "10.0.0.9")
-    assert len(checks) == 1 + auth.FAILURES.burst, "guessing is limited before it costs anything"
-    for address in ("10.0.0.1", "10.0.0.9"):
-        assert await guarded.allows(basic("prometheus", "secret"), address)
-    assert len(checks) == 1 + auth.FAILURES.burst
-
-
-async def test_a_flood_of_guesses_delays_others_by_one_check(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def check(password: bytes, hashed: str | None, cost: int) -> bool:
+    def matches(password: bytes, hashed: str) -> bool:
+        nonlocal under_way
+        under_way += 1
+        assert under_way == 1, "one check at a time"
         time.sleep(0.05)
+        under_way -= 1
         return password == b"secret"
 
-    monkeypatch.setattr(auth, "_check", check)
+    monkeypatch.setattr(auth, "_matches", matches)
     guarded = BasicAuth({"prometheus": HASH})
-
-    async def guess(i: int) -> None:
-        with contextlib.suppress(TooManyFailures):
-            await guarded.allows(basic("prometheus", str(i)), "10.0.0.9")
-
-    flood = [asyncio.create_task(guess(i)) for i in range(200)]
+    assert await guarded.allows(basic("prometheus", "secret"))
+    flood = [asyncio.create_task(guarded.allows(basic("prometheus", str(i)))) for i in range(20)]
     await asyncio.sleep(0.01)
-    assert await guarded.allows(basic("prometheus", "secret"), "10.0.0.1")
-    assert sum(not task.done() for task in flood) > 10
-    await asyncio.gather(*flood)
+    assert await guarded.allows(basic("prometheus", "secret"))
+    assert not any(task.done() for task in flood)
+    assert not any(await asyncio.gather(*flood))
 
 
-@pytest.mark.parametrize("costs", [(4, 9), (9, 4)])
-def test_a_user_that_exists_takes_as_long_as_one_that_does_not(costs: tuple[int, int]) -> None:
-    """CPU time, so that other work on the machine does not matter; at 9 it is 20 ms."""
-    hashes = [bcrypt.hashpw(b"x", bcrypt.gensalt(cost)).decode() for cost in costs]
-    took: dict[str | None, list[float]] = {one: [] for one in (*hashes, None)}
-    for _ in range(7):
-        for one, times in took.items():
-            started = time.thread_time()
-            assert not auth._check(b"wrong", one, max(costs))
-            times.append(time.thread_time() - started)
-    medians = [statistics.median(times) for times in took.values()]
-    assert max(medians) < 1.4 * min(medians)
-
-
-async def test_the_configured_limit_waits_for_guesses_and_leaves_those_who_know(
-    tmp_path: Path,
-) -> None:
+async def test_the_rate_limit_counts_requests_with_a_wrong_password_too(tmp_path: Path) -> None:
     config = tmp_path / "web.yml"
     config.write_text(
-        f"basic_auth_users: {{prometheus: {HASH}}}\nrate_limit: {{interval: 1h, burst: 3}}"
+        f"basic_auth_users: {{prometheus: {HASH}}}\nrate_limit: {{interval: 1h, burst: 2}}"
     )
     async with serving(Scrapes(), web_config=config) as client:
-        good = basic("prometheus", "secret")
-        assert (await client.get("/metrics", Authorization=good))[0] == 200
-        statuses = [
-            (await client.get("/metrics", Authorization=basic("prometheus", str(i))))[0]
-            for i in range(6)
-        ]
-        assert statuses == [401, 401, 401, 429, 429, 429]
-        assert (await client.get("/metrics", Authorization=good))[0] == 200
-        assert base64.b64decode(good.split()[1]) == b"prometheus:secret"
+        for expected in (401, 401, 429):
+            header = basic("prometheus", "wrong")
+            assert (await client.get("/metrics", Authorization=header))[0] == expected

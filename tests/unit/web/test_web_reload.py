@@ -158,19 +158,6 @@ async def test_passwords_do_not_end_while_the_file_is_being_written(tmp_path: Pa
         assert (await client.get("/metrics", Authorization=basic("other", "secret")))[0] == 200
 
 
-async def test_allowed_names_do_not_end_while_the_file_is_being_written(
-    tmp_path: Path, certificates: Path
-) -> None:
-    path = web_file(tmp_path, certificates, f"{MUTUAL}, client_allowed_sans: [other.example]")
-    async with serving(Scrapes(), web_config=path) as client:
-        known = trusting(certificates, "client")
-        assert (await client.get("/metrics", tls=known))[0] == 403
-        web_file(tmp_path, certificates, MUTUAL)
-        assert (await client.get("/metrics", tls=known))[0] == 403
-        web_file(tmp_path, certificates, f"{MUTUAL}, client_allowed_sans: [prometheus.example]")
-        assert (await client.get("/metrics", tls=known))[0] == 200
-
-
 @pytest.mark.parametrize(
     ("extensions", "days", "allowed"),
     [

@@ -105,7 +105,6 @@ async def test_a_client_cannot_have_the_handshake_again(tmp_path: Path, certific
         assert client.server.gate.credentials is not None
         options = client.server.gate.credentials.context.options
     assert options & ssl.OP_NO_RENEGOTIATION
-    assert options & ssl.OP_NO_TICKET
 
 
 async def test_an_idle_connection_does_not_keep_a_buffer_of_the_size_of_its_last_page(
