@@ -99,7 +99,24 @@ def _told(labels: Mapping[str, str], rule: Mapping[str, Any]) -> str:
     own = {key: value for key, value in labels.items() if key not in rule["labels"]}
     if "cephqos_finding" in rule["expr"]:
         own.pop("ceph_daemon")
-    return ",".join(f'{key}="{value}"' for key, value in own.items())
+    return ",".join(f"{key}={_quoted(value)}" for key, value in own.items())
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+# How Go shows what JSON writes otherwise.
+_GO_ONLY: Final = re.compile(r"\\\\|\\x([0-9a-f]{2})|\\([av])")
+
+
+def _as_sent(shown: str) -> str:
+    def in_json(it: re.Match[str]) -> str:
+        if it[1]:
+            return f"\\u00{it[1]}"
+        return {"a": "\\u0007", "v": "\\u000b"}.get(it[2], it[0])
+
+    return str(json.loads(f'"{_GO_ONLY.sub(in_json, shown)}"'))
 
 
 def _shown(
@@ -139,11 +156,11 @@ def _shown(
     done = subprocess.run(argv, cwd=at, capture_output=True, text=True, timeout=120)
     found: dict[int, str] = {}
     number = -1
-    for key, value in _GOT.findall(done.stdout + done.stderr):
+    for key, told in _GOT.findall(done.stdout + done.stderr):
         if key == "n":
-            number = int(value)
+            number = int(told)
         elif key == "text":
-            found[number] = json.loads(f'"{value}"')
+            found[number] = _as_sent(told)
     assert sorted(found) == list(range(len(_SENT))), done.stdout + done.stderr
     return [found[number] for number in range(len(_SENT))]
 
@@ -228,6 +245,69 @@ def test_a_second_cause_of_the_same_osd_is_named_and_none_of_another(known: list
 def test_an_alert_about_many_osds_says_how_many_have_each_cause(known: list[str]) -> None:
     (text,) = [it for it in known if "Worst first: osd.3" in it and "silences those" in it]
     assert "Likely cause: device. Also: cpu on 1 OSD. Can it wait: no." in text, "other culprits"
+
+
+# Names that somebody may give a pool, image, bucket, client, host or device.
+_HURTING: Final = {
+    "a quote": 'a"b',
+    "a backslash": "a\\b",
+    "a backslash at the end": "a\\",
+    "more PromQL": 'a"} or {__name__=~".+"} #',
+    "a line break": "a\nb",
+    "a backtick": "a`b",
+    "a template": "{{ end }}{{ template }}",
+    "verbs": "%s%[1]q%d%%",
+    "a control character": "a\x07\x0b\x7fb",
+    "other letters": "\u00e4\u65e5\u672c",
+}
+
+
+def _looked_up_of(name: str) -> Iterator[str]:
+    """Series of the alert's OSD, class and cluster, and of another cluster."""
+    name = _quoted(name)
+    osd = f"cluster={name},ceph_daemon={name}"
+    yield f'{PerOsd.INSTANCE}{{{osd},instance="ours:10130"}}'
+    for klass in (name, '"client"'):
+        yield f'{PerClass.MAIN_CAUSE}{{{osd},class={klass},cause="device",by={name}}}'
+        yield f'{PerClass.LASTING_EVIDENCE}{{{osd},class={klass},cause="cpu",by={name}}}'
+        yield f'{PerClusterClass.MAIN_CAUSE}{{cluster={name},class={klass},cause="cpu"}}'
+    yield f'{PerOsd.INSTANCE}{{cluster="c2",ceph_daemon="osd.1",instance="foreign:10130"}}'
+    yield (
+        f'{PerClass.MAIN_CAUSE}{{cluster="c2",ceph_daemon="osd.1",class="client",'
+        'cause="foreign",by="foreign"}'
+    )
+
+
+@pytest.mark.parametrize("of_class", ["hurts", "client"])
+@pytest.mark.parametrize("name", _HURTING.values(), ids=list(_HURTING))
+def test_no_name_breaks_a_text_or_shows_what_another_has(
+    name: str, of_class: str, tmp_path: Path
+) -> None:
+    labels = dict.fromkeys({**_LABELS, **_KNOWN, "run": "", "scenario": "", "slo": ""}, name)
+    if of_class == "client":
+        labels["class"] = "client"
+    texts = _shown(labels, tuple(_looked_up_of(name)), "1m", tmp_path)
+    for text in texts:
+        assert not re.search(r"foreign|error expanding|%!", text), text
+    violated = _by_name(texts)["CephQosReservationViolated"]
+    assert f"Likely cause: device by {name} on host ours. Also: cpu by {name}." in violated
+    assert "Since: 23:55 UTC, 31 December." in violated, "found by all of its labels"
+
+
+_CALLS: Final = re.compile(r'printf "((?:[^"\\]|\\.)*)"([^|}]*)\| query')
+_VERBS: Final = re.compile(r"%(?:\[(\d+)\])?(.)")
+_NUMBER: Final = re.compile(r"\((?:.*\| value|\$value)\)")
+
+
+def test_every_value_in_a_query_of_a_text_is_quoted_by_q_or_is_a_number() -> None:
+    texts = [text for rule in _ALERTS for text in rule["annotations"].values()]
+    calls = [call for text in texts for call in _CALLS.findall(text)]
+    assert len(calls) > 100
+    for query, given in calls:
+        values = re.findall(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\S+", given)
+        for position, (index, verb) in enumerate(_VERBS.findall(query)):
+            value = values[int(index) - 1 if index else position]
+            assert verb == ("v" if _NUMBER.fullmatch(value) else "q"), (query, value)
 
 
 _QUERIES: Final = re.compile(r'printf "((?:[^"\\]|\\.)*)"[^}]*\| query')

@@ -22,7 +22,7 @@ from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries
 # The reason can change while a daemon does not answer, so it is no label of the alert.
 _REASONS: Final = when(
     query(
-        f'{DaemonSeries.UP}{{cluster="%s",ceph_daemon="%s",instance="%s"}}',
+        f"{DaemonSeries.UP}{{cluster=%q,ceph_daemon=%q,instance=%q}}",
         *("$labels.cluster", "$labels.ceph_daemon", "$labels.instance"),
     ),
     when(". | first", when(".Labels.reason", f": {ITSELF}")),

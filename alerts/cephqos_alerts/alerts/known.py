@@ -54,7 +54,7 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
     """One text or the other, by whether a series of the alert's OSD is there now, or was within
     some time. The series has a selector: osd:cephqos_condition:bool{condition="cpu_short"}.
     """
-    of_osd = series.replace("{", '{cluster="%s",ceph_daemon="%s",')
+    of_osd = series.replace("{", "{cluster=%q,ceph_daemon=%q,")
     expr = f"last_over_time({of_osd}[{within}])" if within else of_osd
     return when(query(expr, *of_alert(*_OSD_LABELS)), text, otherwise)
 
@@ -62,7 +62,7 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
 # A tenant that has more than half of an OSD's work for certain, although work is only sampled. Its
 # share of N samples must be above 1/2 by 1.96 standard errors (95 %), where one is 0.5 / sqrt(N):
 # share - 0.98 / sqrt(N) > 0.5.
-_WORK: Final = f'{{cluster="%[1]s",ceph_daemon="%[2]s",state="{WORKING}"}}[10m]'
+_WORK: Final = f'{{cluster=%[1]q,ceph_daemon=%[2]q,state="{WORKING}"}}[10m]'
 _OF_TENANT: Final = f"max by ({TENANT}) (increase({TenantsSeries.SECONDS}{_WORK}))"
 _MAJORITY: Final = (
     f"{_OF_TENANT} / on () group_left () sum({_OF_TENANT})"
@@ -70,7 +70,7 @@ _MAJORITY: Final = (
 )
 _POOL: Final = when(
     query(
-        f'{ClusterSeries.POOL_INFO}{{cluster="%s",pool_id="%s"}}',
+        f"{ClusterSeries.POOL_INFO}{{cluster=%q,pool_id=%q}}",
         *("$labels.cluster", ".Labels.pool_id"),
     ),
     show("(. | first).Labels.pool"),
@@ -117,7 +117,7 @@ _LIKELY: Final = only_if(_KNOWN, f" Likely cause: {show('.cause')}{BY}{host_of('
 OF_OSD: Final = CauseNow(f"{PerClass.MAIN_CAUSE}SELECTOR", _CLASS_LABELS)
 # Other causes that have lasted, besides the one that the alert names.
 _LASTING: Final = query(
-    f'{PerClass.LASTING_EVIDENCE}{{{matchers(_CLASS_LABELS)},cause!~"unknown|%[4]s"}}',
+    f'{PerClass.LASTING_EVIDENCE}{{{matchers(_CLASS_LABELS)},cause!="unknown",cause!=%[4]q}}',
     *of_alert(*_CLASS_LABELS),
     ".cause",
 )
@@ -159,7 +159,7 @@ _THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"{OF_THREADS}"}}'
 def _if_lasting(series: str, text: str) -> str:
     """A text for what holds beside the cause that is named. It must last as long as a cause of a
     class must (causes/leading.py)."""
-    of_osd = series.replace("{", '{cluster="%[1]s",ceph_daemon="%[2]s",')
+    of_osd = series.replace("{", "{cluster=%[1]q,ceph_daemon=%[2]q,")
     seen = f"count_over_time({of_osd}[@hold@]) >= @half@ * @hold_evaluations@"
     return when(query(seen, *of_alert(*_OSD_LABELS)), text)
 

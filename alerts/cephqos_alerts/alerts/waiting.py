@@ -15,10 +15,10 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import AccountSeries, OpSeries, QosSeries, count
 
-# Of all queries here, %[1]s and %[2]s are these of the alert.
+# Of all queries here, %[1]q and %[2]q are these of the alert.
 _OSD: Final = ("$labels.cluster", "$labels.ceph_daemon")
-_OF_OSD: Final = '{cluster="%[1]s",ceph_daemon="%[2]s"}'
-_FOR_OSD: Final = '{cluster="%[1]s",state="replica",by="%[2]s"}'
+_OF_OSD: Final = "{cluster=%[1]q,ceph_daemon=%[2]q}"
+_FOR_OSD: Final = '{cluster=%[1]q,state="replica",by=%[2]q}'
 _VALUE: Final = ". | first | value"
 _SECONDS: Final = show(f"{_VALUE} | humanizeDuration")
 
@@ -80,8 +80,8 @@ _MOST_NAMED: Final = 5
 # The OSDs that WAITED_FOR counts, those first whose clients wait longest. If an OSD completes
 # nothing, the account does not know how long others wait for it.
 _SEEN_WAITING: Final = (
-    f'max by (ceph_daemon) (max_over_time({PerClass.EVIDENCE}{{cluster="%[1]s",class="client"'
-    f',cause="{causes.OTHER_OSD}",by="%[2]s"}}[@hold@])) > {PARTLY_RANK}'
+    f'max by (ceph_daemon) (max_over_time({PerClass.EVIDENCE}{{cluster=%[1]q,class="client"'
+    f',cause="{causes.OTHER_OSD}",by=%[2]q}}[@hold@])) > {PARTLY_RANK}'
 )
 _WAITERS: Final = (
     f"{_BY_WAITER} and on (ceph_daemon) ({_SEEN_WAITING}) or on (ceph_daemon) 0 * ({_SEEN_WAITING})"

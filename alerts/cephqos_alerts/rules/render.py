@@ -32,10 +32,10 @@ HEADER: Final = (
     "# spots: docs/internals/rules.md. What to do about each alert: docs/operate/runbooks/.\n"
 )
 
-_CLUSTER: Final = "var-cluster={{ $labels.cluster }}&"
+_CLUSTER: Final = "var-cluster={{ $labels.cluster | urlquery }}&"
 # The dashboards that show what an alert is about. The time range follows.
 DASHBOARDS: Final[Mapping[str, str]] = {
-    "osd": f"{dashboards.OSD}?{_CLUSTER}var-osd={{{{ $labels.ceph_daemon }}}}&",
+    "osd": f"{dashboards.OSD}?{_CLUSTER}var-osd={{{{ $labels.ceph_daemon | urlquery }}}}&",
     "cluster": f"{dashboards.OVERVIEW}?{_CLUSTER}",
     "background": f"{dashboards.BACKGROUND}?{_CLUSTER}",
     "cpu": f"{dashboards.CPU}?{_CLUSTER}",

@@ -1,7 +1,7 @@
 """Parts of an alert's text in Go's template language, which Prometheus fills in.
 
-    when(query('up{instance="%s"}', "$labels.instance"), " It is scraped.") ->
-    {{ with printf "up{instance=\\"%s\\"}" $labels.instance | query }} It is scraped.{{ end }}
+    when(query("up{instance=%q}", "$labels.instance"), " It is scraped.") ->
+    {{ with printf "up{instance=%q}" $labels.instance | query }} It is scraped.{{ end }}
 
 A value is written as in Go: `$labels.cluster`, `.Labels.by`, `. | first | value`.
 """
@@ -16,17 +16,21 @@ def show(value: str) -> str:
 
 
 def query(expr: str, *values: str) -> str:
-    """The result of a PromQL query. Each %s in it is the next value, and %[1]s is the first."""
-    escaped = expr.replace('"', '\\"')
+    """The result of a PromQL query. Each %q in it is the next value, and %[1]q is the first.
+
+    %q writes a text as PromQL reads it, with its quotes: names of pools, hosts and others may hold
+    quotes and more. %v is for numbers.
+    """
+    escaped = expr.replace("\\", "\\\\").replace('"', '\\"')
     return f'printf "{escaped}"{"".join(f" {value}" for value in values)} | query'
 
 
 def matchers(labels: Sequence[str]) -> str:
-    """For a query with the values of these labels: cluster="%[1]s",class="%[2]s".
+    """For a query with the values of these labels: cluster=%[1]q,class=%[2]q.
 
-    %[1]s is the first value, wherever it stands: a query may have the matchers more than once.
+    %[1]q is the first value, wherever it stands: a query may have the matchers more than once.
     """
-    return ",".join(f'{label}="%[{n}]s"' for n, label in enumerate(labels, 1))
+    return ",".join(f"{label}=%[{n}]q" for n, label in enumerate(labels, 1))
 
 
 def when(value: str, text: str, otherwise: str = "") -> str:

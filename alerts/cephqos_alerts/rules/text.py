@@ -23,7 +23,7 @@ def host_of(osd: str = "$labels.ceph_daemon", otherwise: str = "") -> str:
     """As rendered: " on host ceph1". It is the address of the scrape target, without the port."""
     host = " on host " + show('. | reReplaceAll ":[0-9]+$" ""')
     return when(
-        query(f'{PerOsd.INSTANCE}{{cluster="%s",ceph_daemon="%s"}}', "$labels.cluster", osd),
+        query(f"{PerOsd.INSTANCE}{{cluster=%q,ceph_daemon=%q}}", "$labels.cluster", osd),
         when("(. | first).Labels.instance", host),
         otherwise,
     )
@@ -38,7 +38,7 @@ def counted(noun: str) -> str:
     return f"{COUNT} {noun}{_PLURAL_S}"
 
 
-_ALL_OSDS: Final = query(f'{PerCluster.OSDS}{{cluster="%s"}}', "$labels.cluster")
+_ALL_OSDS: Final = query(f"{PerCluster.OSDS}{{cluster=%q}}", "$labels.cluster")
 # As rendered: on 214 of 3000 OSDs. Without the number of all: on 214 OSDs.
 _OF_ALL: Final = f"of {show('. | first | value')} OSDs"
 ON_SO_MANY: Final = f"on {COUNT} {when(_ALL_OSDS, _OF_ALL, f'OSD{_PLURAL_S}')}"
@@ -135,7 +135,7 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     fixed = {"alertname": alert.name, **alert.labels}
     from_alert = sorted(shown - set(fixed))
     matchers = [f'{label}="{value}"' for label, value in fixed.items() if value]
-    matchers += [f'{label}="%s"' for label in from_alert]
+    matchers += [f"{label}=%q" for label in from_alert]
     if alert.where == "osds":  # an alert about a single OSD may have the same name
         matchers.append('ceph_daemon=""')
     began = f"min(ALERTS_FOR_STATE{{{','.join(matchers)}}})"

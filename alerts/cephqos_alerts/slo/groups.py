@@ -142,7 +142,7 @@ _LIKELY: Final = (
     " on most OSDs whose clients wait."
 )
 _LIKELY_CAUSE: Final = when(
-    query(f'{PerClusterClass.MAIN_CAUSE}{{class="client",cluster="%s"}}', "$labels.cluster"),
+    query(f'{PerClusterClass.MAIN_CAUSE}{{class="client",cluster=%q}}', "$labels.cluster"),
     when("(. | first).Labels", only_if('ne .cause "unknown"', _LIKELY)),
 )
 
