@@ -11,7 +11,7 @@ ROOT = $(if $(filter-out 0,$(shell id -u)),sudo env PATH="$$PATH" PYTHONDONTWRIT
   PYTEST_ADDOPTS="-p no:cacheprovider" $(foreach name,$(KEPT),$(if $($(name)),$(name)="$($(name))")))
 
 .DEFAULT_GOAL := help
-.PHONY: account advise-proof help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock model test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small tenants clean
+.PHONY: help venv tools packages chart sbom release demo docs docs-serve test test-fast test-full test-rules check generate format lock test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-exporter bench-rules truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -155,40 +155,15 @@ REPLIES ?= 1000000
 fuzz: $(STAMP) ## feed the exporter a million mutated replies (REPLIES=N, SEED=N; half an hour)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
 
-account: $(STAMP) ## compare the account of waiting with fio and with all operations' events (root, 20 minutes)
-	@deploy/bootstrap.sh system
-	$(ROOT) $(BIN)/cephqos lab trees
-	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.account $(ACCOUNT)
-
-tenants: $(STAMP) ## compare shares of images with what `rbd perf image` counts (root, 5 minutes)
-	@deploy/bootstrap.sh system
-	$(ROOT) $(BIN)/cephqos lab trees
-	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.tenants $(TENANTS)
-
-bench-capacity: $(STAMP) ## print how far `cephqos capacity` is off on devices of known rates (root, 9 minutes)
-	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.capacity
-
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.exporter
-
-bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
-	PYTHONPATH=. $(BIN)/python -m tests.bench.lab
 
 alert-budget: $(STAMP) ## print how many notifications a week simulated fleets send (10 minutes; docs/operate/noise.md)
 	$(ROOT) $(BIN)/cephqos lab trees
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.alert_budget
 
-bench-scenarios: $(STAMP) ## run the ten scenarios at their smallest, and print a row for each (root, 30 minutes)
-	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.bench.scenarios
-
 bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 1,000 OSDs (9 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.bench.rules
-
-bench-report: $(STAMP) ## print what a report of an hour with 16 OSDs costs (5 minutes)
-	PYTHONPATH=. $(BIN)/python -m tests.bench.report
-
-bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
-	PYTHONPATH=. $(BIN)/python -m tests.bench.top
 
 test-staged: $(STAMP) ## run a dozen situations of make truth on one cluster (root, 6 minutes)
 	$(ROOT) $(BIN)/pytest tests/stack/test_staged.py
@@ -205,14 +180,6 @@ study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, int
 	@deploy/bootstrap.sh system
 	$(ROOT) $(BIN)/cephqos lab trees
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)
-
-model: $(STAMP) ## fit the model of the scheduler to recorded runs; print how far off its predictions are (2 minutes)
-	PYTHONPATH=. $(BIN)/python -m tests.model
-
-advise-proof: $(STAMP) ## ask cephqos advise about labs, set what it says, measure (root, 45 minutes; ADVISE='--only NAME')
-	@deploy/bootstrap.sh system
-	$(ROOT) $(BIN)/cephqos lab trees
-	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.advise $(ADVISE)
 
 clean: ## remove the virtual environment and caches of this checkout
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -2,6 +2,5 @@
 
 Arithmetic with recorded figures (`facts`): nothing here reads or writes. `candidates` are what
 could be set, and `outcome` is what each gives. `goals` searches one that gives what the user asks
-for, and `text` writes the answer. Where only a model of the scheduler could tell, a figure is
-unknown (`model_error`).
+for, and `text` writes the answer. Throughput, latencies and recovery time are not predicted.
 """

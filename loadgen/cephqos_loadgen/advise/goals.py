@@ -14,7 +14,6 @@ from cephqos_base.series import CLIENT, RECOVERY
 from cephqos_base.units import parse_seconds, time_span
 from cephqos_loadgen.advise.candidates import Candidate, candidates, custom, with_right_capacities
 from cephqos_loadgen.advise.facts import MCLOCK, AdvisedOsd, Facts, mean_client_ops
-from cephqos_loadgen.advise.model_error import why_unknown
 from cephqos_loadgen.advise.outcome import needed_ops, reservation
 
 HELP: Final = '"client at least 4000 ops/s", "recovery within 6h" or "client p99 < 20ms"'
@@ -110,8 +109,8 @@ def _check(goal: Goal, candidate: Candidate, facts: Facts) -> _Check:
     else:
         check = _Check(
             "unknown",
-            f"latencies are not predicted: {why_unknown(f'client {goal.figure}')}. Try a candidate"
-            ' and measure, or use --for "client at least N ops/s"',
+            "latencies are not predicted. Try a candidate and measure, or use --for"
+            ' "client at least N ops/s"',
         )
     return check if check.met == "yes" else check._replace(why=f"{goal.text}: {check.why}")
 

@@ -10,12 +10,18 @@ from cephqos_base.version import __version__
 from cephqos_loadgen.advise.candidates import Candidate, commands
 from cephqos_loadgen.advise.facts import WPQ, Facts
 from cephqos_loadgen.advise.goals import GoalAnswer
-from cephqos_loadgen.advise.model_error import MODEL_ERRORS, why_unknown
 from cephqos_loadgen.advise.outcome import Outcome
 
 _HEAD: Final = (
     *("reserved, ops/s", CLIENT, RECOVERY, BEST_EFFORT, "its limit"),
     *("OSDs violated", "backlog done in"),
+)
+_NOT_PREDICTED: Final = (
+    "client throughput",
+    "client p50",
+    "client p95",
+    "client p99",
+    "recovery time",
 )
 
 
@@ -100,11 +106,7 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
         yield _why_reservations_are_unknown(facts)
     if facts.backlog.copies is None:
         yield "No exporter with the role cluster shows what is to be recovered."
-    errors = ", ".join(f"{error.figure} {error.model:.0%}" for error in MODEL_ERRORS)
-    yield (
-        f"Not predicted (how far off the model of the scheduler is in a lab): {errors}. It was not"
-        " tried with other devices."
-    )
+    yield "Not predicted: client throughput, latencies and recovery time."
 
 
 def _why_reservations_are_unknown(facts: Facts) -> str:
@@ -136,7 +138,7 @@ def document(
         "osds": len(facts.osds),
         "osds_left_out": facts.left_out,
         "answer": None if answered is None else _answer(answered),
-        "unknown": {error.figure: why_unknown(error.figure) for error in MODEL_ERRORS},
+        "unknown": dict.fromkeys(_NOT_PREDICTED, "not predicted"),
         "candidates": [_candidate(outcome, facts) for outcome in outcomes],
     }
 
