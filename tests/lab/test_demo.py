@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import time
@@ -70,17 +69,25 @@ def read_until(demo: subprocess.Popen[str], pattern: str, within: float = 200) -
     raise AssertionError(f"no {pattern!r} in:\n{said}")
 
 
+def p50(out: str, row: str) -> float:
+    """Seconds, from the last picture in the output."""
+    number, unit = re.findall(rf"^{row} +[\d.,]+ +([\d.]+) (ms|s) ", out, re.MULTILINE)[-1]
+    return float(number) * {"s": 1.0, "ms": 1e-3}[unit]
+
+
 def test_the_demo_shows_every_osd_at_work_and_ends_by_itself(tmp_path: Path) -> None:
     demo = start("--calm", "--duration", "30", GRAFANA_HOME=str(grafana_home(tmp_path)))
     out, _ = demo.communicate(timeout=250)
     assert demo.returncode == 0, out
     assert re.search("HEALTH_(OK|WARN)", out), out  # a busy machine's cluster may warn
     client_rates = re.findall(r"^client .*?([\d.,]+) of 750 ", out, re.MULTILINE)
-    assert client_rates, out
+    # At the first data and at the end; more only if an alert came in between.
+    assert 2 <= len(client_rates) < 10, out
     assert set(re.findall(r"osd\.\d", out)) == {"osd.0", "osd.1", "osd.2"}
-    # fio is held to 200 ops/s over the three OSDs.
-    rates = [float(rate.replace(",", "")) for rate in client_rates]
-    assert 100 <= statistics.median(rates[len(rates) // 2 :]) <= 300, out
+    # fio is held to 200 ops/s over the three OSDs, and more where it was behind.
+    assert 100 <= float(client_rates[-1].replace(",", "")) <= 600, out
+    # A client waits for its OSDs: no cache answers before them.
+    assert p50(out, "client write") > 0.5 * p50(out, "osd write"), out
     name = re.search(r"--name (demo-\d+)", out)
     assert name
     wait_until_gone(name[1])

@@ -27,6 +27,7 @@ from cephqos_stack.grafana.find import find_grafana
 from cephqos_stack.grafana.place import Grafana
 from cephqos_stack.logs import LogPipeline
 from cephqos_stack.stack import Stack, StackSpec
+from cephqos_stack.staged.faults import create_image
 
 POOL = IMAGE = "demo"
 IMAGE_SIZE = "1G"
@@ -164,4 +165,4 @@ async def _make_pools_and_image(lab: RunningLab) -> None:
         # Two copies, so that not every write waits for the slow OSD.
         await client.command("osd pool create", pool=STORY_POOL, pg_num=32, size=2)
         await client.command("osd pool application enable", pool=STORY_POOL, app="rados")
-    await lab.exec(["rbd", "create", f"{POOL}/{IMAGE}", "--size", IMAGE_SIZE])
+    await create_image(lab, f"{POOL}/{IMAGE}", IMAGE_SIZE)

@@ -1,4 +1,4 @@
-"""The demo's screen: `cephqos top` with the story above it; a pipe gets the same as plain lines."""
+"""The demo's screen: `cephqos top` with the story above it. A pipe gets lines (printout.py)."""
 
 import argparse
 import asyncio
@@ -15,13 +15,13 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import folded
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.screen.app import Top
-from cephqos_loadgen.top.screen.layout import Line, Span, line, plain
-from cephqos_loadgen.top.screen.page import whole
+from cephqos_loadgen.top.screen.layout import Line, Span, line
 from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
 from cephqos_stack.demo.beside import Beside
 from cephqos_stack.demo.load import DemoLoad
+from cephqos_stack.demo.printout import COLUMNS, Printout
 from cephqos_stack.demo.provoke import PROVOCATIONS, Provoker, listen
 from cephqos_stack.demo.remote import listening
 from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, calibrate, tell_story
@@ -31,7 +31,6 @@ from cephqos_stack.stack import Stack
 _RATE_SECONDS = 10.0  # the rules' rate window, at the demo's pace
 # Seconds after its start in which a Prometheus without OSDs only has not scraped yet.
 _FIRST_SCRAPE = 30.0
-_COLUMNS = 100  # of plain lines
 _EVENTS = 3  # the last ones, above the cluster's state
 
 
@@ -70,33 +69,36 @@ class Screen:
         async with HttpServer(address) as connection:
             source = Prometheus(connection, _RATE_SECONDS)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
+            printout = None if self._live else Printout(watch, self._tell, self._above)
             try:
                 async with listening(self._lab.paths.sockets, self._provoker.toggle):
-                    await self._run_tasks(watch)
+                    await self._run_tasks(watch, printout)
             finally:
                 if self._live:  # the screen is gone: what happened stays
                     say(*addresses_text, *self._events)
                 if card := self._provoker.card:
                     say("", "What you provoked, and what the alerts said:", *card)
 
-    async def _run_tasks(self, watch: Watch) -> None:
+    async def _run_tasks(self, watch: Watch, printout: Printout | None) -> None:
         """Run all parts of the demo, until the first that ends it, or --duration."""
         try:
             async with asyncio.TaskGroup() as group:
-                shown = group.create_task(self._show(watch))
-                story = group.create_task(self._story())
+                shown = group.create_task(self._show(watch, printout))
+                story = group.create_task(self._story(printout))
                 tasks = [
                     shown,
                     story,
                     group.create_task(self._watch_cluster()),
-                    group.create_task(self._first_data(watch)),
+                    group.create_task(self._first_data(watch, printout)),
                     group.create_task(self._listen(story)),
                 ]
-                await asyncio.wait(
+                ended, _ = await asyncio.wait(
                     {shown, story} if self._arguments.once else {shown},
                     timeout=self._arguments.duration,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
+                if printout and not ended:
+                    await printout.refresh(picture=True)
                 for task in tasks:
                     task.cancel()
         except ExceptionGroup as failures:
@@ -106,9 +108,9 @@ class Screen:
         event = f"{time.monotonic() - self._begin:5.0f} s  {words}"
         self._events.append(event)
         if not self._live:
-            say_text(folded(printable(event), _COLUMNS))
+            say_text(folded(printable(event), COLUMNS))
 
-    async def _story(self) -> None:
+    async def _story(self, printout: Printout | None) -> None:
         if not self._arguments.calm:
             try:
                 self._provoker.delivered = await self._measure()
@@ -120,6 +122,8 @@ class Screen:
         elif not self._arguments.calm:
             await tell_story(self._lab, self._alerts, STORY_POOL, self._tell, self._load.phase)
         self._provoker.closed = ""
+        if printout and not self._arguments.calm:
+            await printout.refresh(picture=True)
 
     async def _tour(self) -> None:
         tour = Tour(
@@ -142,7 +146,7 @@ class Screen:
             await asyncio.wait([story])
         await listen(self._provoker, self._alerts, self._stack.query)
 
-    async def _first_data(self, watch: Watch) -> None:
+    async def _first_data(self, watch: Watch, printout: Printout | None) -> None:
         """Tell when the clients' work is on the screen for the first time, and what follows."""
         while True:
             if watch.picture and any(work.attained for work in watch.picture.classes):
@@ -150,6 +154,8 @@ class Screen:
             await asyncio.sleep(0.1)
         seconds = time.time() - Process().create_time()
         self._tell(f"FIRST DATA: on the screen {seconds:.0f} s after the start of the command")
+        if printout:
+            await printout.refresh(picture=True)
         for part in self._beside:
             if not part.ready.is_set():
                 await part.ready.wait()
@@ -170,18 +176,18 @@ class Screen:
                 self._health = f"no answer from the monitor: {error}"
             await asyncio.sleep(self._arguments.interval)
 
-    async def _show(self, watch: Watch) -> None:
-        if self._live:
+    async def _show(self, watch: Watch, printout: Printout | None) -> None:
+        if printout is None:
             press = self._provoker.press
             keys = {known.key: partial(press, known.name) for known in PROVOCATIONS}
             await Top(watch, View(), above=self._headline, also=keys).run_async(mouse=False)
             return
         while True:
-            await watch.refresh()
-            if watch.picture is not None:
-                page = whole(watch.picture, watch.status(), View(), _COLUMNS)
-                say(*map(plain, [self._title(), *self._part_states(), *page]))
+            await printout.refresh()
             await asyncio.sleep(self._arguments.interval)
+
+    def _above(self) -> list[Line]:
+        return [self._title(), *self._part_states()]
 
     def _title(self) -> Line:
         ceph = self._lab.spec.ceph
@@ -202,7 +208,7 @@ class Screen:
         lines = [line(Span(printable(event), "dim")) for event in events[:-1]]
         lines += [line(Span(printable(event), "warn")) for event in events[-1:]]
         lines += [()] * (_EVENTS - len(lines))
-        return [self._title(), *self._part_states(), *lines, self._keys(), ()]
+        return [*self._above(), *lines, self._keys(), ()]
 
     def _keys(self) -> Line:
         """What can be provoked."""

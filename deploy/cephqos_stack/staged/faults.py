@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.staged import host
 from cephqos_stack.staged.situation import Situation, StagedAction
 from cephqos_stack.staged.stage import FRESH, GRACE, Stage
@@ -30,18 +31,22 @@ async def prefill(stage: Stage, size: int, seconds: float = 8) -> None:
     await stage.bench(seconds, "write", "-b", str(size), "-t", "64", name="prefill")
 
 
+async def create_image(lab: RunningLab, image: str, size: str) -> None:
+    """Create an RBD image, POOL/NAME, that librbd does not cache.
+
+    Its cache answers a write before any OSD has it, and sends more writes at a time than a client.
+    """
+    await lab.exec(["rbd", "create", image, "--size", size])
+    await lab.exec(["rbd", "config", "image", "set", image, "rbd_cache", "false"])
+
+
 async def _rbd(stage: Stage, action: StagedAction, seconds: float) -> None:
     """fio on an image of `mib` MiB; 4 are one object. It never fills an OSD."""
     image = f"i{next(FRESH)}"
-    mib = action.options.get("mib", 512)
-    await stage.on.lab.exec(["rbd", "create", f"{stage.pool}/{image}", "--size", f"{mib}M"])
+    await create_image(stage.on.lab, f"{stage.pool}/{image}", f"{action.options.get('mib', 512)}M")
     if action.options.get("noisy"):
         info = await stage.on.lab.exec(["rbd", "info", f"{stage.pool}/{image}", "--format", "json"])
         stage.noisy = json.loads(info.stdout)["id"]
-        # With librbd's cache there would be more writes in progress than `depth`.
-        await stage.on.lab.exec(
-            ["rbd", "config", "image", "set", f"{stage.pool}/{image}", "rbd_cache", "false"]
-        )
     fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", f"--pool={stage.pool}"]
     fio += [f"--rbdname={image}", f"--rw={action.options.get('rw', 'randwrite')}"]
     fio += [f"--bs={action.options.get('bytes', 4096)}"]
