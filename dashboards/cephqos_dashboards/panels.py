@@ -370,7 +370,8 @@ def stacks(query: PanelQuery, *, bar: str, part: str, **options: Unpack[PanelOpt
     """A bar for each value of one label, divided by another."""
     panel = _with_options(barchart.Panel(), options)
     _as_matrix(panel, query, row=bar, column=part, title=bar)
-    panel.x_field(bar).orientation(kinds.VizOrientation.HORIZONTAL)
+    # Grafana cuts off the last number below horizontal bars.
+    panel.x_field(bar).orientation(kinds.VizOrientation.VERTICAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     return panel.tooltip(tooltip).legend(_legend(values=False))

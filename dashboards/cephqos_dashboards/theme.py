@@ -64,6 +64,15 @@ WAITING: Final[Mapping[str, str]] = {
     "reply": "#345AF1",
     "unknown": causes.UNKNOWN.colour,
 }
+# In the queue, by what is served instead: shades of one family.
+QUEUES: Final[Mapping[str, str]] = {
+    "client": "#C0371B",
+    "background_recovery": causes.OTHER_CLASS.colour,
+    "background_best_effort": "#B48C3C",
+    "immediate": "#7B6842",
+    "limit": "#F2560D",
+    "cpu": "#C86D5B",
+}
 
 
 class Unit:
@@ -129,6 +138,7 @@ CAUSE_CODES: Final = mapped(
         "0": ("not violated", GOOD),
     }
     | {str(code): (cause.words, cause.colour) for code, cause in enumerate(causes.CAUSES, 1)}
+    | {str(len(causes.CAUSES) + 1): ("begins", WARN)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
 
@@ -165,7 +175,11 @@ def waiting_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """The colour of each state of the account, and of `queue client` and the like. `replica osd.3`
     takes one of Grafana's, so that replicas differ."""
     patterns = {state: f"/^{state}$/" for state in WAITING} | {"queue": "/^queue\\b/"}
-    return [_override(patterns[state], fixed(colour)) for state, colour in WAITING.items()]
+    return [
+        *(_override(patterns[state], fixed(colour)) for state, colour in WAITING.items()),
+        # The last override that fits counts.
+        *(_override(f"/^queue {by}$/", fixed(colour)) for by, colour in QUEUES.items()),
+    ]
 
 
 def reservation_overrides() -> list[DashboardFieldConfigSourceOverrides]:

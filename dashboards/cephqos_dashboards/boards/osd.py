@@ -43,7 +43,8 @@ _NOW = (
     figure(
         osd.CAUSE,
         title="Unmet demand and likely cause",
-        reads="The likely cause for each class with unmet demand, violated or not.",
+        reads="""The likely cause for each class with unmet demand, violated or not. Begins: no
+            cause has lasted yet.""",
         empty="no unmet demand",
         width=6,
         thresholds=theme.steps((None, theme.WARN)),

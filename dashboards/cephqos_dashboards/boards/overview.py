@@ -38,7 +38,8 @@ _TOP = (
         overview.CULPRIT,
         title="Look here first",
         reads="""The OSD that explains most of these violations, and its own likely cause. Other
-            OSDs may wait for it. Click it to open the OSD.""",
+            OSDs may wait for it. Begins: no cause has lasted yet, so it is the OSD that lacks
+            most. Click it to open the OSD.""",
         empty="no reservation",
         width=8,
         height=_HEIGHT,
@@ -51,7 +52,7 @@ _TOP = (
         overview.WHY,
         title="Likely causes",
         reads="""The most frequent causes of violations, and on how many OSDs and classes.
-            Unknown: there is no evidence for any cause.""",
+            Begins: no cause has lasted yet. Unknown: there is no evidence for any.""",
         empty="no violation",
         width=4,
         height=_HEIGHT,
@@ -92,7 +93,8 @@ _WHERE = wide(
         overview.MAP,
         title="Violated reservations over time, coloured by likely cause",
         reads="""One row per OSD and class: the 20 violated longest in this time range. The
-            colour is the likely cause at that time. Click a row to open the OSD.""",
+            colour is the likely cause at that time; begins: none has lasted yet. Click a row to
+            open the OSD.""",
         empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
         height=8,
         mappings=theme.CAUSE_CODES,

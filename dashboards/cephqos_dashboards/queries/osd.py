@@ -34,8 +34,13 @@ def _class(series: str, legend: str = "{{class}}", condition: str = "") -> Panel
 
 VIOLATED: Final = _class(PerClass.VIOLATED)
 ATTAINMENT: Final = _class(PerClass.EFFECTIVE_ATTAINMENT)
+# Demand has a cause at once, and a main cause when one has lasted.
 CAUSE: Final = PanelQuery(
-    f"max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})", "{{class}}: {{cause}} {{by}}"
+    f"""
+    max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})
+    or on (class) label_replace(max by (class) ({PerClass.CAUSE}{_OSD}), "cause", "begins", "", "")
+    """,
+    "{{class}}: {{cause}} {{by}}",
 )
 SCHEDULER: Final = PanelQuery(
     f"max by (in_force, profile, media, capacity_origin, reservations) "

@@ -25,10 +25,14 @@ _ATTAINED: Final = f'{PerHostClass.OPS}{{{CLUSTER}, figure="attained"'
 _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
 _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
+# Where a reservation is violated. All figures of the first row have this condition.
+_IS_VIOLATED: Final = f"(max by ({ALL_OF}) ({_VIOLATED}) == 1)"
+# The sums of hosts are an evaluation behind, so they count only where OSDs are not read one by one.
 VIOLATED: Final = PanelQuery(
     f"""
-    sum by (class) ({_VIOLATED_OSDS}) > 0
-    or on () label_replace(0 * sum({_VIOLATED_OSDS}), "class", "any class", "", "")
+    count by (class) ({_IS_VIOLATED})
+    or on () (sum by (class) ({_VIOLATED_OSDS}) > 0) unless on () {_VIOLATED}
+    or on () label_replace(0 * sum({_VIOLATED} or {_VIOLATED_OSDS}), "class", "any class", "", "")
     """,
     "{{class}}",
 )
@@ -41,7 +45,9 @@ WORST: Final = PanelQuery(
     """,
     "{{ceph_daemon}} {{class}}",
 )
-_IF_VIOLATED: Final = f"and on ({ALL_OF}) {_VIOLATED} == 1"
+_IF_VIOLATED: Final = f"and on ({ALL_OF}) {_IS_VIOLATED}"
+# Those that began so recently that no cause has lasted yet.
+_BEGINS: Final = f"{_IS_VIOLATED} unless on ({ALL_OF}) {_CAUSE}"
 # Violated OSDs whose cause is on themselves, and those that wait for another OSD.
 _OWN_CAUSE: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause!="{OTHER_OSD}"}} {_IF_VIOLATED}'
 _WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}} {_IF_VIOLATED}'
@@ -49,7 +55,8 @@ WHY: Final = PanelQuery(
     f"""
     topk(3,
       {in_words(f"count by (cause) ({_CAUSE} {_IF_VIOLATED})", "cause")}
-    ) and on () ({ENOUGH})
+      or label_replace(count({_BEGINS}), "cause", "begins", "", "")
+    )
     """,
     "{{cause}}",
 )
@@ -70,6 +77,16 @@ _CULPRIT_WITH_CAUSE: Final = f"""
       )
       or on (culprit) label_replace({_CULPRIT.strip()}, "cause", "others wait for it", "", "")
 """
+# As long as no cause has lasted: the OSD with the largest shortfall.
+_BEGINS_ON: Final = f"""
+      topk(1, max by (ceph_daemon) (
+        1 + {PerClass.SHORTFALL_OPS}{{{DETAIL}}} and on ({ALL_OF}) ({_BEGINS})
+        or on ({ALL_OF}) {_BEGINS}
+      ))
+""".strip()
+_CULPRIT_THAT_BEGINS: Final = (
+    f'label_replace({_BEGINS_ON}, "says", "$1: begins", "ceph_daemon", "(.+)")'
+)
 # Any OSD of the cluster, so that a click opens one even if none is to blame.
 _ANY_OSD: Final = f"""
       (label_replace(
@@ -78,9 +95,10 @@ _ANY_OSD: Final = f"""
 """.strip()
 CULPRIT: Final = PanelQuery(
     f"""
+    label_join({in_words(_CULPRIT_WITH_CAUSE.strip(), "cause")}, "says", ": ", "culprit", "cause")
+    or on () label_replace({_CULPRIT_THAT_BEGINS}, "culprit", "$1", "ceph_daemon", "(.+)")
+    or on ()
     label_replace({_ANY_OSD} - 1 unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
-    or on () label_join({in_words(_CULPRIT_WITH_CAUSE.strip(), "cause")},
-      "says", ": ", "culprit", "cause")
     or on () label_replace({_ANY_OSD} and on () ({_VIOLATED}), "says", "no violation", "", "")
     """,
     "{{says}}",
@@ -121,8 +139,9 @@ WORK: Final = (
 
 
 def _map() -> str:
-    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES. If there is no
-    OSD to show, one row has the reason: -1 no figure of violations, -2 too few evaluations so far.
+    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES, or the one after
+    them if no cause has lasted yet. If there is no OSD to show, one row has the reason: -1 no
+    figure of violations, -2 too few evaluations so far.
 
     The rows are those violated longest in the time shown, the same at every point of it.
     """
@@ -137,7 +156,7 @@ def _map() -> str:
       {codes}
       )
       and on ({key}) ({_VIOLATED} == 1)
-      or {len(CAUSES)} * max by ({key}) ({_VIOLATED})
+      or {len(CAUSES) + 1} * max by ({key}) ({_VIOLATED})
     )
     and on () ({ENOUGH})
     and on ({key}) topk({ROWS},

@@ -3,14 +3,17 @@
 import itertools
 import json
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
+from grafana_foundation_sdk.models.dashboard import DashboardFieldConfigSourceOverrides
 from tests.board_panels import boards, panels
 
 from cephqos_base import causes
 from cephqos_base.series import AccountSeries
 from cephqos_dashboards import theme
+from cephqos_exporter.qos.account.division import LIMIT, STARVED
 from cephqos_exporter.qos.account.sums import State
 
 WHITE, DARK = "#FFFFFF", "#181B1F"  # Grafana's panels
@@ -73,6 +76,7 @@ COLOURS = {
     "quiet": theme.QUIET,
     **{cause.name: cause.colour for cause in causes.CAUSES},
     **theme.WAITING,
+    **{f"queue {by}": colour for by, colour in theme.QUEUES.items()},
 }
 
 
@@ -111,6 +115,27 @@ def test_a_state_of_waiting_has_a_colour_of_its_own_in_every_panel() -> None:
     for panel in drawn:
         text = json.dumps(panel["fieldConfig"]["overrides"])
         assert all(colour in text for colour in theme.WAITING.values()), panel["title"]
+
+
+def test_what_the_queue_waits_for_has_a_shade_of_its_own() -> None:
+    assert set(theme.QUEUES) == {*theme.CLASSES, LIMIT, STARVED}
+    others = [colour for state, colour in theme.WAITING.items() if state != "queue"]
+    for one, other in itertools.combinations([*theme.QUEUES.values(), *others], 2):
+        if one in theme.QUEUES.values():
+            assert _distance(one, other, SIGHTS["full"]) >= 12, f"{one} and {other}"
+    assert {by: _last_colour(f"queue {by}") for by in theme.QUEUES} == theme.QUEUES
+
+
+def _pattern(override: DashboardFieldConfigSourceOverrides) -> str:
+    return str(override.matcher.options).strip("/")
+
+
+def _last_colour(name: str) -> str:
+    """As Grafana does it: the last override that fits counts."""
+    fits = [it for it in theme.waiting_overrides() if re.search(_pattern(it), name)]
+    value = fits[-1].properties[0].value
+    assert isinstance(value, dict)
+    return str(value["fixedColor"])
 
 
 def test_a_class_has_its_colour_wherever_it_is_drawn() -> None:
