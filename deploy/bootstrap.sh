@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prepares a machine: `bootstrap.sh venv DIR` makes the Python environment, `bootstrap.sh system [COMMAND ...]`
-# checks for what the lab needs, and for these commands. Missing packages are installed with apt-get, by sudo
+# Prepares a machine: `bootstrap.sh venv DIR` makes the Python environment, `bootstrap.sh system [NEEDED ...]`
+# checks for what the lab needs, and for these commands and files. Missing packages are installed with apt-get, by sudo
 # if this user is not root. With NO_INSTALL=1 nothing is installed: what is missing is listed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,7 +22,7 @@ install_packages() {
     [[ $EUID -eq 0 ]] || command -v sudo >/dev/null || fail "missing: $packages; run as root: apt-get install $packages"
     echo "installing $packages …"
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive \
+    as_root env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes \
         apt-get install -y -qq --no-install-recommends "$@" >/dev/null </dev/null
 }
 
@@ -65,15 +65,20 @@ make_venv() {
 
 check_system() {
     local missing=()
-    local -A package_of=([systemd-analyze]=systemd [ip]=iproute2 [tc]=iproute2)
+    local -A package_of=(
+        [systemd-analyze]=systemd [ip]=iproute2 [tc]=iproute2 [cc]="gcc libc6-dev"
+        [/usr/share/i18n/locales/de_DE]=locales [/usr/share/zoneinfo/Asia/Kolkata]=tzdata
+    )
     [[ $EUID -eq 0 ]] || command -v sudo >/dev/null ||
         fail "real Ceph needs root, for namespaces and mounts, and there is no sudo here: run make as root"
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || missing+=(debian-archive-keyring)
     command -v unshare >/dev/null && command -v nsenter >/dev/null || missing+=(util-linux)
     command -v mount >/dev/null || missing+=(mount)
-    for command in "$@"; do
-        command -v "$command" >/dev/null || missing+=("${package_of[$command]:-$command}")
+    for needed in "$@"; do # a command, or a file
+        # shellcheck disable=SC2206 # one of them comes in two packages
+        [[ $needed == /* && -e $needed ]] || command -v "$needed" >/dev/null ||
+            missing+=(${package_of[$needed]:-$needed})
     done
     if ((${#missing[@]})); then
         install_packages "${missing[@]}"
@@ -86,5 +91,5 @@ venv)
     make_venv "$2"
     ;;
 system) check_system "${@:2}" ;;
-*) fail "usage: bootstrap.sh venv DIR, or bootstrap.sh system [COMMAND ...]" ;;
+*) fail "usage: bootstrap.sh venv DIR, or bootstrap.sh system [NEEDED ...]" ;;
 esac

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import random
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -38,7 +39,14 @@ def pytest_sessionstart() -> None:
         os.chdir(root)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.getoption("--shuffle")
+    if seed is not None:  # a file's tests stay together, with the fixtures that they share
+        order = random.Random(seed)  # noqa: S311
+        places = {path: order.random() for path in sorted({item.path for item in items})}
+        items.sort(key=lambda item: (places[item.path], order.random()))
+        return
+
     def rank(item: pytest.Item) -> int:
         name = item.path.name
         return LONGEST.index(name) if name in LONGEST else len(LONGEST)
@@ -50,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--regenerate", action="store_true", help="rewrite golden files from what comes"
     )
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run in a random order")
 
 
 @pytest.hookimpl(wrapper=True)

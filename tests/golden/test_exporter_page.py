@@ -59,13 +59,13 @@ VARIES = re.compile(
 
 
 def recorded(name: str) -> RecordedDaemon:
-    """A recording in which the first scrub is due and the others wait, on any day."""
+    """A recording in which the first scrub is due, none is late and the others wait, on any day."""
     daemon = RecordedDaemon.load(RECORDINGS / name)
-    years = itertools.chain([b"2020"], itertools.repeat(b"2099"))
+    due = itertools.chain([b"2020"], itertools.repeat(b"2099"))
     if "dump_scrubs" in daemon.replies:
         daemon.replies["dump_scrubs"] = re.sub(
-            rb'("sched_time": ?")2026',
-            lambda found: found[1] + next(years),
+            rb'("(sched_time|deadline)": ?")20\d\d',
+            lambda found: found[1] + (next(due) if found[2] == b"sched_time" else b"2099"),
             daemon.replies["dump_scrubs"],
         )
     return daemon
