@@ -1,10 +1,10 @@
-"""`python -m tests.reference`: write docs/reference, and the README of the chart."""
+"""`python -m tests.reference`: write docs/reference, the README of the chart, and figures that several pages have."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.reference import files, helm, metrics, options, releases, rules
+from tests.reference import figures, files, helm, metrics, options, releases, rules
 
 FOLDER: Final = Path("docs/reference")
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
@@ -24,6 +24,7 @@ def main() -> None:
     for name, make in PAGES.items():
         (FOLDER / name).write_text(make(), encoding="utf-8")
     helm.README.write_text(helm.readme(), encoding="utf-8")
+    figures.write()
 
 
 if __name__ == "__main__":

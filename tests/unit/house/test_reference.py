@@ -3,12 +3,13 @@
 import copy
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
-from tests.reference import helm
+from tests.reference import figures, helm
 from tests.reference.__main__ import FOLDER, PAGES
 from tests.reference.files import READERS, faults, written
 
@@ -24,6 +25,20 @@ def test_a_page_of_the_reference_is_up_to_date(name: str) -> None:
 
 def test_the_readme_of_the_chart_is_up_to_date() -> None:
     assert helm.README.read_text(encoding="utf-8") == helm.readme(), "run: make generate"
+
+
+def test_a_figure_is_the_same_on_every_page_and_each_is_used() -> None:
+    known, uses = figures.figures(), Counter[str]()
+    for page in figures.pages():
+        text = page.read_text(encoding="utf-8")
+        assert text == figures.filled(text, known), f"{page}: run make generate"
+        uses.update(figures.marks(text))
+    assert not known.keys() - uses.keys()
+    with pytest.raises(KeyError, match="gone"):
+        figures.filled("It takes <!--=gone-->3 ms<!--/-->.", known)
+    other = figures.filled("It takes <!--=osd-cpu-->9 ms<!--/-->.", known)
+    assert known["osd-cpu"] in other
+    assert "9 ms" not in other
 
 
 def test_the_folder_has_no_other_page() -> None:
