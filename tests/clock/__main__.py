@@ -1,10 +1,10 @@
 """Run tests as if it were another day, in another time zone, in another language, in another order.
 
     python -m tests.clock NAME COMMAND ...   the command as in this setting
-    python -m tests.clock                    the fast tests in every setting, and a table (make test-clock)
+    python -m tests.clock                    the fast tests in every setting, and a table
 
-The date moves, waits do not (dates.c). Children see the same date. What is compared with the date of
-the machine itself, such as the start of a process in /proc, must allow for CLOCK_SHIFT.
+The date moves, waits do not (dates.c). Children see the same date. What is compared with the date
+of the machine itself, such as the start of a process in /proc, must allow for CLOCK_SHIFT.
 """
 
 import argparse
@@ -65,8 +65,8 @@ def _new_york(year: int, month: int, day: int, hour: int, minute: int) -> dateti
     return datetime(year, month, day, hour, minute, tzinfo=ZoneInfo(_NEW_YORK))
 
 
-# Each is the common case of what it is called, and some carry what needs no run of its own. Those at
-# a certain minute begin before it, so that the tests run while it passes.
+# Some carry what needs no run of its own, such as a language. Those at a certain minute begin
+# before it, so that tests run while it passes.
 SETTINGS: Final = (
     Setting("today"),
     Setting("again", shuffled=True),
@@ -117,7 +117,6 @@ def _every(settings: list[Setting]) -> int:
     rows = []
     for setting in settings:
         print(f"== {setting.name}", flush=True)
-        # What has to be root's stays out where another user runs.
         began = time.monotonic()
         status = _run(setting, pytest)
         rows.append((setting.name, "passed" if not status else "FAILED", time.monotonic() - began))

@@ -1,4 +1,4 @@
-"""`python -m tests.reference`: write docs/reference, the README of the chart, and figures that several pages have."""
+"""`python -m tests.reference`: write docs/reference, the chart's README and repeated figures."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

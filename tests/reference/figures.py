@@ -1,4 +1,4 @@
-"""Figures that stand on more than one page come from docs/internals/figures.yaml, or are counted."""
+"""Figures of more than one page: from docs/internals/figures.yaml, or counted."""
 
 import re
 from collections.abc import Iterator, Mapping
