@@ -10,7 +10,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cephqos_loadgen.fetch import fetch
+from cephqos_base.servers import fetch
 from cephqos_stack.logs import LogPipeline
 
 _PAGE: Final = 5000  # entries that Loki gives at once

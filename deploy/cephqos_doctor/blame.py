@@ -23,13 +23,13 @@ from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.prometheus import OsdKey, Sample, osd_of
 from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_base.units import parse_seconds, time_span
 from cephqos_doctor.cluster_access import add_access
 from cephqos_doctor.image_names import ImageNames, images_of, unnamed
-from cephqos_doctor.json_api import OsdKey, Sample, osd_of
 from cephqos_doctor.past import Past, add_past, stretch
 from cephqos_doctor.prometheus_access import prometheus_of
 from cephqos_doctor.who import FAMILIES as TENANT_FAMILIES

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
+from cephqos_base.prometheus import Sample
 from cephqos_base.units import parse_seconds, parse_time
-from cephqos_doctor.json_api import Sample
 from cephqos_doctor.prometheus_access import add_prometheus, check_url
 
 _SHORTEST: Final = 60.0  # a few samples of a Prometheus

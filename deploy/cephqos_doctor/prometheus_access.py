@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
-import aiohttp
-
 from cephqos_base.command import Parser
 from cephqos_base.errors import ConfigError, UsageError
+from cephqos_base.prometheus import Prometheus
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_base.textfile import reason_of
-from cephqos_doctor.json_api import ApiFailed, JsonApi
 
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
 
@@ -61,11 +60,11 @@ def headers_of(file: Path | None) -> Mapping[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def prometheus_of(arguments: argparse.Namespace, within: float) -> AsyncIterator[JsonApi]:
-    """The one that is named. ApiFailed names it where it gives no usable answer."""
-    timeout = aiohttp.ClientTimeout(total=within)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+async def prometheus_of(arguments: argparse.Namespace, within: float) -> AsyncIterator[Prometheus]:
+    """The one that is named. NoAnswer names it where it gives no usable answer."""
+    address, headers = Address(arguments.prometheus.rstrip("/")), headers_of(arguments.header)
+    async with HttpServer(address, within=within, headers=headers) as server:
         try:
-            yield JsonApi(session, arguments.prometheus, headers_of(arguments.header))
-        except ApiFailed as exc:
-            raise ApiFailed(f"{arguments.prometheus}: {exc}") from exc
+            yield Prometheus(server)
+        except NoAnswer as exc:
+            raise NoAnswer(f"{arguments.prometheus}: {exc}") from exc

@@ -14,17 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
-
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards, yamlfile
 from cephqos_base.errors import ConfigError, UsageError
+from cephqos_base.prometheus import JsonApi, PageMissing, Prometheus
 from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_base.units import parse_seconds
 from cephqos_doctor import prometheus_queries as queries
-from cephqos_doctor.json_api import ApiFailed, JsonApi, PageMissing
 
 _SECONDS: Final = 15.0
 PROMETHEUS: Final = "Prometheus"
@@ -105,30 +104,33 @@ async def gather(
     rules: Path | None = None,
 ) -> PrometheusFacts:
     """Ask; nothing is changed. `rules`: the directory of rule files that should be loaded."""
-    timeout = aiohttp.ClientTimeout(total=_SECONDS)
     expected = _from_files(rules) if rules else None
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        facts: dict[str, Any] = {"url": url, "grafana": grafana}
+    facts: dict[str, Any] = {"url": url, "grafana": grafana}
+    async with _server(url, headers) as server, _server(grafana, grafana_headers) as of_grafana:
         try:
-            facts |= await _prometheus(JsonApi(session, url, headers), expected)
+            api = Prometheus(server)
+            facts |= await _prometheus(api, expected)
             if facts["recorders"]:
-                api = JsonApi(session, url, headers)
-                facts["recorders_told"] = await _recorders_told(session, api)
-        except ApiFailed as exc:
+                facts["recorders_told"] = await _recorders_told(api)
+        except NoAnswer as exc:
             facts["failure"] = str(exc)
         except _OTHER_SHAPE:
             facts["failure"] = "this is not the API of a Prometheus"
         if grafana:
             try:
-                facts["dashboards"] = await _dashboards(JsonApi(session, grafana, grafana_headers))
-            except ApiFailed as exc:
+                facts["dashboards"] = await _dashboards(JsonApi(of_grafana))
+            except NoAnswer as exc:
                 facts["grafana_failure"] = str(exc)
             except _OTHER_SHAPE:
                 facts["grafana_failure"] = "this is not the API of a Grafana"
     return PrometheusFacts(**facts)
 
 
-async def _prometheus(api: JsonApi, expected: Sequence[LoadedRule] | None) -> dict[str, Any]:
+def _server(url: str, headers: Labels) -> HttpServer:
+    return HttpServer(Address(url.rstrip("/")), within=_SECONDS, headers=headers)
+
+
+async def _prometheus(api: Prometheus, expected: Sequence[LoadedRule] | None) -> dict[str, Any]:
     """Fields of PrometheusFacts. `expected`: None for the rules that this version makes."""
     engine, version = await _engine(api)
     asked = time.time()
@@ -177,13 +179,13 @@ async def _alertmanagers(api: JsonApi) -> int | None:
         return None
 
 
-async def _recorders_told(session: aiohttp.ClientSession, api: JsonApi) -> bool | None:
+async def _recorders_told(api: JsonApi) -> bool | None:
     """Whether an Alertmanager has a receiver that makes exporters keep what they recorded."""
     receivers: list[bool] = []  # of each Alertmanager whose configuration shows it
-    with contextlib.suppress(ApiFailed, *_OTHER_SHAPE):
+    with contextlib.suppress(NoAnswer, *_OTHER_SHAPE):
         for alertmanager in (await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"]:
-            address = alertmanager["url"].partition("/api/")[0]
-            config = (await JsonApi(session, address, {}).get("/api/v2/status"))["config"]
+            async with _server(alertmanager["url"].partition("/api/")[0], {}) as server:
+                config = (await JsonApi(server).get("/api/v2/status"))["config"]
             has_address = "/-/record" in config["original"]
             if has_address or "url: <secret>" not in config["original"]:  # hidden since 0.26
                 receivers.append(has_address)
@@ -199,7 +201,7 @@ async def _prints(api: JsonApi) -> bool:
     return True
 
 
-async def _scraped(api: JsonApi) -> tuple[ScrapeTarget, ...]:
+async def _scraped(api: Prometheus) -> tuple[ScrapeTarget, ...]:
     """Targets that it scrapes. Where agents scrape and send, the series say what they can."""
     try:
         targets = _targets(await _data(api, "/api/v1/targets", state="active"))
@@ -227,7 +229,7 @@ async def _scraped(api: JsonApi) -> tuple[ScrapeTarget, ...]:
 async def _data(api: JsonApi, path: str, **parameters: str) -> Any:
     reply = await api.get(path, **parameters)
     if not isinstance(reply, dict) or "data" not in reply:
-        raise ApiFailed(f"{path}: this is not the API of a Prometheus")
+        raise NoAnswer(f"{path}: this is not the API of a Prometheus")
     return reply["data"]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_base.prometheus import NO_JSON
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.json_api import NO_JSON
 from cephqos_doctor.prometheus_facts import (
     PROMETHEUS,
     Labels,

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.prometheus import OsdKey, Sample, osd_of
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSeries
 from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
@@ -27,7 +28,6 @@ from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
 from cephqos_doctor.cluster_access import add_access
 from cephqos_doctor.image_names import ImageNames, images_of, unnamed
-from cephqos_doctor.json_api import OsdKey, Sample, osd_of
 from cephqos_doctor.past import Past, add_past, stretch
 from cephqos_doctor.prometheus_access import prometheus_of
 

@@ -20,12 +20,12 @@ from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_con
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import textfile
+from cephqos_base.prometheus import query
+from cephqos_base.servers import fetch
 from cephqos_base.units import duration
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.processes import in_background, own_module
 from cephqos_loadgen.programs import free_ports, until_answers
-from cephqos_stack.query import query
 
 _START_TIMEOUT = 90.0
 _HIGH_PRIORITY = -10  # niceness

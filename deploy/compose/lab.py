@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from cephqos_base.errors import CephqosError
+from cephqos_base.prometheus import query
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -21,7 +22,6 @@ from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo.provoke import Provoker, listen
 from cephqos_stack.demo.remote import ask, listening
 from cephqos_stack.demo.story import CAPACITY_OPTION, AlertWatch
-from cephqos_stack.query import query
 
 # The exporters' keys. docs/install/security.md says why these capabilities and no others.
 MAPS = "allow service mon r, allow service osd r"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import NoAnswer, fetch
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import RELEASES, Release
 from cephqos_loadgen.lab.trees import PACKAGES, tree_path, tree_ready
 
@@ -63,7 +63,7 @@ async def answers(url: str, running: Callable[[], bool], within: float) -> bool:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     while True:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(NoAnswer):
             await fetch(url, within=2.0)
             return True
         if not running() or loop.time() > deadline:

@@ -22,8 +22,8 @@ import pytest
 from tests.board_panels import queries
 from tests.stack.log_files import need_tools
 
+from cephqos_base.servers import fetch
 from cephqos_loadgen.archive.reader import open_archive, problems
-from cephqos_loadgen.fetch import fetch
 
 from .test_demo import start
 

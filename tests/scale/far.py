@@ -19,8 +19,8 @@ import yaml
 
 from cephqos_alerts.output.build import build_rules
 from cephqos_base import textfile
+from cephqos_base.servers import fetch
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.processes import in_background

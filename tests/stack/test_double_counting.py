@@ -12,8 +12,8 @@ import yaml
 from tests.lab.conftest import LabPool, lab_name
 from tests.waiting import until
 
+from cephqos_base.servers import NoAnswer, fetch
 from cephqos_doctor import prometheus_facts, targets
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.programs import free_ports
@@ -53,7 +53,7 @@ def manager(lab: RunningLab, labs: LabPool) -> str:
             try:
                 if b"ceph_osd_op_w{" in await fetch(f"http://127.0.0.1:{port}/metrics"):
                     return
-            except OSError:
+            except NoAnswer:
                 pass
             await asyncio.sleep(0.5)
         raise AssertionError("the manager's Prometheus module shows no counters")

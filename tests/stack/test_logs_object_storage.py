@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
-from cephqos_loadgen.fetch import fetch
+from cephqos_base.servers import fetch
 from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports, until_answers
 from cephqos_stack.logs import LOKI_CONFIG

@@ -20,7 +20,7 @@ from tests.waiting import until
 
 from cephqos_alerts.alerts.logs import log_rules
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_loadgen.fetch import fetch
+from cephqos_base.servers import fetch
 from cephqos_stack.logs import LogSpec
 
 from .log_files import RECORDED, STAMP, entries, need_tools, recorded_to

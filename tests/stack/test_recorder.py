@@ -19,12 +19,11 @@ from cephqos_alerts.output.alertmanager import RECEIVERS, alertmanager_config
 from cephqos_base import textfile
 from cephqos_base.errors import UsageError
 from cephqos_base.recorded import PerClass
+from cephqos_base.servers import Address, HttpServer, fetch
 from cephqos_loadgen.archive.reader import open_archive, problems
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.record.columns import parse, render
-from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_stack.replay.gather import evaluated
 from cephqos_stack.stack import Stack, StackSpec
 
@@ -71,7 +70,7 @@ async def test_the_rules_say_on_the_replay_what_they_said_that_night(tmp_path: P
             await exporter.record(START + step * STEP, known)
             if step * STEP == 14.75 * 60:
                 async with HttpServer(Address(exporter.address)) as server:
-                    status, body = await server.offer("/-/record", {"alerts": [alert()]})
+                    status, body = await server.ask("POST", "/-/record", json={"alerts": [alert()]})
                 assert status == 200 and json.loads(body)["kept"]
         argv = ("--exporter", exporter.address, "--to", str(tmp_path / "runs"))
         assert await cephqos("record", "fetch", *argv) == 0

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from cephqos_base.servers import NoAnswer
 from cephqos_base.version import __version__
-from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.figures import Selection, Values
 from cephqos_loadgen.top.picture import TopSamples
 
@@ -155,12 +155,12 @@ class FakeSource:
 
     name = "Prometheus http://prometheus:9090"
 
-    def __init__(self, answer: TopSamples | SourceDown | None = None) -> None:
+    def __init__(self, answer: TopSamples | NoAnswer | None = None) -> None:
         self.answer = answer or example()
         self.asked: list[Selection] = []
 
     async def fetch(self, selection: Selection) -> TopSamples:
         self.asked.append(selection)
-        if isinstance(self.answer, SourceDown):
+        if isinstance(self.answer, NoAnswer):
             raise self.answer
         return self.answer

@@ -7,13 +7,13 @@ them in each piece of the time. `cephqos_loadgen.advise` computes from them.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
 from cephqos_base.units import duration, osd_order
 from cephqos_doctor.capacity import series
 from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
 from cephqos_doctor.capacity.series import Progress, SeriesOverTime, over_time
-from cephqos_doctor.json_api import JsonApi, OsdKey, Sample, osd_of
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,
@@ -61,11 +61,11 @@ def _of_pools(expression: str) -> str:
 
 
 async def gather(
-    api: JsonApi, since: float, progress: Progress = lambda _: None
+    api: Prometheus, since: float, progress: Progress = lambda _: None
 ) -> Sequence[Facts]:
     """The facts of each cluster.
 
-    Raises ApiFailed, and NoAdvice if the series of the recording rules are missing.
+    Raises NoAnswer, and NoAdvice if the series of the recording rules are missing.
     """
     history = await series.gather(api, since, None, progress)
     if history.records and not history.rules:

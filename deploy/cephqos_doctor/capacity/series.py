@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
+from cephqos_base.servers import NoAnswer
 from cephqos_base.units import duration
 from cephqos_doctor.capacity.estimate import OsdRecord, Piece
-from cephqos_doctor.json_api import ApiFailed, JsonApi, OsdKey, Sample, osd_of
 
 # A week in hours; any other time is divided into as many pieces.
 PIECES: Final = 168
@@ -94,9 +95,9 @@ NOW: Final[Mapping[str, str]] = {
 
 
 async def gather(
-    api: JsonApi, since: float, step: float | None, progress: Progress = lambda _: None
+    api: Prometheus, since: float, step: float | None, progress: Progress = lambda _: None
 ) -> History:
-    """Ask about all OSDs. Raises ApiFailed if an answer is missing or is not understood."""
+    """Ask about all OSDs. Raises NoAnswer if an answer is missing or is not understood."""
     end = float((await api.result("query", query="time()"))[0])
     step = step or max(SHORTEST, math.ceil(since / PIECES))
     now = await api.vectors(NOW)
@@ -117,7 +118,7 @@ async def gather(
 
 
 async def over_time(
-    api: JsonApi,
+    api: Prometheus,
     queries: Mapping[str, str],
     start: float,
     end: float,
@@ -147,7 +148,7 @@ def _spans(start: float, end: float, step: float) -> Iterator[tuple[float, float
 
 
 async def _range(
-    api: JsonApi, name: str, query: str, start: float, end: float, step: float
+    api: Prometheus, name: str, query: str, start: float, end: float, step: float
 ) -> list[SeriesOverTime]:
     matrix = await api.result(
         "query_range", query=query, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"
@@ -155,7 +156,7 @@ async def _range(
     try:
         return [SeriesOverTime(name, series["metric"], _numbers(series)) for series in matrix]
     except (KeyError, TypeError, ValueError) as exc:
-        raise ApiFailed("/api/v1/query_range: an answer of another shape") from exc
+        raise NoAnswer("/api/v1/query_range: an answer of another shape") from exc
 
 
 def _numbers(series: Mapping[str, Any]) -> list[tuple[float, float]]:

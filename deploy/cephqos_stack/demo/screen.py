@@ -8,16 +8,16 @@ from functools import partial
 
 from psutil import Process
 
+from cephqos_base.servers import Address, HttpServer
 from cephqos_base.terminal import can_draw, printable, say, say_text
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import folded
-from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.screen.app import Top
 from cephqos_loadgen.top.screen.layout import Line, Span, line
 from cephqos_loadgen.top.screen.view import View
-from cephqos_loadgen.top.sources.prometheus import Prometheus
+from cephqos_loadgen.top.sources.prometheus import PrometheusSource
 from cephqos_loadgen.top.watch import Watch
 from cephqos_stack.demo.beside import Beside
 from cephqos_stack.demo.load import DemoLoad
@@ -67,7 +67,7 @@ class Screen:
         say(*addresses_text)
         address = Address.parse(self._stack.prometheus_url, "--url")
         async with HttpServer(address) as connection:
-            source = Prometheus(connection, _RATE_SECONDS)
+            source = PrometheusSource(connection, _RATE_SECONDS)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
             printout = None if self._live else Printout(watch, self._tell, self._above)
             try:

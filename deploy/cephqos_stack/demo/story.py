@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 
+from cephqos_base.servers import NoAnswer, fetch
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.processes import in_background
 from cephqos_stack.stack import Stack
@@ -101,7 +101,7 @@ class AlertWatch:
         """None where the request failed, as it may on a busy machine: the next follows soon."""
         try:
             return await self.look()
-        except OSError:
+        except NoAnswer:
             return None
 
 

@@ -8,15 +8,12 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
-
 from cephqos_base import yamlfile
-from cephqos_base.answers import in_one_line
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_dashboards.cli import installed
 from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.servers import Address, first_words
 from cephqos_stack.grafana.place import Grafana
 
 _SECONDS: Final = 30.0  # for a request
@@ -26,9 +23,9 @@ class OtherGrafana(Grafana):
     """Dashboards get uids with a random prefix, so that those that it already has stay."""
 
     def __init__(self, url: str, token: str = "") -> None:
-        address = Address.parse(url, "GRAFANA_URL", 3000)
-        super().__init__(address.url, prefix=f"{secrets.token_hex(3)}-")
-        self.headers = address.with_token(token).headers
+        self._address = Address.parse(url, "GRAFANA_URL", 3000).with_token(token)
+        super().__init__(self._address.url, prefix=f"{secrets.token_hex(3)}-")
+        self.headers = self._address.headers
 
     @contextlib.asynccontextmanager
     async def showing(
@@ -36,12 +33,11 @@ class OtherGrafana(Grafana):
     ) -> AsyncIterator[None]:
         files = installed(folder, sources)
         say(f"dashboards are put into {self.url}")
-        timeout = aiohttp.ClientTimeout(total=_SECONDS)
         async with (
-            aiohttp.ClientSession(headers=self.headers, timeout=timeout) as session,
+            HttpServer(self._address, within=_SECONDS) as server,
             contextlib.AsyncExitStack() as placed,
         ):
-            await self._place(_GrafanaApi(self.url, session), placed, files)
+            await self._place(_GrafanaApi(server), placed, files)
             yield
 
     async def _place(
@@ -82,8 +78,8 @@ def own_copy(text: str, prefix: str, sources: Mapping[str, str]) -> dict[str, An
 class _GrafanaApi:
     """Grafana's HTTP API."""
 
-    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
-        self._url, self._session = url, session
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
 
     async def post(self, path: str, body: Mapping[str, Any]) -> None:
         await self._request("POST", path, body)
@@ -92,15 +88,14 @@ class _GrafanaApi:
         await self._request("DELETE", path, None)
 
     async def _request(self, method: str, path: str, body: Mapping[str, Any] | None) -> None:
-        url = f"{self._url}/api/{path}"
         try:
-            async with self._session.request(method, url, json=body) as reply:
-                if reply.status < 400:
-                    return
-                answer = await first_words(reply)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise LabError(f"{self._url} does not answer: {in_one_line(error)}") from None
+            answer = await self._server.ask(method, f"/api/{path}", json=body)
+        except NoAnswer as error:
+            raise LabError(f"{self._server.shown} does not answer: {error}") from None
+        if answer.status < 400:
+            return
         hint = ""
-        if reply.status in (401, 403):
+        if answer.status in (401, 403):
             hint = "; set GRAFANA_TOKEN to the token of a service account with the role Admin"
-        raise LabError(f"{method} {url}: {reply.status} {answer}{hint}")
+        url = f"{self._server.shown}/api/{path}"
+        raise LabError(f"{method} {url}: {answer.status} {answer.first_words}{hint}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address
 from cephqos_base.terminal import say
 from cephqos_base.units import duration, parse_time
 from cephqos_base.urls import without_password
@@ -17,7 +18,6 @@ from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import LAST_TIME_MS
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.servers import Address
 from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_stack.replay import blocks
 from cephqos_stack.replay.gather import ReplayedBlocks, gather, scrape_interval, scratch

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.errors import CephqosError
+from cephqos_base.prometheus import query
+from cephqos_base.servers import NoAnswer
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, in_background, run
 from cephqos_loadgen.programs import find_program, free_ports, until_answers
-from cephqos_stack.query import query
 
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
 # through every gap, because blocks made from text have no staleness markers.
@@ -61,5 +62,5 @@ async def query_past(url: str, expr: str, at_seconds: float) -> list[dict[str, A
     """What a Prometheus on replayed runs had at that time."""
     try:
         return await query(url, expr, at_seconds, _QUERY_SECONDS)
-    except (OSError, ValueError) as error:
+    except NoAnswer as error:
         raise ReplayFailed(f"Prometheus did not answer {expr[:80]}: {error}") from None

@@ -9,12 +9,9 @@ import struct
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Final
 
-import aiohttp
-
-from cephqos_base.answers import in_one_line
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_loadgen.archive.series import Samples
 from cephqos_loadgen.record.columns import labelled, parse
-from cephqos_loadgen.servers import Address, first_words
 from cephqos_stack.replay.gather import Gathered
 from cephqos_stack.replay.programs import ReplayFailed
 
@@ -122,31 +119,30 @@ def _bodies(series: Iterable[bytes], count: int) -> Iterator[tuple[bytes, int]]:
 
 async def send(to: Address, gathered: Gathered, token: str = "") -> AsyncIterator[int]:
     """Send a run. Yields how many samples, staleness markers included, were sent so far."""
-    headers = {**_HEADERS, **to.with_token(token).headers}
-    timeout = aiohttp.ClientTimeout(total=_SECONDS)
     sent = 0
-    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+    async with HttpServer(to.with_token(token), within=_SECONDS, headers=_HEADERS) as server:
         for body, count in messages(gathered):
-            await _post(session, to.url, body)
+            await _post(server, body)
             sent += count
             yield sent
 
 
-async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
+async def _post(server: HttpServer, body: bytes) -> None:
     problem = ""
     for attempt in range(_ATTEMPTS):
         if attempt:
             await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
         try:
-            async with session.post(url, data=body) as reply:
-                if reply.ok:
-                    return
-                problem = f"status {reply.status}: {await first_words(reply)}"
-                if reply.status not in _TRY_AGAIN:
-                    break
-        except (aiohttp.ClientError, TimeoutError) as error:
-            problem = in_one_line(error)
-    raise ReplayFailed(f"{url} did not take the run: {problem}{_hint(problem)}")
+            answer = await server.ask("POST", data=body)
+        except NoAnswer as error:
+            problem = str(error)
+            continue
+        if answer.status < 400:
+            return
+        problem = f"status {answer.status}: {answer.first_words}"
+        if answer.status not in _TRY_AGAIN:
+            break
+    raise ReplayFailed(f"{server.shown} did not take the run: {problem}{_hint(problem)}")
 
 
 def _hint(problem: str) -> str:

@@ -9,8 +9,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import aiohttp
-
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_exporter.web.addresses import shown, split_address
 
 # The header of a forwarded request. It is not forwarded again: two exporters may name each other.
@@ -46,18 +45,21 @@ async def forward(
     scheme = "https" if tls else "http"
     at_once = asyncio.Semaphore(_AT_ONCE)
 
-    async def post(session: aiohttp.ClientSession, place: str) -> None:
-        url = f"{scheme}://{place}{path}"
-        try:
-            async with at_once, session.post(url, data=body, ssl=tls or True) as answer:
-                if answer.status != 200:
-                    missed.append(f"{place} (HTTP status {answer.status})")
-        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
-            missed.append(f"{place} ({str(exc) or 'no answer'})")
+    async def post(place: str) -> None:
+        address = Address(f"{scheme}://{place}")
+        async with (
+            at_once,
+            HttpServer(address, within=_SECONDS, headers=sent_headers, tls=tls) as server,
+        ):
+            try:
+                answer = await server.ask("POST", path, data=body)
+            except NoAnswer as exc:
+                missed.append(f"{place} ({exc})")
+                return
+        if answer.status != 200:
+            missed.append(f"{place} (HTTP status {answer.status})")
 
-    timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    async with aiohttp.ClientSession(headers=sent_headers, timeout=timeout) as session:
-        await asyncio.gather(*(post(session, place) for place in places[:_MOST]))
+    await asyncio.gather(*(post(place) for place in places[:_MOST]))
     return missed
 
 

@@ -3,10 +3,10 @@
 import json
 
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.live.notify import ANNOTATIONS, PUSH, TOKEN_VARIABLE, with_token
 from cephqos_loadgen.record.metrics import PageReader, cluster_of
-from cephqos_loadgen.servers import Address, HttpServer, SourceDown
 
 _SECONDS = 5.0
 _EXPORTER = "expected a cephqos-exporter, such as http://host:10130"
@@ -35,9 +35,9 @@ async def _ask(
     async with HttpServer(address, within=_SECONDS) as server:
         try:
             if push is None:
-                return await server.look("")
-            return await server.offer("", push)
-        except SourceDown as error:
+                return await server.ask("GET")
+            return await server.ask("POST", json=push)
+        except NoAnswer as error:
             raise UsageError(f"{named}: {error}; {expected}, that runs") from None
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cephqos_loadgen.servers import Address
+from cephqos_base.servers import Address
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,10 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-import aiohttp
-
-from cephqos_base.answers import in_one_line
-from cephqos_loadgen.servers import Address
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 
 _TIMEOUT = 5.0  # seconds for an answer
 _QUEUE_EVENTS = 1000
@@ -67,7 +64,8 @@ class _Target:
     """One receiver with its queue. `body` makes what it is sent of an event."""
 
     def __init__(self, address: Address, body: Body) -> None:
-        self.url, self.body, self.headers = address.url, body, address.headers
+        self.body = body
+        self._server = HttpServer(address, within=_TIMEOUT)
         self.queue: asyncio.Queue[_Event] = asyncio.Queue(_QUEUE_EVENTS)
         self.sent = 0
         self.failed = 0
@@ -78,31 +76,30 @@ class _Target:
             self.queue.put_nowait(event)
         except asyncio.QueueFull:
             self.failed += 1
-            self.last_error = f"{self.url}: {_QUEUE_EVENTS} events wait already"
+            self.last_error = f"{self._server.shown}: {_QUEUE_EVENTS} events wait already"
 
     async def run(self) -> None:
         """Until cancelled."""
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
+        async with self._server:
             while True:
                 event = await self.queue.get()
                 try:
-                    await self._send(session, event)
+                    await self._send(event)
                 finally:
                     self.queue.task_done()
 
-    async def _send(self, session: aiohttp.ClientSession, event: _Event) -> None:
+    async def _send(self, event: _Event) -> None:
         try:
-            body = self.body(*event)
-            async with session.post(self.url, json=body, headers=self.headers) as response:
-                response.raise_for_status()
+            answer = await self._server.ask("POST", json=self.body(*event))
+            if answer.status >= 400:
+                raise NoAnswer(f"HTTP status {answer.status}")
             self.sent += 1
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except NoAnswer as error:
             self.failed += 1
-            self.last_error = f"{self.url}: {in_one_line(error)}"
+            self.last_error = f"{self._server.shown}: {error}"
         except asyncio.CancelledError:
             self.failed += 1
-            self.last_error = f"{self.url}: no answer before the run ended"
+            self.last_error = f"{self._server.shown}: no answer before the run ended"
             raise
 
 

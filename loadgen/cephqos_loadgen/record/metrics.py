@@ -1,20 +1,18 @@
 """One-second samples of exporters' metrics, written as columns."""
 
 import asyncio
+import contextlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
-
-from cephqos_base.answers import in_one_line
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch, Note
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
-from cephqos_loadgen.servers import Address, SourceDown, body_of
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0
@@ -74,7 +72,7 @@ class _Source:
     """One exporter that is scraped."""
 
     name: str
-    address: Address
+    server: HttpServer
     reader: PageReader
     last_answer: float  # its time
     pending: asyncio.Task[str] | None = None  # a request without an answer yet
@@ -102,7 +100,12 @@ class MetricsRecorder:
         self._epoch = time.time() - time.monotonic()
         now = self._now()
         self._sources = [
-            _Source(name, address, PageReader(self._writer.describe), now)
+            _Source(
+                name,
+                HttpServer(address, within=_TIMEOUT),
+                PageReader(self._writer.describe),
+                now,
+            )
             for name, address in sources.items()
         ]
         # Which source had a series first: equal series of another one get its name as a label.
@@ -123,25 +126,29 @@ class MetricsRecorder:
         self._began = self._began or loop.time()
         for source in self._sources:
             source.last_answer = self._now()
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
+        async with self._connected():
             try:
                 due = loop.time()
                 while True:
-                    await self._tick(session, _TICK_SECONDS)
+                    await self._tick(_TICK_SECONDS)
                     due = max(due + INTERVAL, loop.time())
                     await asyncio.sleep(due - loop.time())
             finally:
                 await self._cancel()
 
-    async def _tick(self, session: aiohttp.ClientSession, within: float) -> None:
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as opened:
+            for source in self._sources:
+                await opened.enter_async_context(source.server)
+            yield
+
+    async def _tick(self, within: float) -> None:
         """Ask every source that has no request pending, and write what comes in time."""
         time_of_sample, now = time.time(), self._now()
         for source in self._sources:
             if source.pending is None:
-                source.pending = asyncio.create_task(
-                    self._get(session, source, max(within, _WITHIN))
-                )
+                source.pending = asyncio.create_task(self._get(source, max(within, _WITHIN)))
         waiting = [source.pending for source in self._sources if source.pending]
         if waiting:
             await asyncio.wait(waiting, timeout=within)
@@ -205,15 +212,12 @@ class MetricsRecorder:
             self._note("exporter_replaced", source=source.name)
         source.started = started
 
-    async def _get(self, session: aiohttp.ClientSession, source: _Source, within: float) -> str:
+    async def _get(self, source: _Source, within: float) -> str:
         try:
-            address = source.address
-            headers = address.headers | {_WITHIN_HEADER: f"{within:g}"}
-            async with session.get(address.url, headers=headers) as response:
-                response.raise_for_status()
-                return (await body_of(response)).decode(errors="replace")
-        except (aiohttp.ClientError, SourceDown, TimeoutError) as error:
-            self._failed(source, f"{type(error).__name__}: {in_one_line(error)}")
+            page = await source.server.get(headers={_WITHIN_HEADER: f"{within:g}"})
+            return page.decode(errors="replace")
+        except NoAnswer as error:
+            self._failed(source, str(error))
             return ""
 
     async def _cancel(self) -> None:
@@ -226,9 +230,8 @@ class MetricsRecorder:
 
     async def finish(self) -> None:
         """Write one sample more, of answers that came late; then add gaps that last to the end."""
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
-            await self._tick(session, _TIMEOUT)
+        async with self._connected():
+            await self._tick(_TIMEOUT)
             await self._cancel()
         now = self._now()
         for source in self._sources:

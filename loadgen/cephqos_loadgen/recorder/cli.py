@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError
+from cephqos_base.servers import Address, HttpServer, NoAnswer, trusting
 from cephqos_base.terminal import say, say_json
 from cephqos_base.units import parse_time
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.recorder.into_archive import HostRecording, Recording
 from cephqos_loadgen.recorder.redact import Redaction, key_of_user
-from cephqos_loadgen.servers import Address, HttpServer, SourceDown
 
 _PATH: Final = "/-/record"
 _WITHIN: Final = 60.0
@@ -67,7 +67,10 @@ def add_options(record: Parser) -> None:
 
 def _servers(arguments: argparse.Namespace) -> list[HttpServer]:
     addresses = [Address.of_exporter(url) for url in dict.fromkeys(arguments.exporter)]
-    return [HttpServer(address, within=_WITHIN, ca_cert=arguments.ca_cert) for address in addresses]
+    return [
+        HttpServer(address, within=_WITHIN, tls=trusting(arguments.ca_cert))
+        for address in addresses
+    ]
 
 
 async def _keep(arguments: argparse.Namespace) -> int:
@@ -89,8 +92,8 @@ async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, 
     """Whether the exporter keeps a piece now, and a line for the user."""
     try:
         async with server:
-            status, body = await server.offer(_PATH, {"alerts": [alert]})
-    except SourceDown as error:
+            status, body = await server.ask("POST", _PATH, json={"alerts": [alert]})
+    except NoAnswer as error:
         return False, str(error)
     if status != 200:
         return False, f"HTTP status {status}: {' '.join(body.decode(errors='replace').split())}"
@@ -126,7 +129,7 @@ async def _listing(server: HttpServer) -> dict[str, Any]:
     """What an exporter keeps, or the key `error`."""
     try:
         async with server:
-            status, body = await server.look(_PATH)
+            status, body = await server.ask("GET", _PATH)
         if status != 200:
             text = " ".join(body.decode(errors="replace").split())
             return {"error": f"HTTP status {status}: {text[:200]}"}
@@ -135,7 +138,7 @@ async def _listing(server: HttpServer) -> dict[str, Any]:
             _check(piece)
         float(listing["minutes"])
         return listing
-    except SourceDown as error:
+    except NoAnswer as error:
         return {"error": str(error)}
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         return {"error": f"expected a list of pieces ({type(error).__name__}: {error})"}
@@ -192,7 +195,7 @@ async def _fetch(arguments: argparse.Namespace) -> int:
                 folder = Path(tempfile.mkdtemp(dir=work))
                 try:
                     hosts.append(await _fetched(server, str(listing["host"]), pieces, folder))
-                except SourceDown as error:
+                except NoAnswer as error:
                     missing.append(f"{server.shown}: {error}")
                     say(missing[-1])
         if not hosts:

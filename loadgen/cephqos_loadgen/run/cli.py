@@ -11,6 +11,7 @@ from typing import Any
 
 from cephqos_base.command import Group, Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address
 from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import plan_text, preflight
 from cephqos_loadgen.check.run_options import RunOptions
@@ -28,7 +29,6 @@ from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
 from cephqos_loadgen.scenario.variables import load, variable_from_text
-from cephqos_loadgen.servers import Address
 
 DEFAULT_OUT = "cephqos-runs"
 

@@ -12,10 +12,10 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from cephqos_base.command import Parser
-from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
+from cephqos_base.servers import Address, HttpServer, NoAnswer, trusting
 from cephqos_base.terminal import say, say_json
-from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.picture import Picture
 from cephqos_loadgen.top.screen.layout import plain
@@ -42,10 +42,6 @@ def to_json(picture: Picture, source: str) -> dict[str, Any]:
 
 
 DEFAULT_URL: Final = "http://localhost:9090"
-
-
-class NoAnswer(CephqosError):
-    """The source did not answer, and there was only one try."""
 
 
 def add_options(parser: Parser) -> None:
@@ -129,10 +125,11 @@ def _in_ascii(arguments: argparse.Namespace) -> bool:
 @contextlib.asynccontextmanager
 async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
     """The source that the options name, with its connections open."""
+    tls = trusting(arguments.ca_cert)
     async with contextlib.AsyncExitStack() as opened:
 
         async def connect(address: Address) -> HttpServer:
-            return await opened.enter_async_context(HttpServer(address, ca_cert=arguments.ca_cert))
+            return await opened.enter_async_context(HttpServer(address, tls=tls))
 
         if arguments.exporter:
             from cephqos_loadgen.top.sources.exporters import Exporters
@@ -140,10 +137,10 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
             addresses = [Address.of_exporter(url) for url in arguments.exporter]
             yield Exporters([await connect(address) for address in addresses])
         else:
-            from cephqos_loadgen.top.sources.prometheus import Prometheus
+            from cephqos_loadgen.top.sources.prometheus import PrometheusSource
 
             address = Address.parse(arguments.url or DEFAULT_URL, "--url")
-            yield Prometheus(await connect(address), arguments.window)
+            yield PrometheusSource(await connect(address), arguments.window)
 
 
 async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -> int:

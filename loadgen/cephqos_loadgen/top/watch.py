@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cephqos_base.servers import NoAnswer
 from cephqos_base.terminal import printable
-from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.picture import Picture
@@ -39,7 +39,7 @@ class Watch:
             fetched_for = self.selection
             try:
                 samples = await self.source.fetch(fetched_for)
-            except SourceDown as error:
+            except NoAnswer as error:
                 self.trouble = str(error)
                 return
             # With a thousand OSDs this takes a moment, in which keys should be answered.

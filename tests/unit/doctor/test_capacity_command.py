@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from tests.unit.doctor.test_doctor_http import serving
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.prometheus import Prometheus
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_doctor.capacity import cli, measure, series
 from cephqos_doctor.capacity.estimate import judge
 from cephqos_doctor.capacity.series import NOW, gather, model_of, range_queries, with_cluster_facts
-from cephqos_doctor.json_api import ApiFailed, JsonApi
 from cephqos_exporter.ceph.monclient import CommandFailed
 
 END = 1_700_000_000.0
@@ -204,7 +204,7 @@ async def test_an_odd_answer_is_one_line(odd: Any) -> None:
         return _reply([END, "1"]) if form["query"] == "time()" else web.json_response(odd)
 
     async with serving(answer) as url:
-        with pytest.raises(ApiFailed, match=r"Prometheus|shape"):
+        with pytest.raises(NoAnswer, match=r"Prometheus|shape"):
             await run(url)
 
 
@@ -256,8 +256,8 @@ def test_a_db_device_is_part_of_the_model() -> None:
 
 
 async def _gathered(url: str) -> series.History:
-    async with aiohttp.ClientSession() as session:
-        return await gather(JsonApi(session, url, {}), 2 * 86400, STEP)
+    async with HttpServer(Address(url)) as server:
+        return await gather(Prometheus(server), 2 * 86400, STEP)
 
 
 class Interrupted(Exception):
@@ -314,5 +314,5 @@ async def test_an_interrupt_ends_it_and_asks_the_osd_nothing_more() -> None:
 
 
 async def test_a_prometheus_that_is_away_is_one_line() -> None:
-    with pytest.raises(ApiFailed, match="refused"):
+    with pytest.raises(NoAnswer, match="refused"):
         await run("http://127.0.0.1:1")

@@ -7,14 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import cephqos_dashboards
-from cephqos_base import dashboards
-from cephqos_doctor import boards, json_api, prometheus_facts, targets
+from cephqos_base import dashboards, servers
+from cephqos_base.prometheus import JsonApi
+from cephqos_base.servers import Address, HttpServer
+from cephqos_doctor import boards, prometheus_facts, targets
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
@@ -92,15 +93,15 @@ async def test_alertmanager_is_asked_whether_it_calls_the_recorders(
         assert "Authorization" not in request.headers or request.path.startswith("/api/v1")
         return web.json_response(bodies[request.path])
 
-    async with serving(answer) as url, aiohttp.ClientSession() as session:
-        api = json_api.JsonApi(session, url, {"Authorization": "Bearer x"})
-        assert await prometheus_facts._recorders_told(session, api) is told
+    secret = {"Authorization": "Bearer x"}
+    async with serving(answer) as url, HttpServer(Address(url), headers=secret) as server:
+        assert await prometheus_facts._recorders_told(JsonApi(server)) is told
 
 
 async def test_an_answer_that_unpacks_to_too_much_is_a_finding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(json_api, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(servers, "MAX_BYTES", 1 << 20)
 
     async def bomb(_: web.Request) -> web.Response:
         body = gzip.compress(b'{"data": "' + bytes(4 << 20))

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from cephqos_base.servers import Address
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.record import metrics
 from cephqos_loadgen.record.columns import read
@@ -22,7 +23,6 @@ from cephqos_loadgen.record.metrics import MetricsRecorder, labelled, too_much_m
 from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
-from cephqos_loadgen.servers import Address
 
 PAGE = "# HELP a A.\n# TYPE a gauge\na 1\n"
 

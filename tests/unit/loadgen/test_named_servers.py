@@ -10,12 +10,12 @@ from aiohttp.test_utils import TestServer
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address
 from cephqos_base.urls import without_password
 from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.run.cli import add_run_options, options_from
-from cephqos_loadgen.servers import Address
 
 FSID = "11111111-2222-3333-4444-555555555555"
 OTHER = FSID.replace("1", "9")

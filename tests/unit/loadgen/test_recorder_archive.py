@@ -10,12 +10,12 @@ import pytest
 from tests.recording_exporters import cephqos, recording_exporter
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.servers import HttpServer, NoAnswer
 from cephqos_loadgen.archive.reader import Archive, open_archive, problems
 from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.recorder import cli
 from cephqos_loadgen.recorder.redact import WORDS, Redaction
 from cephqos_loadgen.report.runs import read_runs
-from cephqos_loadgen.servers import HttpServer, SourceDown
 
 START = 1_795_000_000.0
 OSD = 'cephqos_daemon_up{{ceph_daemon="osd.{0}",cluster="c1",reason=""}}'
@@ -246,7 +246,7 @@ async def test_of_many_hosts_those_that_give_nothing_are_named(
 
         async def get(self: HttpServer, path: str) -> bytes:
             if self.shown == breaks.address:
-                raise SourceDown("it ended meanwhile")
+                raise NoAnswer("it ended meanwhile")
             return await ask(self, path)
 
         monkeypatch.setattr(HttpServer, "get", get)

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from tests.recorded import RELEASES, client_output, documents
 
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address
 from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.engines import fio_output, rados_bench
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
@@ -25,7 +26,6 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
 from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
-from cephqos_loadgen.servers import Address
 from cephqos_loadgen.top.quantile import quantile
 
 NOTHING = LiveMetrics(Live(RunPlace()))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address
 from cephqos_loadgen.check import preflight
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
@@ -20,7 +21,6 @@ from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import Choices, parse
-from cephqos_loadgen.servers import Address
 
 FSID = "11111111-2222-3333-4444-555555555555"
 OTHER = FSID.replace("1", "9")

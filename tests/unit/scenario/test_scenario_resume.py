@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cephqos_base.errors import UsageError
+from cephqos_base.servers import Address
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.planned import Plan
@@ -34,7 +35,6 @@ from cephqos_loadgen.run.resume import (
 )
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
-from cephqos_loadgen.servers import Address
 
 
 def test_a_run_goes_on_on_its_own_cluster_only(tmp_path: Path) -> None:

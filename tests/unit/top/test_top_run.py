@@ -1,10 +1,10 @@
 """`cephqos top` reads the page of a test run beside those of exporters."""
 
+from cephqos_base.servers import Address, HttpServer
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.state import Live, RunPlace
-from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.sources.exporters import Exporters

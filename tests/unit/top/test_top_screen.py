@@ -14,7 +14,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from cephqos_loadgen.servers import SourceDown
+from cephqos_base.servers import NoAnswer
 from cephqos_loadgen.top.picture import TopSamples
 from cephqos_loadgen.top.screen.app import Top
 from cephqos_loadgen.top.screen.view import View
@@ -110,7 +110,7 @@ async def test_prometheus_going_away_and_coming_back() -> None:
     app = top(source, age=34)
     async with app.run_test(size=(80, 24)) as pilot:
         await fetched(pilot, app)
-        source.answer = SourceDown("connection refused")
+        source.answer = NoAnswer("connection refused")
         await until(pilot, lambda: "NO ANSWER" in shown(app))
         gone = shown(app)
         assert "NO ANSWER. Values are 34 s old. Asking every 0.2 s: connection refused" in gone
@@ -121,7 +121,7 @@ async def test_prometheus_going_away_and_coming_back() -> None:
 
 
 async def test_a_prometheus_that_was_never_there_is_told_with_the_reason() -> None:
-    app = top(FakeSource(SourceDown("connection refused")))
+    app = top(FakeSource(NoAnswer("connection refused")))
     async with app.run_test(size=(80, 24)) as pilot:
         await fetched(pilot, app)
         assert "NO ANSWER. Asking every 0.2 s: connection refused" in shown(app)

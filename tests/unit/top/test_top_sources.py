@@ -10,11 +10,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.servers import Address, HttpServer, SourceDown
+from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_loadgen.top.build import build_picture
 from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection, wanted_now
 from cephqos_loadgen.top.sources.exporters import Exporters, SeriesReader
-from cephqos_loadgen.top.sources.prometheus import Prometheus, Refused, parse_vector
+from cephqos_loadgen.top.sources.prometheus import PrometheusSource
 
 from ..top_samples import FSID
 
@@ -60,7 +60,7 @@ class FakePrometheus:
 
 async def fetch(url: str, selection: Selection | None = None, window: float = 60.0) -> object:
     async with HttpServer(Address.parse(url, "--url")) as connection:
-        return await Prometheus(connection, window).fetch(selection or Selection())
+        return await PrometheusSource(connection, window).fetch(selection or Selection())
 
 
 OSD = {"cluster": FSID, "ceph_daemon": "osd.1"}
@@ -77,7 +77,7 @@ async def test_what_the_rules_recorded_is_asked_for_first_and_only_that(serve: S
         }
     )
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
-        samples = await Prometheus(connection, 60).fetch(Selection())
+        samples = await PrometheusSource(connection, 60).fetch(Selection())
     assert samples.rules
     assert samples.of("attained") == {(FSID, "osd.1", "client"): 50.0}
     assert not [query for query in fake.queries if "cephqos_qos_normalised_ops_total" in query]
@@ -90,7 +90,7 @@ async def test_without_the_rules_the_exporters_series_are_asked_for(serve: Serve
     )
     fake = FakePrometheus({query: [({**OSD, "class": "client"}, 50.0)]})
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
-        samples = await Prometheus(connection, 60).fetch(Selection())
+        samples = await PrometheusSource(connection, 60).fetch(Selection())
     assert not samples.rules
     assert samples.of("attained") == {(FSID, "osd.1", "client"): 50.0}
     assert "violated" in samples.values  # asked for nothing: it is a rule's alone
@@ -103,7 +103,7 @@ async def test_rates_are_late_while_no_scrape_is_older_than_the_window(
 ) -> None:
     fake = FakePrometheus({"count(cephqos_daemon_up offset 60000ms)": before})
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
-        samples = await Prometheus(connection, 60).fetch(Selection())
+        samples = await PrometheusSource(connection, 60).fetch(Selection())
     assert samples.with_rates == bool(before)
 
 
@@ -116,7 +116,7 @@ async def test_firing_alerts_come_with_the_time_since_when(serve: Serve) -> None
         }
     )
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
-        (alert,) = (await Prometheus(connection, 60).fetch(Selection())).alerts
+        (alert,) = (await PrometheusSource(connection, 60).fetch(Selection())).alerts
     assert alert["since"] == "1000.0"
 
 
@@ -125,7 +125,7 @@ async def test_a_label_of_an_alert_is_not_taken_for_the_time_since_when(serve: S
     labels = {"__name__": "ALERTS", "alertstate": "firing", "alertname": "A", "since": "yesterday"}
     fake = FakePrometheus({"ALERTS{": [({**labels, **OSD}, 1.0)]})
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
-        samples = await Prometheus(connection, 60).fetch(Selection(cluster=FSID))
+        samples = await PrometheusSource(connection, 60).fetch(Selection(cluster=FSID))
     (alert,) = build_picture(samples, Selection(cluster=FSID)).alerts
     assert alert.since is None
 
@@ -138,51 +138,16 @@ async def test_a_query_that_is_refused_costs_its_figure_only(serve: Serve) -> No
         return vector()
 
     async with HttpServer(Address.parse(await serve(handler), "--url")) as connection:
-        samples = await Prometheus(connection, 60).fetch(Selection())
+        samples = await PrometheusSource(connection, 60).fetch(Selection())
     assert {it.what for it in samples.troubles} == {
         name for name in FIGURES if name.startswith("scrub")
     }
     assert "too many samples" in samples.troubles[0].why
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "expected"),
-    [
-        (200, b"<html>login</html>", "HTTP 200, and no answer of Prometheus' API: '<html>login"),
-        (502, b"", "HTTP 502"),
-        (200, b'{"status":"success","data":{"resultType":"matrix"}}', "not a matrix"),
-        (200, b'{"status":"success","data":[]}', "no answer of Prometheus"),
-    ],
-)
-def test_an_answer_that_is_none_is_told_in_one_line(
-    status: int, body: bytes, expected: str
-) -> None:
-    with pytest.raises(SourceDown, match=r"^[^\n]*$") as caught:
-        parse_vector(status, body)
-    assert expected in str(caught.value)
-
-
 def test_what_is_no_number_is_no_figure() -> None:
-    body = json.dumps(
-        {
-            "status": "success",
-            "data": {
-                "resultType": "vector",
-                "result": [
-                    {"metric": {"n": text}, "value": [1.0, text]}
-                    for text in ("NaN", "+Inf", "-Inf", "1.5")
-                ],
-            },
-        }
-    )
-    assert parse_vector(200, body.encode()) == [({"n": "1.5"}, 1.5)]
     metric = FIGURES["degraded"].metric
     assert not SeriesReader().read(f'{metric}{{pool="p"}} NaN\n# TYPE x gauge'.encode(), 0).samples
-
-
-def test_an_error_of_prometheus_is_told_with_its_words() -> None:
-    with pytest.raises(Refused, match="parse error"):
-        parse_vector(400, b'{"status":"error","error":"parse error"}')
 
 
 async def test_a_server_that_is_not_there_hangs_or_wants_a_password_is_told(serve: Serve) -> None:
@@ -193,14 +158,14 @@ async def test_a_server_that_is_not_there_hangs_or_wants_a_password_is_told(serv
     async def deny(_: web.Request) -> web.Response:
         return web.Response(status=401)
 
-    with pytest.raises(SourceDown, match="connection refused"):
+    with pytest.raises(NoAnswer, match="connection refused"):
         await fetch("http://127.0.0.1:1")
-    with pytest.raises(SourceDown, match="401: user and password go into the URL"):
+    with pytest.raises(NoAnswer, match="401 for /api/v1/query: user and password go into the URL"):
         await fetch(await serve(deny))
     address = Address.parse(await serve(hang), "--url")
     async with HttpServer(address, within=0.2) as connection:
-        with pytest.raises(SourceDown, match=r"no answer within 0\.2 s"):
-            await Prometheus(connection, 60).fetch(Selection())
+        with pytest.raises(NoAnswer, match=r"no answer within 0\.2 s"):
+            await PrometheusSource(connection, 60).fetch(Selection())
 
 
 async def test_a_password_goes_into_the_request_and_nowhere_else(serve: Serve) -> None:
@@ -213,7 +178,7 @@ async def test_a_password_goes_into_the_request_and_nowhere_else(serve: Serve) -
     url = (await serve(handler)).replace("http://", "http://me:secret@")
     address = Address.parse(url, "--url")
     async with HttpServer(address) as connection:
-        source = Prometheus(connection, 60)
+        source = PrometheusSource(connection, 60)
         await source.fetch(Selection())
     assert seen[0] == "Basic bWU6c2VjcmV0"
     assert "secret" not in source.name
@@ -364,5 +329,5 @@ async def test_an_exporter_that_goes_away_keeps_its_last_values_with_their_age(
 
 async def test_when_no_exporter_answers_the_source_is_down() -> None:
     async with HttpServer(Address.parse("127.0.0.1:1", "--exporter")) as connection:
-        with pytest.raises(SourceDown, match="connection refused"):
+        with pytest.raises(NoAnswer, match="connection refused"):
             await Exporters([connection]).fetch(Selection())

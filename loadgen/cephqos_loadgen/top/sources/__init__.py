@@ -14,4 +14,4 @@ class Source(Protocol):
         """For the screen, without a password: "Prometheus http://localhost:9090"."""
 
     async def fetch(self, selection: Selection) -> TopSamples:
-        """The samples of now; raises SourceDown."""
+        """The samples of now; raises NoAnswer."""

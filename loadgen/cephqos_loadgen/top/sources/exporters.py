@@ -8,7 +8,7 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cephqos_loadgen.servers import HttpServer, SourceDown
+from cephqos_base.servers import HttpServer, NoAnswer
 from cephqos_loadgen.top.figures import WANTED, Labels, PageSamples, Selection, Values, wanted_now
 from cephqos_loadgen.top.picture import Missing, TopSamples
 from cephqos_loadgen.top.screen.text import duration
@@ -32,7 +32,7 @@ class _Exporter:
             page = await self.connection.get("/metrics")
             # A large page takes seconds to parse. It is parsed in a thread, so keys still work.
             samples = await asyncio.to_thread(self._reader.read, page, time.time())
-        except (SourceDown, ValueError) as error:
+        except (NoAnswer, ValueError) as error:
             self.trouble = str(error)
             return
         self.trouble = ""
@@ -52,11 +52,11 @@ class Exporters:
         return f"exporter {first}" if not others else f"exporters {first} and {others} more"
 
     async def fetch(self, selection: Selection) -> TopSamples:
-        """Scrape all of them; SourceDown if none answers."""
+        """Scrape all of them; NoAnswer if none answers."""
         await asyncio.gather(*(exporter.scrape() for exporter in self._exporters))
         down = [exporter for exporter in self._exporters if exporter.trouble]
         if len(down) == len(self._exporters):
-            raise SourceDown(down[0].trouble)
+            raise NoAnswer(down[0].trouble)
         known = [exporter for exporter in self._exporters if exporter.now is not None]
         return TopSamples(
             time=time.time(),

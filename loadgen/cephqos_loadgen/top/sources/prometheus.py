@@ -1,42 +1,37 @@
 """Samples from Prometheus, or from anything with its query API (Thanos, Mimir, VictoriaMetrics)."""
 
 import asyncio
-import math
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
+from cephqos_base.prometheus import Prometheus, Refused, Sample
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import DaemonSeries
-from cephqos_loadgen.servers import HttpServer, SourceDown
+from cephqos_base.servers import HttpServer, NoAnswer
 from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
 from cephqos_loadgen.top.picture import Missing, TopSamples
 
-_AT_ONCE: Final = 6  # queries
 # Finds something if the recording rules are there.
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"
 # Finds something if exporters were scraped a window ago, so that there are rates.
 _BEFORE: Final = f"count({DaemonSeries.UP} offset %dms)"
 
-Vector = list[tuple[Mapping[str, str], float]]
 
-
-class Prometheus:
+class PrometheusSource:
     """Asks for each figure with one instant query."""
 
     def __init__(self, connection: HttpServer, window: float) -> None:
         self._connection = connection
+        self._api = Prometheus(connection)
         self._window = window
-        self._slots = asyncio.Semaphore(_AT_ONCE)
 
     @property
     def name(self) -> str:
         return f"Prometheus {self._connection.shown}"
 
     async def fetch(self, selection: Selection) -> TopSamples:
-        """All figures; SourceDown if Prometheus does not answer."""
+        """All figures; NoAnswer if Prometheus does not answer."""
         try:
             rules = bool(await self._query(_RULES))
             before = await self._query(_BEFORE % round(self._window * 1000))
@@ -47,7 +42,7 @@ class Prometheus:
                 }
                 alerts = group.create_task(self._alerts())
         except Refused as error:
-            raise SourceDown(f"it refuses queries: {error}") from error
+            raise NoAnswer(f"it refuses queries: {error.reason or error}") from error
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         values: dict[str, Values] = {}
@@ -55,7 +50,9 @@ class Prometheus:
         for name, task in figures.items():
             result = task.result()
             if isinstance(result, Refused):
-                troubles.append(Missing(name, f"Prometheus refused the query: {result}"))
+                troubles.append(
+                    Missing(name, f"Prometheus refused the query: {result.reason or result}")
+                )
             else:
                 values[name] = result
         return TopSamples(
@@ -97,37 +94,13 @@ class Prometheus:
             alerts.append({**labels, "since": repr(start) if start else ""})
         return tuple(alerts)
 
-    async def _query(self, query: str) -> Vector:
-        async with self._slots:
-            status, body = await self._connection.post("/api/v1/query", {"query": query})
-        return parse_vector(status, body)
-
-
-class Refused(Exception):
-    """Prometheus answered, and did not want the query."""
-
-
-def parse_vector(status: int, body: bytes) -> Vector:
-    """The result of an instant query. SourceDown if this is no answer of Prometheus."""
-    try:
-        reply: dict[str, Any] = orjson.loads(body)
-        if reply["status"] != "success":
-            raise Refused(str(reply.get("error", reply["status"])))
-        data = reply["data"]
-        if data["resultType"] != "vector":
-            raise SourceDown(f"a vector was expected, not a {data['resultType']}")
-        # A native histogram has no value; NaN and infinity are no figures.
-        vector = [
-            (series["metric"], float(series["value"][1]))
-            for series in data["result"]
-            if "value" in series
-        ]
-        return [(labels, value) for labels, value in vector if math.isfinite(value)]
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
-        beginning = body[:60].decode(errors="replace")
-        raise SourceDown(
-            f"HTTP {status}, and no answer of Prometheus' API: {beginning!r}"
-        ) from error
+    async def _query(self, query: str) -> list[Sample]:
+        try:
+            return await self._api.vector(query)
+        except Refused as error:
+            if error.status in (401, 403):
+                raise NoAnswer(f"{error}: user and password go into the URL") from error
+            raise
 
 
 def _key(labels: Mapping[str, str], by: Key) -> Key:

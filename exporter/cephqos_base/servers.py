@@ -1,5 +1,5 @@
-"""Servers that a user names: their addresses, and requests with a deadline and one error for all
-that can go wrong."""
+"""HTTP servers: their addresses, and requests with a deadline, a largest answer and one error for
+all that can go wrong."""
 
 import base64
 import netrc
@@ -8,20 +8,26 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import aiohttp
 
-from cephqos_base.answers import AnswerTooLarge, body_within, in_one_line
-from cephqos_base.errors import UsageError
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.textfile import reason_of
 from cephqos_base.urls import without_password
 
-_MAX_BYTES = 256 << 20
+MAX_BYTES: Final = 256 << 20  # of an answer, unpacked: a few bytes may unpack to gigabytes
+# OpenSSL's reasons for an answer in plain text; which one depends on its version.
+_REASONS_WITHOUT_TLS: Final = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "PACKET_LENGTH_TOO_LONG",
+    "HTTP_REQUEST",
+)
 
 
-class SourceDown(Exception):
+class NoAnswer(CephqosError):
     """The server does not answer, or its answer is not what was asked for."""
 
 
@@ -80,16 +86,36 @@ class Address:
         return {"Authorization": self.authorization} if self.authorization else {}
 
 
+class HttpReply(NamedTuple):
+    """What a server answered, whatever the status."""
+
+    status: int
+    body: bytes
+
+    @property
+    def first_words(self) -> str:
+        """The first 200 bytes in one line, for messages about a refusal."""
+        return " ".join(self.body[:200].decode(errors="replace").split())
+
+
 class HttpServer:
-    """One server. Every request has a deadline; every failure is a SourceDown in one line."""
+    """One server. `async with` opens a session; every failure is a NoAnswer in one line.
+
+    No redirect is followed: headers may hold a password, and the other server would get it.
+    """
 
     def __init__(
-        self, address: Address, *, within: float = 10.0, ca_cert: Path | None = None
+        self,
+        address: Address,
+        *,
+        within: float = 10.0,
+        headers: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._address = address
-        self._timeout = aiohttp.ClientTimeout(total=within)
         self._within = within
-        self._tls = _tls(ca_cert)
+        self._headers = {**address.headers, **(headers or {})}
+        self._tls = tls or True
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -97,69 +123,87 @@ class HttpServer:
         return self._address.url
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(headers=self._address.headers, timeout=self._timeout)
+        timeout = aiohttp.ClientTimeout(total=self._within)
+        self._session = aiohttp.ClientSession(headers=self._headers, timeout=timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
 
-    async def look(self, path: str) -> tuple[int, bytes]:
-        """GET: the status, whichever it is, and the body."""
-        return await self._request("GET", path)
+    async def get(self, path: str = "", **sent: Any) -> bytes:
+        """The body of a page; NoAnswer for any status but 200."""
+        answer = await self.ask("GET", path, **sent)
+        if answer.status != 200:
+            raise NoAnswer(f"HTTP status {answer.status}")
+        return answer.body
 
-    async def offer(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
-        """POST of JSON: the status, whichever it is, and the body."""
-        return await self._request("POST", path, json=body)
-
-    async def get(self, path: str) -> bytes:
-        """GET: the body; SourceDown for any status but 200."""
-        status, body = await self.look(path)
-        if status != 200:
-            raise SourceDown(f"HTTP status {status}")
-        return body
-
-    async def post(self, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
-        """POST of a form: status and body; SourceDown where the server wants another user."""
-        status, body = await self._request("POST", path, data=form)
-        if status in (401, 403):
-            raise SourceDown(f"HTTP status {status}: user and password go into the URL")
-        return status, body
-
-    async def _request(self, method: str, path: str, **sent: Any) -> tuple[int, bytes]:
+    async def ask(self, method: str, path: str = "", **sent: Any) -> HttpReply:
+        """The answer to a request; `sent` is what aiohttp takes: headers, data, json, params."""
         assert self._session is not None  # noqa: S101 - entered
         url = f"{self._address.url}{path}"
+        sent |= {"ssl": self._tls, "allow_redirects": False}
         try:
-            async with self._session.request(method, url, ssl=self._tls, **sent) as reply:
-                return reply.status, await body_of(reply)
+            async with self._session.request(method, url, **sent) as reply:
+                if "Location" in reply.headers and 300 <= reply.status < 400:
+                    place = without_password(reply.headers["Location"])
+                    raise NoAnswer(
+                        f"HTTP status {reply.status}: it sends to {place}; name that URL"
+                    )
+                return HttpReply(reply.status, await _body(reply))
         except TimeoutError:
-            raise SourceDown(f"no answer within {self._within:g} s") from None
+            raise NoAnswer(f"no answer within {self._within:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise SourceDown(in_one_line(error)) from error
+            raise NoAnswer(in_one_line(error)) from error
 
 
-async def body_of(reply: aiohttp.ClientResponse) -> bytes:
-    """The body of an answer; SourceDown if it is too large, compressed or not."""
-    try:
-        return await body_within(reply, _MAX_BYTES)
-    except AnswerTooLarge as error:
-        raise SourceDown(str(error)) from None
+async def fetch(url: str, within: float = 5.0) -> bytes:
+    """One page of a server that we have started."""
+    async with HttpServer(Address(url), within=within) as server:
+        return await server.get()
 
 
-async def first_words(reply: aiohttp.ClientResponse) -> str:
-    """The first 200 bytes of a refusal's body, in one line."""
-    return " ".join((await reply.content.read(200)).decode(errors="replace").split())
+async def _body(reply: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for part in reply.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > MAX_BYTES:
+            raise NoAnswer(f"the answer is larger than {MAX_BYTES >> 20} MiB")
+    return b"".join(parts)
 
 
-def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
+def trusting(ca_cert: Path | None) -> ssl.SSLContext | None:
+    """How to reach https servers of this CA; None for those of the system."""
     if ca_cert is None:
-        return True
+        return None
     try:
         return ssl.create_default_context(cafile=str(ca_cert))
     except (OSError, ssl.SSLError) as error:
         no_pem = isinstance(error, ssl.SSLError)
         reason = "no certificate is in it" if no_pem else reason_of(error)
         raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {reason}") from error
+
+
+def in_one_line(error: Exception) -> str:
+    """Why a request failed, in words that end an error message."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the connection was closed without an answer; if this port speaks TLS, try https://"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        # Its errno is OpenSSL's, not the system's.
+        return _tls_failure(error.os_error)
+    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
+        number, text = error.os_error.errno, error.os_error.strerror
+        # For an unknown host name the number is getaddrinfo's, below zero: strerror has no text.
+        return (os.strerror(number) if number > 0 else str(text)).lower()
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _tls_failure(error: OSError) -> str:
+    reason = getattr(error, "reason", None) or str(error)
+    if reason in _REASONS_WITHOUT_TLS or isinstance(error, ssl.SSLEOFError):
+        return "this port does not speak TLS; try http://"
+    return f"TLS failed: {reason.replace('_', ' ').lower()}"
 
 
 def _from_netrc(host: str, user: str) -> str:
