@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from cephqos_base.units import time_span
+from cephqos_loadgen.check.ask_cluster import ClusterSays
 from cephqos_loadgen.cluster import background_work
 from cephqos_loadgen.plan import planned, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
@@ -12,16 +13,20 @@ from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.pools import free_space
 
+_NOT_ASKED = ClusterSays()
 
-def heading(plan: planned.Plan) -> Iterator[str]:
+
+def heading(plan: planned.Plan, restarting: float = 0.0) -> Iterator[str]:
+    """`restarting`: seconds for which OSDs restart, if the cluster was asked."""
     scale = f", scale {plan.scale}" if plan.scale else ""
     yield f"scenario {plan.scenario}{scale} ({plan.source})"
     if plan.about:
         yield from (f"  {line}" for line in textwrap.wrap(plan.about, 76))
     points, repeats = len(plan.points), plan.repeats
+    seconds = run_seconds(plan) + restarting
     yield (
         f"  {_plural(points, 'point')} of the matrix x {_plural(repeats, 'repeat')}"
-        f" = {_plural(len(plan.runs), 'run')}, about {time_span(run_seconds(plan))} in all"
+        f" = {_plural(len(plan.runs), 'run')}, about {time_span(seconds)} in all"
     )
     if points > 1 and repeats > 1:
         seed = f", seed {plan.seed}" if plan.order == "random" else ""
@@ -46,10 +51,17 @@ def axes(plan: planned.Plan) -> dict[str, list[str]]:
 
 
 def lines(
-    plan: planned.Plan, place: ProgramPaths, *, commands: bool, cpus: Sequence[Cpu] = ()
+    plan: planned.Plan,
+    place: ProgramPaths,
+    *,
+    commands: bool,
+    cpus: Sequence[Cpu] = (),
+    cluster: ClusterSays = _NOT_ASKED,
 ) -> Iterator[str]:
-    """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
-    yield from heading(plan)
+    """The whole plan. With this host's `cpus`, where OSDs would be pinned; with what the `cluster`
+    says, which of its OSDs restart."""
+    yield from heading(plan, cluster.restarts.seconds)
+    yield from (f"  {line}" for line in cluster.lines())
     for_whole_run = list(background_work.lines(plan))
     if capacity := plan.capacity:
         writes = f"{words.size(capacity.total)} in writes of {words.size(capacity.block_size)}"

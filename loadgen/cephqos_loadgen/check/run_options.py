@@ -23,6 +23,7 @@ class RunOptions:
     sockets: Path | None = None
     listen: str | None = None  # None: the default, or another port where that is taken
     take_over: bool = False
+    restart_osds: int | None = None  # as many OSDs of a given cluster may be restarted
     grafana: Address | None = None
     loki: Address | None = None
     resume: Path | None = None

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
 
@@ -32,17 +32,20 @@ _NEW_MAP_SECONDS = 0.3  # until OSDs have the newest map
 _STATS_SECONDS = 10.0  # until the manager has the newest reports of all OSDs
 _SOCKET_SECONDS = 5.0  # for all admin sockets of this host
 _UP_DOWN_SECONDS = 60.0  # until an OSD is up or down
-_RESTART_SECONDS = 90.0  # until an OSD is up after a restart
-_CLEAN_SECONDS = 180.0  # until all is clean after a restart
 _DAEMONS = ("osd", "mon", "mgr")
-_NO_ORCHESTRATOR = (
-    "an option that OSDs read at their start only needs them restarted, and this cluster has no"
-    " orchestrator that would do it: set it and restart them before the run"
+# What to do where a run cannot restart OSDs itself.
+_BY_HAND = (
+    "An option of this run takes effect only when OSDs start. Set it and restart the OSDs before"
+    " the run, one host at a time"
 )
+_BY_SYSTEMD = f"{_BY_HAND}: `systemctl restart ceph-osd.target` on each host"
+_BY_ROOK = f"{_BY_HAND}: `kubectl -n rook-ceph rollout restart deployment rook-ceph-osd-N` for each"
 
 
 class LabAccess:
     """A lab of this machine."""
+
+    at_once = True  # its OSDs hold nobody's data: they are restarted together
 
     def __init__(self, lab: RunningLab, run: str) -> None:
         self.lab = lab
@@ -66,20 +69,23 @@ class LabAccess:
     async def pids(self, fsid: str) -> Mapping[str, int]:
         return await self.lab.pids()
 
-    async def check_restart(self, cluster: "ClusterConnection") -> None:
+    async def check_restart(self, cluster: "ClusterView", osds: Sequence[int]) -> None:
         """A lab's OSDs can be restarted."""
 
     async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None:
         for osd in osds:
             await self.lab.faults.restart(osd)
 
-    def restart_command(self, osd: int) -> str:
-        return f"cephqos lab fault restart --name {self.lab.paths.name} --osd {osd}"
+    @property
+    def lab_name(self) -> str | None:
+        return self.lab.paths.name
 
 
 class ConfAccess:
     """An existing cluster. Its daemons on this host are found by their admin sockets: in
     `sockets`, or where packages, cephadm and Rook have them."""
+
+    at_once = False  # its OSDs are restarted one failure domain after the other
 
     def __init__(
         self,
@@ -122,14 +128,46 @@ class ConfAccess:
         daemons = [daemon for daemon in answers if isinstance(daemon, Daemon)]
         return {d.name: d.pid for d in daemons if d.cluster == fsid and d.pid is not None}
 
-    async def check_restart(self, cluster: "ClusterConnection") -> None:
-        """SettingRefused if there is no orchestrator that restarts OSDs."""
+    async def check_restart(self, cluster: "ClusterView", osds: Sequence[int]) -> None:
+        """SettingRefused if these OSDs cannot be restarted from here: only cephadm can do that."""
         try:
             status = await cluster.command("orch status", target="mgr")
         except CommandFailed as error:
-            raise SettingRefused(f"{_NO_ORCHESTRATOR} ({error})") from error
-        if not isinstance(status, dict) or not status.get("available"):
-            raise SettingRefused(_NO_ORCHESTRATOR)
+            raise SettingRefused(
+                f"{_BY_SYSTEMD}. This cluster has no orchestrator that would do it ({error})"
+            ) from error
+        status = status if isinstance(status, dict) else {}
+        backend = str(status.get("backend", ""))
+        if backend == "rook":
+            raise SettingRefused(
+                f"{_BY_HAND}: {_BY_ROOK}. Rook does not restart OSDs for `ceph orch`"
+            )
+        if not status.get("available") or backend != "cephadm":
+            raise SettingRefused(
+                f"{_BY_SYSTEMD}. This cluster has no orchestrator that would do it"
+            )
+        if status.get("paused"):
+            raise SettingRefused(
+                "OSDs must restart for an option of this run, and the orchestrator is paused:"
+                " `ceph orch resume`"
+            )
+        await self._check_managed(cluster, osds)
+
+    async def _check_managed(self, cluster: "ClusterView", osds: Sequence[int]) -> None:
+        """SettingRefused for OSDs that cephadm does not manage, or of a host that is away."""
+        daemons = await cluster.command("orch ps", target="mgr", daemon_type="osd")
+        host_of = {str(daemon["daemon_id"]): daemon.get("hostname") for daemon in daemons}
+        foreign = [f"osd.{osd}" for osd in osds if str(osd) not in host_of]
+        if foreign:
+            raise SettingRefused(f"{_BY_SYSTEMD}. cephadm does not manage {', '.join(foreign)}")
+        hosts = await cluster.command("orch host ls", target="mgr")
+        away = {host["hostname"] for host in hosts if host.get("status", "").strip()}
+        stuck = sorted({str(host_of[str(osd)]) for osd in osds} & away)
+        if stuck:
+            raise SettingRefused(
+                "OSDs must restart for an option of this run, and cephadm does not reach their host"
+                f" {', '.join(stuck)} (`ceph orch host ls`)"
+            )
 
     async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None:
         for osd in osds:
@@ -138,8 +176,10 @@ class ConfAccess:
             except CommandFailed as error:
                 raise RunError(f"osd.{osd} was not restarted: {error}") from error
 
-    def restart_command(self, osd: int) -> str:
-        return f"ceph orch daemon restart osd.{osd}"
+    @property
+    def lab_name(self) -> str | None:
+        """The lab that it is; this is none."""
+        return None
 
 
 Access = LabAccess | ConfAccess
@@ -166,8 +206,9 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
 # Commands that change nothing that lasts. The last line has work that ends by itself.
 Query = Literal[
     "config dump", "config get", "config help", "config show", "mgr dump", "mgr metadata",
-    "osd dump", "osd last-stat-seq", "osd ls", "osd metadata", "quorum_status",
-    "pg ls-by-osd", "pg ls-by-pool", "pg stat",
+    "orch host ls", "orch ps", "orch status", "osd crush dump", "osd dump", "osd last-stat-seq",
+    "osd ls", "osd metadata", "osd ok-to-stop", "quorum_status",
+    "pg dump", "pg ls-by-osd", "pg ls-by-pool", "pg stat",
     "bench", "osd pool deep-scrub", "osd pool scrub", "pg deep-scrub", "pg scrub",
 ]  # fmt: skip
 _QUERIES: Final = frozenset(get_args(Query))
@@ -246,7 +287,7 @@ class ClusterView:
         while True:
             await self.fresh_stats()
             states = await self.states(pools)
-            if all(_is_settled(state, clean=clean) for state in states):
+            if all(is_settled(state, clean=clean) for state in states):
                 return
             if time.monotonic() > deadline:
                 shown = ", ".join(f"{count} {state}" for state, count in states.items())
@@ -285,6 +326,7 @@ class ClusterConnection(ClusterView):
 
     def __init__(self, access: Access) -> None:
         super().__init__(access, access.client())
+        self.note: Callable[[str], None] = lambda text: None  # told of what takes its time
         self.restarted: set[int] = set()  # OSDs, by this run
 
     @property
@@ -316,27 +358,9 @@ class ClusterConnection(ClusterView):
         """The reply, without retries: for callers that ask again soon."""
         return await self._client.command(prefix, within=_ONCE_SECONDS, **arguments)
 
-    async def restart_osds(self, osds: Sequence[int]) -> None:
-        """Restart them and wait until all is active and clean again."""
-        before = {osd: await self._boot_epoch(osd) for osd in osds}
-        self.restarted |= set(osds)
-        await self.access.restart(self, osds)
-        for osd in osds:
-            deadline = time.monotonic() + _RESTART_SECONDS
-            while await self._boot_epoch(osd) <= before[osd]:
-                if time.monotonic() > deadline:
-                    raise RunError(f"osd.{osd} did not come back after its restart")
-                await asyncio.sleep(0.3)
-        await self.wait_for_pgs(clean=True, within=_CLEAN_SECONDS)
 
-    async def _boot_epoch(self, osd: int) -> int:
-        """The map in which it came up last; -1 while it is down."""
-        dump = await self.command("osd dump")
-        entry = next(entry for entry in dump["osds"] if entry["osd"] == osd)
-        return int(entry["up_from"]) if entry["up"] else -1
-
-
-def _is_settled(state: str, *, clean: bool) -> bool:
+def is_settled(state: str, *, clean: bool) -> bool:
+    """Whether a PG in this state is active, and clean too."""
     parts = set(state.split("+"))
     wanted = {"active", "clean"} if clean else {"active"}
     return wanted <= parts and not parts & {"peering", "stale"}

@@ -14,13 +14,16 @@ from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.cluster import undo
+from cephqos_loadgen.cluster import restarts, undo
 from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
 
 _VERIFY_SECONDS = 15.0  # until all daemons report the new values
+_CLEAN_SECONDS = 300.0  # until all is clean before OSDs are restarted
 _Values = dict[tuple[str, str], str]  # by section and option
+AtStart = dict[tuple[int, str], str]  # by OSD and option
+_SPECIFIC = {"global": 0, "osd": 1}  # any other section is a daemon
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.
 _MODULE_PREFIX = "mgr/"
 
@@ -123,6 +126,26 @@ class SettingsReader:
             asked = [daemon for daemon in asked if daemon.startswith("osd.")]
         return asked
 
+    async def wanted_at_start(self, options: Iterable[CephOption]) -> AtStart:
+        """The values that OSDs which are up would have, of options that they read only at their
+        start. The most specific section wins."""
+        known = [option for option in options if await self._is_known(option)]
+        at_start = [option for option in known if not self._known[option.name].runtime]
+        up = [f"osd.{osd}" for osd in await self._cluster.up_osds()] if at_start else []
+        return {
+            (int(daemon.removeprefix("osd.")), option.name): option.value
+            for option in sorted(at_start, key=lambda option: _SPECIFIC.get(option.section, 2))
+            for daemon in concerned(option, up)
+        }
+
+    async def in_force_at_start(self, which: Iterable[tuple[int, str]]) -> AtStart:
+        """The values that these OSDs have now."""
+        return {(osd, name): await self.read(f"osd.{osd}", name) for osd, name in which}
+
+    def differs(self, osd: int, name: str, one: AtStart, other: AtStart) -> bool:
+        """Whether an OSD has two different values of an option in these."""
+        return not same_value(self._known[name].type, one[osd, name], other[osd, name])
+
     async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
         """Read options back. Returns values by daemon; SettingRefused if one has another value."""
         options = [option for option in options if await self._is_known(option)]
@@ -179,21 +202,30 @@ class ClusterSettings(SettingsReader):
         await self._refuse_other_restarts(options, daemons)
         restart = await self._osds_to_restart(options)
         if restart:
-            access = self._cluster.access
-            await access.check_restart(self._connection)
             # This entry is undone after those of the options, which take effect by the restart.
-            shown = " && ".join(access.restart_command(osd) for osd in restart)
-            await self._journal.push(undo.Undo("restart", shown, {"osds": restart}))
+            await self._journal.push(await self._way_back_by_restart(restart))
         # First the options that are read at the start, such as the scheduler: an OSD that still
         # runs mClock removes settings of backfill and recovery from the monitors' database.
         at_start = [option for option in options if not self._known[option.name].runtime]
         for option in at_start:
             await self._set(option, stored.get((option.section, option.name)))
         if restart:
-            await self._connection.restart_osds(restart)
+            await restarts.restart(self._connection, restart)
         for option in options:
             if option not in at_start:
                 await self._set(option, stored.get((option.section, option.name)))
+
+    async def _way_back_by_restart(self, osds: Sequence[int]) -> undo.Undo:
+        """What restarts OSDs again; RunError if they must not be restarted now."""
+        cluster = self._connection
+        await cluster.access.check_restart(cluster, osds)
+        if not cluster.access.at_once:
+            await cluster.wait_for_pgs(clean=True, within=_CLEAN_SECONDS)
+        steps = await restarts.plan_steps(cluster, osds)
+        shown = restarts.command([step.osds for step in steps], cluster.access.lab_name)
+        running = restarts.processes(await cluster.command("osd dump"))
+        before = {str(osd): running[osd] for osd in osds if running[osd]}
+        return undo.Undo("restart", shown, {"osds": list(osds), "processes_before": before})
 
     async def _stored(self, patience: float = PATIENCE) -> _Values:
         """The monitors' database, without entries that have a mask."""
@@ -202,16 +234,9 @@ class ClusterSettings(SettingsReader):
 
     async def _osds_to_restart(self, options: Sequence[CephOption]) -> list[int]:
         """OSDs that have another value of an option which they read only at their start."""
-        osds = set()
-        up = await self._cluster.up_osds()
-        for option in options:
-            info = self._known[option.name]
-            if info.runtime:
-                continue
-            for daemon in concerned(option, [f"osd.{osd}" for osd in up]):
-                if not same_value(info.type, option.value, await self.read(daemon, option.name)):
-                    osds.add(int(daemon.removeprefix("osd.")))
-        return sorted(osds)
+        wanted = await self.wanted_at_start(options)
+        in_force = await self.in_force_at_start(wanted)
+        return sorted({osd for osd, name in wanted if self.differs(osd, name, wanted, in_force)})
 
     async def _refuse_unknown_daemons(self, options: Sequence[CephOption]) -> None:
         """SettingRefused for a section that names a daemon which the cluster does not have."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen import queue_files
-from cephqos_loadgen.cluster import affinity, upmaps
+from cephqos_loadgen.cluster import affinity, restarts, upmaps
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.plan.errors import ClusterAway
 
@@ -156,7 +156,7 @@ async def carry_out(entry: Undo, cluster: ClusterConnection) -> None:
     if entry.kind == "command":
         await cluster.command(**entry.arguments)
     elif entry.kind == "restart":
-        await cluster.restart_osds(entry.arguments["osds"])
+        await restarts.restart(cluster, **entry.arguments)
     elif entry.kind == "queue":
         queue_files.put(**entry.arguments)
     elif entry.kind == "upmaps":

@@ -1,5 +1,7 @@
 """How long a run still takes: first as planned, then as the repeats that are done took."""
 
+from collections.abc import Mapping
+
 from cephqos_loadgen.plan.estimate import POINT_SECONDS, REPEAT_SECONDS, fill_seconds, point_seconds
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Plan, Point, blocks
@@ -12,8 +14,13 @@ class Forecast:
         self._left = list(plan.runs)  # points and numbers of repeats, in their order
         self._took: dict[str, list[float]] = {}  # seconds of repeats, by point
         self._filled: set[PlannedPool] = set()
+        self._restarts: Mapping[str, float] = {}  # seconds, by point, whenever it is put
         # Seconds of one repeat, by point.
         self._planned = {point.name: point_seconds(point) + REPEAT_SECONDS for point in plan.points}
+
+    def restarting(self, seconds_of: Mapping[str, float]) -> None:
+        """How long OSDs restart for a point and back, by point."""
+        self._restarts = seconds_of
 
     def finished(self, point: Point, repeat: int, seconds: float | None) -> None:
         """A repeat is done. Without `seconds`, an earlier run did it."""
@@ -48,8 +55,11 @@ class Forecast:
             return 0.0
         present = self._left[0][0]
         repeats = [self.repeat_seconds(point) for point, _ in self._left]
-        changes = len(blocks(self._left)) - bool(elapsed)
+        to_come = [point.name for point, _ in blocks(self._left)]
+        changes = len(to_come) - bool(elapsed)
         seconds = max(0.0, repeats[0] - elapsed) + sum(repeats[1:]) + POINT_SECONDS * changes
+        restarts = [self._restarts.get(name, 0.0) for name in to_come]
+        seconds += sum(restarts) - (restarts[0] / 2 if elapsed else 0.0)
         lasting = {pool for point, _ in self._left for pool in point.pools if not pool.fresh}
         to_fill = lasting - self._filled
         if filling is not None:

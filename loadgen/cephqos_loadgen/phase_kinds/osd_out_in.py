@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import upmaps
 from cephqos_loadgen.cluster.connection import ClusterView
+from cephqos_loadgen.cluster.restarts import why_not_stop
 from cephqos_loadgen.cluster.undo import Change, Undo, ceph, command
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
@@ -67,6 +68,7 @@ class OsdOut(_OsdPhase):
 
     __slots__ = ()
     result: ClassVar[type[PhaseResult]] = OsdOutResult
+    takes_osds_down: ClassVar[bool] = True
 
     def describe(self) -> str:
         return f"OSD {self.osd} down and out"
@@ -82,6 +84,8 @@ class OsdOut(_OsdPhase):
 
     async def _way_back(self, cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
         dump, entry = await self._look(cluster)
+        if not cluster.access.at_once and (no := await why_not_stop(cluster, [int(self.osd)])):
+            raise RunError(f"Ceph says that osd.{self.osd} must not stop now: {no}")
         lost_upmaps = await upmaps.at_stake(cluster, dump, int(self.osd))
         return [*([set_upmaps(lost_upmaps)] if lost_upmaps else []), *way_back(entry)]
 

@@ -25,6 +25,8 @@ class Action(ABC):
     __slots__ = ()
     # Whether it changes how data moves, so that a recovery that is under way goes on.
     steers_data: ClassVar[bool] = False
+    # Whether it marks OSDs down.
+    takes_osds_down: ClassVar[bool] = False
     # Whether it scrubs: `until: scrub_done` and `when: scrub_started` wait for such phases.
     scrubs: ClassVar[bool] = False
     # Whether client processes do its work: their threads are recorded.

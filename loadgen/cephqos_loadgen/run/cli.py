@@ -13,8 +13,9 @@ from cephqos_base.command import Group, Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.servers import Address
 from cephqos_base.terminal import say, say_text
-from cephqos_loadgen.check import plan_text, preflight
+from cephqos_loadgen.check import ask_cluster, plan_text, preflight
 from cephqos_loadgen.check.run_options import RunOptions
+from cephqos_loadgen.cluster.restart_plan import ALLOWED_OSDS
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
@@ -106,6 +107,11 @@ def _add_cluster(group: Group) -> None:
         "--work DIR",
         "folder for sockets and the clients' ceph.conf (default: %(default)s)",
         default=defaults.work,
+    )
+    group.option(
+        "--restart-osds N",
+        f"up to N OSDs of this cluster may be restarted, one failure domain after the other"
+        f" (default: {ALLOWED_OSDS}); --check says how many the run restarts",
     )
     group.option("--keep", "do not remove filled pools, so the next run skips that")
     group.option(
@@ -208,7 +214,10 @@ async def _run(arguments: argparse.Namespace) -> int:
         await preflight.check_plan(plan, options)
         cpus = await cpus_of_this_host()
         place = place_for(arguments)
-        for line in plan_text.lines(plan, place, commands=arguments.dry_run, cpus=cpus):
+        says = await ask_cluster.ask(plan, options)
+        for line in plan_text.lines(
+            plan, place, commands=arguments.dry_run, cpus=cpus, cluster=says
+        ):
             say(line)
         return 0
     progress = Progress()

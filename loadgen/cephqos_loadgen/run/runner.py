@@ -17,9 +17,10 @@ from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check import preflight
+from cephqos_loadgen.check.ask_cluster import access_to
 from cephqos_loadgen.check.run_options import RunOptions
-from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
-from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.cluster.connection import Access, LabAccess
+from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live import terminal
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN, serve
@@ -182,12 +183,14 @@ class Runner:
                 self.plan,
                 take_over=self.options.take_over,
                 existing_cluster=self.options.given,
+                restart_osds=self.options.restart_osds,
                 check=self._check_known,
                 note=self.progress.note,
             )
             try:
                 self.stage = "preparing"
                 await session.begin()
+                self._forecast.restarting(session.restarts.seconds_of)
                 self.live.where.cluster = self.notify.cluster = session.cluster.fsid
                 await session.measure_capacity()
                 await self._points(session, runs)
@@ -221,14 +224,8 @@ class Runner:
         options = self.options
         async with AsyncExitStack() as stack:
             access: Access
-            if options.conf:
-                work = options.work / self.id
-                sockets = options.sockets
-                access = ConfAccess(
-                    options.conf, options.keyring, options.user, work, options.python, sockets
-                )
-            elif options.lab:
-                access = LabAccess(RunningLab.find(options.lab), self.id)
+            if options.given:
+                access = access_to(options, self.id, options.work / self.id)
             else:
                 name = f"{spec.name}-{secrets.token_hex(3)}"
                 lab = Lab(replace(spec, name=name), self.progress)

@@ -16,6 +16,7 @@ from cephqos_loadgen.cluster import (
     capacity,
     device_queues,
     osds_here,
+    restart_plan,
     undo,
     upmaps,
 )
@@ -51,18 +52,22 @@ class Session:
         *,
         take_over: bool,
         existing_cluster: bool = True,
+        restart_osds: int | None = None,
         check: Callable[[str], None] = lambda fsid: None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.access = access
         self.archive = archive
         self.cluster = ClusterConnection(access)
+        self.cluster.note = self._tell
         # Its own connection: a command that takes its time must not blind the watcher.
         self.watch_cluster = ClusterConnection(access)
         self._plan = plan
         self._lock: ClusterLock | None = None
         self._open = contextlib.AsyncExitStack()  # the connections, and the lock
         self._take_over = take_over
+        self._restart_osds = restart_osds  # as many may be restarted, by the command line
+        self.restarts = restart_plan.PlannedRestarts()
         self._existing_cluster = existing_cluster  # not a lab that the run made
         self._check = check  # gets the fsid; raises if this cluster is not to be touched
         self._note = note
@@ -99,6 +104,7 @@ class Session:
         await self._warn_of_the_cluster()
         await osds_here.check(self.cluster, self._plan)
         await self.settings.check(_settings_of(self._plan))
+        await self._plan_restarts()
         self.kept.found = await kept_pools.look(self.cluster, self._plan)
         await free_space.check(self.cluster, self._plan.points, self.kept.found)
         self._queues = await self._devices_here()
@@ -106,6 +112,20 @@ class Session:
         quietened = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **quietened)
         await self._allow_pool_removal()
+
+    async def _plan_restarts(self) -> None:
+        """Say which OSDs will be restarted; UsageError if they may not or cannot be."""
+        self.restarts = await restart_plan.look(self.cluster, self.settings, self._plan)
+        await restart_plan.check(self.cluster, self._plan, self.restarts, self._restart_osds)
+        for line in self.restarts.lines():
+            self._note(line)
+        if self.restarts.osds:
+            self.archive.event("restarts_planned", how=self.restarts.how)
+
+    def _tell(self, text: str) -> None:
+        """What happens in the cluster and takes its time: shown, and archived."""
+        self.archive.event("cluster", text=text)
+        self._note(text)
 
     async def _osds_up_and_in(self) -> list[dict[str, Any]]:
         """Metadata of the OSDs that are up and in: others are no part of what is measured."""

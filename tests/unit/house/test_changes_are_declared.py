@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.connection import ClusterView
+from cephqos_loadgen.cluster.restarts import restart
 from cephqos_loadgen.cluster.undo import Change, Undo, ceph, command
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
@@ -51,7 +52,7 @@ class Lighter(PhaseKind):
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> LighterResult:
         await context.cluster.command("osd reweight", id=0, weight=0.5)  # wrong: arg-type
-        await context.cluster.restart_osds([0])  # wrong: attr-defined
+        await restart(context.cluster, [0])  # wrong: arg-type
         await context.settings.apply([])  # wrong: attr-defined
         await context.journal.push(command("osd in"))  # wrong: attr-defined
         return LighterResult()

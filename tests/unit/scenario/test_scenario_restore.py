@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -141,7 +142,9 @@ async def wait_for(event: asyncio.Event) -> None:
 
 
 class Flagged:
-    """A cluster's flags, and an OSD that is as the test says."""
+    """A cluster's flags, and an OSD that is as the test says. It is a lab."""
+
+    access = SimpleNamespace(at_once=True)
 
     def __init__(self, *flags: str, up: int = 1) -> None:
         self.flags = set(flags)
