@@ -45,7 +45,7 @@ _BY_ROOK = f"{_BY_HAND}: `kubectl -n rook-ceph rollout restart deployment rook-c
 class LabAccess:
     """A lab of this machine."""
 
-    at_once = True  # its OSDs hold nobody's data: they are restarted together
+    at_once = True  # its OSDs have no data that anyone needs: they are restarted together
 
     def __init__(self, lab: RunningLab, run: str) -> None:
         self.lab = lab
@@ -326,7 +326,7 @@ class ClusterConnection(ClusterView):
 
     def __init__(self, access: Access) -> None:
         super().__init__(access, access.client())
-        self.note: Callable[[str], None] = lambda text: None  # told of what takes its time
+        self.note: Callable[[str], None] = lambda text: None  # gets what takes long
         self.restarted: set[int] = set()  # OSDs, by this run
 
     @property

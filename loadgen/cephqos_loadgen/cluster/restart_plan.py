@@ -13,10 +13,10 @@ from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.planned import Plan, blocks
 
 # Up to this many OSDs of a given cluster are restarted without a word on the command line: three or
-# four hosts of a test cluster. More OSDs are more likely to be somebody's production.
+# four hosts of a test cluster. More OSDs are more likely to be in production.
 ALLOWED_OSDS: Final = 12
 # One step on a cluster: the orchestrator acts, OSDs start, placement groups become clean. A guess
-# for OSDs that come back in half a minute; recovery of what was written meanwhile adds to it.
+# for OSDs that come back in half a minute. Recovery of what clients write adds to it.
 _STEP_SECONDS: Final = 90.0
 _THERE_AND_BACK: Final = 2  # a change, and its undoing
 

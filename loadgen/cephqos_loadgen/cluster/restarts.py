@@ -6,7 +6,7 @@ clean before the step must be so again. Others, which were not clean before, get
 become clean, and are then left as they are. A step that takes longer than its deadline ends the
 restart: no further OSD is touched. No flag is set, so nothing hides what happens.
 
-OSDs of a lab hold nobody's data. They are restarted all at once.
+OSDs of a lab have no data that anyone needs. They are restarted all at once.
 """
 
 import asyncio
