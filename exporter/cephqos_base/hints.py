@@ -1,4 +1,4 @@
-"""Hints for a mistyped option or command: `; did you mean top?`."""
+"""Hints for a mistyped name: of an option, a command, a key."""
 
 import argparse
 import re
@@ -8,6 +8,7 @@ from typing import Final
 
 _UNKNOWN: Final = re.compile(r"unrecognized arguments: (--[^\s=]+)")
 _NO_CHOICE: Final = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
+_SWITCH_WITH_VALUE: Final = re.compile(r"argument (--[^/]+)/--no-.*: ignored explicit argument")
 _OPTION: Final = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]*\w")
 
 
@@ -18,12 +19,23 @@ def hint(parser: argparse.ArgumentParser, message: str) -> str:
     '; did you mean top?'
     """
     if unknown := _UNKNOWN.search(message):
-        return _nearest(unknown[1], _OPTION.findall(parser.format_help()))
+        return _meant(unknown[1], _OPTION.findall(parser.format_help()))
     if choice := _NO_CHOICE.search(message):
-        return _nearest(choice[1], [word.strip("' ") for word in choice[2].split(",")])
+        return _meant(choice[1], [word.strip("' ") for word in choice[2].split(",")])
+    if switch := _SWITCH_WITH_VALUE.match(message):
+        return f"; allowed: {switch[1]} or --no-{switch[1][2:]}, no value"
     return ""
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, set(known), n=1, cutoff=0.7)
-    return f"; did you mean {close[0]}?" if close else ""
+def _meant(word: str, known: Iterable[str]) -> str:
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known name that looks most like the word; empty if none does.
+
+    >>> nearest("scrubs", ["scrub", "recovery"])
+    'scrub'
+    """
+    return next(iter(get_close_matches(word, set(known), n=1)), "")

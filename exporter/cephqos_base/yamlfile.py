@@ -9,7 +9,6 @@ whatever is wrong raises ConfigError, one line.
 """
 
 import contextlib
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from yaml.scanner import Scanner
 
 from cephqos_base import textfile, units
 from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described, NoSuchFile, UsageError
+from cephqos_base.hints import nearest
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
@@ -352,8 +352,7 @@ class Value:
         """A word of a long list: the error names `what` it is and the nearest word, not all."""
         value = self.text(allowed=what)
         if value not in allowed:
-            near = difflib.get_close_matches(value, allowed, 1)
-            self.fail(f"{what}, such as {near[0] if near else allowed[0]}")
+            self.fail(f"{what}, such as {nearest(value, allowed) or allowed[0]}")
         return value
 
     def integer(self, least: int = 0, most: int = 1 << 40, allowed: str = "") -> int:
@@ -424,5 +423,5 @@ def _scalar(kind: str, text: str) -> Any:
 
 
 def _hint(name: str, allowed: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, allowed, 1)
-    return f"{near[0]} (one of {', '.join(allowed)})" if near else ", ".join(allowed)
+    near = nearest(name, allowed)
+    return f"{near} (one of {', '.join(allowed)})" if near else ", ".join(allowed)

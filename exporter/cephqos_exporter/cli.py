@@ -3,14 +3,13 @@
 import argparse
 import asyncio
 import gc
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from cephqos_base.command import Parser
 from cephqos_base.errors import ConfigError
-from cephqos_base.hints import hint
 from cephqos_base.terminal import say
 from cephqos_base.version import __version__
 from cephqos_exporter import core_options, log
@@ -26,23 +25,6 @@ from cephqos_exporter.recorder import options as recorder_options
 PROGRAM = "cephqos-exporter"
 _FILE_VARIABLE = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
 
-_SWITCH_WITH_VALUE = re.compile(r"argument (--[^/]+)/--no-.*: ignored explicit argument (.*)")
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, but an error is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        valued = _SWITCH_WITH_VALUE.fullmatch(message)
-        if valued:
-            switch, value = valued.groups()
-            message = f"{switch}: found {value}; allowed: {switch} or --no-{switch[2:]}, no value"
-            say(f"{PROGRAM}: flags: {message}", file=sys.stderr)
-            raise SystemExit(2)
-        meant = hint(self, message) or "; --help lists what is allowed"
-        say(f"{PROGRAM}: flags: {message}{meant}", file=sys.stderr)
-        raise SystemExit(2)
-
 
 def every_option() -> tuple[Option[Any], ...]:
     """The options of the exporter, its collectors and its roles."""
@@ -55,9 +37,9 @@ def every_option() -> tuple[Option[Any], ...]:
     )
 
 
-def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
+def build_parser(known: Sequence[Option[Any]]) -> Parser:
     """A flag for every option; values stay raw until they are resolved with the other sources."""
-    parser = _Parser(
+    parser = Parser(
         prog=PROGRAM,
         usage="%(prog)s [--FLAG VALUE] [--SWITCH | --no-SWITCH] ...",
         description="Prometheus exporter for the QoS of Ceph OSDs.",

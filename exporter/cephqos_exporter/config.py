@@ -7,12 +7,12 @@ name or a value that is not allowed is refused, in one line that says where it w
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from cephqos_base import yamlfile
 from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described, UsageError
+from cephqos_base.hints import nearest
 from cephqos_base.yamlfile import Value
 
 T = TypeVar("T")
@@ -271,9 +271,9 @@ def _flatten(
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:
-    """Names that may have been meant, or where to find all of them."""
-    close = get_close_matches(name, known, n=3, cutoff=0.6)
-    return f"such as {', '.join(close)}" if close else "the names that --help lists"
+    """The name that may have been meant, or where to find all of them."""
+    near = nearest(name, known)
+    return f"such as {near}" if near else "the names that --help lists"
 
 
 def environment() -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from tests.recorded import ARCHIVE
 
 from cephqos_base.errors import UsageError
 from cephqos_base.prometheus import query
-from cephqos_base.servers import Address
+from cephqos_base.servers import Address, NoAnswer
 from cephqos_dashboards.queries import run as board
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import RecordedRun
@@ -246,5 +246,5 @@ async def test_serve_answers_until_interrupted_and_leaves_nothing(tmp_path: Path
         process.send_signal(signal.SIGINT)
         assert await process.wait() == 0
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OSError, match="refused"):
+    with pytest.raises(NoAnswer, match="refused"):
         await query(address[1].decode(), "up", at)

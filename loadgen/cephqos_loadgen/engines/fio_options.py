@@ -6,10 +6,10 @@ list of what is forbidden would miss the next one. Values are checked too: none 
 option, or be expanded by fio.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from cephqos_base.hints import nearest
 from cephqos_base.yamlfile import Value
 
 Reader = Callable[[Value], str]
@@ -113,7 +113,7 @@ def read_fio_options(value: Value) -> tuple[tuple[str, str], ...]:
     options = []
     for name, setting in value.entries().items():
         if name not in OPTIONS:
-            near = difflib.get_close_matches(name, OPTIONS, 1) or ["bssplit"]
-            setting.fail(f"an option of fio that shapes the load, such as {near[0]}", name)
+            near = nearest(name, OPTIONS) or "bssplit"
+            setting.fail(f"an option of fio that shapes the load, such as {near}", name)
         options.append((name, OPTIONS[name](setting)))
     return tuple(options)

@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.record.regular import open_regular
@@ -27,7 +27,7 @@ from cephqos_loadgen.record.regular import open_regular
 MAGIC = b"cephqos-columns 1\n"
 BLOCK_SAMPLES = 60
 _FRAME = struct.Struct("<cI")
-HEAD = struct.Struct("<III")
+_HEAD = struct.Struct("<III")
 _ABSENT = math.nan
 # A frame is a minute of samples: of ten thousand series 5 MB. More than this is no recording.
 _MOST_FRAME_BYTES = 256 << 20
@@ -120,7 +120,7 @@ def _encode(times: list[int], columns: Mapping[int, "array[float]"]) -> bytes:
     values = b"".join(changing)
     # The first bytes of all values, then the second ones, and so on.
     shuffled = b"".join(values[i::8] for i in range(8))
-    head = HEAD.pack(count, len(constant_ids), len(changing_ids))
+    head = _HEAD.pack(count, len(constant_ids), len(changing_ids))
     ids = constant_ids.tobytes() + changing_ids.tobytes()
     return head + array("q", times).tobytes() + ids + constants.tobytes() + shuffled
 
@@ -189,27 +189,41 @@ def _unpacked(packed: bytes) -> bytes:
     return data
 
 
+class Block(NamedTuple):
+    """A frame of samples, taken apart. A series is named by its number."""
+
+    times_ms: "array[int]"
+    fixed: "array[int]"  # series that do not change
+    fixed_values: "array[float]"  # the one value of each of them
+    changing: "array[int]"  # the other series
+    planes: bytes  # of their values, each XORed with the one before: all first bytes, then ...
+
+
+def taken_apart(payload: bytes) -> Block:
+    """The parts of a frame of samples."""
+    count, constants, changing = _HEAD.unpack_from(payload)
+    rest = memoryview(payload)[_HEAD.size :]
+    parts = []
+    for kind, size in (("q", count), ("I", constants), ("I", changing), ("d", constants)):
+        numbers: array[Any] = array(kind)
+        numbers.frombytes(rest[: numbers.itemsize * size])
+        rest = rest[numbers.itemsize * size :]
+        parts.append(numbers)
+    times, fixed, others, values = parts
+    return Block(times, fixed, values, others, bytes(rest))
+
+
 def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:
-    count, constants, changing = HEAD.unpack_from(payload)
-    at = HEAD.size
-    times = array("q")
-    times.frombytes(payload[at : at + 8 * count])
-    seconds = [time / 1000 for time in times]
-    at += 8 * count
-    ids = array("I")
-    ids.frombytes(payload[at : at + 4 * (constants + changing)])
-    at += 4 * (constants + changing)
-    fixed = array("d")
-    fixed.frombytes(payload[at : at + 8 * constants])
-    at += 8 * constants
-    for number, value in zip(ids[:constants], fixed, strict=True):
+    block = taken_apart(payload)
+    seconds = [time / 1000 for time in block.times_ms]
+    for number, value in zip(block.fixed, block.fixed_values, strict=True):
         series.setdefault(names[number], []).extend((time, value) for time in seconds)
-    shuffled = payload[at:]
-    values_count = count * changing
-    values = bytearray(len(shuffled))
+    count = len(seconds)
+    size = count * len(block.changing)  # of a plane
+    values = bytearray(len(block.planes))
     for i in range(8):
-        values[i::8] = shuffled[i * values_count : (i + 1) * values_count]
-    for index, number in enumerate(ids[constants:]):
+        values[i::8] = block.planes[i * size : (i + 1) * size]
+    for index, number in enumerate(block.changing):
         column = _restore(bytes(values[index * 8 * count : (index + 1) * 8 * count]))
         present = [(t, v) for t, v in zip(seconds, column, strict=True) if not math.isnan(v)]
         series.setdefault(names[number], []).extend(present)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cephqos_loadgen.results.figures import ROUNDING, percentile_ns
+
 Ints = NDArray[np.int64]
-# Products of fractions miss whole numbers by less than this share.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,17 +39,14 @@ class Bins:
 
     def knows(self, percent: float) -> bool:
         """Whether at least one completion is beyond it. Otherwise the slowest one is shown."""
-        return self.total * (100 - percent) / 100 >= 1 - _ROUNDING
+        return self.total * (100 - percent) / 100 >= 1 - ROUNDING
 
     def percentile_seconds(self, percent: float) -> float | None:
         """The centre of the bin that the percentile falls into; None without completions."""
         if not self.total:
             return None
-        reached = np.cumsum(self.counts)
-        # 99.9 % of 41000 is computed as a little more than 40959.
-        rank = self.total * percent / 100 * (1 - _ROUNDING)
-        at = int(np.searchsorted(reached, rank, side="left"))
-        return float(self.centres[min(at, len(self.centres) - 1)]) * 1e-9
+        bins_ns = dict(zip(self.centres.tolist(), self.counts.tolist(), strict=True))
+        return percentile_ns(bins_ns, percent) * 1e-9
 
 
 def merged_arrays(centres: Ints, counts: Ints) -> Bins:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cephqos_loadgen.record.columns import HEAD, frames, parse
+from cephqos_loadgen.record.columns import frames, parse, taken_apart
 from cephqos_loadgen.report.arrays.statistics import Floats
 
 # A label that a recording adds to a series that another exporter has already shown.
@@ -128,28 +128,21 @@ def _decode(
 ) -> None:
     """Adds the samples of one frame to `parts`, of the series whose numbers are `wanted`.
 
-    A frame has times and numbers of series. A series that does not change has one value. The values
-    of the others are byte by byte: the first bytes of all values, then the second ones, and so on.
-    Each is the XOR with the one before it. `record.columns` writes it.
+    As `columns` does, but a thousand times as fast, and only of these series.
     """
-    count, constants, changing = HEAD.unpack_from(payload)
-    at = HEAD.size
-    times = np.frombuffer(payload, "<i8", count, at) / 1000
-    at += 8 * count
-    ids = np.frombuffer(payload, "<u4", constants + changing, at)
-    at += 4 * len(ids)
-    fixed = np.frombuffer(payload, "<f8", constants, at)
-    at += 8 * constants
-    for index in np.flatnonzero(np.isin(ids[:constants], wanted)):
-        part = parts.setdefault(int(ids[index]), _Parts())
+    block = taken_apart(payload)
+    times = np.asarray(block.times_ms) / 1000
+    count = len(times)
+    for index in np.flatnonzero(np.isin(block.fixed, wanted)):
+        part = parts.setdefault(block.fixed[index], _Parts())
         part.times.append(times)
-        part.values.append(np.full(count, fixed[index]))
-    planes = np.frombuffer(payload, np.uint8, count * changing * 8, at).reshape(8, changing, count)
-    chosen = np.flatnonzero(np.isin(ids[constants:], wanted))
+        part.values.append(np.full(count, block.fixed_values[index]))
+    planes = np.frombuffer(block.planes, np.uint8).reshape(8, len(block.changing), count)
+    chosen = np.flatnonzero(np.isin(block.changing, wanted))
     mixed = np.ascontiguousarray(np.moveaxis(planes[:, chosen], 0, -1)).view("<u8")[..., 0]
     values = np.bitwise_xor.accumulate(mixed, axis=1).view("<f8")
     for index, column in zip(chosen, values, strict=True):
         present = ~np.isnan(column)
-        part = parts.setdefault(int(ids[constants + index]), _Parts())
+        part = parts.setdefault(block.changing[index], _Parts())
         part.times.append(times[present])
         part.values.append(column[present])
