@@ -163,13 +163,13 @@ def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
 
             wait_until(as_wanted, f"faults are {wanted}")
 
-        assert cgroups.limits(name, 0) == limited
+        assert cgroups.limits(lab.paths, 0) == limited
         has_faults()  # what it was started with is none
         labs.call(lab.faults.throttle(0, wiops=40))
-        assert cgroups.limits(name, 0) == {**limited, "wiops": 40}
+        assert cgroups.limits(lab.paths, 0) == {**limited, "wiops": 40}
         has_faults(throttle={**limited, "wiops": 40})
         labs.call(lab.faults.throttle(0))
-        assert cgroups.limits(name, 0) == limited
+        assert cgroups.limits(lab.paths, 0) == limited
         labs.call(lab.faults.restart(0))
         pid = labs.call(lab.pids())["osd.0"]
         assert f"cephqos-{name}-osd.0" in Path(f"/proc/{pid}/cgroup").read_text()

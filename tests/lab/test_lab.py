@@ -57,7 +57,7 @@ def traces(name: str) -> dict[str, list[str]]:
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # detached since it was listed
             loops += [it for it in [file.read_text().strip()] if it.startswith(prefix)]
-    files = [str(path) for path in (paths.dir, paths.lock) if path.exists()]
+    files = [str(path) for path in (paths.dir,) if path.exists()]
     cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/cephqos-{name}-*")]
     found = {
         "processes": processes,
@@ -190,6 +190,7 @@ def test_the_command_line_brings_a_lab_up_and_down(release: str) -> None:
     assert json.loads(put.stdout)["num_up_osds"] == 1
     down = cephqos("lab", "down", "--name", name)
     assert down.returncode == 0, down.stderr
+    assert f"lab '{name}' ended: removed {LabPaths.of(name).dir}\n" in down.stdout
     wait_until_gone(name)
 
 
@@ -223,7 +224,7 @@ def test_what_a_crash_left_is_cleaned_by_the_next_up(child_lab: subprocess.Popen
     assert LabPaths.of(name).dir.exists()
     again = cephqos("lab", "up", "--name", name, "--osds", "1")
     assert again.returncode == 0, again.stderr
-    assert f"lab '{name}' had been killed: removed its files" in again.stderr
+    assert f"lab '{name}' had been killed: removed {LabPaths.of(name).dir}\n" in again.stderr
     assert cephqos("lab", "down", "--name", name).returncode == 0
     wait_until_gone(name)
 
@@ -260,7 +261,7 @@ def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files(
     assert LabPaths.of(name).dir.exists()
     down = cephqos("lab", "down", "--name", name)
     assert down.returncode == 0, down.stderr
-    assert down.stdout == f"lab '{name}' had been killed: removed its files\n"
+    assert down.stdout == f"lab '{name}' had been killed: removed {LabPaths.of(name).dir}\n"
     wait_until_gone(name)
 
 

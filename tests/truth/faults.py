@@ -147,7 +147,7 @@ async def _memory_limit(stage: Stage, do: StagedAction) -> None:
 
     async def end() -> None:
         await stage.on.lab.faults.restart(osd)
-        for name in ("memory", "unified"):  # the lab removes its group of blkio
+        for name in groups:
             (_CGROUPS / name / f"cephqos-{stage.on.lab.paths.name}-osd.{osd}").rmdir()
         await _run("swapoff", str(swap))
 

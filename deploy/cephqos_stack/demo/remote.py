@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_loadgen.lab.paths import labs_dir
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.state import lab_names
 
 _SOCKET: Final = "provoke.sock"
 _LONGEST_NAME: Final = 200  # characters
@@ -45,8 +46,8 @@ async def listening(folder: Path, answer: Answer) -> AsyncIterator[None]:
 
 async def ask(name: str) -> str:
     """Send a name to the demo that runs here, the newest first. Returns its answer."""
-    sockets = sorted(labs_dir().glob(f"*/run/{_SOCKET}"))
-    for path in reversed(sockets):
+    for lab in reversed(lab_names()):
+        path = LabPaths.of(lab).sockets / _SOCKET
         try:
             reader, writer = await asyncio.open_unix_connection(path)
         except OSError:  # of a demo that was killed

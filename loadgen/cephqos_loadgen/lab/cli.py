@@ -31,9 +31,10 @@ from cephqos_loadgen.lab.spec import (
 )
 from cephqos_loadgen.lab.state import (
     LabState,
-    clean_dead_labs,
+    clean_dead_lab,
     is_alive,
     lab_names,
+    labs_and_others,
     load_living,
 )
 from cephqos_loadgen.lab.trees import ensure_tree, tree_path, tree_ready
@@ -52,7 +53,7 @@ LIMITS = {
 def add_options(lab: Parser) -> None:
     verbs = lab.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_up(verbs.add_parser("up", help="start a cluster; returns when it is active"))
-    down = verbs.add_parser("down", help="stop a cluster and remove its files")
+    down = verbs.add_parser("down", help="stop one cluster and remove its files, and no others")
     _add_name(down)
     down.set_defaults(run=_down)
     status = verbs.add_parser(
@@ -235,14 +236,34 @@ async def _up(arguments: argparse.Namespace) -> int:
 
 
 async def _down(arguments: argparse.Namespace) -> int:
-    if arguments.name in clean_dead_labs(LabPaths.of(arguments.name).base):
-        say(f"lab {arguments.name!r} had been killed: removed its files")
-        return 0
-    if not is_alive(LabPaths.of(arguments.name)):
-        load_living(arguments.name, hint="nothing to end")  # its error lists the labs that are up
-    with Progress().step(f"ending lab {arguments.name!r}"):
-        await end_lab(arguments.name)
+    """End this lab, or remove what it left if it was killed. What else is there is only told."""
+    name = arguments.name
+    paths = LabPaths.of(name)
+    try:
+        if clean_dead_lab(paths):
+            say(f"lab {name!r} had been killed: removed {paths.dir}")
+            return 0
+        if not is_alive(paths):
+            load_living(name, hint="nothing to end")  # its error lists the labs that are up
+        with Progress().step(f"ending lab {name!r}"):
+            await end_lab(name)
+        say(f"lab {name!r} ended: removed {paths.dir}")
+    finally:
+        for line in _left(name):
+            say(f"left: {line}")
     return 0
+
+
+def _left(ended: str) -> list[str]:
+    """What the folder of labs has besides this one and those that are up."""
+    names, others = labs_and_others()
+    dead = [name for name in names if not is_alive(LabPaths.of(name))]
+    told = {name: f"{LabPaths.of(name).dir} of a lab that was {_killed(name)}" for name in dead}
+    return [text for name, text in {**told, **others}.items() if name != ended]
+
+
+def _killed(name: str) -> str:
+    return f"killed; `cephqos lab down --name {name}` removes its files"
 
 
 async def _status(arguments: argparse.Namespace) -> int:
@@ -294,7 +315,7 @@ async def _list(arguments: argparse.Namespace) -> int:
         alive = is_alive(paths)
         row: dict[str, Any] = {
             "name": name,
-            "state": f"killed; `cephqos lab down --name {name}` removes its files",
+            "state": _killed(name),
         }
         if alive:
             row["state"] = "starting"

@@ -58,7 +58,7 @@ class Faults:
                 await asyncio.sleep(0.01)
         await BringUp(self._lab, Silent()).start_osd(osd)
         pid = await self._pid(osd)
-        await asyncio.to_thread(cgroups.rejoin, self._lab.paths.name, osd, pid)
+        await asyncio.to_thread(cgroups.rejoin, self._lab.paths, osd, pid)
 
     async def delay(self, osd: int, seconds: float, probability: float = 1.0) -> None:
         """Delay each op before it is queued; 0 ends it."""
@@ -89,7 +89,7 @@ class Faults:
     async def limit_cpu(self, osd: int, cpus: float | None) -> None:
         """Limit the OSD to so many CPUs, as its container would be; None ends it."""
         pid = await self._pid(osd)
-        await asyncio.to_thread(cgroups.limit_cpu, self._lab.paths.name, osd, pid, cpus)
+        await asyncio.to_thread(cgroups.limit_cpu, self._lab.paths, osd, pid, cpus)
 
     async def fill(self, osd: int, state: str) -> None:
         """Make the OSD report itself nearfull, backfillfull, full or failsafe; none ends it."""
@@ -112,7 +112,7 @@ class Faults:
             faults["stop"] = True
         if pid is not None and not self._lab.paths.socket(self._name(osd)).exists():
             faults["cut"] = True
-        limits = cgroups.limits(self._lab.paths.name, osd)
+        limits = cgroups.limits(self._lab.paths, osd)
         if limits != self._lab.spec.device_limits:
             faults["throttle"] = limits
         if pid is not None:

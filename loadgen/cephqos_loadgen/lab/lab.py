@@ -21,16 +21,19 @@ from cephqos_loadgen.lab.faults import Faults
 from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.isolation import namespaces
 from cephqos_loadgen.lab.isolation.ports import reserve_ports
-from cephqos_loadgen.lab.paths import LabPaths, labs_dir
+from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import (
     LabState,
     LockHeld,
+    clean_dead_lab,
     clean_dead_labs,
+    is_alive,
     load_living,
+    make_lab,
     owns_lock,
     remove_files,
-    take_lock,
+    signal_holder,
 )
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.processes import own_module, start
@@ -116,16 +119,15 @@ class Lab(RunningLab):
         spec = self._wanted
         spec.validate()
         checks.check_host(spec)
-        paths = LabPaths(labs_dir(), spec.name)
+        paths = LabPaths.of(spec.name)
         checks.check_socket_length(paths)
         tree = await ensure_tree(spec.ceph, self._progress)
         await checks.check_options(spec, tree)
         if raised := checks.raise_aio_limit():
             self._progress.note(raised)
-        for name in clean_dead_labs(paths.base):
-            self._progress.note(f"lab {name!r} had been killed: removed its files")
+        clean_dead_labs(self._progress.note)
         try:
-            lock = take_lock(paths)
+            lock = make_lab(paths)
         except LockHeld:
             raise UsageError(
                 f"lab {spec.name!r} is up already: use it, end it with"
@@ -138,7 +140,6 @@ class Lab(RunningLab):
         fsid = spec.fsid or str(uuid.uuid4())
         state = LabState(spec, fsid, port, os.getpid(), 0, str(tree))
         super().__init__(paths, state)
-        paths.dir.mkdir()
         for folder in (paths.root, paths.sockets, paths.logs, paths.work, paths.bin):
             folder.mkdir()
         await self._start_process_one(lock, reservation)
@@ -202,14 +203,15 @@ class Lab(RunningLab):
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
-        if self._ended is not None:
-            done, _ = await asyncio.wait([self._ended], timeout=_DOWN_TIMEOUT)
-            if not done:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.state.init_pid, signal.SIGKILL)
-            await self._ended
-        self._remove_files()  # if the start failed before process 1
-        self._open.close()
+        try:
+            if self._ended is not None:
+                done, _ = await asyncio.wait([self._ended], timeout=_DOWN_TIMEOUT)
+                if not done:
+                    signal_holder(self.paths, self.state.init_pid, signal.SIGKILL)
+                await self._ended
+            self._remove_files()  # if the start failed before process 1
+        finally:
+            self._open.close()
 
 
 async def end_lab(name: str) -> None:
@@ -225,23 +227,19 @@ async def end_lab(name: str) -> None:
         (state.keeper_pid, signal.SIGKILL),
         (state.init_pid, signal.SIGKILL),
     ):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+        signal_holder(paths, pid, number)
         if await _is_gone(paths, _DOWN_TIMEOUT):
             break
     else:
         raise LabError(f"lab {name!r} did not end; its process 1 has pid {state.init_pid}")
-    clean_dead_labs(paths.base)
+    clean_dead_lab(paths)
 
 
 async def _is_gone(paths: LabPaths, within: float) -> bool:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     while loop.time() < deadline:
-        try:
-            os.close(take_lock(paths))
-        except LockHeld:
-            await asyncio.sleep(0.05)
-            continue
-        return True
+        if not is_alive(paths):
+            return True
+        await asyncio.sleep(0.05)
     return False

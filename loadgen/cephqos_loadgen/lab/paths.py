@@ -1,7 +1,15 @@
 """Paths of labs and of the cache. They are composed here only."""
 
 import os
+import re
 from pathlib import Path
+from typing import Final
+
+from cephqos_base import marked
+from cephqos_base.errors import UsageError
+
+_DEFAULT_LABS: Final = "/var/lib/cephqos/labs"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 
 
 def cache_dir() -> Path:
@@ -13,8 +21,26 @@ def cache_dir() -> Path:
 
 
 def labs_dir() -> Path:
-    """The folder of running labs and their lock files."""
-    return Path(os.environ.get("CEPHQOS_LABS", "/var/lib/cephqos/labs")).absolute()
+    """The folder of all labs. Its entries are removed when a lab ends, so it is never a guess."""
+    folder = os.environ.get("CEPHQOS_LABS", _DEFAULT_LABS)
+    if not Path(folder).is_absolute():
+        found = f"the relative path {folder!r}" if folder else "nothing"
+        raise UsageError(
+            f"CEPHQOS_LABS: found {found}; expected the absolute path of a folder for labs, such as"
+            f" {_DEFAULT_LABS}: set it to one, or unset it"
+        )
+    return Path(folder)
+
+
+def is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def check_name(name: str) -> None:
+    if not is_name(name):
+        raise UsageError(
+            f"name {name!r}: expected at most 30 of a-z, 0-9 and -, not starting with -"
+        )
 
 
 class LabPaths:
@@ -22,9 +48,9 @@ class LabPaths:
 
     def __init__(self, base: Path, name: str) -> None:
         self.base, self.name = base, name
-        # Locked by the lab's keeper and its process 1 while they run.
-        self.lock = base / f"{name}.lock"
         self.dir = base / name
+        # The folder's mark. The lab's keeper and its process 1 hold a lock on it while they run.
+        self.lock = self.dir / marked.MARK
         self.state = self.dir / "lab.json"
         self.conf = self.dir / "ceph.conf"
         self.control = self.dir / "control.sock"
@@ -35,9 +61,11 @@ class LabPaths:
         self.work = self.dir / "work"  # for files of the lab's user
         self.bin = self.dir / "bin"  # ceph, rados, rbd … of this lab, callable from outside
         self.keys = self.dir / "keys"  # keyrings, in a lab with authentication
+        self.cgroups = self.dir / "cgroups"  # which control groups this lab has made
 
     @classmethod
     def of(cls, name: str) -> "LabPaths":
+        check_name(name)
         return cls(labs_dir(), name)
 
     def keyring(self, entity: str) -> Path:

@@ -9,6 +9,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
+from cephqos_loadgen.lab.paths import check_name
 from cephqos_loadgen.lab.releases import Release, find_release
 
 MAX_OSDS = 16
@@ -121,10 +122,7 @@ class LabSpec:
     def validate(self) -> None:
         """UsageError for what no machine can run. `checks` looks at this machine."""
         find_release(self.release)
-        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
-            raise UsageError(
-                f"name {self.name!r}: expected at most 30 of a-z, 0-9 and -, not starting with -"
-            )
+        check_name(self.name)
         if not 1 <= self.osds <= MAX_OSDS:
             raise UsageError(f"--osds {self.osds}: expected 1 to {MAX_OSDS}")
         if self.fsid is not None and not FSID.fullmatch(self.fsid):

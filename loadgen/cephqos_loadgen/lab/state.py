@@ -1,21 +1,25 @@
 """The labs of this machine: their state files, their locks, and the removal of their files."""
 
-import errno
+import contextlib
 import fcntl
 import itertools
 import json
 import os
-import shutil
+import shlex
+import signal
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from cephqos_base.errors import UsageError
+from cephqos_base import marked
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.marked import NotOurs
 from cephqos_base.textfile import reason_of
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.isolation.cgroups import remove_cgroups
-from cephqos_loadgen.lab.paths import LabPaths, labs_dir
+from cephqos_loadgen.lab.paths import LabPaths, is_name, labs_dir
 from cephqos_loadgen.lab.spec import LabSpec
 
 
@@ -52,69 +56,177 @@ class LockHeld(Exception):
     """The lab is in use: its keeper or its process 1 holds the lock."""
 
 
-# `is_alive` of another process holds the lock for a moment. Then the next attempt finds it free.
-_LOCK_ATTEMPTS = 5
+_KIND: Final = "lab"  # what the mark of a lab's folder says
+# Another process makes or removes the folder, or holds the lock for a moment to see whether it is
+# free. The next attempt finds it done.
+_ATTEMPTS: Final = 5
+_PAUSE_SECONDS: Final = 0.02
 
 
-def take_lock(paths: LabPaths) -> int:
-    """The lab's lock, as an open file descriptor, or LockHeld."""
-    for attempt in itertools.count(1):
-        fd = _open_lock(paths)
+def make_lab(paths: LabPaths) -> int:
+    """Make the folder of a new lab. Returns its lock, as an open file descriptor.
+
+    LockHeld if a lab of that name is up. What a lab of that name left that was killed is removed.
+    NotOurs if something else has the name.
+    """
+    for _ in range(_ATTEMPTS):
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if owns_lock(paths, fd):
-                return fd
-        except BlockingIOError:
-            if attempt >= _LOCK_ATTEMPTS:
-                os.close(fd)
-                raise LockHeld(paths.name) from None
-            time.sleep(0.02)
-        os.close(fd)  # a lab that just ended removed it between our open and our lock
+            paths.base.mkdir(parents=True, exist_ok=True)
+            if not os.path.lexists(paths.dir):
+                marked.make(paths.dir, _KIND)
+        except PermissionError:
+            raise needs_root() from None
+        except OSError as error:
+            raise UsageError(
+                f"{paths.base}: labs cannot be kept there: {reason_of(error)}"
+            ) from None
+        fd = take_lock(paths)
+        if fd is None:  # it was removed since
+            continue
+        if list(paths.dir.iterdir()) == [paths.lock]:
+            return fd
+        with _closing(fd):
+            remove_files(paths)
+    raise LockHeld(paths.name)
+
+
+def take_lock(paths: LabPaths) -> int | None:
+    """The lab's lock, as an open file descriptor; None: there is no lab of that name.
+
+    LockHeld if it is up; NotOurs if what has its name was not made by us.
+    """
+    for attempt in itertools.count(1):
+        last = attempt >= _ATTEMPTS
+        if not os.path.lexists(paths.dir):
+            return None
+        try:
+            fd = _open_lock(paths)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if owns_lock(paths, fd):
+                    return fd
+            except BlockingIOError:
+                if last:
+                    os.close(fd)
+                    raise LockHeld(paths.name) from None
+            os.close(fd)
+        except NotOurs:
+            if last:
+                raise
+        time.sleep(_PAUSE_SECONDS)
     raise AssertionError("unreachable")
 
 
 def _open_lock(paths: LabPaths) -> int:
+    _check_mark(paths.dir)
     try:
-        paths.base.mkdir(parents=True, exist_ok=True)
-        return os.open(paths.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except PermissionError:
-        raise needs_root() from None
-    except OSError as error:
-        raise UsageError(f"{paths.base}: labs cannot be kept there: {reason_of(error)}") from None
+        return os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:  # it is being removed
+        raise NotOurs(f"{paths.lock}: {reason_of(error)}") from None
+
+
+def _check_mark(folder: Path) -> None:
+    """NotOurs if this is no lab's folder; a lab of root is for root only."""
+    try:
+        marked.read(folder, _KIND)
+    except NotOurs:
+        if old := _of_an_older_version(folder):
+            raise NotOurs(old) from None
+        if os.geteuid() != 0 and os.path.lexists(folder / marked.MARK):
+            raise needs_root() from None
+        raise
+
+
+def _of_an_older_version(folder: Path) -> str | None:
+    """What to do with a lab that an older version made, which wrote no mark; None: it is none."""
+    if folder.is_symlink() or os.path.lexists(folder / marked.MARK):
+        return None
+    if not (folder / "lab.json").is_file():
+        return None
+    lock = folder.with_name(f"{folder.name}.lock")
+    files = " ".join(shlex.quote(str(it)) for it in (folder, lock) if it.exists())
+    return (
+        f"{folder} is a lab of an older version of cephqos, without a mark: it is left as it is."
+        f" End it with that version; if it does not run: rm -r --one-file-system {files}"
+    )
 
 
 def owns_lock(paths: LabPaths, fd: int) -> bool:
     """Whether the lock that `fd` holds is still the one that others see under the lab's name."""
     try:
-        return os.fstat(fd).st_ino == paths.lock.stat().st_ino
-    except FileNotFoundError:
+        return os.path.samestat(os.fstat(fd), paths.lock.lstat())
+    except OSError:
         return False
 
 
 def is_alive(paths: LabPaths) -> bool:
     """Whether the lab's keeper or process 1 runs."""
     try:
-        fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+        fd = _open_lock(paths)
+    except NotOurs:
         return False
-    except PermissionError:
-        raise needs_root() from None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
+    with _closing(fd):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
             return True
-        raise
+    return False
+
+
+def signal_holder(paths: LabPaths, pid: int, number: signal.Signals) -> None:
+    """Send a signal to the lab's keeper or process 1, if it still runs.
+
+    A pid that was written down may be another process's by now. The lab's own has the lock open.
+    """
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:  # it has ended
+        return
+    with _closing(process):
+        if _has_open(pid, paths.lock):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, number)
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    with contextlib.suppress(OSError):
+        wanted = file.lstat()
+        for opened in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed since
+                if os.path.samestat(opened.stat(), wanted):
+                    return True
+    return False
+
+
+@contextlib.contextmanager
+def _closing(fd: int) -> Iterator[None]:
+    try:
+        yield
     finally:
         os.close(fd)
-    return False
+
+
+def labs_and_others() -> tuple[list[str], dict[str, str]]:
+    """Names of the labs that run or left files behind; and for anything else in their folder, by
+    name, why it is not touched."""
+    labs, others = [], {}
+    for path in sorted(labs_dir().glob("[!.]*")):
+        # The lock of a lab of an older version, which is told with its folder.
+        if path.suffix == ".lock" and _of_an_older_version(path.with_suffix("")):
+            continue
+        try:
+            _check_mark(path)
+            if not is_name(path.name):
+                raise NotOurs(f"{path} has no name of a lab: it is left as it is")
+            labs.append(path.name)
+        except NotOurs as reason:
+            others[path.name] = str(reason)
+    return labs, others
 
 
 def lab_names() -> list[str]:
     """All labs that run or left files behind."""
-    base = labs_dir()
-    names = {path.stem if path.suffix == ".lock" else path.name for path in base.glob("[!.]*")}
-    return sorted(names)
+    return labs_and_others()[0]
 
 
 def load_living(name: str, *, hint: str | None = None) -> tuple[LabPaths, LabState]:
@@ -137,23 +249,41 @@ def remove_files(paths: LabPaths) -> None:
 
     Only the holder of the lock may do so.
     """
-    remove_cgroups(paths.name)
-    shutil.rmtree(paths.dir, ignore_errors=True)
-    paths.lock.unlink(missing_ok=True)
+    remove_cgroups(paths)
+    try:
+        marked.remove(paths.dir, _KIND)
+    except OSError as error:
+        raise LabError(
+            f"{paths.dir}: {error.filename} cannot be removed: {reason_of(error)}; the next"
+            f" `cephqos lab down --name {paths.name}` tries again"
+        ) from error
 
 
-def clean_dead_labs(base: Path) -> list[str]:
-    """Remove the files of labs that were killed. Returns their names."""
-    cleaned = []
-    for name in lab_names():
-        paths = LabPaths(base, name)
+def clean_dead_lab(paths: LabPaths) -> bool:
+    """Remove the files of a lab that was killed. False: there is none, or it is up."""
+    try:
+        fd = take_lock(paths)
+    except LockHeld:
+        return False
+    if fd is None:
+        return False
+    with _closing(fd):
+        remove_files(paths)
+    return True
+
+
+def clean_dead_labs(say: Callable[[str], None]) -> None:
+    """Remove the files of all labs that were killed, and say so.
+
+    Also says what an older version left. Whatever else is there is somebody else's.
+    """
+    names, others = labs_and_others()
+    for name in names:
         try:
-            fd = take_lock(paths)
-        except LockHeld:
-            continue
-        try:
-            remove_files(paths)
-            cleaned.append(name)
-        finally:
-            os.close(fd)
-    return cleaned
+            if clean_dead_lab(LabPaths.of(name)):
+                say(f"lab {name!r} had been killed: removed {LabPaths.of(name).dir}")
+        except CephqosError as error:
+            say(str(error))
+    for name in others:
+        if old := _of_an_older_version(labs_dir() / name):
+            say(old)

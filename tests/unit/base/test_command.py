@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from cephqos_base import marked
 from cephqos_base.command import COMMANDS, CommandEntry, Parser, build_parser, load, main
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.state import take_lock
+from cephqos_loadgen.lab.state import make_lab
 
 
 @pytest.mark.parametrize(
@@ -234,15 +235,8 @@ def test_a_lab_of_root_is_told_to_be_roots(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CEPHQOS_LABS", str(tmp_path))
-    (tmp_path / "mine.lock").touch()
-    opened = os.open
-
-    def refused(path: Any, *given: Any, **more: Any) -> int:
-        if str(path).endswith("mine.lock"):
-            raise PermissionError(13, "Permission denied", path)
-        return opened(path, *given, **more)
-
-    monkeypatch.setattr(os, "open", refused)
+    marked.make(tmp_path / "mine", "lab")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1000)
     assert main(line.split()) == 2
     assert "the lab needs root" in capsys.readouterr().err
 
@@ -275,7 +269,7 @@ def test_a_folder_that_cannot_be_made_is_named(
 
 def test_labs_that_cannot_be_kept_are_no_riddle() -> None:
     with pytest.raises(UsageError, match=r"^/proc/none: labs cannot be kept there: No such file"):
-        take_lock(LabPaths(Path("/proc/none"), "mine"))
+        make_lab(LabPaths(Path("/proc/none"), "mine"))
 
 
 @pytest.mark.parametrize(

@@ -135,16 +135,16 @@ def test_what_a_device_is_held_to_is_read_from_either_kind_of_cgroup(
 ) -> None:
     for version in ("v1", "v2"):
         monkeypatch.setattr(cgroups, f"_{version.upper()}", tmp_path / version)
-    assert cgroups.limits("one", 0) == {}
+    assert cgroups.limits(LabPaths(tmp_path, "one"), 0) == {}
     old = tmp_path / "v1/cephqos-one-osd.0"
     old.mkdir(parents=True)
     (old / "blkio.throttle.write_iops_device").write_text("7:3 50\n")
     (old / "blkio.throttle.read_bps_device").write_text("")
-    assert cgroups.limits("one", 0) == {"wiops": 50}
+    assert cgroups.limits(LabPaths(tmp_path, "one"), 0) == {"wiops": 50}
     new = tmp_path / "v2/cephqos-one-osd.1"
     new.mkdir(parents=True)
     (new / "io.max").write_text("7:4 rbps=1048576 wbps=max riops=max wiops=9\n")
-    assert cgroups.limits("one", 1) == {"rbps": 1048576, "wiops": 9}
+    assert cgroups.limits(LabPaths(tmp_path, "one"), 1) == {"rbps": 1048576, "wiops": 9}
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -159,10 +159,12 @@ def test_a_cpu_limit_is_set_and_ended_in_either_kind_of_cgroup(
         (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1")
     group = tmp_path / ("cpu" if version == "v1" else "") / "cephqos-one-osd.1"
     file = group / ("cpu.cfs_quota_us" if version == "v1" else "cpu.max")
-    cgroups.limit_cpu("one", 1, 4711, 0.04)
+    paths = LabPaths(tmp_path, "one")
+    paths.dir.mkdir()
+    cgroups.limit_cpu(paths, 1, 4711, 0.04)
     assert file.read_text().split()[0] == "4000"
     assert (group / "cgroup.procs").read_text() == "4711"
-    cgroups.limit_cpu("one", 1, 4712, None)
+    cgroups.limit_cpu(paths, 1, 4712, None)
     assert file.read_text().split()[0] == ("-1" if version == "v1" else "max")
     assert (group / "cgroup.procs").read_text() == "4711", "what is held back is not moved"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cephqos_base import marked
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
 from cephqos_stack.demo import remote
@@ -258,12 +259,32 @@ async def test_what_cannot_be_undone_keeps_nothing_else_from_being_so() -> None:
     assert done == ["first"]
 
 
+def lab_folder(labs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the sockets of a lab."""
+    monkeypatch.setenv("CEPHQOS_LABS", str(labs))
+    marked.make(labs / "demo-1", "lab")
+    (labs / "demo-1" / "run").mkdir()
+    return labs / "demo-1" / "run"
+
+
+async def test_a_socket_in_a_folder_that_is_no_lab_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = lab_folder(tmp_path, monkeypatch)
+    (tmp_path / "demo-1" / marked.MARK).unlink()
+
+    async def answer(name: str) -> str:
+        return "PROVOKED"
+
+    async with remote.listening(folder, answer):
+        with pytest.raises(UsageError, match="no demo runs"):
+            await remote.ask("slow-device")
+
+
 async def test_another_terminal_asks_the_demo_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "demo-1/run"
-    folder.mkdir(parents=True)
-    monkeypatch.setattr(remote, "labs_dir", lambda: tmp_path)
+    folder = lab_folder(tmp_path, monkeypatch)
 
     async def answer(name: str) -> str:
         return f"PROVOKED: {name}"
@@ -281,9 +302,7 @@ async def test_who_waits_for_a_demo_that_ends_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its task was cancelled, and asyncio printed a traceback as the demo's last words."""
-    folder = tmp_path / "demo-1" / "run"
-    folder.mkdir(parents=True)
-    monkeypatch.setattr(remote, "labs_dir", lambda: tmp_path)
+    folder = lab_folder(tmp_path, monkeypatch)
 
     async def answer(name: str) -> str:
         staging = asyncio.ensure_future(asyncio.sleep(60, name))

@@ -211,7 +211,7 @@ class BringUp:
             raise LabError(f"osd.{osd} is not running")
         lower = loopdev.lower_rdev(Path(device))
         # In a thread: on a busy host the kernel moves a process slowly.
-        await asyncio.to_thread(cgroups.throttle, self.paths.name, osd, pid, lower, limits)
+        await asyncio.to_thread(cgroups.throttle, self.paths, osd, pid, lower, limits)
 
     def _user(self) -> list[str]:
         return ["--setuser", _CEPH_USER, "--setgroup", _CEPH_USER] if self.spec.setuser else []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.paths import LabPaths
 
 _V1 = Path("/sys/fs/cgroup/blkio")
 _V1_CPU = Path("/sys/fs/cgroup/cpu")
@@ -30,13 +31,13 @@ def _base() -> tuple[Path, bool]:
     raise UsageError("this host has neither the cgroup v1 blkio nor the cgroup v2 io controller")
 
 
-def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) -> None:
+def throttle(lab: LabPaths, osd: int, pid: int, device: int, limits: dict[str, int]) -> None:
     """Limit a process to `limits` (riops, wiops, rbps, wbps; empty: no limit) on a device."""
     base, v2 = _base()
     group = _group(base, lab, osd)
     number = f"{os.major(device)}:{os.minor(device)}"
     try:
-        group.mkdir(exist_ok=True)
+        _make(lab, group)
         if v2:
             _enable(base, "io")
             wanted = " ".join(f"{key}={limits.get(key) or 'max'}" for key in _V1_FILES)
@@ -49,7 +50,7 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
         raise LabError(f"cannot throttle osd.{osd} in {group}: {error}") from error
 
 
-def limit_cpu(lab: str, osd: int, pid: int, cpus: float | None) -> None:
+def limit_cpu(lab: LabPaths, osd: int, pid: int, cpus: float | None) -> None:
     """Limit a process to this many CPUs; None: no limit.
 
     The process stays in its group, which is removed with the lab: leaving a group that is at its
@@ -60,7 +61,7 @@ def limit_cpu(lab: str, osd: int, pid: int, cpus: float | None) -> None:
     group = _group(base, lab, osd)
     quota = -1 if cpus is None else round(cpus * _PERIOD_US)
     try:
-        group.mkdir(exist_ok=True)
+        _make(lab, group)
         if not v1:
             _enable(base, "cpu")
         if cpus is not None:  # before the limit: a process at its limit moves slowly
@@ -78,7 +79,7 @@ def _enable(base: Path, controller: str) -> None:
         (base / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
-def limits(lab: str, osd: int) -> dict[str, int]:
+def limits(lab: LabPaths, osd: int) -> dict[str, int]:
     """The limits in force on an OSD's device, as the kernel has them; empty: none."""
     values: dict[str, int] = {}
     for key, file in _V1_FILES.items():
@@ -92,27 +93,56 @@ def limits(lab: str, osd: int) -> dict[str, int]:
     return values
 
 
-def _group(base: Path, lab: str, osd: int) -> Path:
-    return base / f"cephqos-{lab}-osd.{osd}"
+def _group(base: Path, lab: LabPaths, osd: int) -> Path:
+    return base / f"cephqos-{lab.name}-osd.{osd}"
 
 
-def rejoin(lab: str, osd: int, pid: int) -> None:
+def _make(lab: LabPaths, group: Path) -> None:
+    """Make a group and note that it is this lab's, so that no other is ever changed or removed.
+
+    A group cannot carry a mark. The kernel gives its directory another number each time.
+    """
+    try:
+        group.mkdir()
+    except FileExistsError:
+        if group not in _made(lab):
+            raise LabError(
+                f"{group} is there, and this lab did not make it: end the lab that did, or remove"
+                f" it with rmdir, or start this lab with another --name"
+            ) from None
+        return
+    with lab.cgroups.open("a") as file:
+        file.write(f"{group.stat().st_ino} {group}\n")
+
+
+def _made(lab: LabPaths) -> list[Path]:
+    """The groups that this lab has made and that are still the same ones."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for line in lab.cgroups.read_text().splitlines():
+            number, _, path = line.partition(" ")
+            group = Path(path)
+            with contextlib.suppress(OSError):
+                if group.parent in (_V1, _V1_CPU, _V2) and str(group.stat().st_ino) == number:
+                    found.append(group)
+    return found
+
+
+def rejoin(lab: LabPaths, osd: int, pid: int) -> None:
     """Put an OSD that was restarted into the groups with the limits that it had before."""
-    for base in (_V1, _V1_CPU, _V2):
-        group = _group(base, lab, osd)
-        if group.exists():
+    for group in _made(lab):
+        if group.name == _group(_V2, lab, osd).name:
             (group / "cgroup.procs").write_text(str(pid))
 
 
-def remove_cgroups(lab: str) -> None:
+def remove_cgroups(lab: LabPaths) -> None:
     """Remove the cgroups of a lab whose processes are ending."""
-    for base in (_V1, _V1_CPU, _V2):
-        for group in base.glob(f"cephqos-{lab}-osd.*"):
-            for _ in range(20):
-                try:
-                    group.rmdir()
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:  # a process is still on its way out
-                    time.sleep(0.05)
+    for group in _made(lab):
+        for _ in range(20):
+            try:
+                group.rmdir()
+                break
+            except FileNotFoundError:
+                break
+            except OSError:  # a process is still on its way out
+                time.sleep(0.05)

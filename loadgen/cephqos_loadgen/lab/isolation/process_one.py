@@ -182,7 +182,10 @@ class ProcessOne:
         for device in self.loops.values():
             with contextlib.suppress(OSError, CephqosError):
                 device.restore_and_close()
-        remove_files(self.paths)
+        try:
+            remove_files(self.paths)
+        except (CephqosError, OSError) as error:
+            say(f"the lab's process 1: {error}", file=sys.stderr)
 
 
 def _run(*argv: str) -> None:
@@ -196,6 +199,13 @@ def main() -> int:
 
     The last two are only held: they say that the lab lives and that its ports are taken.
     """
+    if os.getpid() != 1:  # at its end it kills all processes that it can see
+        say(
+            f"the lab's process 1 must be the first process of a PID namespace, and this is process"
+            f" {os.getpid()}: start a lab with `cephqos lab up`",
+            file=sys.stderr,
+        )
+        return 2
     base, name, tree, *fds = sys.argv[1:]
     lifeline, lock, ports = map(int, fds)
     for fd in (lifeline, lock, ports):
