@@ -188,4 +188,6 @@ study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, int
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)
 
 clean: ## remove the virtual environment and caches of this checkout
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	@[ ! -e "$(VENV)" ] || [ -f "$(VENV)/pyvenv.cfg" ] || \
+	  { echo "clean: VENV: found $(VENV), which is no virtual environment; nothing was removed" >&2; exit 2; }
+	rm -rf "$(VENV)" .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,16 +1,20 @@
 """Runs a scenario against the lab again and again. `load.py --healthy`: whether it still does."""
 
+import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from cephqos_base import marked
+from cephqos_base.marked import NotOurs
+
 LAB = Path("/var/lib/cephqos/labs/lab")
 ARCHIVES = Path("/var/lib/cephqos/archives")
 BEAT = Path("/tmp/beat")  # noqa: S108 - touched before each run, for `--healthy`
+KIND = "load"  # what the mark of an archive says that this load has made
 PAUSE = 10.0  # seconds between two runs
 LONGEST = 3600.0  # seconds of a run, after which the load is not healthy
 
@@ -27,10 +31,28 @@ def argv() -> list[str]:
 
 
 def tidy(keep: int) -> None:
-    """Remove all but the newest archives: the load never ends."""
-    finished = sorted(p for p in ARCHIVES.iterdir() if p.is_dir() and p.name[:1].isdigit())
-    for archive in finished[: max(0, len(finished) - keep)]:
-        shutil.rmtree(archive, ignore_errors=True)
+    """Remove all but the newest archives of this load, which never ends. Others stay."""
+    ours = [path for path in sorted(ARCHIVES.iterdir()) if is_ours(path)]
+    for archive in ours[: max(0, len(ours) - keep)]:
+        try:
+            marked.remove(archive, KIND)
+        except (NotOurs, OSError) as error:
+            print(f"{archive} cannot be removed: {error}", flush=True)
+
+
+def is_ours(archive: Path) -> bool:
+    try:
+        return bool(marked.read(archive, KIND))
+    except NotOurs:
+        return False
+
+
+def mark(before: set[Path]) -> None:
+    """Mark what the run has written, so that `tidy` may remove it: nobody else has this user."""
+    for path in set(ARCHIVES.iterdir()) - before:
+        if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.geteuid():
+            with contextlib.suppress(FileExistsError):
+                marked.mark(path, KIND)
 
 
 def repeat() -> None:
@@ -54,12 +76,14 @@ def repeat() -> None:
     while not ending:
         tidy(int(os.environ["LOAD_KEEP"]))
         BEAT.touch()
+        before = set(ARCHIVES.iterdir())
         starting = True
         run = subprocess.Popen(argv())
         starting = False
         if ending:
             end()
         print(f"cephqos run ended with status {run.wait()}", flush=True)
+        mark(before)
         if not ending:
             time.sleep(PAUSE)
 

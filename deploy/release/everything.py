@@ -26,6 +26,8 @@ from pack import pack, repack
 from versions import ROOT, disagreements, version
 
 import sbom
+from cephqos_base import marked
+from cephqos_base.errors import UsageError
 
 _SECONDS: Final = 1800
 _SUMS: Final = "SHA256SUMS"
@@ -180,19 +182,24 @@ def _build_again(first: Mapping[str, str], cyclonedx: Path) -> None:
 def release(out: Path, tag: str, cyclonedx: Path, *, again: bool) -> None:
     if wrong := disagreements(tag=tag):
         raise NotReleased("\n".join(wrong))
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    try:
+        marked.renew(out, "release")
+    except UsageError as error:
+        raise NotReleased(str(error)) from None
     with tempfile.TemporaryDirectory() as name:
+        new = Path(name) / "out"
+        new.mkdir()
         sources = export(Path(name) / "sources")
-        build(sources, out, cyclonedx)
+        build(sources, new, cyclonedx)
         if again:
-            _build_again(sums(out), cyclonedx)
+            _build_again(sums(new), cyclonedx)
         # Images are last, and not compared: no image has the same bytes twice.
-        for file, components in docker_images.archives(sources.folder, out, sources.version):
+        for file, components in docker_images.archives(sources.folder, new, sources.version):
             write_bill(file, sources.version, components)
-    write_sums(out)
-    for file in sorted(out.iterdir()):
-        print(f"{file.stat().st_size / 1024:8.0f} KiB  {file.name}")
+        write_sums(new)
+        for file in sorted(new.iterdir()):
+            print(f"{file.stat().st_size / 1024:8.0f} KiB  {file.name}")
+            shutil.move(file, out / file.name)
 
 
 def main(arguments: Sequence[str]) -> int:

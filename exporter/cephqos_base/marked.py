@@ -35,6 +35,21 @@ def make(folder: Path, kind: str, **facts: Any) -> None:
     mark(folder, kind, **facts)
 
 
+def renew(folder: Path, kind: str) -> None:
+    """Make a new folder with its mark, in the place of ours or of an empty one, if there is one.
+
+    NotOurs if something else is there.
+    """
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    if os.path.lexists(folder):
+        try:
+            remove(folder, kind)
+        except NotOurs as error:
+            raise NotOurs(f"{error}. Remove it yourself, or name another folder") from None
+    make(folder, kind)
+
+
 def mark(folder: Path, kind: str, **facts: Any) -> None:
     """Mark a folder that this process has just made. Only its user can open the mark."""
     text = json.dumps({"kind": kind, "name": folder.name, **facts})

@@ -13,6 +13,7 @@ from typing import Any, Final
 from tests.stack.conftest import Received, Watched, Webhook
 from tests.waiting import until
 
+from cephqos_base import marked
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
@@ -210,7 +211,7 @@ async def _stayed(stage: Stage, on: Watched, heard: list[Heard]) -> float | None
 
 def _keep(on: Watched, where: Path) -> None:
     """All series, for a Prometheus to open, and what the daemons logged."""
-    shutil.rmtree(where, ignore_errors=True)
+    marked.renew(where, "truth")
     # Files of the database come and go while it is copied.
     with contextlib.suppress(shutil.Error):
         shutil.copytree(on.stack.dir / "prometheus", where / "prometheus")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from cephqos_base import marked
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.lab import builds
 from cephqos_loadgen.lab.paths import cache_dir
@@ -35,6 +36,7 @@ PACKAGES = (
 )
 TREE_BYTES = 3 << 30  # 1.2 GiB when ready, more while packages unpack
 BUILD_TIMEOUT = 1200.0
+_KIND = "building"  # what the mark of an unfinished tree says, by its name then
 _STAMP = "cephqos-tree"  # a file in /etc of a tree that is complete
 
 
@@ -77,9 +79,8 @@ def _check_can_build(tree: Path) -> None:
 
 
 async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say) -> None:
-    for leftover in tree.parent.glob(f"{release.name}-*.building"):
-        shutil.rmtree(leftover)
     building = tree.with_suffix(".building")
+    marked.renew(building, _KIND)
     log = tree.with_suffix(".log")
     chroot = ["chroot", str(building)]
     apt = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]

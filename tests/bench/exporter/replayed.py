@@ -1,10 +1,10 @@
 """Hosts of replayed OSDs, whose /proc moves: 60 of them, and from 1 to 200."""
 
+import contextlib
 import http.client
 import json
 import math
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -36,6 +36,9 @@ from tests.bench.exporter.verdicts import Verdicts
 from tests.replay.daemons import RecordedDaemon
 from tests.replay.host_tree import CLASSIC_THREADS, HostTree, limits
 
+from cephqos_base import marked
+from cephqos_base.marked import NotOurs
+
 ROOT = Path(__file__).resolve().parents[3]
 RECORDING = ROOT / "tests" / "recordings" / "reef" / "load"
 REPLAY = ROOT / "tests" / "replay" / "daemons.py"
@@ -43,6 +46,7 @@ FIRST_PID = 10_000
 # As an OSD on flash has them: 75, of which 26 run between any two scrapes.
 THREADS = (*CLASSIC_THREADS, *("tp_osd_tp",) * 11, *("ms_dispatch",) * 4, *("safe_timer",) * 3)
 _PREFIX = "cephqos-bench-"
+_KIND = "bench"  # what the mark of such a folder says
 _LEAST_TO_GROW = 100  # scrapes
 _HOST_PATHS = (("procfs", "proc"), ("sysfs", "sys"), ("dev", "dev"))
 
@@ -83,6 +87,7 @@ class ReplayedHost:
 @contextmanager
 def replayed(count: int) -> Iterator[ReplayedHost]:
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as directory:
+        marked.mark(Path(directory), _KIND)
         host = ReplayedHost(Path(directory), count)
         argv = [sys.executable, "-m", "tests.replay.daemons", "serve", str(host.sockets)]
         argv += ["--recording", str(RECORDING), "--count", str(count)]
@@ -95,7 +100,8 @@ def remove_leftovers() -> None:
     for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         number = place.name.removeprefix(_PREFIX).partition("-")[0]
         if not (number.isdecimal() and psutil.pid_exists(int(number))):
-            shutil.rmtree(place, ignore_errors=True)
+            with contextlib.suppress(NotOurs):
+                marked.remove(place, _KIND)
 
 
 def bench_sixty(verdicts: Verdicts, repeats: int, long: int, until: float) -> None:

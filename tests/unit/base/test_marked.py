@@ -144,3 +144,19 @@ def test_only_the_user_who_made_a_folder_can_open_its_mark(tmp_path: Path) -> No
     """Another user could hold a lock on it."""
     marked.make(tmp_path / "a", "work")
     assert (tmp_path / "a" / MARK).stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_is_made_anew_in_the_place_of_ours_or_of_an_empty_one_only(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    marked.make(tmp_path / "ours", "out")
+    (tmp_path / "ours" / "old").touch()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    for name in ("new", "empty", "ours"):
+        marked.renew(tmp_path / name, "out")
+        assert [path.name for path in (tmp_path / name).iterdir()] == [MARK]
+    for name in ("home", "link", "home/file"):
+        with pytest.raises(NotOurs, match=r"left as it is\. Remove it yourself, or name another"):
+            marked.renew(tmp_path / name, "out")
+    assert (tmp_path / "home" / "file").exists()

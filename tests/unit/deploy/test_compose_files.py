@@ -251,6 +251,28 @@ def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path
     assert load.returncode == 0
 
 
+def test_the_load_removes_only_archives_that_it_has_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody keeps archives in the same volume: copies, or those of runs that were typed."""
+    load = program("compose/load.py")
+    monkeypatch.setattr(load, "ARCHIVES", tmp_path)
+    for name in ("20260101-mine", "2026-photos"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    for number in range(3):
+        before = set(tmp_path.iterdir())
+        (tmp_path / f"2026020{number}-run").mkdir()
+        (tmp_path / f"2026020{number}-run" / "archive.json").touch()
+        load.mark(before)
+    (tmp_path / "20260200-run").rename(tmp_path / "20260200-keep-this")
+    load.tidy(1)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("20260101-mine", "2026-photos", "20260200-keep-this", "20260202-run")
+    }
+    assert (tmp_path / "20260101-mine" / "file").exists()
+
+
 def test_a_load_that_is_told_to_end_while_its_run_starts_interrupts_it_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

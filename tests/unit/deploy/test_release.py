@@ -26,6 +26,17 @@ def everything(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         sys.modules.pop(name, None)
 
 
+def test_a_release_removes_no_folder_that_it_did_not_make(
+    everything: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(everything, "disagreements", lambda **_: [])
+    monkeypatch.setattr(everything, "export", lambda _: pytest.fail("it began to build"))
+    (tmp_path / "thesis").touch()
+    with pytest.raises(everything.NotReleased, match=r"has no mark of cephqos.*another folder"):
+        everything.release(tmp_path, "", tmp_path, again=False)
+    assert (tmp_path / "thesis").exists()
+
+
 def tree(
     root: Path,
     *,

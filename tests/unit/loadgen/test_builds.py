@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab import builds
+from cephqos_loadgen.lab import builds, trees
+from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.processes import in_background
 
 
@@ -50,3 +52,21 @@ async def test_a_second_build_of_the_same_waits_and_says_so(tmp_path: Path) -> N
     await asyncio.wait_for(waiting, 5)
     await second.__aexit__(None, None, None)
     assert said == ["waiting for another build of it"]
+
+
+async def test_a_tree_is_built_over_no_folder_that_carries_no_mark_of_an_unfinished_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends(*_: object) -> None:
+        raise LabError("so far and no further")
+
+    monkeypatch.setattr(trees, "_run", ends)
+    for name in ("reef-1.building", "reef-photos.building"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "photo").touch()
+    with pytest.raises(UsageError, match=r"reef-1.building has no mark of cephqos"):
+        await trees._build(find_release("reef"), tmp_path / "reef-1", (), print)
+    for _ in range(2):  # the second time in the place of what the first left
+        with pytest.raises(LabError, match="so far"):
+            await trees._build(find_release("reef"), tmp_path / "reef-2", (), print)
+    assert all((tmp_path / f"reef-{name}.building/photo").exists() for name in ("1", "photos"))
