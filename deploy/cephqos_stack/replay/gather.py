@@ -89,11 +89,11 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
 def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
     """All series of a run: those of the exporters, and the ones that the run served itself."""
     with damage_named(archive.folder):
-        parts = [
+        parts = (
             repeat.metrics()
             for repeat in archive.repeats
             if (repeat.folder / METRICS_FILE).exists()
-        ]
+        )
         run = merge(parts)
         served_run = run_series(archive, shift_seconds)
         scraped = _of_job(run, "cephqos")

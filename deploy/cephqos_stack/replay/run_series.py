@@ -16,10 +16,11 @@ from cephqos_loadgen.archive.series import LAST_TIME_MS, RecordedRun
 from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
+from cephqos_loadgen.record.columns import MOST_SERIES
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.repeat import RepeatRecord
 
-_LONGEST_SECONDS = 30 * 86400  # of a run: a longer one is a damaged manifest
+_LONGEST_SECONDS = 7 * 86400  # of a run: a longer one is a damaged manifest
 ClientKey = tuple[str, str]  # phase and client
 
 
@@ -53,7 +54,10 @@ def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
     manifest = archive.manifest
     start, end = manifest.start_unix_seconds, manifest.end_unix_seconds
     if not (0 < start <= end < LAST_TIME_MS / 1000 and end - start <= _LONGEST_SECONDS):
-        raise ValueError(f"the run is said to last from {start} to {end}")
+        raise ValueError(
+            f"the run is said to last from {start} to {end},"
+            f" expected at most {_LONGEST_SECONDS:,} s"
+        )
     live = Live(RunPlace(manifest.run, manifest.scenario, _fsid(archive)))
     live.started = start + shift_seconds
     live.repeats = (0, manifest.repeats_planned)
@@ -128,6 +132,8 @@ def _note(live: Live, second: int, run: RecordedRun) -> None:
     for series, value in _samples(live):
         if not math.isnan(value):
             run.series.setdefault(series, {})[second * 1000] = value
+    if len(run.series) > MOST_SERIES:
+        raise ValueError(f"the run served more than {MOST_SERIES:,} series of its own")
 
 
 def _samples(live: Live) -> Iterator[tuple[str, float]]:

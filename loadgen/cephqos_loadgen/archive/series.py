@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_loadgen.record.columns import Columns, parse, render
+from cephqos_loadgen.record.columns import MOST_SAMPLES, MOST_SERIES, Columns, parse, render
 
 # By milliseconds since the epoch.
 Samples = dict[int, float]
 
-MOST_SERIES: Final = 500_000
 LAST_TIME_MS: Final = 4_102_444_800_000  # the year 2100
 
 
@@ -34,7 +33,11 @@ def merge(parts: Iterable[Columns]) -> RecordedRun:
     A series has no sample where the exporter gave none: a gap stays a gap.
     """
     run = RecordedRun({}, {})
+    taken = 0
     for part in parts:
+        taken += sum(map(len, part.series.values()))
+        if taken > MOST_SAMPLES:
+            raise ValueError(f"{taken:,} samples or more, expected at most {MOST_SAMPLES:,}")
         for family, (kind, _) in part.families.items():
             run.types.setdefault(family, kind)
         for series, values in part.series.items():
@@ -43,7 +46,7 @@ def merge(parts: Iterable[Columns]) -> RecordedRun:
                 name, labels = parse(series)
                 run.series.setdefault(render(name, labels), {}).update(samples)
         if len(run.series) > MOST_SERIES:
-            raise ValueError(f"more than {MOST_SERIES} series")
+            raise ValueError(f"more than {MOST_SERIES:,} series")
     return run
 
 

@@ -19,10 +19,10 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from cephqos_exporter.labels import render_labels
-from cephqos_loadgen.record.regular import open_regular
+from cephqos_loadgen.record.regular import check_values, open_regular, values_in
 
 MAGIC = b"cephqos-columns 1\n"
 BLOCK_SAMPLES = 60
@@ -31,7 +31,17 @@ _HEAD = struct.Struct("<III")
 _ABSENT = math.nan
 # A frame is a minute of samples: of ten thousand series 5 MB. More than this is no recording.
 _MOST_FRAME_BYTES = 256 << 20
-MOST_SERIES_CHARACTERS: Final = 8192
+MOST_SERIES_CHARACTERS: Final = 8192  # of one
+# Of a file. 200 OSDs have 200,000 series.
+MOST_SERIES: Final = 500_000
+_MOST_SERIES_BYTES: Final = 4 + 8 * BLOCK_SAMPLES  # in a block: its number and its values
+_MOST_TABLE_BYTES: Final = 128 << 20  # of the names of all series, types and helps
+_MOST_TABLE_VALUES: Final = 8_000_000
+# Of the table, for each byte of the file. A recording has about 5.
+_MOST_TABLE_PER_BYTE: Final = 200
+# An hour of 16 OSDs has tens of millions. As each series is in a block once, there are at most
+# about 45 for each byte of the file.
+MOST_SAMPLES: Final = 100_000_000
 
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
@@ -153,42 +163,6 @@ class Columns:
     series: dict[str, list[tuple[float, float]]]
 
 
-def read(path: Path) -> Columns:
-    """All of a file, up to where it was cut off; ValueError where it is something else."""
-    columns = Columns({}, {})
-    names: list[str] = []
-    for kind, payload in frames(path):
-        if kind == b"S":
-            table: dict[str, Any] = json.loads(payload)
-            for family, (type_, text) in table["families"].items():
-                columns.families[family] = (type_, text)
-            names += table["series"]
-        else:
-            _decode(payload, names, columns.series)
-    return columns
-
-
-def frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and payload of each, one at a time: an hour is too large to be held as a whole."""
-    with open_regular(path) as file:
-        if (begin := file.read(len(MAGIC))) != MAGIC:
-            raise ValueError(f"{path} begins with {begin!r}, expected {MAGIC!r}")
-        while len(head := file.read(_FRAME.size)) == _FRAME.size:
-            kind, length = _FRAME.unpack(head)
-            packed = file.read(length)
-            if len(packed) < length:
-                return
-            yield kind, _unpacked(packed)
-
-
-def _unpacked(packed: bytes) -> bytes:
-    stream = zlib.decompressobj()
-    data = stream.decompress(packed, _MOST_FRAME_BYTES)
-    if not stream.eof:
-        raise ValueError(f"a frame is cut off, or larger than {_MOST_FRAME_BYTES >> 20} MiB")
-    return data
-
-
 class Block(NamedTuple):
     """A frame of samples, taken apart. A series is named by its number."""
 
@@ -199,8 +173,8 @@ class Block(NamedTuple):
     planes: bytes  # of their values, each XORed with the one before: all first bytes, then ...
 
 
-def taken_apart(payload: bytes) -> Block:
-    """The parts of a frame of samples."""
+def _taken_apart(payload: bytes) -> Block:
+    """The parts of a frame of samples, whose numbers agree."""
     count, constants, changing = _HEAD.unpack_from(payload)
     rest = memoryview(payload)[_HEAD.size :]
     parts = []
@@ -213,8 +187,110 @@ def taken_apart(payload: bytes) -> Block:
     return Block(times, fixed, values, others, bytes(rest))
 
 
-def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:
-    block = taken_apart(payload)
+class SeriesTable:
+    """The series that a file has named so far, by their numbers, and its families."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.names: list[str] = []
+        self.families: dict[str, tuple[str, str]] = {}
+        self._known: set[str] = set()
+
+    def blocks(self) -> Iterator[Block]:
+        """The samples of the file, a block at a time, up to where it was cut off. ValueError where
+        it says what no recording does."""
+        size = self._path.stat().st_size
+        most_bytes = min(_MOST_TABLE_BYTES, _MOST_TABLE_PER_BYTE * size)
+        samples = 0
+        for kind, packed in _frames(self._path):
+            if kind == b"S":
+                most_bytes -= self._add(_unpacked(packed, most_bytes, self._path))
+            elif kind == b"V":
+                longest = _HEAD.size + 8 * BLOCK_SAMPLES + len(self.names) * _MOST_SERIES_BYTES
+                block = self._block(_unpacked(packed, longest, self._path))
+                samples += len(block.times_ms) * (len(block.fixed) + len(block.changing))
+                if samples > MOST_SAMPLES:
+                    self._fail(f"{samples:,} samples or more", f"{MOST_SAMPLES:,}")
+                yield block
+            else:
+                raise ValueError(f"{self._path}: a frame of kind {kind!r}, expected S or V")
+
+    def _fail(self, found: str, most: str) -> NoReturn:
+        raise ValueError(f"{self._path}: {found}, expected at most {most}")
+
+    def _add(self, payload: bytes) -> int:
+        """Take up a part of the table. Returns its length."""
+        check_values(values_in(payload), f"{self._path}: a table", _MOST_TABLE_VALUES)
+        table: dict[str, Any] = json.loads(payload)
+        for family, (type_, text) in table["families"].items():
+            self.families[family] = (type_, text)
+        names: list[str] = table["series"]
+        if len(self.names) + len(names) > MOST_SERIES:
+            self._fail(f"{len(self.names) + len(names):,} series", f"{MOST_SERIES:,}")
+        self._known.update(names)
+        self.names += names
+        if len(self._known) < len(self.names):
+            raise ValueError(f"{self._path} names a series twice")
+        return len(payload)
+
+    def _block(self, payload: bytes) -> Block:
+        if len(payload) < _HEAD.size:
+            raise ValueError(f"{self._path}: a block of {len(payload)} bytes, expected a head")
+        count, constants, changing = _HEAD.unpack_from(payload)
+        if count > BLOCK_SAMPLES:
+            self._fail(f"a block of {count:,} samples of each series", f"{BLOCK_SAMPLES}")
+        if constants + changing > len(self.names):
+            known = f"the {len(self.names):,} that the file names"
+            self._fail(f"a block of {constants + changing:,} series", known)
+        expected = _HEAD.size + 8 * count + 12 * constants + (4 + 8 * count) * changing
+        if len(payload) != expected:
+            raise ValueError(
+                f"{self._path}: a block of {len(payload):,} bytes, expected {expected:,}"
+            )
+        block = _taken_apart(payload)
+        numbers = {*block.fixed, *block.changing}
+        if len(numbers) < constants + changing or max(numbers, default=-1) >= len(self.names):
+            raise ValueError(f"{self._path}: a block has a series twice, or one without a name")
+        return block
+
+
+def read(path: Path) -> Columns:
+    """All of a file, up to where it was cut off; ValueError where it is something else."""
+    table = SeriesTable(path)
+    series: dict[str, list[tuple[float, float]]] = {}
+    for block in table.blocks():
+        _decode(block, table.names, series)
+    return Columns(table.families, series)
+
+
+def _frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and packed payload of each, one at a time: an hour is too large to be held."""
+    with open_regular(path) as file:
+        if (begin := file.read(len(MAGIC))) != MAGIC:
+            raise ValueError(f"{path} begins with {begin!r}, expected {MAGIC!r}")
+        while len(head := file.read(_FRAME.size)) == _FRAME.size:
+            kind, length = _FRAME.unpack(head)
+            if length > _MOST_FRAME_BYTES:
+                raise ValueError(
+                    f"{path}: a frame of {length:,} bytes, expected at most {_MOST_FRAME_BYTES:,}"
+                )
+            packed = file.read(length)
+            if len(packed) < length:
+                return
+            yield kind, packed
+
+
+def _unpacked(packed: bytes, most: int, path: Path) -> bytes:
+    stream = zlib.decompressobj()
+    data = stream.decompress(packed, most + 1)
+    if len(data) > most or not stream.eof:
+        raise ValueError(
+            f"{path}: a frame is cut off, or unpacks to more than the {most:,} bytes expected"
+        )
+    return data
+
+
+def _decode(block: Block, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:
     seconds = [time / 1000 for time in block.times_ms]
     for number, value in zip(block.fixed, block.fixed_values, strict=True):
         series.setdefault(names[number], []).extend((time, value) for time in seconds)

@@ -6,18 +6,26 @@ import io
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import orjson
 
-from cephqos_loadgen.record.regular import MOST_UNPACKED_BYTES, open_regular, read_regular
+from cephqos_loadgen.record.regular import (
+    MOST_JSON_BYTES,
+    MOST_UNPACKED_BYTES,
+    check_values,
+    open_regular,
+    values_in,
+)
 
 # What a crash of the machine may cost, and what compresses well together.
 _FLUSH_SECONDS = 5.0
 _LEVEL = 1
 _PIECE = 64 << 10
+# An interval of a fio job has about 10 KB.
+MOST_LINE_BYTES: Final = 16 << 20
 
 
 class GzipWriter:
@@ -63,23 +71,57 @@ class JsonLines:
 
 def read_gzip(path: Path) -> bytes:
     """All of a gzip file, up to where it was cut off."""
-    unpacked = bytearray()
+    return b"".join(_unpacked(path))
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    """A gzip file in pieces, up to where it was cut off."""
+    size = 0
     with (
         open_regular(path) as packed,
         gzip.GzipFile(fileobj=packed) as file,
         contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile),
     ):
         while piece := file.read1(_PIECE):
-            unpacked += piece
-            if len(unpacked) > MOST_UNPACKED_BYTES:
+            size += len(piece)
+            if size > MOST_UNPACKED_BYTES:
                 raise ValueError(f"{path} unpacks to more than {MOST_UNPACKED_BYTES >> 20} MiB")
-    return bytes(unpacked)
+            yield piece
+
+
+def _plain(path: Path) -> Iterator[bytes]:
+    with open_regular(path) as file:
+        if (size := os.fstat(file.fileno()).st_size) > MOST_JSON_BYTES:
+            raise ValueError(
+                f"{path} has {size >> 20} MiB, expected at most {MOST_JSON_BYTES >> 20}"
+            )
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _lines(pieces: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """Lines without their ends, also a last one that has none."""
+    begun = bytearray()
+    for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        if whole:
+            yield bytes(begun) + whole[0]
+            yield from whole[1:]
+            begun.clear()
+        begun += rest
+        if len(begun) > MOST_LINE_BYTES:
+            raise ValueError(f"{path} has a line of more than {MOST_LINE_BYTES >> 20} MiB")
+    if begun:
+        yield bytes(begun)
 
 
 def read_lines(path: Path) -> Iterator[Any]:
-    """The objects of a JsonLines file; a last line that was cut off is left out."""
-    data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
-    for line in io.BytesIO(data):  # one at a time: as a list they take many times their size
+    """The objects of a JsonLines file; a last line that was cut off is left out. One at a time: all
+    of them take many times their size."""
+    values = 0
+    for line in _lines(_unpacked(path) if path.suffix == ".gz" else _plain(path), path):
+        values += values_in(line)
+        check_values(values, path)
         try:
             yield orjson.loads(line)
         except orjson.JSONDecodeError:

@@ -7,9 +7,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from cephqos_base.servers import Address, HttpServer, NoAnswer
-from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.record.columns import MOST_SERIES, ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch, Note
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
@@ -31,6 +32,8 @@ _MISSING_SHARE = 0.1
 _DAEMON_SHARE = 0.5
 _MISSING_SECONDS = 10.0
 
+# Of a page: a series each, and two for each family.
+MOST_LINES: Final = 2 * MOST_SERIES
 _STARTED = "process_start_time_seconds"
 _OF_A_CLUSTER = re.compile(r'[{,]cluster="([^"]+)"')
 
@@ -46,6 +49,9 @@ class PageReader:
     def read(self, page: str) -> dict[str, float]:
         """The samples of a page by `name{labels}`; ValueError if it is no page of metrics. Lines of
         the exporter carry no timestamps."""
+        lines = page.count("\n")
+        if lines > MOST_LINES:
+            raise ValueError(f"a page of {lines:,} lines, expected at most {MOST_LINES:,}")
         samples: dict[str, float] = {}
         for line in page.split("\n"):
             if not line.startswith("#"):

@@ -115,7 +115,11 @@ class Recording:
     ) -> None:
         """Write all pages of a host. The flush ends the block: the next host has other times."""
         instance = self._redaction.host(host.instance) if self._redaction else host.instance
-        recorded = RecordedHost(host.segments)
+        try:
+            recorded = RecordedHost(host.segments)
+        except ValueError as error:
+            written.findings.append(f"recording: what {instance} gave was not read: {error}")
+            return
         stamps, interval = recorded.times, recorded.interval
         if not stamps:
             written.findings.append(f"recording: no whole page of {instance}")
@@ -131,7 +135,11 @@ class Recording:
         rename = _Names(instance, self._redaction)
         readers = {form: PageReader(_describe(writer, form)) for form in (True, False)}
         for at, page in recorded.pages():
-            values = readers[page.openmetrics].read(page.text)
+            try:
+                values = readers[page.openmetrics].read(page.text)
+            except ValueError as error:
+                written.findings.append(f"recording: a page of {instance} was not read: {error}")
+                continue
             written.fsid = written.fsid or next(filter(None, map(cluster_of, values)), "")
             watch.look(values, at, _least_gap(interval))
             writer.add(at, {rename(series): value for series, value in values.items()})

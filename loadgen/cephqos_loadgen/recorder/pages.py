@@ -15,9 +15,13 @@ from typing import Any, Final
 
 from cephqos_exporter.recorder.operations import OPERATIONS_HEAD
 from cephqos_exporter.recorder.ring import HEAD, SEGMENT_SECONDS
+from cephqos_loadgen.record.regular import check_values, values_in
 
 # A page of 200 OSDs has 16 MB.
-MOST_PAGE_BYTES: Final = 256 << 20
+MOST_PAGE_BYTES: Final = 64 << 20
+# Of a segment, unpacked: two such pages a second for a minute.
+MOST_SEGMENT_BYTES: Final = 4 << 30
+_MOST_OPERATION_VALUES: Final = 1_000_000
 _PIECE: Final = 256 << 10
 # A change of the clock of more than this is a finding.
 CLOCK_SET_SECONDS: Final = 1.0
@@ -70,13 +74,14 @@ def operations_of(segment: bytes) -> Iterator[tuple[RecordedPage, Any]]:
                 page = RecordedPage(int(wall_ms), int(boot_ms), boot, "")
         elif page is not None and text.startswith(OPERATIONS_HEAD):
             with contextlib.suppress(ValueError, RecursionError):
+                check_values(values_in(member), "a list of operations", _MOST_OPERATION_VALUES)
                 operations = json.loads(text.removeprefix(OPERATIONS_HEAD))
                 yield from ((page, op) for op in operations if isinstance(operations, list))
 
 
 def _members(data: bytes) -> Iterator[bytes]:
     """The whole gzip members, unpacked, up to where the data were cut off."""
-    at = 0
+    at = unpacked = 0
     while at < len(data):
         inflate = zlib.decompressobj(31)
         member = bytearray()
@@ -87,9 +92,14 @@ def _members(data: bytes) -> Iterator[bytes]:
                 member += inflate.decompress(piece, MOST_PAGE_BYTES + 1 - len(member))
             except zlib.error:
                 return
-            if not piece or len(member) > MOST_PAGE_BYTES:
+            if not piece:
                 return
+            if len(member) > MOST_PAGE_BYTES:
+                raise ValueError(f"a page of more than {MOST_PAGE_BYTES >> 20} MiB")
         at -= len(inflate.unused_data)
+        unpacked += len(member)
+        if unpacked > MOST_SEGMENT_BYTES:
+            raise ValueError(f"it unpacks to more than {MOST_SEGMENT_BYTES >> 20} MiB")
         yield bytes(member)
 
 
@@ -102,7 +112,10 @@ class RecordedHost:
     def __init__(self, segments: Sequence[Path]) -> None:
         stamps_of: dict[Path, list[RecordedPage]] = {}  # pages without their text
         for path in segments:
-            stamps_of[path] = [replace(page, text="") for page in pages_of(path.read_bytes())]
+            try:
+                stamps_of[path] = [replace(page, text="") for page in pages_of(path.read_bytes())]
+            except ValueError as error:
+                raise ValueError(f"{path.name}: {error}") from None
         stamps = [stamp for of_segment in stamps_of.values() for stamp in of_segment]
         stamps.sort(key=lambda stamp: (stamp.boot_ms, stamp.wall_ms))
         # By boot: when it was, by its last page.

@@ -4,7 +4,6 @@
 small part: an hour of sixteen OSDs has tens of millions of samples.
 """
 
-import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cephqos_loadgen.record.columns import frames, parse, taken_apart
+from cephqos_loadgen.record.columns import Block, SeriesTable, parse
 from cephqos_loadgen.report.arrays.statistics import Floats
 
 # A label that a recording adds to a series that another exporter has already shown.
@@ -103,19 +102,18 @@ class Samples:
 def read_samples(path: Path, families: Collection[str]) -> Samples:
     """These families of a file; empty if the file is missing."""
     parts: dict[int, _Parts] = {}
-    names: list[str] = []
+    table = SeriesTable(path)
     wanted: list[int] = []
-    for kind, payload in frames(path) if path.exists() else ():
-        if kind == b"S":
-            for name in json.loads(payload)["series"]:
-                if name.partition("{")[0] in families:
-                    wanted.append(len(names))
-                names.append(name)
-        else:
-            _decode(payload, np.asarray(wanted, np.uint32), parts)
+    looked_at = 0
+    for block in table.blocks() if path.exists() else ():
+        for number, name in enumerate(table.names[looked_at:], start=looked_at):
+            if name.partition("{")[0] in families:
+                wanted.append(number)
+        looked_at = len(table.names)
+        _decode(block, np.asarray(wanted, np.uint32), parts)
     by_family: dict[str, list[Series]] = {}
     for number, part in sorted(parts.items()):
-        family, labels = parse(names[number])
+        family, labels = parse(table.names[number])
         if _OF_ANOTHER_EXPORTER in labels:
             continue  # the same OSD counts once
         times, values = np.concatenate(part.times), np.concatenate(part.values)
@@ -124,13 +122,12 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
 
 
 def _decode(
-    payload: bytes, wanted: "np.ndarray[tuple[int], np.dtype[np.uint32]]", parts: dict[int, _Parts]
+    block: Block, wanted: "np.ndarray[tuple[int], np.dtype[np.uint32]]", parts: dict[int, _Parts]
 ) -> None:
     """Adds the samples of one frame to `parts`, of the series whose numbers are `wanted`.
 
     As `columns` does, but a thousand times as fast, and only of these series.
     """
-    block = taken_apart(payload)
     times = np.asarray(block.times_ms) / 1000
     count = len(times)
     for index in np.flatnonzero(np.isin(block.fixed, wanted)):

@@ -94,7 +94,8 @@ def _change_within(observed: Observation, part: LoadPart) -> float | None:
     if not chosen.any():
         return None
     start = float(intervals.middles[chosen].min())
-    second = np.floor(intervals.middles[chosen] - start).astype(np.int64)
+    # By number, so that the array is as long as there are intervals, whatever times they have.
+    _, second = np.unique(np.floor(intervals.middles[chosen] - start), return_inverse=True)
     ios = np.bincount(second, intervals.ios[chosen].astype(np.float64))
     # The last interval of a load is short: its I/Os count for its time, not for a second.
     seconds = np.bincount(second, intervals.seconds[chosen])
