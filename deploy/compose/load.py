@@ -48,7 +48,7 @@ def is_ours(archive: Path) -> bool:
 
 
 def mark(before: set[Path]) -> None:
-    """Mark what the run has written, so that `tidy` may remove it: nobody else has this user."""
+    """Mark what the run has written, so that `tidy` may remove it. Others have other users."""
     for path in set(ARCHIVES.iterdir()) - before:
         if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.geteuid():
             with contextlib.suppress(FileExistsError):

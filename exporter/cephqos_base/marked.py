@@ -69,7 +69,7 @@ def remove(folder: Path, kind: str) -> None:
 
     OSError if something in it cannot be removed. Its mark stays then, so that it can be tried
     again. Everything goes through the descriptor that was checked: another folder that takes the
-    place meanwhile is not touched.
+    place of ours is not touched.
     """
     with _opened(folder, kind) as (fd, _):
         if mounted := _mounted_below(fd):

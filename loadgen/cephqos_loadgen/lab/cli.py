@@ -236,7 +236,7 @@ async def _up(arguments: argparse.Namespace) -> int:
 
 
 async def _down(arguments: argparse.Namespace) -> int:
-    """End this lab, or remove what it left if it was killed. What else is there is only told."""
+    """End this lab, or remove what it left if it was killed. Everything else is only listed."""
     name = arguments.name
     paths = LabPaths.of(name)
     try:

@@ -211,7 +211,7 @@ def labs_and_others() -> tuple[list[str], dict[str, str]]:
     name, why it is not touched."""
     labs, others = [], {}
     for path in sorted(labs_dir().glob("[!.]*")):
-        # The lock of a lab of an older version, which is told with its folder.
+        # The lock of a lab of an older version, which is reported with its folder.
         if path.suffix == ".lock" and _of_an_older_version(path.with_suffix("")):
             continue
         try:
@@ -275,7 +275,7 @@ def clean_dead_lab(paths: LabPaths) -> bool:
 def clean_dead_labs(say: Callable[[str], None]) -> None:
     """Remove the files of all labs that were killed, and say so.
 
-    Also says what an older version left. Whatever else is there is somebody else's.
+    Also says what an older version left. All else in the folder belongs to others.
     """
     names, others = labs_and_others()
     for name in names:
