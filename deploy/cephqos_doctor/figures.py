@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import Osds
 
 
@@ -45,7 +45,7 @@ def _blinding(facts: Osds) -> Iterator[Finding]:
     for osd in facts.osds:
         for blinding in _BLINDING:
             if osd.options.get(blinding.option) == blinding.value:
-                restart = f"   # then restart {osd.osd}" if blinding.needs_restart else ""
+                restart = then_restart(osd.osd) if blinding.needs_restart else ""
                 yield Finding(
                     osd.osd,
                     f"{blinding.option} is {blinding.value}: {blinding.lost}",

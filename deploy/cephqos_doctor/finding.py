@@ -23,6 +23,11 @@ class Finding:
     mend: str  # a command, or what to write where; comments after `#`
 
 
+def then_restart(osd: str) -> str:
+    """The comment after a command that counts only when an OSD starts again."""
+    return f"   # then restart {osd}, after: ceph osd ok-to-stop {osd}. One host at a time"
+
+
 @dataclass(frozen=True, slots=True)
 class Check(Generic[F_contra]):
     """A question about gathered facts. `find` and `skip` are pure."""

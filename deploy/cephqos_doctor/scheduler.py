@@ -25,7 +25,8 @@ def _not_in_force(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
             osd.osd,
             f"{_QUEUE} is {configured}, but {running} runs: the OSD was not restarted since, or it"
             " is a FileStore, which always runs wpq",
-            f"ceph orch daemon restart {osd.osd}   # packages: systemctl restart"
+            f"ceph osd ok-to-stop {osd.osd} && ceph orch daemon restart {osd.osd}   # one host at a"
+            " time, all placement groups clean before the next; packages: systemctl restart"
             f" {quoted('ceph-osd@' + osd.osd.removeprefix('osd.'))}",
         )
 
@@ -36,7 +37,7 @@ def _no_reservation(osd: OsdFacts, facts: Osds) -> Iterator[Finding]:
             osd.osd,
             "its scheduler is WPQ, which reserves nothing: no reservation can be judged",
             f"cephqos-exporter --qos.policy=FILE   # targets of your own; or: ceph config set osd"
-            f" {_QUEUE} {MCLOCK}, and restart the OSDs",
+            f" {_QUEUE} {MCLOCK}, and restart the OSDs, one host after the other",
         )
     qos = _mclock_state(osd)
     if qos is not None and not qos.classes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
 from cephqos_exporter.qos.cost_models import MEDIA, model_name
 from cephqos_exporter.qos.tags import MCLOCK
@@ -93,7 +93,7 @@ def _hidden_by_ceph_conf(osd: OsdFacts) -> Iterator[Finding]:
                 f"{name} is {in_cluster} in the cluster's configuration, but ceph.conf sets"
                 f" {in_file}, which comes first",
                 f"sed -i -E '/^ *{name.replace('_', '[_ ]')} *=/d' /etc/ceph/ceph.conf"
-                f"   # then restart {osd.osd}",
+                + then_restart(osd.osd),
             )
 
 
@@ -135,7 +135,8 @@ def _wrong_media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         f"Ceph takes its device for {taken_for}, but {evidence}: it uses the mClock options of"
         " the wrong medium",
         "cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual"
-        f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}",
+        f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}, after"
+        f" ceph osd ok-to-stop {osd.osd}",
     )
 
 
@@ -152,7 +153,7 @@ def _several_shards(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
             f"it is a disk with {shards} shards: each shard schedules by itself and gets"
             f" 1/{shards} of what is reserved, so classes are served unevenly",
             f"ceph config set {osd.osd} osd_op_num_shards_hdd 1\n"
-            f"ceph config set {osd.osd} osd_op_num_threads_per_shard_hdd 5   # then restart it",
+            f"ceph config set {osd.osd} osd_op_num_threads_per_shard_hdd 5{then_restart(osd.osd)}",
         )
 
 

@@ -99,6 +99,12 @@ def commands(candidate: Candidate, facts: Facts) -> Commands:
     return Commands(tuple(apply), tuple(back), _WEIGHTS)
 
 
+_RESTART = (
+    "OSDs read it when they start. Restart them after it and after going back, one host after the"
+    " other: each when ceph osd ok-to-stop allows it, with all placement groups clean before."
+)
+
+
 def _change_scheduler(candidate: Candidate, facts: Facts) -> Commands:
     apply = [f"ceph config set osd osd_op_queue {candidate.scheduler}"]
     back = [f"ceph config set osd osd_op_queue {facts.in_force}"]
@@ -106,7 +112,7 @@ def _change_scheduler(candidate: Candidate, facts: Facts) -> Commands:
         set_profile, remove_options = _change_profile(candidate)
         apply += set_profile
         back += [f"ceph config rm osd {PROFILE_OPTION}", *remove_options]
-    return Commands(tuple(apply), tuple(back), "Restart each OSD after it, and after going back.")
+    return Commands(tuple(apply), tuple(back), _RESTART)
 
 
 def _change_profile(candidate: Candidate) -> tuple[list[str], list[str]]:
