@@ -7,7 +7,7 @@ from typing import Final
 from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import OsdFacts, Osds, of_each
-from cephqos_exporter.qos.cost_models import Media, QosState, read_qos
+from cephqos_exporter.qos.cost_models import Media, QosState, has_model, read_qos
 from cephqos_exporter.qos.tags import MCLOCK
 
 _QUEUE: Final = "osd_op_queue"
@@ -39,6 +39,13 @@ def _no_reservation(osd: OsdFacts, facts: Osds) -> Iterator[Finding]:
             f"cephqos-exporter --qos.policy=FILE   # targets of your own; or: ceph config set osd"
             f" {_QUEUE} {MCLOCK}, and restart the OSDs, one host after the other",
         )
+    if osd.scheduler == MCLOCK and not has_model(osd.config):
+        yield Finding(
+            osd.osd,
+            "its release (16.2 or an early 17.2) has an mClock that is not supported: no"
+            " reservation can be judged",
+            f"ceph config set osd {_QUEUE} wpq   # and restart the OSDs; or upgrade Ceph to 18.2",
+        )
     qos = _mclock_state(osd)
     if qos is not None and not qos.classes:
         yield Finding(
@@ -63,7 +70,7 @@ def _mclock_state(osd: OsdFacts) -> QosState | None:
 
 def _implausible_capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     media = osd.media
-    if media is None or osd.scheduler != MCLOCK:
+    if media is None or osd.scheduler != MCLOCK or not has_model(osd.config):
         return
     option = f"osd_mclock_max_capacity_iops_{media}"
     iops = osd.config.number(option) or _DEFAULT_CAPACITY[media]

@@ -10,7 +10,7 @@ from typing import Final
 
 from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
-from cephqos_exporter.qos.cost_models import MEDIA, model_name
+from cephqos_exporter.qos.cost_models import MEDIA, has_model
 from cephqos_exporter.qos.tags import MCLOCK
 
 # Under mClock an OSD undoes a change of these while it runs, unless _OVERRIDE allows it.
@@ -23,7 +23,7 @@ _SLEEPS: Final = (
     "osd_snap_trim_sleep",
     "osd_scrub_sleep",
 )
-# mClock from 17.2 on computes these costs itself.
+# mClock computes these costs itself, from late 17.2 on.
 _COSTS: Final = ("osd_scrub_cost", "osd_recovery_cost", "osd_snap_trim_cost")
 # Reservation, weight and limit of a class: a profile decides them.
 _CLASS_OPTION: Final = re.compile(r"osd_mclock_scheduler_\w+_(res|wgt|lim)")
@@ -65,7 +65,7 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     names = sorted(name for name in osd.config.differences if _is_set(osd, name))
     sleeps = [name for name in names if name.startswith(_SLEEPS) and osd.config.number(name) == 0]
     yield from _ignored(osd, sleeps, "mClock replaces every sleep by 0")
-    if model_name(osd.config) == "bandwidth":
+    if has_model(osd.config):
         costs = [name for name in names if name in _COSTS]
         yield from _ignored(osd, costs, "mClock takes the size of the work")
     profile = osd.config.text(_PROFILE)

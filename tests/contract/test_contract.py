@@ -34,6 +34,6 @@ def test_a_folder_says_how_it_was_made(name: str) -> None:
 
 def test_a_difference_that_meets_nothing_is_out_of_date() -> None:
     with pytest.raises(ValueError, match="no 'class_id: 3'"):
-        changed = RELEASES["16.2"].differences[0]
+        changed = RELEASES["17.2"].differences[0]
         stale = type(changed)(reply="dump_op_pq_state", text={"class_id: 3": "class_id: 3client"})
         Release("x", "sources", "pacific", differences=[stale]).osd_replies("idle")

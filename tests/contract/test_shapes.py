@@ -25,9 +25,9 @@ READ: Final = re.compile(
     r"|kv_commit_lat|waitlocalrecoveryreserved_latency|labels|counters|sum|avgcount|max"
 )
 OPTIONS: Final = re.compile(r"diff|default|final|osd_mclock_scheduler_client_res")
-# May be missing by a setting, in some releases, or because there are none.
+# May be missing by a setting, in some releases, or because there are none; a shard is one fewer.
 MAY_BE_ABSENT: Final = re.compile(
-    r"throttle-.*|write_blocked_by_scrub|level|deadline|osd_mclock_.*"
+    r"throttle-.*|write_blocked_by_scrub|level|deadline|osd_mclock_.*|OSD:ShardedOpWQ:\d"
 )
 REPLIES: Final = (
     *("config diff", "counter dump", "perf dump", "dump_blocked_ops_count", "dump_op_pq_state"),

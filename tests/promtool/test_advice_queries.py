@@ -61,18 +61,17 @@ def expected(profile: str, shares: Mapping[str, Share]) -> Mapping[str, Samples]
     }
 
 
-def case(name: str, model: str = "bandwidth") -> Mapping[str, object]:
+def case(name: str) -> Mapping[str, object]:
     profile, shares = CLUSTERS[name]
     whole, best_effort = sum(CAPACITIES), shares[BEST_EFFORT].reservation or 0.0
     series = {f'{PerCluster.CAPACITY_OPS}{{cluster="c"}}': whole}
     of_class = f'{{cluster="c", figure="reserved", class="{BEST_EFFORT}"}}'
     series[PerHostClass.OPS + of_class] = whole * best_effort
     for number in range(len(CAPACITIES)):
-        about = f'cluster="c", ceph_daemon="osd.{number}", profile="{profile}", model="{model}"'
+        about = f'cluster="c", ceph_daemon="osd.{number}", profile="{profile}"'
         series[f"{QosSeries.SCHEDULER_INFO}{{{about}}}"] = 1.0
     restarts = f'{QosSeries.SCHEDULER_INFO}{{cluster="c", ceph_daemon="osd.9", profile=""}}'
     columns = expected(profile, shares)
-    shown = {"osds": columns["osds"]} if model == "early" else columns
     return {
         "interval": "1m",
         "input_series": [
@@ -85,7 +84,7 @@ def case(name: str, model: str = "bandwidth") -> Mapping[str, object]:
                 "eval_time": "1m",
                 "exp_samples": [
                     {"labels": f'{{profile="{of}"}}', "value": value}
-                    for of, value in shown.get(query.name, {}).items()
+                    for of, value in columns.get(query.name, {}).items()
                 ],
             }
             for query in PROFILES_GIVE
@@ -99,6 +98,6 @@ def test_the_table_has_the_figures_of_the_command(release: str, tmp_path: Path) 
         ("balanced", "high_client_ops", "high_recovery_ops"), 17.5
     )
     assert expected(*CLUSTERS["custom"])["best_effort"] == {}
-    tests = [*map(case, CLUSTERS), case("18", model="early")]
+    tests = [*map(case, CLUSTERS)]
     document = {"evaluation_interval": "1m", "tests": tests}
     agrees(release, document, tmp_path)

@@ -311,7 +311,7 @@ AT_LIMIT: Final = OsdFinding(
     """,
     by=("class",),
     urgency=MORNING,
-    likely="the limit of this class is low: a custom profile, or the built-in ones of 16.2",
+    likely="the limit of this class is low: a custom profile",
     first=FirstCommand(line="ceph config show {{ $labels.ceph_daemon }} osd_mclock_profile"),
     held="hold",
     labels={"cause": causes.LIMIT.name},

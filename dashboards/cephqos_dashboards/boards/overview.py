@@ -255,7 +255,7 @@ _HOSTS = (
         reads="""What each built-in profile reserves on all OSDs, and the limit of best effort.
             `cephqos advise` also says which OSDs would be violated and how long the backlog takes,
             tries reservations of your own, and prints the commands.""",
-        empty=f"No capacity is known, as under WPQ, or mClock is of an early release. {TOO_LARGE}",
+        empty=f"No capacity is known, as under WPQ. {TOO_LARGE}",
         width=24,
         height=6,
         columns=(

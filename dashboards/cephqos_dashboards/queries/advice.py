@@ -17,11 +17,7 @@ from cephqos_dashboards.queries.common import CLUSTER, DETAIL
 # same in each release, so those of 18 stand for all.
 _SHARES: Final = {profile: shares_of(18, profile) or {} for profile in PROFILES}
 _INFO: Final = QosSeries.SCHEDULER_INFO
-# Absent under the early model (16.2), which has other profiles.
-_CAPACITY: Final = (
-    f"(max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})"
-    f' and on () {_INFO}{{{DETAIL}, model="bandwidth"}})'
-)
+_CAPACITY: Final = f"(max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}}) and on () {_INFO}{{{DETAIL}}})"
 # The reservation of best effort depends on the release. Each profile of a release has the same
 # share, so it is what the profile in force reserves, if that is a built-in one. The first
 # alternative of the pattern is no profile: an OSD that restarts has none for a moment.

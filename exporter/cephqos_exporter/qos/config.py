@@ -16,7 +16,6 @@ _TRACKED_PREFIXES = (
     "osd_mclock_",
     "osd_op_queue",
     "osd_op_num_shards",
-    "osd_recovery_cost",
     "osd_data",
 )
 

@@ -1,13 +1,14 @@
-"""What an operation costs and what is reserved for each class, in both generations of mClock.
+"""What an operation costs and what is reserved for each class, in the bandwidth model of mClock.
 
-Costs are in normalised ops: 1 is the cost of one small operation. An OSD's generation is known by
-its options and not by its release, as the newer one was backported.
+Costs are in normalised ops: 1 is the cost of one small operation. An OSD has the model if it has
+its options, whatever its release: the model was backported to late 17.2. The mClock of 16.2 and of
+early 17.2 is another one, of which nothing is read. Under WPQ such an OSD's work is counted at the
+costs that later releases have by default, so that a normalised op is the same everywhere.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import floor
-from typing import Literal
+from typing import Final, Literal
 
 from cephqos_base.profiles import PROFILE_OPTION, Share, shares_of
 from cephqos_base.series import SCHEDULED
@@ -17,72 +18,27 @@ from cephqos_exporter.qos.config import EffectiveConfig, Origin
 Media = Literal["hdd", "ssd"]
 MEDIA: tuple[Media, Media] = ("hdd", "ssd")
 
-# The early model writes this where a class has no limit.
-_EARLY_NO_LIMIT = 999_999
-
 _BANDWIDTH_OPTION = "osd_mclock_max_sequential_bandwidth_"
 _CAPACITY_OPTION = "osd_mclock_max_capacity_iops_"
-_EARLY_PER_IO_OPTION = "osd_mclock_cost_per_io_usec"
-_EARLY_PER_BYTE_OPTION = "osd_mclock_cost_per_byte_usec"
+# The defaults of 18.2, for an OSD without these options.
+_DEFAULT_BANDWIDTH: Final[dict[Media, float]] = {"hdd": 150 << 20, "ssd": 1200 << 20}
+_DEFAULT_IOPS: Final[dict[Media, float]] = {"hdd": 315, "ssd": 21_500}
 
 
 @dataclass(frozen=True, slots=True)
 class BandwidthModel:
-    """18.2 and later, and later 17.2: an operation costs its bytes, and at least `cost_per_io`."""
+    """An operation costs its bytes, and at least `cost_per_io`."""
 
     bandwidth: float  # bytes/s
     iops: float
-    name: str = "bandwidth"
 
     @property
     def cost_per_io(self) -> float:
         """Bytes that count as one normalised op."""
         return self.bandwidth / self.iops
 
-    @property
-    def capacity(self) -> float:
-        return self.iops
-
-    @property
-    def capacity_bytes(self) -> float | None:
-        return self.bandwidth
-
     def normalised(self, size: float) -> float:
         return max(size / self.cost_per_io, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyModel:
-    """16.2 and early 17.2: an operation costs a whole number of units, a small one 1.
-
-    `per_io` and `per_byte` are in the scheduler's own units: seconds on HDDs, milliseconds on SSDs.
-    """
-
-    iops: float
-    per_io: float
-    per_byte: float
-    name: str = "early"
-
-    @property
-    def capacity(self) -> float:
-        return self.iops
-
-    @property
-    def capacity_bytes(self) -> float | None:
-        return None
-
-    def normalised(self, size: float) -> float:
-        return max(1.0, _round_half_up(self.per_io + self.per_byte * size))
-
-
-# Both have `capacity`, what the OSD believes it can do in normalised ops/s; `capacity_bytes`, the
-# same in bytes/s, or None; and `normalised(size)`, the cost of an operation of so many bytes.
-CostModel = BandwidthModel | EarlyModel
-
-
-def _round_half_up(value: float) -> float:
-    """Round as std::round in the scheduler does. Python's round() takes halves to even."""
-    return float(floor(value + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +60,25 @@ class ClassSettings:
 class QosState:
     """The QoS settings of an OSD in force: how it charges and what it reserves."""
 
-    cost: CostModel
+    cost: BandwidthModel
     media: Media
     shards: int
     capacity_origin: Origin
     classes: Mapping[str, ClassSettings]  # that are known; empty if mClock does not run
-    # The early model charges a recovery operation this configured size, whatever it moves.
-    recovery_item_bytes: float | None
     not_understood: NotUnderstood = field(default_factory=NotUnderstood, compare=False)
 
 
-def model_name(config: EffectiveConfig) -> str | None:
-    """`bandwidth`, `early`, or None for an OSD that knows neither."""
-    if f"{_BANDWIDTH_OPTION}ssd" in config:
-        return "bandwidth"
-    if f"{_EARLY_PER_IO_OPTION}_ssd" in config:
-        return "early"
-    return None
+def has_model(config: EffectiveConfig) -> bool:
+    return f"{_BANDWIDTH_OPTION}ssd" in config
 
 
 def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     """Whether the OSD took its device for rotational, from its settings; None if they do not say.
 
-    An OSD does not report it on its socket. The early model sets the capacity of the other medium
-    to 0. Else the number of shards shows it, if it was not set and the defaults of the two media
-    differ. Else a capacity that was set for one medium only. If this returns None, the device
-    itself may show it.
+    An OSD does not report it on its socket. The number of shards shows it, if it was not set and
+    the defaults of the two media differ. Else a capacity that was set for one medium only. If this
+    returns None, the device itself may show it.
     """
-    zero_capacity = [m for m in MEDIA if config.number(f"{_CAPACITY_OPTION}{m}") == 0]
-    if len(zero_capacity) == 1:
-        return "ssd" if zero_capacity == ["hdd"] else "hdd"
     by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
     if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
         return by_shards[0]
@@ -147,7 +92,7 @@ def needs_release(config: EffectiveConfig) -> bool:
     Then the option's default is 0, while every profile reserves something for clients.
     """
     return (
-        model_name(config) == "bandwidth"
+        has_model(config)
         and config.text(PROFILE_OPTION) != "custom"
         and config.default("osd_mclock_scheduler_client_res") == 0
     )
@@ -160,32 +105,31 @@ def read_qos(
     shards: int,
     mclock: bool = True,
     release: int | None = None,
-) -> QosState | None:
-    """The QoS settings in force, or None for an OSD without either model.
+) -> QosState:
+    """The QoS settings in force; ValueError if mClock runs in a release without this model.
 
     `release` is needed if `needs_release`. `mclock`: whether mClock runs; else no class has
     settings.
     """
-    name = model_name(config)
-    if name is None:
-        return None
-    cost: CostModel = (
-        _bandwidth_model(config, media) if name == "bandwidth" else _early_model(config, media)
-    )
     not_understood = NotUnderstood()
+    if has_model(config):
+        cost = _model(config, media)
+    elif mclock:
+        raise ValueError("the mClock of this release is not supported: no bandwidth option")
+    else:
+        iops = config.number(f"{_CAPACITY_OPTION}{media}") or _DEFAULT_IOPS[media]
+        cost = BandwidthModel(_DEFAULT_BANDWIDTH[media], iops)
     classes: Mapping[str, ClassSettings] = {}
     if mclock and needs_release(config):
-        classes = _built_in_classes(config, cost.capacity, release, not_understood)
+        classes = _built_in_classes(config, cost.iops, release, not_understood)
     elif mclock:
-        read = _bandwidth_class if name == "bandwidth" else _early_class
-        classes = {cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED}
+        classes = {cls: _class_settings(config, cls, cost.iops) for cls in SCHEDULED}
     return QosState(
         cost=cost,
         media=media,
         shards=shards,
         capacity_origin=config.origin(f"{_CAPACITY_OPTION}{media}"),
         classes=classes,
-        recovery_item_bytes=config.number("osd_recovery_cost") if name == "early" else None,
         not_understood=not_understood,
     )
 
@@ -209,7 +153,7 @@ def _required(config: EffectiveConfig, key: str) -> float:
     return value
 
 
-def _bandwidth_model(config: EffectiveConfig, media: Media) -> BandwidthModel:
+def _model(config: EffectiveConfig, media: Media) -> BandwidthModel:
     # The scheduler, too, takes at least 1 for both.
     return BandwidthModel(
         bandwidth=max(1.0, _required(config, f"{_BANDWIDTH_OPTION}{media}")),
@@ -217,26 +161,7 @@ def _bandwidth_model(config: EffectiveConfig, media: Media) -> BandwidthModel:
     )
 
 
-def _early_model(config: EffectiveConfig, media: Media) -> EarlyModel:
-    return EarlyModel(
-        iops=_required(config, f"{_CAPACITY_OPTION}{media}"),
-        per_io=_early_cost(config, _EARLY_PER_IO_OPTION, media),
-        per_byte=_early_cost(config, _EARLY_PER_BYTE_OPTION, media),
-    )
-
-
-def _early_cost(config: EffectiveConfig, option: str, media: Media) -> float:
-    override = config.number(option)
-    if override:
-        # The scheduler takes an override as it stands, without converting microseconds.
-        return override
-    scale = 1e6 if media == "hdd" else 1e3
-    return _required(config, f"{option}_{media}") / scale
-
-
-def _bandwidth_class(
-    config: EffectiveConfig, cls: str, capacity: float, shards: int
-) -> ClassSettings:
+def _class_settings(config: EffectiveConfig, cls: str, capacity: float) -> ClassSettings:
     option = f"osd_mclock_scheduler_{cls}"
     reservation, weight, limit = (_required(config, f"{option}_{x}") for x in ("res", "wgt", "lim"))
     return settings_of(Share(reservation, weight, limit), capacity)
@@ -249,19 +174,4 @@ def settings_of(share: Share, capacity: float) -> ClassSettings:
         limit_ratio=share.limit or None,
         limit=share.limit * capacity if share.limit else None,
         weight=share.weight or 0.0,
-    )
-
-
-def _early_class(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> ClassSettings:
-    """Reservation and limit are configured per shard, in operations per second."""
-    option = f"osd_mclock_scheduler_{cls}"
-    reservation = _required(config, f"{option}_res") * shards
-    per_shard = _required(config, f"{option}_lim")
-    limit = None if per_shard == 0 or per_shard >= _EARLY_NO_LIMIT else per_shard * shards
-    return ClassSettings(
-        reservation_ratio=reservation / capacity if capacity else 0.0,
-        reservation=reservation,
-        limit_ratio=None if limit is None or not capacity else limit / capacity,
-        limit=limit,
-        weight=_required(config, f"{option}_wgt"),
     )

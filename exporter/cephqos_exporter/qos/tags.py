@@ -20,7 +20,7 @@ TAG_MODULO: Final = 1_000_000.0
 
 # A queue dump names a class by number up to 20.2, and later by name or by both (`3client`).
 _CLASS_OF_NUMBER: Final = {"0": RECOVERY, "1": BEST_EFFORT, "2": IMMEDIATE, "3": CLIENT}
-# There is a record for each client of dmClock: a class, or in the early model a client of a
+# There is a record for each client of dmClock: a class, or in early releases a client of a
 # class. It begins like this, with the tag of the first request if one waits:
 #   ClientRec:: client:{ class_id: 3 client_id: 0 profile_id: 0 } prev_tag:{ ... }
 #   req_count:12 top_req:{ ClientReq:: tag:{ RequestTag:: ready:false r:9.5 p:8.2 l:0.0 ...
@@ -111,7 +111,7 @@ def _read_shard(index: str, body: Mapping[str, Any], not_understood: NotUndersto
         _read_record(shard, record, not_understood)
     sizes = body["queue_sizes"]
     immediate = sizes.get("immediate")
-    if immediate is not None:  # the early model; later ones have a counter
+    if immediate is not None:  # 17.2; later releases have a counter
         shard.lengths[IMMEDIATE] = immediate
     # Sizes and records are printed under one lock, so they must agree.
     queued, in_records = sizes.get("scheduler"), sum(shard.lengths.values()) - (immediate or 0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.qos.cost_models import BandwidthModel, QosState
+from cephqos_exporter.qos.cost_models import QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, SizeMix
 
 # The defaults of osd_push_per_object_cost and osd_recovery_max_chunk.
@@ -183,11 +183,6 @@ class WorkMeter:
         self._update_mean_push(gained)
         charge = qos.cost.normalised
         pushes = items.pushes * charge(self._mean_push + _PUSH_OVERHEAD_BYTES)
-        if qos.recovery_item_bytes is not None:
-            # The early model: a fixed cost per recovery operation. Pushes are not scheduled.
-            self.done[RECOVERY] += gained["recovery_ops"] * charge(qos.recovery_item_bytes)
-            self.done[IMMEDIATE] += pushes
-            return
         work = pushes + items.others() * charge(0)
         work += (items.starts + items.continuations) * charge(self._mean_push)
         # An OSD that asks for an object does not know its size, and is charged for a whole chunk.
@@ -209,7 +204,7 @@ def _scrub_work(now: Scrubbed | None, before: Scrubbed | None, qos: QosState) ->
     The scheduler charges each chunk for as many objects as a chunk may have. Chunks of small
     placement groups have fewer: this counts the objects that were there.
     """
-    if now is None or before is None or not isinstance(qos.cost, BandwidthModel):
+    if now is None or before is None:
         return 0.0
     events = _gain(now.chunks, before.chunks) * _EVENTS_PER_CHUNK
     ops_for_bytes = _gain(now.bytes, before.bytes) / qos.cost.cost_per_io

@@ -43,12 +43,11 @@ def candidates(facts: Facts) -> Iterator[Candidate]:
     wpq = Candidate(name=WPQ, scheduler=WPQ, now=facts.in_force == WPQ)
     mclock = Candidate(name=facts.profile or "mClock", profile=facts.profile)
     yield wpq if wpq.now else replace(mclock, now=True)
-    if facts.osds[0].model == "bandwidth":  # the early model has no other profiles
-        release = facts.release
-        for profile in PROFILES:
-            if wpq.now or profile != facts.profile:
-                shares = shares_of(release, profile) or release_independent_shares(profile)
-                yield Candidate(name=profile, profile=profile, shares=shares)
+    release = facts.release
+    for profile in PROFILES:
+        if wpq.now or profile != facts.profile:
+            shares = shares_of(release, profile) or release_independent_shares(profile)
+            yield Candidate(name=profile, profile=profile, shares=shares)
     yield from with_right_capacities(facts, [mclock])
     if not wpq.now:
         yield wpq

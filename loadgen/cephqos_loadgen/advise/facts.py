@@ -72,7 +72,7 @@ class AdvisedOsd:
     osd: str  # "osd.3"
     in_force: str  # the scheduler: MCLOCK, WPQ, or "" while it is not known
     profile: str = ""
-    model: str = "bandwidth"  # how mClock costs an operation: "bandwidth", or "early" (16.2)
+    model: str = "bandwidth"  # how mClock costs an operation; "": not known, as on 16.2
     media: str = ""  # "ssd" or "hdd"
     capacity_origin: str = ""  # "default", "mon" or "local"
     capacity: float | None = None
@@ -156,7 +156,7 @@ class Facts:
 
 def release_of(osd: AdvisedOsd) -> int | None:
     """The release whose profile gives the shares of this OSD: 18, 20 or 21."""
-    if osd.model != "bandwidth" or not osd.shares:
+    if not osd.shares:
         return None
     bounds = {
         cls: (
@@ -177,7 +177,11 @@ def checked(facts: Iterable[Facts], cluster: str = "") -> Facts:
     osds = chosen.osds
     _refuse_several("schedulers", [osd.in_force for osd in osds])
     _refuse_several("profiles", [osd.profile for osd in osds if osd.in_force == MCLOCK])
-    _refuse_several("cost models", [osd.model or "unknown" for osd in osds])
+    if without := sum(not osd.model for osd in osds if osd.in_force == MCLOCK):
+        raise NoAdvice(
+            f"found no cost model of {without} OSDs, as under the mClock of 16.2 and early 17.2,"
+            " which is not supported; expected 18.2 or later"
+        )
     if chosen.in_force not in (MCLOCK, WPQ):
         raise NoAdvice(
             f"found scheduler {chosen.in_force or 'unknown'!r}; expected {MCLOCK} or {WPQ}"

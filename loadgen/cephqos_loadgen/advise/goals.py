@@ -91,11 +91,10 @@ def _candidates_to_try(goals: Sequence[Goal], facts: Facts) -> Iterator[Candidat
     possible is left to the other class.
     """
     tried = [candidate for candidate in candidates(facts) if candidate.scheduler == MCLOCK]
-    if facts.osds[0].model == "bandwidth":
-        client_shares = [round(_STEP * step, 2) for step in range(1, round(1 / _STEP))]
-        if all(goal.figure == "recovery" for goal in goals):
-            client_shares.reverse()
-        tried += map(custom, client_shares)
+    client_shares = [round(_STEP * step, 2) for step in range(1, round(1 / _STEP))]
+    if all(goal.figure == "recovery" for goal in goals):
+        client_shares.reverse()
+    tried += map(custom, client_shares)
     yield from tried
     unchanged = [it for it in tried if not it.now and not it.capacities]
     yield from with_right_capacities(facts, unchanged)

@@ -111,14 +111,14 @@ def _without_mclock(samples: TopSamples) -> Iterator[Missing]:
 
 
 def _lag(samples: TopSamples) -> Iterator[Missing]:
-    """Early releases with mClock do not show its queues."""
+    """Nothing is read of the mClock of early releases."""
     up = {osd for (_, osd, _), value in samples.of("up").items() if value}
     with_mclock = [osd for _, osd, in_force, *_ in samples.of("scheduler") if in_force == _MCLOCK]
     with_lag = {osd for _, osd, _ in samples.of("lag")}
     if without_lag := [osd for osd in with_mclock if osd in up and osd not in with_lag]:
         yield Missing(
             f"queues and lag of {_some(without_lag)}",
-            "their release does not show mClock's queues on the admin socket (16.2)",
+            "their release has an mClock that is not supported (16.2, early 17.2)",
         )
 
 

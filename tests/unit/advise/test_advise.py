@@ -289,7 +289,7 @@ def refusals() -> Iterator[tuple[Facts, str]]:
     yield cluster(osd(0, *few)), "found figures of 2 pieces"
     yield cluster(osd(), osd(1, profile="high_client_ops")), "found several profiles: balanced 1"
     yield cluster(osd(), osd(1, in_force="wpq")), "found several schedulers"
-    yield cluster(osd(), osd(1, model="early")), "found several cost models"
+    yield cluster(osd(), osd(1, model="")), "found no cost model of 1 OSDs, as under the mClock of"
     yield cluster(osd(in_force="")), "found scheduler 'unknown'"
 
 
@@ -325,10 +325,6 @@ def test_under_wpq_reservations_of_mclock_are_unknown_without_a_capacity() -> No
     assert "the capacity is not shown, as under WPQ" in shown
     its = commands(found["balanced"].candidate, facts)
     assert its.apply[0] == "ceph config set osd osd_op_queue mclock_scheduler"
-
-
-def test_the_early_model_has_no_other_profiles() -> None:
-    assert list(rows(cluster(osd(model="early")))) == ["balanced", "wpq"]
 
 
 def test_the_table_says_what_is_not_known() -> None:

@@ -94,21 +94,19 @@ def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:
     assert len(values(families, LAG)) == 16
 
 
-def test_a_16_2_osd_under_mclock_reserves_but_shows_no_queues() -> None:
-    families = pacific_mclock().scrape(MclockCollector(interval=0))
-    about = info(families)
-    assert (about["in_force"], about["model"], about["capacity_origin"]) == (
-        "mclock_scheduler",
-        "early",
-        "mon",
-    )
-    assert value(families, RESERVED, class_="client") == 16_470
-    assert list(values(families, LIMITED).values()) == [32_940]
-    per_shard = "cephqos_qos_reservation_per_shard_normalised_ops_per_second"
-    assert value(families, per_shard, class_="background_recovery") == 1647
-    names = by_name(f for f in families if f.samples)
-    for absent in (LAG, "cephqos_qos_queue_length", "cephqos_qos_reservation_bytes_per_second"):
-        assert absent not in names
+def test_of_the_mclock_of_16_2_nothing_is_shown_and_that_is_counted() -> None:
+    osd, collector = pacific_mclock(), policy({**OSD_TARGET, "baseline": 400})
+    for _ in range(2):
+        families = osd.scrape(collector)
+        osd.add_ops("op_w", 4096, 1000)
+        about = info(families)
+        assert (about["in_force"], about["reservations"]) == ("mclock_scheduler", "none")
+        assert (about["model"], about["capacity_origin"]) == ("", "")
+        names = by_name(f for f in families if f.samples)
+        assert not {RESERVED, LIMITED, CAPACITY, LAG, DONE, DELIVERED} & set(names)
+        assert "cephqos_qos_queue_length" not in names
+        assert "cephqos_qos_client_wait_seconds_total" in names
+        assert "option" in osd.not_understood
 
 
 def test_under_wpq_nothing_is_reserved_and_no_capacity_believed() -> None:
@@ -164,8 +162,6 @@ def test_client_writes_are_worth_what_the_scheduler_charges(release: str, size: 
     osd.add_ops("op_w", size, 1000)
     families = osd.scrape(collector)
     charge = max(1, size / HDD_COST_PER_IO)
-    if release == "pacific":
-        charge = max(1, round(0.025 + 5.2e-6 * size))
     assert value(families, DONE, class_="client") == pytest.approx(1000 * charge)
     assert value(families, DELIVERED) == pytest.approx(1000 * charge)
 

@@ -1,4 +1,4 @@
-"""Costs and reservations of both mClock models, against worked examples and every profile."""
+"""Costs and reservations of mClock's bandwidth model, against worked examples and every profile."""
 
 from collections.abc import Mapping
 
@@ -10,19 +10,16 @@ from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import (
     BandwidthModel,
-    EarlyModel,
     Media,
     QosState,
     guess_media,
-    model_name,
+    has_model,
     read_qos,
 )
 
 MIB = 1024 * 1024
 HDD = BandwidthModel(bandwidth=150 * MIB, iops=315)
 SSD = BandwidthModel(bandwidth=1200 * MIB, iops=21500)
-EARLY_HDD = EarlyModel(iops=315, per_io=0.025, per_byte=5.2e-6)
-EARLY_SSD = EarlyModel(iops=21500, per_io=0.05, per_byte=1.1e-5)
 
 # Class -> reservation, weight, limit as the release sets them; limit 0 is none.
 Profile = Mapping[str, tuple[float, float, float]]
@@ -43,11 +40,6 @@ BANDWIDTH_PROFILES = {
     ("20.2", "balanced"): profile((0.5, 1, 0), (0.5, 1, 0), (0.05, 2, 0.9)),
     ("20.2", "high_client_ops"): profile((0.6, 2, 0), (0.4, 1, 0), (0.05, 4, 0.7)),
     ("20.2", "high_recovery_ops"): profile((0.3, 1, 0), (0.7, 2, 0), (0.05, 2, 0)),
-}
-EARLY_PROFILES = {
-    "high_client_ops": profile((0.5, 2, 0), (0.25, 1, 1.0), (0.25, 2, 0)),
-    "balanced": profile((0.4, 1, 1.0), (0.4, 1, 1.5), (0.2, 2, 0)),
-    "high_recovery_ops": profile((0.3, 1, 0.8), (0.6, 2, 2.0), (0, 2, 0)),
 }
 CAPACITY: Mapping[Media, float] = {"hdd": 315, "ssd": 21500}
 
@@ -70,34 +62,8 @@ def bandwidth_config(name: str, table: Profile, **more: str) -> EffectiveConfig:
     return EffectiveConfig(values={**values, **more})
 
 
-def early_config(table: Profile, media: Media, shards: int, **more: str) -> EffectiveConfig:
-    """As 16.2 writes it: whole operations per second and shard; 1 is the least, 999999 no limit."""
-    per_shard = CAPACITY[media] / shards
-    values = {
-        "osd_mclock_cost_per_io_usec": "0.000000",
-        "osd_mclock_cost_per_io_usec_hdd": "25000.000000",
-        "osd_mclock_cost_per_io_usec_ssd": "50.000000",
-        "osd_mclock_cost_per_byte_usec": "0.000000",
-        "osd_mclock_cost_per_byte_usec_hdd": "5.200000",
-        "osd_mclock_cost_per_byte_usec_ssd": "0.011000",
-        "osd_mclock_max_capacity_iops_hdd": "315.000000",
-        "osd_mclock_max_capacity_iops_ssd": "21500.000000",
-        "osd_recovery_cost": "20971520",
-        "osd_op_num_shards_hdd": "5",
-        "osd_op_num_shards_ssd": "8",
-    }
-    for cls, (reservation, weight, limit) in table.items():
-        option = f"osd_mclock_scheduler_{cls}"
-        values[f"{option}_res"] = str(max(1, int(reservation * per_shard + 0.5)))
-        values[f"{option}_wgt"] = str(weight)
-        values[f"{option}_lim"] = str(int(limit * per_shard + 0.5) if limit else 999_999)
-    return EffectiveConfig(values={**values, **more})
-
-
 def read(config: EffectiveConfig, media: Media, shards: int) -> QosState:
-    qos = read_qos(config, media=media, shards=shards)
-    assert qos is not None
-    return qos
+    return read_qos(config, media=media, shards=shards)
 
 
 @pytest.mark.parametrize(("model", "cost_per_io"), [(HDD, 499_322), (SSD, 58_525)])
@@ -125,19 +91,6 @@ def test_half_of_21500_is_10750_normalised_ops() -> None:
     assert client.reservation == 10_750
 
 
-@pytest.mark.parametrize(("model", "cost"), [(EARLY_HDD, 22), (EARLY_SSD, 46)])
-def test_the_early_model_counts_4_kib_as_1_and_4_mib_by_its_device(
-    model: EarlyModel, cost: int
-) -> None:
-    assert model.normalised(4096) == 1
-    assert model.normalised(4 * MIB) == cost
-
-
-def test_the_early_model_rounds_halves_up_as_the_scheduler_does() -> None:
-    assert EarlyModel(iops=1, per_io=2.5, per_byte=0).normalised(0) == 3
-    assert EarlyModel(iops=1, per_io=0.5, per_byte=0).normalised(0) == 1
-
-
 @pytest.mark.parametrize("shards", [1, 8])
 @pytest.mark.parametrize("media", ["hdd", "ssd"])
 @pytest.mark.parametrize(("release", "name"), list(BANDWIDTH_PROFILES))
@@ -146,7 +99,7 @@ def test_every_profile_of_the_bandwidth_model_is_read_as_shares_of_the_capacity(
 ) -> None:
     table = BANDWIDTH_PROFILES[release, name]
     qos = read(bandwidth_config(name, table), media, shards)
-    assert qos.cost.capacity == CAPACITY[media]
+    assert qos.cost.iops == CAPACITY[media]
     for cls, (reservation, weight, limit) in table.items():
         settings = qos.classes[cls]
         assert settings.reservation_ratio == reservation
@@ -156,47 +109,6 @@ def test_every_profile_of_the_bandwidth_model_is_read_as_shares_of_the_capacity(
         assert settings.limit == (pytest.approx(limit * CAPACITY[media]) if limit else None)
 
 
-@pytest.mark.parametrize(("media", "shards"), [("hdd", 1), ("hdd", 5), ("ssd", 1), ("ssd", 8)])
-@pytest.mark.parametrize("name", list(EARLY_PROFILES))
-def test_every_profile_of_the_early_model_is_read_per_shard(
-    name: str, media: Media, shards: int
-) -> None:
-    table = EARLY_PROFILES[name]
-    qos = read(early_config(table, media, shards), media, shards)
-    assert qos.cost.capacity_bytes is None
-    for cls, (reservation, _, limit) in table.items():
-        settings = qos.classes[cls]
-        # The release rounds to whole operations per shard, so half of one per shard is lost.
-        slack = max(shards / 2, shards if not reservation else 0)
-        assert settings.reservation is not None
-        assert settings.reservation == pytest.approx(reservation * CAPACITY[media], abs=slack)
-        assert settings.reservation_ratio == pytest.approx(settings.reservation / CAPACITY[media])
-        if limit:
-            assert settings.limit == pytest.approx(limit * CAPACITY[media], abs=shards / 2)
-        else:
-            assert settings.limit is None
-
-
-def test_the_reservation_that_a_16_2_osd_printed_for_its_benchmark_is_half_of_it() -> None:
-    # Seen: capacity 32940.2 on five shards, client reservation 3294.
-    config = early_config(
-        EARLY_PROFILES["high_client_ops"],
-        "hdd",
-        5,
-        osd_mclock_max_capacity_iops_hdd="32940.204799",
-        osd_mclock_scheduler_client_res="3294",
-    )
-    settings = read(config, "hdd", 5).classes[CLIENT]
-    assert settings.reservation == 16_470
-    assert settings.reservation_ratio == pytest.approx(0.5, abs=1e-4)
-
-
-def test_an_override_of_the_early_cost_is_taken_without_converting_it() -> None:
-    table = EARLY_PROFILES["balanced"]
-    config = early_config(table, "hdd", 5, osd_mclock_cost_per_io_usec="3.0")
-    assert read(config, "hdd", 5).cost.normalised(0) == 3
-
-
 def test_a_custom_profile_is_read_like_any_other() -> None:
     table = profile((0.9, 3, 0), (0.05, 1, 1.0), (0.05, 1, 0.5))
     qos = read(bandwidth_config("custom", table), "ssd", 8)
@@ -204,13 +116,27 @@ def test_a_custom_profile_is_read_like_any_other() -> None:
     assert qos.classes[BEST_EFFORT].limit == 10750
 
 
-def test_the_model_is_told_by_options_and_absent_without_them() -> None:
-    table = BANDWIDTH_PROFILES["18.2", "balanced"]
-    assert model_name(bandwidth_config("balanced", table)) == "bandwidth"
-    assert model_name(early_config(EARLY_PROFILES["balanced"], "hdd", 5)) == "early"
-    neither = EffectiveConfig(values={"osd_op_queue": "wpq"})
-    assert model_name(neither) is None
-    assert read_qos(neither, media="hdd", shards=1) is None
+def test_the_mclock_of_a_release_without_the_model_is_an_error() -> None:
+    assert has_model(bandwidth_config("balanced", BANDWIDTH_PROFILES["18.2", "balanced"]))
+    early = EffectiveConfig(
+        values={
+            "osd_mclock_cost_per_io_usec_hdd": "25000",
+            "osd_mclock_max_capacity_iops_hdd": "315",
+            "osd_mclock_scheduler_client_res": "3294",
+        }
+    )
+    assert not has_model(early)
+    with pytest.raises(ValueError, match="mClock of this release is not supported"):
+        read_qos(early, media="hdd", shards=5)
+
+
+@pytest.mark.parametrize(("media", "model"), [("hdd", HDD), ("ssd", SSD)])
+def test_under_wpq_a_release_without_the_model_counts_at_the_defaults_of_later_ones(
+    media: Media, model: BandwidthModel
+) -> None:
+    config = EffectiveConfig(values={"osd_op_queue": "wpq"})
+    qos = read_qos(config, media=media, shards=5, mclock=False)
+    assert (qos.cost, qos.classes) == (model, {})
 
 
 @pytest.mark.parametrize(("shards", "media"), [(1, "hdd"), (8, "ssd"), (4, None)])
@@ -231,21 +157,10 @@ def test_with_shards_set_by_hand_a_measured_capacity_tells_the_device() -> None:
     assert guess_media(measured, 8) == "hdd"
 
 
-def test_a_capacity_that_the_osd_set_to_0_is_of_the_medium_that_it_does_not_have() -> None:
-    config = bandwidth_config(
-        "balanced",
-        BANDWIDTH_PROFILES["18.2", "balanced"],
-        osd_op_num_shards="8",
-        osd_mclock_max_capacity_iops_ssd="0.000000",
-    )
-    zero = {"osd_mclock_max_capacity_iops_ssd": {"default": 21500, "override": 0, "final": 0}}
-    assert guess_media(EffectiveConfig(config.values, zero), 8) == "hdd"
-
-
 def test_a_capacity_of_nothing_does_not_divide_by_zero() -> None:
     table = BANDWIDTH_PROFILES["18.2", "balanced"]
     config = bandwidth_config("balanced", table, osd_mclock_max_capacity_iops_hdd="0")
-    assert read(config, "hdd", 1).cost.capacity == 1
+    assert read(config, "hdd", 1).cost.iops == 1
 
 
 def test_an_option_that_is_not_a_number_names_itself() -> None:
@@ -255,20 +170,13 @@ def test_an_option_that_is_not_a_number_names_itself() -> None:
         read_qos(config, media="hdd", shards=1)
 
 
-models = st.one_of(
-    st.builds(
-        BandwidthModel,
-        bandwidth=st.floats(1e6, 1e10),
-        iops=st.floats(10, 1e6),
-    ),
-    st.sampled_from([EARLY_HDD, EARLY_SSD]),
-)
+models = st.builds(BandwidthModel, bandwidth=st.floats(1e6, 1e10), iops=st.floats(10, 1e6))
 sizes = st.integers(0, 64 * MIB)
 
 
 @given(model=models, size=sizes, more=sizes)
 def test_no_op_costs_less_than_one_and_a_larger_one_never_less(
-    model: BandwidthModel | EarlyModel, size: int, more: int
+    model: BandwidthModel, size: int, more: int
 ) -> None:
     assert model.normalised(size) >= 1
     assert model.normalised(size + more) >= model.normalised(size)
@@ -321,7 +229,6 @@ def test_a_profile_of_21_is_its_own_values_whatever_the_options_say(
 ) -> None:
     config = config_of_21(name, leftovers=leftovers)
     qos = read_qos(config, media="ssd", shards=8, release=21)
-    assert qos is not None
     assert qos.classes[CLIENT].reservation == pytest.approx(client * 21500)
     assert qos.classes[RECOVERY].reservation_ratio == recovery
     assert qos.classes[BEST_EFFORT].limit_ratio == limit
@@ -335,7 +242,6 @@ def test_a_profile_that_is_not_known_has_no_reservations_and_is_said(
     name: str, release: int | None
 ) -> None:
     qos = read_qos(config_of_21(name), media="ssd", shards=8, release=release)
-    assert qos is not None
     assert qos.classes == {}
     assert list(qos.not_understood.found) == ["profile"]
 
@@ -343,12 +249,10 @@ def test_a_profile_that_is_not_known_has_no_reservations_and_is_said(
 def test_a_custom_profile_of_21_is_what_the_options_say() -> None:
     config = config_of_21("custom", leftovers=True)
     qos = read_qos(config, media="ssd", shards=8, release=22)
-    assert qos is not None
     assert qos.classes[CLIENT].reservation_ratio == 0.9
     assert not qos.not_understood.found
 
 
 def test_where_mclock_does_not_run_no_profile_is_missed() -> None:
     qos = read_qos(config_of_21("balanced"), media="hdd", shards=1, mclock=False)
-    assert qos is not None
     assert not qos.not_understood.found

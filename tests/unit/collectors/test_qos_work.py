@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.qos.cost_models import BandwidthModel, CostModel, EarlyModel, QosState
+from cephqos_exporter.qos.cost_models import BandwidthModel, QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, read_size_axis, spread
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
 
 KIB, MIB = 1024, 1024 * 1024
 SSD = BandwidthModel(bandwidth=1200 * MIB, iops=21500)
-EARLY_HDD = EarlyModel(iops=315, per_io=0.025, per_byte=5.2e-6)
+HDD = BandwidthModel(bandwidth=150 * MIB, iops=315)
 
 RANGES: list[dict[str, int]] = [
     {"max": -1},
@@ -25,14 +25,13 @@ RANGES: list[dict[str, int]] = [
 AXIS = read_size_axis({"ranges": RANGES})
 
 
-def qos(cost: CostModel = SSD, recovery_item: float | None = None) -> QosState:
+def qos(cost: BandwidthModel = SSD) -> QosState:
     return QosState(
         cost=cost,
         media="ssd",
         shards=8,
         capacity_origin="default",
         classes={},
-        recovery_item_bytes=recovery_item,
     )
 
 
@@ -72,7 +71,7 @@ def done(now: Totals, settings: QosState | None = None, degraded: float | None =
     return meter
 
 
-def exact(ops: Sequence[tuple[int, int]], model: CostModel = SSD) -> float:
+def exact(ops: Sequence[tuple[int, int]], model: BandwidthModel = SSD) -> float:
     return sum(n * model.normalised(size) for n, size in ops)
 
 
@@ -83,7 +82,7 @@ def test_the_axis_has_the_bounds_that_the_daemon_prints() -> None:
     assert high == 2 * low
 
 
-@pytest.mark.parametrize("model", [SSD, EARLY_HDD])
+@pytest.mark.parametrize("model", [SSD, HDD])
 @pytest.mark.parametrize(
     "ops",
     [
@@ -95,7 +94,9 @@ def test_the_axis_has_the_bounds_that_the_daemon_prints() -> None:
         [(1000, 0)],
     ],
 )
-def test_powers_of_two_in_any_mix_are_exact(ops: list[tuple[int, int]], model: CostModel) -> None:
+def test_powers_of_two_in_any_mix_are_exact(
+    ops: list[tuple[int, int]], model: BandwidthModel
+) -> None:
     meter = done(replace(NOTHING, writes=counted(ops)), qos(model))
     assert meter.done[CLIENT] == pytest.approx(exact(ops, model), rel=1e-9)
 
@@ -211,13 +212,6 @@ def test_an_osd_that_only_pulls_takes_the_size_from_what_it_recovered() -> None:
     now = replace(NOTHING, recovery_ops=5, recovery_bytes=5 * MIB, recovery=items)
     meter = done(now, degraded=1.0)
     assert meter.done[RECOVERY] == pytest.approx(5 * SSD.normalised(MIB + 1000))
-
-
-def test_the_early_model_charges_a_configured_cost_per_recovered_object() -> None:
-    meter = done(RECOVERED, qos(EARLY_HDD, recovery_item=20 * MIB), degraded=0.0)
-    assert meter.done[RECOVERY] == 10 * EARLY_HDD.normalised(20 * MIB) == 1090
-    assert meter.done[IMMEDIATE] == 4 * EARLY_HDD.normalised(MIB + 1000)
-    assert meter.done[BEST_EFFORT] == 0
 
 
 def test_a_scrubbed_object_is_one_op_its_bytes_when_read_and_the_events_of_its_chunk() -> None:

@@ -24,6 +24,7 @@ from cephqos_doctor.processes import OsdProcess, RunningExporter, look, roles_of
 from cephqos_exporter import lookup
 from cephqos_exporter.qos.tags import QueueDump
 
+from ..mclock_osds import pacific_mclock
 from .doctor_facts import answering, found, host, mends, recorded
 
 FSID = "11111111-2222-3333-4444-555555555555"
@@ -172,6 +173,15 @@ def test_wpq_reserves_nothing_unless_a_policy_does() -> None:
     osd = dataclasses.replace(osd, queues=QueueDump("wpq", []))
     assert list(found(scheduler.CHECKS, host(osds=(osd,)))) == ["scheduler-reservations"]
     assert found(scheduler.CHECKS, host(osds=(osd,), policy=True)) == {}
+
+
+def test_an_mclock_that_is_not_supported_is_said_and_not_judged() -> None:
+    """16.2: the options of its profiles are operations per second of a shard, and no shares."""
+    pacific = pacific_mclock()
+    pacific.replies["config show"]["osd_op_queue"] = "mclock_scheduler"
+    told = found(scheduler.CHECKS, host(osds=(read_osd("osd.3", pacific.replies),)))
+    assert list(told) == ["scheduler-reservations"]
+    assert "not supported" in told["scheduler-reservations"][0].problem
 
 
 def test_the_built_in_profiles_of_no_release_are_called_impossible() -> None:

@@ -87,7 +87,7 @@ def test_options_that_the_bandwidth_model_ignores_are_said() -> None:
     (only,) = warnings_for(options, MCLOCK)
     assert only.startswith("osd_scrub_cost = 50M has no effect")
     assert warnings_for(options, {**MCLOCK, "osd_op_queue": "wpq"}) == []
-    assert warnings_for(options, {"osd_op_queue": "mclock_scheduler"}) == [], "the early model"
+    assert warnings_for(options, {"osd_op_queue": "mclock_scheduler"}) == [], "16.2"
 
 
 def test_a_sleep_of_zero_is_what_mclock_has_anyway() -> None:

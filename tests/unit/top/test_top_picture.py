@@ -182,12 +182,12 @@ def test_nothing_is_missing_from_the_whole_example() -> None:
         (without("scheduler"), "no cephqos_qos_scheduler_info: the exporter is too old"),
         (without("latency"), "client latency: no cephqos_osd_op_latency_seconds_bucket"),
         (without("attained"), "--window is shorter than two scrape intervals"),
-        (without("lag"), "queues and lag of 11 OSDs: .*does not show mClock's queues"),
+        (without("lag"), "queues and lag of 11 OSDs: .*an mClock that is not supported"),
         (without("cluster_up"), "recovery and scrub: no exporter runs with --role=cluster"),
         (example(cluster_up={(FSID, "timeout"): 0.0}), "no answer from the monitors: timeout"),
         (example(version={("0.0.1",): 2.0}), rf"version 0\.0\.1; this is cephqos {__version__}"),
         (
-            example(scheduler={(FSID, "osd.0", "wpq", "", "early", "none"): 1.0}),
+            example(scheduler={(FSID, "osd.0", "wpq", "", "bandwidth", "none"): 1.0}),
             "reservations of osd.0: they run wpq, which has no reservations",
         ),
     ],
@@ -215,7 +215,7 @@ def test_a_prometheus_that_has_just_begun_to_scrape_is_not_said_to_lack_anything
 
 
 def test_a_policy_that_sets_targets_for_wpq_is_not_reported_as_missing() -> None:
-    held = example(scheduler={(FSID, "osd.0", "wpq", "", "early", "policy"): 1.0})
+    held = example(scheduler={(FSID, "osd.0", "wpq", "", "bandwidth", "policy"): 1.0})
     assert "wpq" not in reasons(held)
 
 

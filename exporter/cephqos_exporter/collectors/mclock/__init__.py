@@ -225,7 +225,7 @@ class MclockCollector(
         if qos is not None:
             families += settings.capacity_and_costs(qos, labels, mclock=mclock)
             families += settings.bounds(in_force, qos, labels)
-            families += settings.targets(held, qos.cost.capacity, labels)
+            families += settings.targets(held, qos.cost.iops, labels)
         return _InForce((config, qos, scheduler), in_force, families)
 
     def _derive(
@@ -233,7 +233,7 @@ class MclockCollector(
     ) -> QosState | None:
         """The QoS settings in force, derived again only when something changed."""
         shards, mclock = len(queues.shards), queues.scheduler == MCLOCK
-        if not shards:
+        if not shards or not config.values:
             return None
         release = osd.release if needs_release(config) else None
         derived_from = config, shards, mclock, release
@@ -292,7 +292,7 @@ def _count_not_understood(
         return
     not_understood.include(qos.not_understood)
     silent = queues.scheduler == MCLOCK and not any(shard.told for shard in queues.shards)
-    if silent and qos.cost.name == "bandwidth":  # only the early model prints nothing
+    if silent:
         not_understood.add("reply", f"{_QUEUES}: no shard says anything")
 
 

@@ -52,8 +52,6 @@ class AttainedWork:
         reading = _Reading(loggers.required("osd"), histograms, len(self._axis), not_understood)
         self._totals = totals = reading.totals(self._totals, loggers)
         unknown = reading.unknown
-        if totals.recovery is None and qos.recovery_item_bytes is None:
-            unknown |= _OF_RECOVERY  # it is charged by items that are not counted
         degraded = None
         # Only how work is divided between classes: without the reply the last answer holds.
         reservations = view.replies.get(RESERVATIONS)
@@ -66,9 +64,13 @@ class AttainedWork:
         self._meter.advance(totals, self._axis, qos, degraded)
         # The whole is unknown without a part that the release does count.
         self._all_counted = not unknown
-        # Where scrubs are not counted, what best effort got cannot be known.
-        counted = () if totals.scrub is None else (BEST_EFFORT,)
-        self._shown = [c for c in (CLIENT, RECOVERY, IMMEDIATE, *counted) if c not in unknown]
+        # What the release does not count: the work of recovery is charged by its items, and without
+        # scrubs, what best effort got cannot be known.
+        if totals.recovery is None:
+            unknown |= _OF_RECOVERY
+        if totals.scrub is None:
+            unknown |= {BEST_EFFORT}
+        self._shown = [c for c in (CLIENT, RECOVERY, IMMEDIATE, BEST_EFFORT) if c not in unknown]
 
     @property
     def done(self) -> Mapping[str, float]:
@@ -98,8 +100,8 @@ def _by_class(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -
 def _delivered(done: Mapping[str, float], labels: Labels) -> Family:
     text = (
         "All work that the OSD's counters show, in normalised ops. It is a lower bound:"
-        " snapshot trimming and PG deletion are not counted, scrubs only from 20.x on, "
-        "and sub-operations of erasure-coded pools never "
+        " snapshot trimming and PG deletion are not counted, recovery only from 18.x "
+        "on, scrubs only from 20.x on, and sub-operations of erasure-coded pools never "
         "(cephqos_qos_delivered_is_lower_bound)."
     )
     name = "cephqos_qos_delivered_normalised_ops_total"
@@ -180,6 +182,7 @@ class _Reading:
             return None
         counts = self._all(_ITEMS, "avgcount")
         if counts is None:
+            self.unknown |= _OF_RECOVERY
             return None
         starts, push, reply, pull, scan, context = counts
         return RecoveryItems(

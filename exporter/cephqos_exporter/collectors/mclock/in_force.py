@@ -8,7 +8,7 @@ from cephqos_exporter.daemon import Daemon
 from cephqos_exporter.families import Family, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, extend_labels
 from cephqos_exporter.qos.config import EffectiveConfig
-from cephqos_exporter.qos.cost_models import BandwidthModel, ClassSettings, EarlyModel, QosState
+from cephqos_exporter.qos.cost_models import ClassSettings, QosState
 from cephqos_exporter.qos.policy import Policy, Target
 
 _UNIT: Final = "in normalised ops/s (1 is the cost of a small operation)"
@@ -59,7 +59,7 @@ def _policy_classes(held: Mapping[str, Target], qos: QosState) -> Mapping[str, C
     """Where the scheduler reserves nothing, the targets of the policy count as its settings."""
     in_force = {}
     for cls, target in held.items():
-        baseline = target.baseline or qos.cost.capacity
+        baseline = target.baseline or qos.cost.iops
         limit = target.limit_ratio
         in_force[cls] = ClassSettings(
             reservation_ratio=target.reservation_ratio or 0.0,
@@ -85,7 +85,7 @@ def scheduler_info(
         "in_force": scheduler,
         "configured": config.text("osd_op_queue") or "",
         "profile": config.text("osd_mclock_profile") or "" if mclock else "",
-        "model": qos.cost.name if qos else "",
+        "model": "bandwidth" if qos else "",
         "media": qos.media if qos else "",
         "capacity_origin": qos.capacity_origin if qos and mclock else "",
         "reservations": "config" if mclock and in_force else "policy" if in_force else "none",
@@ -110,39 +110,28 @@ def capacity_and_costs(qos: QosState, labels: Labels, *, mclock: bool) -> Iterab
         base,
         qos.shards,
     )
-    if isinstance(qos.cost, BandwidthModel):
-        text = "Bytes that cost one normalised op. A smaller item costs the same."
-        yield single("cephqos_qos_cost_per_io_bytes", "gauge", text, base, qos.cost.cost_per_io)
-    elif isinstance(qos.cost, EarlyModel):
-        text = (
-            "Cost of an operation without data, in the scheduler's cost units (early model, 16.2)."
-        )
-        yield single("cephqos_qos_cost_per_io_units", "gauge", text, base, qos.cost.per_io)
-        text = (
-            "Cost of each byte of an operation, in the scheduler's cost units (early model, 16.2)."
-        )
-        yield single("cephqos_qos_cost_per_byte_units", "gauge", text, base, qos.cost.per_byte)
+    text = (
+        "Bytes that cost one normalised op. A smaller item costs the same. On 16.2 the default of"
+        " later releases."
+    )
+    yield single("cephqos_qos_cost_per_io_bytes", "gauge", text, base, qos.cost.cost_per_io)
     if not mclock:
         return
     text = f"Capacity that the OSD assumes it has, {_UNIT}. Absent under WPQ."
     yield single(
-        "cephqos_qos_capacity_normalised_ops_per_second", "gauge", text, base, qos.cost.capacity
+        "cephqos_qos_capacity_normalised_ops_per_second", "gauge", text, base, qos.cost.iops
     )
-    if qos.cost.capacity_bytes is not None:
-        text = (
-            "Capacity that the OSD assumes it has for large operations, in bytes/s. "
-            "Absent on 16.2 and under WPQ."
-        )
-        yield single(
-            "cephqos_qos_capacity_bytes_per_second", "gauge", text, base, qos.cost.capacity_bytes
-        )
+    text = (
+        "Capacity that the OSD assumes it has for large operations, in bytes/s. Absent under WPQ."
+    )
+    yield single("cephqos_qos_capacity_bytes_per_second", "gauge", text, base, qos.cost.bandwidth)
 
 
 def bounds(
     in_force: Mapping[str, ClassSettings], qos: QosState, labels: Labels
 ) -> Iterable[Family]:
     """Reservation and limit of each class; what has no bound has no series."""
-    per_op = qos.cost.cost_per_io if isinstance(qos.cost, BandwidthModel) else None
+    per_op = qos.cost.cost_per_io
     kinds = (
         ("reservation", {c: (p.reservation_ratio, p.reservation) for c, p in in_force.items()}),
         ("limit", {c: (p.limit_ratio, p.limit) for c, p in in_force.items()}),
@@ -164,7 +153,7 @@ def _bound(
     values: Mapping[str, tuple[float | None, float | None]],
     labels: Labels,
     shards: int,
-    bytes_per_op: float | None,
+    bytes_per_op: float,
 ) -> Iterable[Family]:
     texts = (
         f"The {bound} of a class on the whole OSD, as a share of its capacity",
@@ -184,9 +173,8 @@ def _bound(
         ratio.add(own, share)
         ops.add(own, rate)
         shard_ops.add(own, rate / shards)
-        if bytes_per_op is not None:
-            in_bytes.add(own, rate * bytes_per_op)
-            shard_bytes.add(own, rate * bytes_per_op / shards)
+        in_bytes.add(own, rate * bytes_per_op)
+        shard_bytes.add(own, rate * bytes_per_op / shards)
     return ratio, ops, in_bytes, shard_ops, shard_bytes
 
 
