@@ -129,6 +129,7 @@ def absent(text: str) -> ValueMapping:
 
 
 KEPT: Final = mapped({"0": ("no OSD", GOOD)})
+NO_VIOLATION: Final = mapped({"0": ("no violation", GOOD)})
 NONE: Final = mapped({"0": ("none", GOOD)})
 DONE: Final = mapped({"0": ("nothing left", QUIET)})
 CAUSE_CODES: Final = mapped(
@@ -174,7 +175,8 @@ def thread_overrides() -> list[DashboardFieldConfigSourceOverrides]:
 def waiting_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """The colour of each state of the account, and of `queue client` and the like. `replica osd.3`
     takes one of Grafana's, so that replicas differ."""
-    patterns = {state: f"/^{state}$/" for state in WAITING} | {"queue": "/^queue\\b/"}
+    # A legend of `state` and `by` ends with a blank where `by` is empty.
+    patterns = {state: f"/^{state} ?$/" for state in WAITING} | {"queue": "/^queue\\b/"}
     return [
         *(_override(patterns[state], fixed(colour)) for state, colour in WAITING.items()),
         # The last override that fits counts.

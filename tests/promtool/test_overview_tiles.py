@@ -73,8 +73,10 @@ def tile(
     return asked(fill(TILES[name].expr, LARGE if large else VARIABLES), minute, *expected)
 
 
-def _document(tests: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    group = {"interval": "1m", "input_series": CLUSTER, "promql_expr_test": tests}
+def _document(
+    tests: list[Mapping[str, Any]], cluster: list[Mapping[str, str]] = CLUSTER
+) -> Mapping[str, Any]:
+    group = {"interval": "1m", "input_series": cluster, "promql_expr_test": tests}
     return {"evaluation_interval": "1m", "tests": [group]}
 
 
@@ -92,7 +94,7 @@ def test_all_tiles_say_no_violation_or_that_one_begins_or_its_cause(
     tests = [
         tile("violated", BEGIN - 1, none),
         tile("look", BEGIN - 1, (_says("osd.0", "no violation", ceph_daemon="osd.0"), 0)),
-        tile("why", BEGIN - 1),
+        tile("why", BEGIN - 1, ({"cause": "any cause"}, 0)),
         *(
             test
             for minute in (BEGIN, BEGIN + 1, LASTS - 1)
@@ -104,10 +106,10 @@ def test_all_tiles_say_no_violation_or_that_one_begins_or_its_cause(
         ),
         tile("violated", LASTS, two),
         tile("look", LASTS, (_says("osd.1", "osd.1: device", cause="device"), 2)),
-        tile("why", LASTS, ({"cause": "device"}, 1), ({"cause": "other osd"}, 1)),
+        tile("why", LASTS, ({"cause": "device"}, 1), ({"cause": "other OSD"}, 1)),
         tile("violated", END, none),
         tile("look", END, (_says("osd.0", "no violation", ceph_daemon="osd.0"), 0)),
-        tile("why", END),
+        tile("why", END, ({"cause": "any cause"}, 0)),
     ]
     agrees(release, _document(tests), tmp_path)
 
@@ -119,9 +121,26 @@ def test_a_cluster_too_large_for_its_osds_has_the_sums_of_its_hosts(
     tests = [
         tile("violated", BEGIN, ({"class": "any class"}, 0), large=True),
         tile("violated", BEGIN + 1, ({"class": "client"}, 2), large=True),
+        tile("look", BEGIN + 1, ({"says": "see hosts below"}, -1), large=True),
         tile("why", BEGIN + 1, large=True),
     ]
     agrees(release, _document(tests), tmp_path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_without_any_figure_of_violations_no_tile_says_that_there_is_none(
+    release: str, tmp_path: Path
+) -> None:
+    osds = [it for it in CLUSTER if it["series"].startswith(DaemonSeries.UP)]
+    tests = [
+        tile("violated", BEGIN),
+        tile("look", BEGIN, (_says("osd.0", "no reservation", ceph_daemon="osd.0"), -1)),
+        tile("why", BEGIN),
+    ]
+    assert osds
+    agrees(
+        release, _document(tests, [*osds, series(PerCluster.OSDS, "3x40", cluster="c")]), tmp_path
+    )
 
 
 @pytest.mark.parametrize("release", RELEASES)

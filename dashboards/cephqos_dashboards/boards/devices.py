@@ -100,7 +100,7 @@ _SETTINGS = (
             PanelColumn(source="rotational", title="Rotational", width=100),
             PanelColumn(source="write_cache", title="Write cache", width=110),
             PanelColumn(source="read_ahead_kb", title="Read-ahead KiB", unit=Unit.NONE, width=135),
-            PanelColumn(source="devices", title="Devices", width=85),
+            PanelColumn(source="devices", title="Devices", width=100),
         ),
         sort="Devices",
     ),

@@ -109,7 +109,7 @@ _SLOW_BURN = (
 def _three_views(op: str) -> AnyPanel:
     return lines(
         *latency.views(op),
-        title=f"{op}s: the OSD's view, the probe's and fio's",
+        title=f"{op.capitalize()}s: the OSD's view, the probe's and fio's",
         reads="""The same operations measured at three places. What the client sees above the
             OSD is network and client.""",
         blind="""clients that are neither the probe nor a test run's fio. rados bench has no

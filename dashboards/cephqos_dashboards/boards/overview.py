@@ -53,11 +53,12 @@ _TOP = (
         title="Likely causes",
         reads="""The most frequent causes of violations, and on how many OSDs and classes.
             Begins: no cause has lasted yet. Unknown: there is no evidence for any.""",
-        empty="no violation",
+        empty="no reservation",
         width=4,
         height=_HEIGHT,
         unit=Unit.NONE,
-        thresholds=theme.steps((None, theme.BAD)),
+        thresholds=theme.ZERO_IS_GOOD,
+        mappings=theme.NO_VIOLATION,
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(

@@ -7,6 +7,7 @@ is too large to read its OSDs one by one: queries with DETAIL then find nothing.
 import re
 from typing import Final
 
+from cephqos_base.causes import CAUSES
 from cephqos_base.recorded import PerCluster
 from cephqos_base.series import DaemonSeries
 from cephqos_dashboards.panels import PanelQuery
@@ -50,9 +51,12 @@ _FIRST_EVALUATIONS: Final = 12
 ENOUGH: Final = f"count_over_time({PerCluster.OSDS}{{{CLUSTER}}}[15m]) >= {_FIRST_EVALUATIONS}"
 
 
-def in_words(expr: str, label: str) -> str:
-    """The value of a label with a space for its last underscore: `other_osd` -> `other osd`."""
-    return f'label_replace({expr}, "{label}", "$1 $2", "{label}", "(.+)_(.+)")'
+def cause_in_words(expr: str) -> str:
+    """The label `cause` as a person reads it: `other_osd` -> `other OSD`."""
+    for cause in CAUSES:
+        if cause.words != cause.name:
+            expr = f'label_replace({expr}, "cause", "{cause.words}", "cause", "{cause.name}")'
+    return expr
 
 
 def rate_once(selector: str, series: str, by: str, more: str = "") -> str:

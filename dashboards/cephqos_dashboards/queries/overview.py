@@ -15,7 +15,7 @@ from cephqos_dashboards.queries.common import (
     DETAIL,
     ENOUGH,
     ROWS,
-    in_words,
+    cause_in_words,
     or_say,
 )
 
@@ -54,9 +54,10 @@ _WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}} {_IF_VI
 WHY: Final = PanelQuery(
     f"""
     topk(3,
-      {in_words(f"count by (cause) ({_CAUSE} {_IF_VIOLATED})", "cause")}
+      {cause_in_words(f"count by (cause) ({_CAUSE} {_IF_VIOLATED})")}
       or label_replace(count({_BEGINS}), "cause", "begins", "", "")
     )
+    or on () label_replace(0 * max({_VIOLATED}), "cause", "any cause", "", "")
     """,
     "{{cause}}",
 )
@@ -95,11 +96,14 @@ _ANY_OSD: Final = f"""
 """.strip()
 CULPRIT: Final = PanelQuery(
     f"""
-    label_join({in_words(_CULPRIT_WITH_CAUSE.strip(), "cause")}, "says", ": ", "culprit", "cause")
+    label_join({cause_in_words(_CULPRIT_WITH_CAUSE.strip())}, "says", ": ", "culprit", "cause")
     or on () label_replace({_CULPRIT_THAT_BEGINS}, "culprit", "$1", "ceph_daemon", "(.+)")
     or on ()
     label_replace({_ANY_OSD} - 1 unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
     or on () label_replace({_ANY_OSD} and on () ({_VIOLATED}), "says", "no violation", "", "")
+    or on ()
+    label_replace({_ANY_OSD} - 1 and on () ({_VIOLATED_OSDS}), "says", "see hosts below", "", "")
+    or on () label_replace({_ANY_OSD} - 1, "says", "no reservation", "", "")
     """,
     "{{says}}",
 )

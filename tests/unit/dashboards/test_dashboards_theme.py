@@ -117,6 +117,11 @@ def test_a_state_of_waiting_has_a_colour_of_its_own_in_every_panel() -> None:
         assert all(colour in text for colour in theme.WAITING.values()), panel["title"]
 
 
+def test_a_state_has_its_colour_also_where_nothing_follows_its_name_in_the_legend() -> None:
+    for state, colour in theme.WAITING.items():
+        assert _last_colour(state) == _last_colour(f"{state} ") == colour
+
+
 def test_what_the_queue_waits_for_has_a_shade_of_its_own() -> None:
     assert set(theme.QUEUES) == {*theme.CLASSES, LIMIT, STARVED}
     others = [colour for state, colour in theme.WAITING.items() if state != "queue"]

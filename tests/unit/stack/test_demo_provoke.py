@@ -145,6 +145,11 @@ async def test_who_has_most_of_the_work_is_found_and_needs_no_alert(
     await provoker.look(query)
     assert "[10s]" in asked[0] and told[-1].startswith("FOUND: noisy-neighbour: right after 10 s")
     assert "right after 10 s, image 12ab" in await provoker.toggle("w")
+    # A client waits for its OSDs: the cache of librbd would answer before them.
+    images = [it.split()[2] for it in lab.said if it.startswith("rbd create ")]
+    assert len(images) == 2
+    for image in images:
+        assert f"rbd config image set {image} rbd_cache false" in lab.said
 
 
 async def test_what_cannot_be_staged_is_said_and_nothing_stays(
