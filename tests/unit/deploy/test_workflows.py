@@ -45,7 +45,10 @@ def test_what_publishes_waits_for_an_owner_and_for_the_tests() -> None:
 
 def test_ci_and_the_night_run_the_scripts_that_people_run() -> None:
     assert ".ci/run" in str(jobs("ci.yml")["test"]["steps"])
-    assert ".ci/nightly" in str(jobs("nightly.yml")["test"]["steps"])
+    night = jobs("nightly.yml")
+    assert ".ci/nightly" in str(night["test"]["steps"])
+    assert "make test-clock" in str(night["clock"]["steps"])
+    assert "make test-fast" in str(night["pythons"]["steps"])
 
 
 def test_a_pipe_fails_where_any_command_of_it_fails() -> None:
