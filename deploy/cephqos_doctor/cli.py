@@ -21,6 +21,7 @@ from cephqos_doctor import (
     figures,
     host_facts,
     key,
+    leftovers,
     prometheus_facts,
     rules,
     scheduler,
@@ -64,7 +65,10 @@ HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
     key.REACHABLE,
-    *unless(_no_cluster, (*key.CHECKS, *cluster_state.CHECKS, *upkeep.CLUSTER_CHECKS)),
+    *unless(
+        _no_cluster,
+        (*key.CHECKS, *cluster_state.CHECKS, *upkeep.CLUSTER_CHECKS, *leftovers.CHECKS),
+    ),
 )
 DUMP_CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
     *_OSD_CHECKS,
@@ -96,7 +100,7 @@ def add_options(parser: Parser) -> None:
         ("host", "this host: admin sockets, user, OSDs, clock", _host, _HOST_OPTIONS),
         (
             "cluster",
-            "a cluster: connection, key, manager, clocks, scrubs",
+            "a cluster: connection, key, manager, clocks, scrubs, what a run has left",
             _cluster,
             _CLUSTER_OPTIONS,
         ),
@@ -113,7 +117,7 @@ def add_options(parser: Parser) -> None:
         if name == "cluster":
             action.option(
                 "--try-powers",
-                "also try five commands that the key should not allow; they change nothing,"
+                "also try six commands that the key should not allow; they change nothing,"
                 " and the audit log shows them",
             )
         _add_json(action, run)

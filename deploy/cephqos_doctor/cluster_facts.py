@@ -26,6 +26,8 @@ _DENIED: Final = (-errno.EPERM, -errno.EACCES)
 # The answer for an OSD that went down or was removed since the map was read.
 _GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
+_ADMIN: Final = "client.admin"  # whose key may read what runs keep in the monitors
+_RUN_KEY: Final = "cephqos/run"
 _REPLICATED: Final = 1  # the type of such a pool; those of erasure code have 3
 
 # Asked where deep scrubs are late, in the order of `scrub_hours`.
@@ -82,7 +84,13 @@ class ClusterFacts:
     status: Mapping[str, Any] = field(default_factory=dict)
     window_hours: float | None = None  # of a week in which scrubs may start; None: not asked
     balancing: bool | None = None  # whether the balancer is on; None: not known
-    sizes: tuple[int, ...] = ()  # of replicated pools, each once
+    osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
+    run_keys: Mapping[str, Any] | None = None  # of `cephqos run` in the monitors; None: not known
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of replicated pools, each once."""
+        return _sizes(self.osd_map)
 
     @property
     def pgs(self) -> int:
@@ -109,7 +117,9 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts, osd_map = await _needed(client, facts)
-            facts = replace(facts, sizes=_sizes(osd_map))
+            facts = replace(facts, osd_map=osd_map if isinstance(osd_map, dict) else {})
+            if try_powers or connection.name == _ADMIN:
+                facts = replace(facts, run_keys=await _run_keys(client))
             window = await _options(client, _WINDOW) if facts.overdue else None
             facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
             allowed = {power.what: await _may(client, power, facts, osd_map) for power in tried}
@@ -157,6 +167,15 @@ async def _options(client: MonClient, queries: Sequence[cluster.ClusterQuery]) -
         ]
     except (CommandFailed, ClusterSilent):
         return ()
+
+
+async def _run_keys(client: MonClient) -> Mapping[str, Any] | None:
+    """The keys of `cephqos run`; None if they may not be read, or have no answer."""
+    try:
+        found = await client.command("config-key dump", target="mon", within=_SECONDS, key=_RUN_KEY)
+    except (CommandFailed, ClusterSilent):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 async def _balancing(client: MonClient) -> bool | None:

@@ -3,13 +3,16 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cephqos_loadgen.cluster import device_queues
-from cephqos_loadgen.cluster.undo import Journal, Undo
+from cephqos_loadgen.cluster.steps.host import QueueSet
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.parts import Device
 
 
@@ -46,7 +49,7 @@ class Saved:
         self._queue = queue
         self.journal = Journal(self._save)
 
-    async def _save(self, entries: list[Undo]) -> None:
+    async def _save(self, steps: Mapping[int, StepBack]) -> None:
         self.seen.append(every_attribute(self._queue))
 
     async def roll_back(self) -> list[str]:
@@ -115,7 +118,9 @@ async def test_a_queue_that_does_not_come_back_is_a_failure_and_stays_in_the_jou
     saved = Saved(queue)
     await device_queues.apply(Device(scheduler="none"), [queue.parent.name], saved.journal)
     (entry,) = saved.journal.entries
-    entry.arguments["attributes"]["nr_requests"] = "0"  # which no kernel takes
+    assert isinstance(entry, QueueSet)
+    damaged = replace(entry, before={**entry.before, "nr_requests": "0"})  # which no kernel takes
+    await saved.journal.replace(entry, damaged)
     (failure,) = await saved.roll_back()
     assert "nr_requests" in failure
-    assert saved.journal.entries == [entry]
+    assert saved.journal.entries == [damaged]

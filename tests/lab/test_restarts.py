@@ -1,7 +1,7 @@
 """On real Ceph: OSDs restart one after the other, and all is active and clean between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from cephqos_loadgen.cluster.connection import (
     write_client_conf,
 )
 from cephqos_loadgen.cluster.settings import ClusterSettings
+from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import RunError
@@ -76,7 +77,7 @@ async def test_osds_restart_one_after_the_other_there_and_back(
     access, told = Given(lab, "restarts"), list[str]()
     write_client_conf(access, {})
 
-    async def save(entries: list[undo.Undo]) -> None: ...
+    async def save(steps: Mapping[int, StepBack]) -> None: ...
 
     async with ClusterConnection(access) as cluster:
         cluster.note = told.append

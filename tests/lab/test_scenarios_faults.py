@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from cephqos_loadgen.archive.reader import Archive, find_archives, open_archive,
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.connection import ClusterConnection, LabAccess
-from cephqos_loadgen.cluster.lock import KEY
+from cephqos_loadgen.cluster.run_keys import KEY
 from cephqos_loadgen.cluster.settings import ClusterSettings
-from cephqos_loadgen.cluster.undo import Journal, Undo
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterBusy, RunError, SettingRefused
@@ -197,7 +197,7 @@ async def test_what_a_daemon_does_not_take_is_found_before_any_load_and_taken_ba
 ) -> None:
     """The monitors take some of these, the daemons have another value: reading back shows it."""
 
-    async def saved(entries: list[Undo]) -> None:
+    async def saved(steps: Mapping[int, StepBack]) -> None:
         pass
 
     before = await ask(lab, "config dump")
@@ -318,9 +318,6 @@ async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
     finally:
         process.kill()
         await process.wait()
-    held = await ask(lab, "config-key get", key=KEY)
-    held["heartbeat"] -= 100  # as it would be when that time has passed
-    await ask(lab, "config-key set", key=KEY, val=json.dumps(held))
     with pytest.raises(ClusterBusy) as error:
         await runner(lab, tmp_path / "refused").run()
     assert "--take-over" in str(error.value)

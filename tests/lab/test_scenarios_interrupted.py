@@ -19,7 +19,7 @@ import pytest
 from tests.waiting import until
 
 from cephqos_loadgen.archive.reader import RecordedRepeat
-from cephqos_loadgen.cluster.lock import KEY
+from cephqos_loadgen.cluster.run_keys import KEY
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.record.run_folder import ArchiveWriter

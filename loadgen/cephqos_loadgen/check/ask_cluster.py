@@ -11,7 +11,7 @@ from pathlib import Path
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check.run_options import RunOptions
-from cephqos_loadgen.cluster import restart_plan
+from cephqos_loadgen.cluster import restart_plan, work_folder
 from cephqos_loadgen.cluster.connection import (
     Access,
     ClusterConnection,
@@ -74,7 +74,7 @@ async def ask(plan: Plan, options: RunOptions) -> ClusterSays:
     folder = Path(tempfile.mkdtemp(prefix="cephqos-check-"))
     access: Access | None = None
     try:
-        access = access_to(options, f"check-{secrets.token_hex(3)}", folder)
+        access = access_to(options, f"check-{secrets.token_hex(3)}", folder / "work")
         write_client_conf(access, {})
         async with ClusterConnection(access) as cluster:
             reader = SettingsReader(cluster.view)
@@ -87,5 +87,6 @@ async def ask(plan: Plan, options: RunOptions) -> ClusterSays:
     except (CephqosError, CommandFailed) as error:
         return ClusterSays(unknown=str(error))
     finally:
-        for path in {folder, Path(access.place.work) if access else folder}:
-            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+        if access:
+            work_folder.remove(Path(access.place.work))
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -114,6 +114,15 @@ def _check_conf(conf: Path, options: RunOptions) -> None:
         )
 
 
+def check_restore(options: RunOptions) -> None:
+    """UsageError if a file or folder that restoring needs is not there."""
+    if options.conf:
+        _read("--conf", options.conf, "a cluster's ceph.conf")
+    if options.keyring:
+        _read("--keyring", options.keyring, "the keyring of a Ceph client")
+    _writable("--work", options.work)
+
+
 def _fsid_of(text: str) -> str | None:
     match = re.search(rf'^\s*fsid\s*=\s*"?({_FSID})"?\s*(?:[;#].*)?$', text, re.MULTILINE)
     return match[1] if match else None

@@ -9,11 +9,11 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from cephqos_base.errors import UsageError
-from cephqos_base.units import format_cpu_list, parse_cpu_list
-from cephqos_exporter.procfs import parse_stat, read_once
+from cephqos_base.units import format_cpu_list
+from cephqos_loadgen.cluster.this_host import started
 
 Cpus = tuple[int, ...]
 
@@ -33,7 +33,7 @@ class ProcessCpus:
         counts = Counter(threads.values())
         common = max(counts, key=lambda cpus: (counts[cpus], len(cpus)))
         different = {tid: cpus for tid, cpus in threads.items() if cpus != common}
-        return cls(pid, _started(pid), common, different)
+        return cls(pid, started(pid), common, different)
 
     def shown(self) -> str:
         """The commands that put it back."""
@@ -43,16 +43,6 @@ class ProcessCpus:
             for tid, cpus in self.different.items()
         )
         return "; ".join([command, *for_threads])
-
-    def to_json(self) -> dict[str, Any]:
-        others = {str(tid): format_cpu_list(cpus) for tid, cpus in self.different.items()}
-        rest = format_cpu_list(self.common)
-        return {"pid": self.pid, "started": self.started, "rest": rest, "others": others}
-
-    @classmethod
-    def from_json(cls, pid: int, started: int, rest: str, others: Mapping[str, str]) -> Self:
-        different = {int(tid): parse_cpu_list(cpus) for tid, cpus in others.items()}
-        return cls(pid, started, parse_cpu_list(rest), different)
 
 
 def read_threads(pid: int) -> dict[int, Cpus]:
@@ -87,11 +77,21 @@ def pin(name: str, pid: int, threads: Mapping[int, Cpus], cpus: Cpus) -> None:
     _set(pid, dict.fromkeys(pinned, ()), cpus)
 
 
-def restore(before: ProcessCpus) -> None:
-    """Put every thread back. One that was started since then gets the CPUs of most."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone, and its CPUs with it
-        if _started(before.pid) == before.started:
-            _set(before.pid, before.different, before.common)
+def restore(before: ProcessCpus, ours: Cpus) -> str:
+    """Put every thread back, if most have the CPUs that the run gave them. Returns what was left.
+
+    A thread that was started since then gets the CPUs of most.
+    """
+    try:
+        if started(before.pid) != before.started:
+            return ""  # it has ended, and its CPUs with it
+        now = ProcessCpus.of(before.pid, read_threads(before.pid)).common
+        if now not in (ours, before.common):
+            return f"process {before.pid} was given the CPUs {format_cpu_list(now)} by someone else"
+        _set(before.pid, before.different, before.common)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return ""
 
 
 def _set(pid: int, different: Mapping[int, Cpus], common: Cpus) -> None:
@@ -110,7 +110,3 @@ def _set(pid: int, different: Mapping[int, Cpus], common: Cpus) -> None:
 
 def _threads(pid: int) -> list[int]:
     return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208 - names only
-
-
-def _started(pid: int) -> int:
-    return parse_stat(read_once(f"/proc/{pid}/stat")).start

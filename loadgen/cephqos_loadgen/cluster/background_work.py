@@ -10,9 +10,9 @@ from typing import Any
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.steps.background import BALANCER_OPTION, AutoscalerOff, BalancerOff
 from cephqos_loadgen.plan import planned
 
-_BALANCER_OPTION = "mgr/balancer/active"
 _SCRUB_FLAGS = ("noscrub", "nodeep-scrub")
 
 
@@ -66,19 +66,14 @@ async def autoscale_modes(cluster: ClusterConnection) -> dict[str, str]:
 
 
 async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> None:
-    """`balancer off` writes an option. If it was not set before, the way back removes it again.
-
-    Steps are undone last first: the balancer is on at once, then the option is removed.
-    """
     dump = await cluster.command("config dump")
-    was_set = any(e["section"] == "mgr" and e["name"] == _BALANCER_OPTION for e in dump)
-    remove = undo.command("config rm", who="mgr", name=_BALANCER_OPTION)
-    on = undo.command("balancer on", target="mgr")
+    was_set = any(e["section"] == "mgr" and e["name"] == BALANCER_OPTION for e in dump)
     off = undo.ceph("balancer off", target="mgr")
-    await journal.make(undo.Change([off], (on,) if was_set else (remove, on)), cluster)
+    await journal.make(undo.Change([off], (BalancerOff(was_set),)), cluster)
 
 
 async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:
-    key = {"pool": pool, "var": "pg_autoscale_mode"}
-    back = (undo.command("osd pool set", **key, val="on"),)
-    await journal.make(undo.Change([undo.ceph("osd pool set", **key, val="off")], back), cluster)
+    pools = (await cluster.command("osd dump"))["pools"]
+    number = next(int(entry["pool"]) for entry in pools if entry["pool_name"] == pool)
+    off = undo.ceph("osd pool set", pool=pool, var="pg_autoscale_mode", val="off")
+    await journal.make(undo.Change([off], (AutoscalerOff(pool, number),)), cluster)

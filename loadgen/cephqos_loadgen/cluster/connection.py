@@ -19,6 +19,7 @@ from cephqos_exporter.ceph.monclient import (
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import DaemonError
 from cephqos_loadgen.ceph_option import conf_line
+from cephqos_loadgen.cluster import work_folder
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, RunError, SettingRefused
@@ -50,7 +51,7 @@ class LabAccess:
     def __init__(self, lab: RunningLab, run: str) -> None:
         self.lab = lab
         work = lab.paths.work / run
-        work.mkdir(exist_ok=True)
+        work_folder.make(work)
         self.conf = lab.paths.conf
         self.place = ProgramPaths(conf=str(work / "ceph.conf"), work=str(work))
         self.sockets: Path | None = lab.paths.sockets
@@ -99,7 +100,7 @@ class ConfAccess:
         self.conf = conf
         self._patterns = (str(sockets),) if sockets else DEFAULT_PATTERNS
         self._python = python
-        work.mkdir(parents=True, exist_ok=True)
+        work_folder.make(work)
         key = str(keyring) if keyring else None
         self.place = ProgramPaths(
             conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work)

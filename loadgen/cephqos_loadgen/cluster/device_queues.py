@@ -1,29 +1,25 @@
-"""Queue settings of the OSDs' block devices on this host, through sysfs; given back at the end.
+"""QueueSet settings of the OSDs' block devices on this host, through sysfs; given back at the end.
 
 A switch of the scheduler resets what belongs to it: the depth, the write-back throttle, and all of
 `iosched/`. So the whole queue is written down before the first change.
 """
 
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-from cephqos_loadgen.cluster.undo import Journal, Undo
+from cephqos_loadgen.cluster import this_host
+from cephqos_loadgen.cluster.steps.host import BLOCK, KNOWN, SCHEDULER, QueueSet
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.parts import Device
 from cephqos_loadgen.queue_files import read, readable, write
 
-BLOCK = Path("/sys/block")
-_SCHEDULER = "scheduler"
-_KEYS = (_SCHEDULER, "nr_requests", "read_ahead_kb")
-# What a switch of the scheduler resets, beside `iosched/`. They are written back in this order: the
-# depth decides some of `iosched/`.
-_RESET_BY_SCHEDULER = (*_KEYS, "wbt_lat_usec")
+_KEYS = (SCHEDULER, "nr_requests", "read_ahead_kb")
 
 
 def queue_settings(device: Device) -> dict[str, str]:
     """Values by file below `queue/`. The scheduler is first, because it resets the others."""
     wanted = {
-        _SCHEDULER: device.scheduler,
+        SCHEDULER: device.scheduler,
         "nr_requests": device.nr_requests,
         "read_ahead_kb": device.read_ahead_kb,
     }
@@ -60,20 +56,16 @@ async def apply(
         if all(read(queue / key) == value for key, value in wanted.items()):
             continue
         before = _settings_of(queue)
-        shown = _commands(queue, before)
-        await journal.push(Undo("queue", shown, {"path": str(queue), "attributes": before}))
+        host, boot = this_host.name(), this_host.boot()
+        await journal.push(QueueSet(host, boot, device=name, before=before, ours=wanted))
         for key, value in wanted.items():
             if read(queue / key) != value:
                 write(queue / key, value)
 
 
 def _settings_of(queue: Path) -> dict[str, str]:
-    """All that a change of the scheduler can change, in the order in which to write it back."""
+    """All that a change of the scheduler can change, in the order in which to write it back: the
+    depth decides some of `iosched/`."""
     iosched = sorted(path for path in (queue / "iosched").glob("*") if path.stat().st_mode & 0o200)
-    files = [*(queue / key for key in _RESET_BY_SCHEDULER), *iosched]
+    files = [*(queue / key for key in KNOWN), *iosched]
     return {str(path.relative_to(queue)): read(path) for path in files if readable(path)}
-
-
-def _commands(queue: Path, attributes: Mapping[str, str]) -> str:
-    steps = (f"echo {shlex.quote(value)} > {key}" for key, value in attributes.items())
-    return f"cd {queue}; {'; '.join(steps)}"

@@ -8,20 +8,22 @@ only when the daemons themselves report it, before any load is started.
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import restarts, undo
-from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection, ClusterView
+from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
+from cephqos_loadgen.cluster.steps.options import OptionSet, stored_options
+from cephqos_loadgen.cluster.steps.osds import OsdsRestarted
+from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
 
 _VERIFY_SECONDS = 15.0  # until all daemons report the new values
 _CLEAN_SECONDS = 300.0  # until all is clean before OSDs are restarted
-_Values = dict[tuple[str, str], str]  # by section and option
+_Values = Mapping[tuple[str, str], str]  # by section and option
 AtStart = dict[tuple[int, str], str]  # by OSD and option
 _SPECIFIC = {"global": 0, "osd": 1}  # any other section is a daemon
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.
@@ -196,7 +198,7 @@ class ClusterSettings(SettingsReader):
     async def put(self, options: Sequence[CephOption]) -> None:
         """Set all, and restart the OSDs that need it."""
         options = [option for option in options if await self._is_known(option)]
-        stored = await self._stored()
+        stored = await stored_options(self._cluster)
         daemons = await self._daemons()
         await self._refuse_unknown_daemons(options)
         await self._refuse_other_restarts(options, daemons)
@@ -215,22 +217,17 @@ class ClusterSettings(SettingsReader):
             if option not in at_start:
                 await self._set(option, stored.get((option.section, option.name)))
 
-    async def _way_back_by_restart(self, osds: Sequence[int]) -> undo.Undo:
+    async def _way_back_by_restart(self, osds: Sequence[int]) -> StepBack:
         """What restarts OSDs again; RunError if they must not be restarted now."""
         cluster = self._connection
         await cluster.access.check_restart(cluster, osds)
         if not cluster.access.at_once:
             await cluster.wait_for_pgs(clean=True, within=_CLEAN_SECONDS)
-        steps = await restarts.plan_steps(cluster, osds)
-        shown = restarts.command([step.osds for step in steps], cluster.access.lab_name)
+        groups = await restarts.plan_steps(cluster, osds)
         running = restarts.processes(await cluster.command("osd dump"))
-        before = {str(osd): running[osd] for osd in osds if running[osd]}
-        return undo.Undo("restart", shown, {"osds": list(osds), "processes_before": before})
-
-    async def _stored(self, patience: float = PATIENCE) -> _Values:
-        """The monitors' database, without entries that have a mask."""
-        dump = await self._cluster.command("config dump", patience=patience)
-        return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
+        before = {str(osd): str(running[osd]) for osd in osds if running[osd]}
+        lab = cluster.access.lab_name
+        return OsdsRestarted(tuple(group.osds for group in groups), before, lab)
 
     async def _osds_to_restart(self, options: Sequence[CephOption]) -> list[int]:
         """OSDs that have another value of an option which they read only at their start."""
@@ -269,22 +266,19 @@ class ClusterSettings(SettingsReader):
 
     async def _set(self, option: CephOption, before: str | None) -> None:
         who, name = option.section, option.name
-        if before is None:
-            entry = undo.command("config rm", who=who, name=name)
-        else:
-            entry = undo.command("config set", who=who, name=name, value=before)
-        change = undo.Change([set_option(option)], (replace(entry, ours=option.value),))
+        back = OptionSet(who, name, before, option.value)
+        change = undo.Change([set_option(option)], (back,))
         try:
             await self._journal.make(change, self._connection)
         except CommandFailed as error:
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
 
-    async def _last_set(self, entries: Sequence[undo.Undo]) -> tuple[_Values, _Values]:
+    async def _last_set(self, entries: Sequence[StepBack]) -> tuple[_Values, _Values]:
         """The values that the run has set last, and those that the monitors have now."""
-        last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
-        return last, await self._stored(patience=0.0) if last else {}
+        last = {(e.who, e.name): e.ours for e in entries if isinstance(e, OptionSet)}
+        return last, await stored_options(self._cluster, patience=0.0) if last else {}
 
-    async def changed_by_others(self, entries: Sequence[undo.Undo]) -> list[str]:
+    async def changed_by_others(self, entries: Sequence[StepBack]) -> list[str]:
         """A line for each option that has another value now than the run has set last."""
         last, stored = await self._last_set(entries)
         present = {key: stored.get(key, ours) for key, ours in last.items()}
@@ -295,7 +289,7 @@ class ClusterSettings(SettingsReader):
             if not same_value(self._known[name].type, last[who, name], now)
         ]
 
-    async def overridden(self, entries: Sequence[undo.Undo]) -> list[str]:
+    async def overridden(self, entries: Sequence[StepBack]) -> list[str]:
         """A line for each option of which an OSD has another value than the run has set last.
 
         The monitors have that value, but the daemon, a more specific section or a profile

@@ -1,20 +1,20 @@
-"""Changes of the cluster and the way back: what undoes a change is written down before it is made.
+"""Changes of the cluster, and the way back: it is written down before a change is made."""
 
-Each entry is data, so that it can be carried out, shown as a command line, archived, and kept in
-the cluster for the next run, if this one dies.
-"""
-
-import shlex
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen import queue_files
-from cephqos_loadgen.cluster import affinity, restarts, upmaps
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
-from cephqos_loadgen.plan.errors import ClusterAway
+from cephqos_loadgen.cluster.steps.options import FlagChanged
+from cephqos_loadgen.cluster.steps.registry import stored
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.plan.errors import ClusterAway, RunError
+
+# Steps that are kept at the same time. Each is a key of the monitors.
+MAX_STEPS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +40,12 @@ def ceph(prefix: str, **arguments: Any) -> ClusterCommand:
     return ClusterCommand(prefix, arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """One step back. The fields are stored in the cluster, for a later run."""
-
-    kind: Literal["command", "restart", "queue", "affinity", "upmaps"]
-    shown: str  # the exact command for a person
-    arguments: dict[str, Any] = field(default_factory=dict)  # of what `carry_out` calls
-    ours: str = ""  # if an option of Ceph is set back: the value that the run had set
-
-
-def command(prefix: str, **arguments: Any) -> Undo:
-    """A step back that is one command of Ceph."""
-    shown = shlex.join(ceph(prefix, **arguments).argv)
-    return Undo("command", shown, {"prefix": prefix, **arguments})
-
-
 # The way back from a change: one step or more, of which the last is carried out first. Or a
 # function that finds the steps before the change is made. It gets the steps that are written down
 # already. It finds none if the change would change nothing, or if it is written down already.
 WayBack = (
-    tuple[Undo, *tuple[Undo, ...]]
-    | Callable[[ClusterView, Collection[Undo]], Awaitable[Sequence[Undo]]]
+    tuple[StepBack, *tuple[StepBack, ...]]
+    | Callable[[ClusterView, Collection[StepBack]], Awaitable[Sequence[StepBack]]]
 )
 
 
@@ -73,28 +57,33 @@ class Change:
     undo: WayBack
 
 
-# While one of these flags is set, data does not move. It moves when the flag is cleared.
-HOLDING_DATA: Final = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
-
-
 def flag(name: str, *, on: bool) -> Change:
     """Set or clear a flag of the cluster. If it was so before, the way back leaves it so."""
-    do, opposite = ("osd set", "osd unset") if on else ("osd unset", "osd set")
 
-    async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+    async def back(cluster: ClusterView, written: Collection[StepBack]) -> Sequence[StepBack]:
         flags = (await cluster.command("osd dump"))["flags"].split(",")
-        return [command(opposite, key=name)] if (name in flags) != on else []
+        return [FlagChanged(name, on)] if (name in flags) != on else []
 
-    return Change([ceph(do, key=name)], back)
+    return Change([ceph("osd set" if on else "osd unset", key=name)], back)
+
+
+# Keeps the steps, by number, somewhere else than in this process.
+Save = Callable[[Mapping[int, StepBack]], Awaitable[None]]
 
 
 class Journal:
     """The steps back of a run in the order of its changes. They are carried out in reverse."""
 
-    def __init__(self, save: Callable[[list[Undo]], Awaitable[None]]) -> None:
+    def __init__(self, save: Save, steps: Mapping[int, StepBack] | None = None) -> None:
         self._save = save
-        self.entries: list[Undo] = []
+        self._steps = dict(steps or {})  # by number; the order is that of the numbers
+        self._next = max(self._steps, default=0) + 1
         self.used = False  # something was changed, whether or not it is undone by now
+        self.left: list[str] = []  # what someone else had changed since, so it was not undone
+
+    @property
+    def entries(self) -> list[StepBack]:
+        return list(self._steps.values())
 
     async def make(self, change: Change, cluster: ClusterConnection) -> None:
         """Write down what undoes the change, then make it."""
@@ -105,16 +94,37 @@ class Journal:
         for step in change.commands:
             await cluster.command(step.prefix, **step.arguments)
 
-    async def push(self, entry: Undo) -> None:
-        """Write down a step, before the change that it undoes."""
-        self.entries.append(entry)
+    async def push(self, entry: StepBack) -> None:
+        """Write down a step, before the change that it undoes. RunError if there is no room."""
+        if len(self._steps) >= MAX_STEPS:
+            raise RunError(
+                f"{MAX_STEPS} steps that undo changes are written down already, and no more are"
+                " kept: the change was not made"
+            )
+        stored(entry)  # whether it can be read again
+        self._steps[self._next] = entry
+        self._next += 1
         self.used = True
-        await self._save(self.entries)
+        await self._save(self._steps)
 
-    async def drop(self, entry: Undo) -> None:
-        """Forget a step, because its change is to stay."""
-        self.entries.remove(entry)
-        await self._save(self.entries)
+    async def drop(self, entry: StepBack) -> None:
+        """Forget a step, because its change is to stay, or is undone."""
+        del self._steps[self._number(entry)]
+        await self._save(self._steps)
+
+    async def replace(self, entry: StepBack, new: StepBack) -> None:
+        """Write down more about the same change."""
+        stored(new)
+        self._steps[self._number(entry)] = new
+        await self._save(self._steps)
+
+    def _number(self, entry: StepBack) -> int:
+        return next(number for number, step in self._steps.items() if step == entry)
+
+    def forget(self, to: int = 0) -> None:
+        """Forget all but the first `to` entries: the run that took over has undone them."""
+        for number in list(self._steps)[to:]:
+            del self._steps[number]
 
     async def roll_back(self, cluster: ClusterConnection, to: int = 0) -> list[str]:
         """Undo all but the first `to` entries, last first. Returns the errors.
@@ -124,24 +134,25 @@ class Journal:
         changed on this host is undone all the same.
         """
         failures = []
-        kept: list[Undo] = []
         away: ClusterAway | None = None
+        for number in reversed(list(self._steps)[to:]):
+            entry = self._steps[number]
+            try:
+                if away and not entry.of_this_host:
+                    raise away
+                if left := await entry.carry_out(cluster):
+                    self.left.append(left)
+            except (CephqosError, CommandFailed, OSError) as error:
+                away = error if isinstance(error, ClusterAway) else away
+                failures.append(f"{entry.shown}: {error}")
+                continue
+            del self._steps[number]
+            if not away:
+                # Before the next step: what is undone must not be undone again after a crash.
+                with contextlib.suppress(CephqosError, CommandFailed):
+                    await self._save(self._steps)
         try:
-            while len(self.entries) > to:
-                entry = self.entries[-1]
-                try:
-                    if away and not of_this_host(entry):
-                        raise away
-                    await carry_out(entry, cluster)
-                except (CephqosError, CommandFailed, OSError) as error:
-                    away = error if isinstance(error, ClusterAway) else away
-                    failures.append(f"{entry.shown}: {error}")
-                    kept.append(entry)
-                self.entries.pop()
-        finally:
-            self.entries += reversed(kept)
-        try:
-            await self._save(self.entries)
+            await self._save(self._steps)
         except (CephqosError, CommandFailed) as error:
             failures.append(f"the way back in the cluster is not up to date: {error}")
         return failures
@@ -149,30 +160,3 @@ class Journal:
     def commands(self) -> list[str]:
         """The commands that would restore the cluster, in the order to run them."""
         return [entry.shown for entry in reversed(self.entries)]
-
-
-async def carry_out(entry: Undo, cluster: ClusterConnection) -> None:
-    """Do one step back."""
-    if entry.kind == "command":
-        await cluster.command(**entry.arguments)
-    elif entry.kind == "restart":
-        await restarts.restart(cluster, **entry.arguments)
-    elif entry.kind == "queue":
-        queue_files.put(**entry.arguments)
-    elif entry.kind == "upmaps":
-        await upmaps.give_back(cluster, entry.arguments)
-    else:
-        affinity.restore(affinity.ProcessCpus.from_json(**entry.arguments))
-
-
-def of_this_host(entry: Undo) -> bool:
-    """Whether it can be done on the host of the run only."""
-    return entry.kind in ("queue", "affinity")
-
-
-def to_json(entries: list[Undo]) -> list[dict[str, Any]]:
-    return [asdict(entry) for entry in entries]
-
-
-def from_json(data: list[dict[str, Any]]) -> list[Undo]:
-    return [Undo(**entry) for entry in data]

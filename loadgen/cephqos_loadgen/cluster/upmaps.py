@@ -10,18 +10,18 @@ from typing import Any
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 
 # The commands that set them: with pairs of OSDs, from and to; or with all OSDs of the group.
-_PAIRS, _ALL_OSDS = "osd pg-upmap-items", "osd pg-upmap"
+PAIRS, ALL_OSDS = "osd pg-upmap-items", "osd pg-upmap"
 Upmaps = Mapping[str, Mapping[str, Sequence[int]]]  # by command and placement group
 
 
 def read(osd_dump: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
     """The upmaps of a cluster, by the command that sets them."""
     return {
-        _PAIRS: {
+        PAIRS: {
             entry["pgid"]: [osd for pair in entry["mappings"] for osd in (pair["from"], pair["to"])]
             for entry in osd_dump.get("pg_upmap_items", ())
         },
-        _ALL_OSDS: {entry["pgid"]: list(entry["osds"]) for entry in osd_dump.get("pg_upmap", ())},
+        ALL_OSDS: {entry["pgid"]: list(entry["osds"]) for entry in osd_dump.get("pg_upmap", ())},
     }
 
 
@@ -50,12 +50,25 @@ def lines(upmaps: Upmaps) -> Iterator[str]:
             yield " ".join(["ceph", command, pg, *map(str, osds)])
 
 
-async def give_back(cluster: ClusterConnection, upmaps: Upmaps) -> None:
-    """Set upmaps again that are gone or changed, unless their pool is gone."""
+async def give_back(cluster: ClusterConnection, upmaps: Upmaps) -> list[str]:
+    """Set upmaps again that are gone, or of which monitors have removed a part. Returns what was
+    left: groups to which someone else gave another placement."""
     dump = await cluster.command("osd dump")
     pools = {str(pool["pool"]) for pool in dump["pools"]}
     now = read(dump)
+    left = []
     for command, placements in upmaps.items():
         for pg, osds in placements.items():
-            if pg.partition(".")[0] in pools and now[command].get(pg) != list(osds):
+            present = now[command].get(pg, [])
+            if pg.partition(".")[0] not in pools or present == list(osds):
+                continue
+            part_is_left = command == PAIRS and _pairs(present) <= _pairs(osds)
+            if part_is_left or not present:
                 await cluster.command(command, pgid=pg, id=list(osds))
+            else:
+                left.append(f"placement group {pg} was given another upmap by someone else")
+    return left
+
+
+def _pairs(osds: Sequence[int]) -> set[tuple[int, int]]:
+    return set(zip(osds[::2], osds[1::2], strict=False))

@@ -40,6 +40,9 @@ class Tools(Protocol):
     async def output(self, argv: Sequence[str]) -> str:
         """What a command prints; RunError if it fails."""
 
+    async def will_map(self, pool: str, image: str) -> None:
+        """Write down that this host's kernel maps an image, which is undone in any case."""
+
 
 class FioEngine(ABC):
     """One engine. It has no state: all it needs is in the target."""
@@ -54,6 +57,8 @@ class FioEngine(ABC):
     on_images: ClassVar[bool]
     # QEMU's cache modes that it can use; engines without QEMU have no cache.
     caches: ClassVar[tuple[str, ...]] = ("none",)
+    # Whether the kernel of this host maps the images as block devices, which outlive a process.
+    maps_images: ClassVar[bool] = False
     # Programs that it starts in addition to fio.
     programs: ClassVar[tuple[str, ...]] = ()
 

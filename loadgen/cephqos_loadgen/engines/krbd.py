@@ -16,6 +16,7 @@ class Krbd(ImageEngine):
     fio_name = "libaio"
     words = "the kernel's RBD"
     programs = ("rbd",)
+    maps_images = True
 
     def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         device = devices.get(volume, f"/dev/rbd/{target.pool}/volume.{volume}")
@@ -31,6 +32,7 @@ class Krbd(ImageEngine):
         devices: dict[int, str] = {}
         async with AsyncExitStack() as stack:
             for volume in volumes:
+                await tools.will_map(target.pool, f"volume.{volume}")
                 device = devices[volume] = (await tools.output(_map_argv(target, volume))).strip()
                 stack.push_async_exit(partial(_unmap, tools, device))
             yield devices

@@ -103,3 +103,6 @@ class RunTools:
         if done.returncode:
             raise RunError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
         return done.stdout
+
+    async def will_map(self, pool: str, image: str) -> None:
+        await self._context.will_map(pool, image)

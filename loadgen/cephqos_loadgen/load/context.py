@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.cluster import affinity
+from cephqos_loadgen.cluster import affinity, this_host
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.settings import ClusterSettings, SettingsReader
-from cephqos_loadgen.cluster.undo import Journal, Undo
+from cephqos_loadgen.cluster.steps.host import ImageMapped, cpus_step, mapped
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.plan.place import ProgramPaths
@@ -48,6 +49,8 @@ class Sightings:
             await self._changed.wait_for(lambda: self._last > since)
 
 
+# Writes down that this host's kernel maps an image of a pool; `Hands.will_map` is one.
+WillMap = Callable[[str, str], Awaitable[None]]
 # Gives daemons of this host their CPUs, by the daemon's name; `Hands.pin` is one.
 Pin = Callable[[Mapping[str, affinity.Cpus]], Awaitable[None]]
 
@@ -70,8 +73,18 @@ class Hands:
             pid = pids[daemon]
             threads = affinity.read_threads(pid)
             before = affinity.ProcessCpus.of(pid, threads)
-            await self.journal.push(Undo("affinity", before.shown(), before.to_json()))
+            await self.journal.push(cpus_step(before, cpus))
             affinity.pin(daemon, pid, threads, cpus)
+
+    async def will_map(self, pool: str, image: str) -> None:
+        """The journal gets how to unmap an image, before the kernel maps it."""
+        pools = (await self.cluster.command("osd dump"))["pools"]
+        number = next(int(entry["pool"]) for entry in pools if entry["pool_name"] == pool)
+        present = tuple(mapped(self.cluster.fsid, number, image))
+        host, boot = this_host.name(), this_host.boot()
+        step = ImageMapped(host, boot, pool=pool, pool_id=number, image=image, present=present)
+        if step not in self.journal.entries:
+            await self.journal.push(step)
 
 
 @dataclass(slots=True)
@@ -83,6 +96,7 @@ class Context:
     point: Point
     settings: SettingsReader
     pin: Pin
+    will_map: WillMap
     pools: Pools
     recorder: RepeatRecorder
     live: Live

@@ -322,6 +322,9 @@ class Fio(PhaseKind):
         """Jobs of all clients together: a rate is shared out among them."""
         return self.jobs * (self.volumes if self.fio.on_images else self.clients)
 
+    def steps_back(self) -> int:
+        return self.volumes if self.fio.maps_images else 0
+
     # -- carrying it out ------------------------------------------------------------------------
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FioResult:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.undo import HOLDING_DATA, Change, flag
+from cephqos_loadgen.cluster.steps.options import HOLDING_DATA
+from cephqos_loadgen.cluster.undo import Change, flag
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.planned import Phase
@@ -56,6 +57,9 @@ class Flags(PhaseKind):
     def changes(self) -> Sequence[Change]:
         sets = [flag(name, on=True) for name in self.set]
         return [*sets, *(flag(name, on=False) for name in self.clear)]
+
+    def steps_back(self) -> int:
+        return len(self.set) + len(self.clear)
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FlagsResult:
         await wait_for(end)

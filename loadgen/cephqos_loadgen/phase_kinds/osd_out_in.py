@@ -8,7 +8,9 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import upmaps
 from cephqos_loadgen.cluster.connection import ClusterView
 from cephqos_loadgen.cluster.restarts import why_not_stop
-from cephqos_loadgen.cluster.undo import Change, Undo, ceph, command
+from cephqos_loadgen.cluster.steps.osds import OsdAway, upmap_steps
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.undo import Change, ceph
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.action import Action
@@ -82,12 +84,14 @@ class OsdOut(_OsdPhase):
         steps = [keep_down, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
         return [Change(steps, self._way_back)]
 
-    async def _way_back(self, cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+    async def _way_back(
+        self, cluster: ClusterView, written: Collection[StepBack]
+    ) -> Sequence[StepBack]:
         dump, entry = await self._look(cluster)
         if not cluster.access.at_once and (no := await why_not_stop(cluster, [int(self.osd)])):
             raise RunError(f"Ceph says that osd.{self.osd} must not stop now: {no}")
         lost_upmaps = await upmaps.at_stake(cluster, dump, int(self.osd))
-        return [*([set_upmaps(lost_upmaps)] if lost_upmaps else []), *way_back(entry)]
+        return [*upmap_steps(lost_upmaps), way_back(entry)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdOutResult:
         await context.cluster.wait_for_osd(int(self.osd), up=False)
@@ -117,11 +121,12 @@ class OsdIn(_OsdPhase):
         return [Change([let_up, ceph("osd in", ids=[self.osd])], self._written_by_osd_out)]
 
     async def _written_by_osd_out(
-        self, cluster: ClusterView, written: Collection[Undo]
-    ) -> Sequence[Undo]:
+        self, cluster: ClusterView, written: Collection[StepBack]
+    ) -> Sequence[StepBack]:
         """Nothing more: `osd_out` has written how the OSD comes back. RunError if it has not."""
         _, entry = await self._look(cluster)
-        if not (entry["up"] and entry["in"]) and back_in(int(self.osd)) not in written:
+        ours = any(isinstance(step, OsdAway) and step.osd == int(self.osd) for step in written)
+        if not (entry["up"] and entry["in"]) and not ours:
             raise RunError(
                 f"osd.{self.osd} is down or out, and not by this run: it is left as it is"
             )
@@ -133,31 +138,9 @@ class OsdIn(_OsdPhase):
         return OsdInResult(int(self.osd))
 
 
-def back_in(osd: int) -> Undo:
-    return command("osd in", ids=[str(osd)])
-
-
-def set_upmaps(lost: upmaps.Upmaps) -> Undo:
-    """Sets upmaps again, once the OSD is in: Ceph removes those to an OSD that is out at once."""
-    return Undo("upmaps", "; ".join(upmaps.lines(lost)), dict(lost))
-
-
-def way_back(entry: Mapping[str, Any]) -> list[Undo]:
-    """What brings an OSD back, last step first; RunError for one that is not up and in.
-
-    `ceph osd in` may give it a weight of 1: one that was less is set again after it. So is a flag
-    `noup` that the OSD had while it was up.
-    """
-    osd, weight = int(entry["osd"]), float(entry["weight"])
-    name = f"osd.{osd}"
+def way_back(entry: Mapping[str, Any]) -> OsdAway:
+    """What brings an OSD back; RunError for one that is not up and in."""
     if not (entry["up"] and entry["in"]):
-        raise RunError(f"{name} is not up and in: the scenario takes down one that is")
-    # Monitors keep weights in 65536ths, rounded down. A little more gives the same one again.
-    weight_to_set = round(weight + 5e-6, 6)
-    noup: dict[str, Any] = {"flags": "noup", "who": [name]}
-    return [
-        *([command("osd set-group", **noup)] if "noup" in entry.get("state", ()) else []),
-        *([command("osd reweight", id=osd, weight=weight_to_set)] if weight != 1 else []),
-        back_in(osd),
-        command("osd unset-group", **noup),
-    ]
+        raise RunError(f"osd.{entry['osd']} is not up and in: the scenario takes down one that is")
+    noup = "noup" in entry.get("state", ())
+    return OsdAway(int(entry["osd"]), float(entry["weight"]), noup)

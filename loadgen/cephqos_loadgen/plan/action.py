@@ -102,6 +102,10 @@ class Action(ABC):
         """Cluster settings that it changes."""
         return ()
 
+    def steps_back(self) -> int:
+        """The most steps that undo its changes, beside those of its settings."""
+        return 0
+
     def writes(self) -> Mapping[str, Objects]:
         """Objects that it adds, by pool."""
         return {}

@@ -11,8 +11,8 @@ from cephqos_loadgen.plan.parts import Objects
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,40}"
 POOL_NAME = "a pool's name"
-_SECTION = r"global|mon|mgr|osd|(mon|mgr|osd)\.[a-z0-9]+"
-_CLUSTER_FLAGS = (
+SECTION = r"global|mon|mgr|osd|(mon|mgr|osd)\.[a-z0-9]+"
+CLUSTER_FLAGS = (
     *("norecover", "nobackfill", "norebalance", "noscrub", "nodeep-scrub"),
     *("noout", "noin", "nosnaptrim"),
 )
@@ -22,7 +22,7 @@ def read_options(value: Value) -> tuple[CephOption, ...]:
     """`{osd: {osd_max_backfills: 4}}`; a name that ends in `?` is optional."""
     read = []
     for section, options in value.entries().items():
-        if not re.fullmatch(_SECTION, section):
+        if not re.fullmatch(SECTION, section):
             options.fail("a section: global, mon, mgr, osd or a daemon such as osd.0", section)
         for name, setting in options.entries().items():
             plain, text = read_ceph_option(name.removesuffix("?"), setting)
@@ -31,7 +31,7 @@ def read_options(value: Value) -> tuple[CephOption, ...]:
 
 
 def read_flags(value: Value) -> tuple[str, ...]:
-    return tuple(item.choice(_CLUSTER_FLAGS) for item in value.items())
+    return tuple(item.choice(CLUSTER_FLAGS) for item in value.items())
 
 
 def read_cpus(value: Value) -> tuple[int, ...]:

@@ -7,15 +7,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.steps.pools import APPLICATION, RUN, removal_command
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Plan
 
 # A run notes in the pool's application metadata what it filled the pool with. A value has 128
 # characters at most, so the plan of the content is noted as a checksum.
-APPLICATION = "cephqos"
-SPEC, COUNT, SIZE, RUN = "spec", "objects", "size", "run"
+SPEC, COUNT, SIZE = "spec", "objects", "size"
 
 
 @dataclass(slots=True)
@@ -30,11 +29,6 @@ def spec_of(pool: PlannedPool) -> str:
     """A checksum of what the plan says about a pool and its content."""
     content = {k: v for k, v in asdict(pool).items() if k not in ("fresh", "keep")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def removal(name: str) -> undo.Undo:
-    """The step back that removes a pool."""
-    return undo.command("osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True)
 
 
 async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
@@ -64,8 +58,8 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
         if wrong:
             raise UsageError(
                 f"pool {pool.name!r} of run {metadata.get(RUN, '(unknown)')} is not what this run"
-                f" needs: {'; '.join(wrong)}. Remove it ({removal(pool.name).shown}) or rename the"
-                " scenario's pool"
+                f" needs: {'; '.join(wrong)}. Remove it ({removal_command(pool.name)}) or rename"
+                " the scenario's pool"
             )
         pools[pool.name] = metadata.get(RUN, "")
     return pools

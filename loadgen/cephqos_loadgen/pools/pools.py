@@ -1,11 +1,22 @@
 """Pools, images and objects: made and filled, used again when they are the same, removed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen import processes
-from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
-from cephqos_loadgen.cluster.undo import Change, Journal, Undo, carry_out, ceph
+from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.steps.pools import (
+    APPLICATION,
+    RUN,
+    PoolMade,
+    remove_pool,
+    run_of,
+)
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.engines.rbd import write_through_argv
@@ -74,7 +85,7 @@ class Pools:
         for pool in lasting:
             if pool.keep:
                 self._kept.left.add(pool.name)
-                await self._journal.drop(kept_pools.removal(pool.name))
+                await self._journal.drop(self._made(pool.name)[0])
         return reused
 
     async def empty(self, pools: Sequence[PlannedPool]) -> None:
@@ -98,37 +109,67 @@ class Pools:
 
         RunError if it is another's: `kept_pools.look` found none when the run began.
         """
-        pools = await self._cluster.command("osd pool ls", detail="detail")
-        for pool in pools:
+        for pool in (await self._cluster.command("osd dump"))["pools"]:
             if pool["pool_name"] == name:
-                metadata = pool.get("application_metadata", {})
-                known = name in self._kept.found or name in self._kept.left
-                if not known and kept_pools.removal(name) not in self._journal.entries:
+                if not self._is_ours(pool):
                     raise RunError(f"pool {name!r} was created by someone else during the run")
-                return str(metadata.get(kept_pools.APPLICATION, {}).get(kept_pools.SPEC, ""))
+                metadata = pool.get("application_metadata", {})
+                return str(metadata.get(APPLICATION, {}).get(kept_pools.SPEC, ""))
         return None
 
+    def _is_ours(self, pool: Mapping[str, Any]) -> bool:
+        """Whether this run has made a pool, or an earlier one has kept it: by id or mark."""
+        name, run = pool["pool_name"], run_of(pool)
+        if any(step.id == pool["pool"] for step in self._made()):
+            return True
+        kept_here = name in self._kept.left and run == self._live.where.run
+        return kept_here or (run is not None and run == self._kept.found.get(name))
+
+    def _made(self, name: str = "") -> list[PoolMade]:
+        """The steps that remove pools of this run: all, or those of a name."""
+        made = [step for step in self._journal.entries if isinstance(step, PoolMade)]
+        return [step for step in made if not name or step.name == name]
+
     async def _create(self, pool: PlannedPool) -> None:
-        name = pool.name
-        enable = {"app": kept_pools.APPLICATION, "yes_i_really_mean_it": True}
-        steps = [
-            ceph("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num),
-            ceph("osd pool application enable", pool=name, **enable),
-            ceph("osd pool set", pool=name, var="pg_autoscale_mode", val="off"),
-        ]
+        """Make a pool. It gets its name last, with the run's mark in it: what a run that
+        died has made is known from a pool of someone else at any time."""
+        before = (await self._cluster.command("osd dump"))["pools"]
+        made = PoolMade(
+            name=pool.name,
+            run=self._live.where.run,
+            token=secrets.token_hex(8),
+            above=max((entry["pool"] for entry in before), default=0),
+            id=None,
+        )
+        await self._journal.push(made)
+        temporary = made.temporary
+        await self._command(
+            "osd pool create", pool=temporary, pg_num=pool.pg_num, pgp_num=pool.pg_num
+        )
+        dump = await self._cluster.command("osd dump")
+        ids = {entry["pool_name"]: int(entry["pool"]) for entry in dump["pools"]}
+        await self._journal.replace(made, replace(made, id=ids[temporary]))
+        mark = {"app": APPLICATION, "key": RUN, "value": made.run}
+        await self._command(
+            "osd pool application enable",
+            pool=temporary,
+            app=APPLICATION,
+            yes_i_really_mean_it=True,
+        )
+        await self._command("osd pool application set", pool=temporary, **mark)
+        options = {"pg_autoscale_mode": "off"}
         if pool.size is not None:
-            confirmed = {"yes_i_really_mean_it": True} if pool.size == 1 else {}
-            least = str(max(1, pool.size - 1))
-            steps += [
-                ceph("osd pool set", pool=name, var="size", val=str(pool.size), **confirmed),
-                ceph("osd pool set", pool=name, var="min_size", val=least),
-            ]
+            options |= {"size": str(pool.size), "min_size": str(max(1, pool.size - 1))}
+        for var, val in options.items():
+            confirmed = {"yes_i_really_mean_it": True} if (var, val) == ("size", "1") else {}
+            await self._command("osd pool set", pool=temporary, var=var, val=val, **confirmed)
+        try:
+            await self._command("osd pool rename", srcpool=temporary, destpool=pool.name)
+        except CommandFailed as error:
+            raise RunError(f"pool {pool.name!r} cannot be made: {error}") from error
 
-        async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
-            """Removal, once: a fresh pool is created again for every repeat."""
-            return [] if kept_pools.removal(name) in written else [kept_pools.removal(name)]
-
-        await self._journal.make(Change(steps, back), self._cluster)
+    async def _command(self, prefix: str, **arguments: Any) -> None:
+        await self._cluster.command(prefix, **arguments)
 
     async def _fill(self, pool: PlannedPool) -> None:
         work: list[Awaitable[None]] = []
@@ -211,7 +252,13 @@ class Pools:
                 raise ChildFailed(f"{name} ended with status {status}: {child.last_words}")
 
     async def _remove(self, name: str) -> None:
-        await carry_out(kept_pools.removal(name), self._cluster)
+        """Remove a pool of this run, or one that an earlier run has kept: see `_is_ours`."""
+        for step in self._made(name):
+            if left := await step.carry_out(self._cluster):
+                raise RunError(f"pool {name!r} cannot be made again: {left}")
+            await self._journal.drop(step)
+            return
+        await remove_pool(self._cluster, name)
 
 
 def fill_limit(expected: float) -> float:

@@ -25,6 +25,7 @@ from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.planned import ORDERS
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.record.layout import SCENARIO_FILE
+from cephqos_loadgen.run.restore import restore
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
@@ -117,6 +118,7 @@ def _add_cluster(group: Group) -> None:
     group.option(
         "--take-over", "another run died and left the cluster changed: undo its changes first"
     )
+    group.option("--restore-only", "undo the changes of a run that died, and run nothing")
 
 
 def _add_recording(group: Group) -> None:
@@ -202,6 +204,8 @@ def place_for(arguments: argparse.Namespace) -> ProgramPaths:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
+    if arguments.restore_only:
+        return await _restore(arguments)
     choices, options = choices_from(arguments), options_from(arguments)
     if arguments.scenario:
         text, file = library.read(arguments.scenario)
@@ -225,6 +229,16 @@ async def _run(arguments: argparse.Namespace) -> int:
         progress.note(line)
     path = await Runner(plan, options, progress).run()
     say(path)
+    return 0
+
+
+async def _restore(arguments: argparse.Namespace) -> int:
+    if arguments.scenario or arguments.resume:
+        raise UsageError("--restore-only runs nothing: leave out the scenario and --resume")
+    options = options_from(arguments)
+    if options.conf:
+        preflight.check_restore(options)
+    await restore(options)
     return 0
 
 

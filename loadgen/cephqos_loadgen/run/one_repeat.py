@@ -133,6 +133,7 @@ class OneRepeat:
             point=self._point,
             settings=SettingsReader(session.cluster.view),
             pin=self._hands.pin,
+            will_map=self._hands.will_map,
             pools=Pools(session.cluster, session.journal, recorder.child, self._live),
             recorder=recorder,
             live=self._live,

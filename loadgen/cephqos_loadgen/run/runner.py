@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import secrets
-import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check import preflight
 from cephqos_loadgen.check.ask_cluster import access_to
 from cephqos_loadgen.check.run_options import RunOptions
+from cephqos_loadgen.cluster import work_folder
 from cephqos_loadgen.cluster.connection import Access, LabAccess
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -193,7 +193,7 @@ class Runner:
                 self._forecast.restarting(session.restarts.seconds_of)
                 self.live.where.cluster = self.notify.cluster = session.cluster.fsid
                 await session.measure_capacity()
-                await self._points(session, runs)
+                await _while_held(session, self._points(session, runs))
             finally:
                 self._touched |= session.journal.used
                 await self._give_back(session)
@@ -230,7 +230,7 @@ class Runner:
                 name = f"{spec.name}-{secrets.token_hex(3)}"
                 lab = Lab(replace(spec, name=name), self.progress)
                 access = LabAccess(await stack.enter_async_context(lab), self.id)
-            stack.callback(shutil.rmtree, access.place.work, ignore_errors=True)
+            stack.callback(work_folder.remove, Path(access.place.work))
             yield access
 
     def _check_known(self, fsid: str) -> None:
@@ -383,6 +383,23 @@ def _cluster_of(run: tuple[Point, int], *, existing_cluster: bool) -> tuple[LabS
     if existing_cluster:
         return LabSpec(), ""
     return point.lab, f"{point.name} {number}" if point.fresh_lab else ""
+
+
+async def _while_held(session: Session, work: Coroutine[Any, Any, None]) -> None:
+    """The work, as long as the cluster is held: RunError, and the work is ended, if it is not."""
+    doing = asyncio.ensure_future(work)
+    ended = asyncio.ensure_future(session.until_not_held())
+    try:
+        await asyncio.wait([doing, ended], return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            doing.cancel()
+            await asyncio.wait([doing])
+            raise RunError(ended.result())
+    finally:
+        for task in (doing, ended):
+            task.cancel()
+        await asyncio.wait([doing, ended])
+    doing.result()
 
 
 def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from cephqos_base.errors import CephqosError, UsageError
@@ -15,14 +15,18 @@ from cephqos_loadgen.cluster import (
     background_work,
     capacity,
     device_queues,
+    journal_size,
     osds_here,
     restart_plan,
+    run_keys,
     undo,
     upmaps,
 )
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
+from cephqos_loadgen.cluster.steps.options import MON_NEEDS
+from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.planned import Plan, Point
 from cephqos_loadgen.pools import free_space, kept_pools
@@ -34,8 +38,6 @@ _SETTLE_SECONDS = 300.0  # to become clean after something was undone
 _CLEAN_SECONDS = 60.0  # to be clean before the run
 _OLD_MGR_POOL = "device_health_metrics"  # `.mgr` as 16.2 calls it
 _OSD_FLAGS = ("noup", "nodown", "noin", "noout")
-# Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
-_MON_NEEDS = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
 
 
 class Session:
@@ -88,17 +90,16 @@ class Session:
         await self._open.enter_async_context(self.cluster)
         self._check(self.cluster.fsid)
         await self._open.enter_async_context(self.watch_cluster)
-        lock = ClusterLock(
-            self.cluster, self.archive.run, take_over=self._take_over, work=self.access.place.work
-        )
+        await run_keys.check_size(self.cluster)
+        lock = ClusterLock(self.cluster, self.archive.run, take_over=self._take_over)
         self._lock = await self._open.enter_async_context(lock)
-        if lock.taken_over:
-            self.archive.event("took_over", what=lock.taken_over)
-            other_run, *undone = lock.taken_over
-            self._note(f"taken over: {other_run}")
-            for line in undone:
-                self._note(f"  undone: {line}")
+        if back := lock.given_back:
+            self.archive.event("took_over", run=back.run, undone=back.undone, left=back.left)
+            self._note(f"taken over: {back.run}")
+            for line in back.lines():
+                self._note(f"  {line}")
         await self._refuse_unclean()
+        await journal_size.check(self.cluster, self._plan)
         if self._existing_cluster:
             lab_fit.check(self._plan.points, await self._osds_up_and_in(), self.access.spec)
         await self._warn_of_the_cluster()
@@ -174,21 +175,22 @@ class Session:
         """Whether another run took the cluster over: this one must change nothing any more."""
         return self._lock is not None and self._lock.lost
 
-    async def _save(self, entries: list[undo.Undo]) -> None:
+    async def _save(self, steps: Mapping[int, StepBack]) -> None:
         """Save how to undo what was changed: in the archive, and in the cluster by its lock."""
-        self._write_undo(entries)
+        self._write_undo(steps.values())
         if self._lock is not None:
-            await self._lock.save_undo(entries)
+            await self._lock.save(steps)
 
-    def _write_undo(self, entries: list[undo.Undo]) -> None:
+    def _write_undo(self, steps: Iterable[StepBack]) -> None:
         try:
-            self.archive.json(UNDO_FILE, undo.to_json(entries))
+            document = [{"shown": step.shown, **step.to_json()} for step in steps]
+            self.archive.json(UNDO_FILE, document)
         except OSError as error:
             self.archive.event("undo_not_written", error=str(error))
 
     async def _allow_pool_removal(self) -> None:
         """Allow pools to be removed, for the length of the run."""
-        for name in _MON_NEEDS:
+        for name in MON_NEEDS:
             value = await self.cluster.command("config get", who="mon", key=name)
             if str(value).strip().lower() not in ("true", "1"):
                 await self.settings.apply([CephOption("mon", name, "true")])
@@ -260,12 +262,15 @@ class Session:
             await self._lock.look()
         if self.lost:
             # The run that took the cluster over has undone what this run had changed.
-            del self.journal.entries[keep:]
+            self.journal.forget(keep)
             return
-        await self._warn_of_others_changes(undone)
+        left_before = len(self.journal.left)
         failures = await self.journal.roll_back(self.cluster, keep)
         self.failures += failures
-        if not failures and any(_moves_data(entry) for entry in undone):
+        for text in self.journal.left[left_before:]:
+            self.archive.event("changed_by_others", text=text)
+            self._note(f"warning: {text}; it is left as it is")
+        if not failures and any(entry.moves_data for entry in undone):
             # If an OSD died during the run, the cluster cannot become clean by itself.
             all_up = set(self._state_before.get("up", [])) <= set(await self.cluster.up_osds())
             await self.cluster.wait_for_pgs(clean=all_up, within=_SETTLE_SECONDS)
@@ -276,7 +281,7 @@ class Session:
         if self.failures:
             raise RunError(f"not everything could be undone: {'; '.join(self.failures)}")
 
-    async def changed_by_others(self, entries: Sequence[undo.Undo] | None = None) -> list[str]:
+    async def changed_by_others(self, entries: Sequence[StepBack] | None = None) -> list[str]:
         """Options that are other than the run has set them, one line each; none if the cluster
         cannot be reached. Without `entries` all of the journal count, and OSDs are asked too."""
         with contextlib.suppress(CephqosError, CommandFailed):
@@ -287,11 +292,11 @@ class Session:
             return changed
         return []
 
-    async def _warn_of_others_changes(self, undone: Sequence[undo.Undo]) -> None:
-        """Note what others have changed: it is set back to what it was before the run."""
-        for text in await self.changed_by_others(undone):
-            self.archive.event("changed_by_others", text=text)
-            self._note(f"warning: {text}; it is set back to what it was before")
+    async def until_not_held(self) -> str:
+        """Wait until the cluster is not held any more; says why."""
+        if self._lock is None:
+            raise RunError("the cluster is not held")
+        return await self._lock.until_ended()
 
     async def check_held(self) -> None:
         """RunError where another run took the cluster over."""
@@ -355,12 +360,6 @@ class Session:
 def scheduler_of(queue_dump: Any) -> str:
     """mclock_scheduler, wpq or unknown, in the words of the option osd_op_queue."""
     return read_queue_dump(queue_dump if isinstance(queue_dump, dict) else {}).scheduler
-
-
-def _moves_data(entry: undo.Undo) -> bool:
-    """Whether data moves when the entry is undone. `osd unset-group` lets OSDs come up."""
-    prefix, key = entry.arguments.get("prefix"), entry.arguments.get("key")
-    return prefix in ("osd in", "osd unset-group") or key in undo.HOLDING_DATA
 
 
 def _settings_of(plan: Plan) -> list[CephOption]:

@@ -51,6 +51,8 @@ def test_a_key_is_not_called_minimal_where_it_was_not_tried() -> None:
         unasked=("start scrubs",),
         status=WITH_MANAGER,
         balancing=True,
+        osd_map={"osds": []},
+        run_keys={},
     )
     skipped = dict(diagnose("cluster", CLUSTER_CHECKS, facts).skipped)
     assert skipped == {
@@ -68,6 +70,8 @@ def test_what_a_key_can_do_is_told_whoever_else_does_not_answer() -> None:
         unasked=("start scrubs",),
         status=WITH_MANAGER,
         balancing=True,
+        osd_map={"osds": []},
+        run_keys={},
     )
     told = diagnose("cluster", CLUSTER_CHECKS, facts)
     assert told.skipped == ()

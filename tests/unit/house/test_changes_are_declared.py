@@ -13,7 +13,9 @@ from typing import ClassVar, Self
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.connection import ClusterView
 from cephqos_loadgen.cluster.restarts import restart
-from cephqos_loadgen.cluster.undo import Change, Undo, ceph, command
+from cephqos_loadgen.cluster.steps.options import FlagChanged
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.undo import Change, ceph
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.phase_kinds.registry import _by_name
@@ -45,16 +47,20 @@ class Lighter(PhaseKind):
         Change([half], undo=())  # wrong: arg-type
         return [Change([half], self.back)]
 
-    async def back(self, cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+    async def back(
+        self, cluster: ClusterView, written: Collection[StepBack]
+    ) -> Sequence[StepBack]:
         await cluster.command("osd reweight", id=0, weight=0.5)  # wrong: arg-type
-        weight = (await cluster.command("osd dump"))["osds"][0]["weight"]
-        return [command("osd reweight", id=0, weight=weight)]
+        flags = (await cluster.command("osd dump"))["flags"]
+        if "noin" in flags:
+            return [ceph("osd set", key="noin")]  # wrong: list-item
+        return [FlagChanged("noin", True)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> LighterResult:
         await context.cluster.command("osd reweight", id=0, weight=0.5)  # wrong: arg-type
         await restart(context.cluster, [0])  # wrong: arg-type
         await context.settings.apply([])  # wrong: attr-defined
-        await context.journal.push(command("osd in"))  # wrong: attr-defined
+        await context.journal.push(FlagChanged("noin", True))  # wrong: attr-defined
         return LighterResult()
 
 

@@ -4,11 +4,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.cluster import affinity, undo
+from cephqos_loadgen.cluster import affinity
+from cephqos_loadgen.cluster.steps.host import CpusSet, cpus_step
+from cephqos_loadgen.cluster.steps.registry import read_step, stored
+from cephqos_loadgen.cluster.steps.step import StepBack
 
 # One thread per argument, each with the CPUs that it names; with "all" it pins nothing.
 THREADS = """
@@ -81,17 +86,18 @@ def crimson() -> Iterator[Process]:
     process.end()
 
 
-def pin(process: Process, *cpus: int) -> undo.Undo:
+def pin(process: Process, *cpus: int) -> StepBack:
     """As the phase does it. The way back, as it comes back from the monitors' key."""
     threads = affinity.read_threads(process.pid)
     before = affinity.ProcessCpus.of(process.pid, threads)
-    entry = undo.Undo("affinity", before.shown(), before.to_json())
+    step = cpus_step(before, cpus)
     affinity.pin("osd.0", process.pid, threads, cpus)
-    return undo.from_json(undo.to_json([entry]))[0]
+    return read_step("key", stored(step))
 
 
-async def roll_back(entry: undo.Undo) -> None:
-    await undo.carry_out(entry, None)  # type: ignore[arg-type]
+async def roll_back(step: StepBack) -> None:
+    cluster: Any = None
+    assert await step.carry_out(cluster) == ""
 
 
 async def test_all_threads_of_a_classic_osd_get_the_cpus_and_are_freed(classic: Process) -> None:
@@ -123,7 +129,7 @@ async def test_every_thread_gets_its_own_cpus_back() -> None:
         before = process.cpus()
         entry = pin(process, A, B)
         for tid in affinity.read_threads(process.pid):
-            os.sched_setaffinity(tid, {B})
+            os.sched_setaffinity(tid, {A, B})
         await roll_back(entry)
         assert process.cpus() == before
     finally:
@@ -142,7 +148,8 @@ def test_the_way_back_can_be_typed_by_a_person(crimson: Process) -> None:
 async def test_another_process_with_the_same_pid_is_left_alone(classic: Process) -> None:
     """The OSD was restarted, and its pid is somebody else's by now."""
     entry = pin(classic, A)
-    entry.arguments["started"] -= 1
+    assert isinstance(entry, CpusSet)
+    entry = replace(entry, started=entry.started - 1)
     await roll_back(entry)
     assert classic.cpus() == [(A,)] * 3
 

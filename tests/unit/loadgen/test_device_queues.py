@@ -4,6 +4,7 @@ The files are a stand-in that resets what the kernel resets; the same is shown o
 by tests/lab/test_device_queues.py.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from cephqos_loadgen import queue_files
 from cephqos_loadgen.cluster import device_queues
-from cephqos_loadgen.cluster.undo import Journal, Undo
+from cephqos_loadgen.cluster.steps import host
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.parts import Device
 
 NAME = "sdx"
@@ -59,6 +62,7 @@ class Kernel:
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     kernel = Kernel(tmp_path)
+    monkeypatch.setattr(host, "BLOCK", tmp_path)
     for module in (device_queues, queue_files):
         monkeypatch.setattr(module, "write", kernel.write)
     return kernel
@@ -72,7 +76,7 @@ class Saved:
         self.seen: list[dict[str, str]] = []
         self.journal = Journal(self._save)
 
-    async def _save(self, entries: list[Undo]) -> None:
+    async def _save(self, steps: Mapping[int, StepBack]) -> None:
         self.seen.append(self._kernel.all())
 
     async def roll_back(self) -> list[str]:

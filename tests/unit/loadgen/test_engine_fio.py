@@ -376,6 +376,9 @@ class MapTools:
             raise RunError(f"rbd device unmap {what} failed: busy")
         return f"/dev/rbd{what[-1]}\n"
 
+    async def will_map(self, pool: str, image: str) -> None:
+        self.asked.append(f"write down {pool}/{image}")
+
 
 @pytest.mark.parametrize("fails", [True, False])
 async def test_an_image_that_stays_mapped_is_no_secret_and_keeps_no_other_mapped(
@@ -389,4 +392,10 @@ async def test_an_image_that_stays_mapped_is_no_secret_and_keeps_no_other_mapped
             assert devices == {volume: f"/dev/rbd{volume}" for volume in range(3)}
             if fails:
                 raise RunError("fio died")
-    assert tools.asked[3:] == [f"unmap /dev/rbd{volume}" for volume in (2, 1, 0)]
+    written_and_mapped = [
+        f"{verb} {target.pool}/volume.{volume}"
+        for volume in range(3)
+        for verb in ("write down", "map")
+    ]
+    assert tools.asked[:6] == written_and_mapped, "before the kernel has it"
+    assert tools.asked[6:] == [f"unmap /dev/rbd{volume}" for volume in (2, 1, 0)]

@@ -1,5 +1,6 @@
 """OSDs of a cluster that is not a lab restart one failure domain after the other."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import restarts, undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.settings import ClusterSettings
+from cephqos_loadgen.cluster.steps.registry import read_step, stored
+from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdOut
 from cephqos_loadgen.plan.errors import RunError
 
@@ -47,7 +50,7 @@ class Run:
         self.journal = undo.Journal(self._save)
         self.settings = ClusterSettings(self.connection, self.journal)
 
-    async def _save(self, entries: list[undo.Undo]) -> None: ...
+    async def _save(self, steps: Mapping[int, StepBack]) -> None: ...
 
     async def fails(self) -> str:
         with pytest.raises(RunError) as error:
@@ -90,10 +93,10 @@ async def test_a_run_that_takes_over_restarts_host_by_host_too(
     """The next run has the entries as the dead one wrote them."""
     await run.settings.put([MCLOCK])
     cluster.course.clear()
-    entries = undo.from_json(undo.to_json(run.journal.entries))
+    steps = [read_step("key", stored(step)) for step in run.journal.entries]
     next_one, _ = connection(cluster, tmp_path)
-    for entry in reversed(entries):
-        await undo.carry_out(entry, next_one)
+    for step in reversed(steps):
+        assert await step.carry_out(next_one) == ""
     assert cluster.course == ["config rm osd_op_queue", *HOST_BY_HOST]
     assert cluster.harmed == []
 

@@ -43,7 +43,10 @@ class Cluster:
 
     async def command(self, prefix: str, **_: object) -> Any:
         if prefix == "osd dump":
-            return {"osds": [{"osd": osd, "up": osd not in DOWN, "in": 1} for osd in range(3)]}
+            osds = [{"osd": osd, "up": osd not in DOWN, "in": 1} for osd in range(3)]
+            return {"osds": osds, "pools": []}
+        if prefix == "config get":
+            return "65536"
         assert prefix == "osd metadata"
         return OSDS
 
@@ -51,7 +54,7 @@ class Cluster:
 class Lock:
     """Nobody else holds the cluster."""
 
-    taken_over: tuple[str, ...] = ()
+    given_back = None
 
     def __init__(self, *_: object, **__: object) -> None: ...
 

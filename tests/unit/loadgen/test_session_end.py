@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.cluster import device_queues, undo
+from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.settings import ClusterSettings
+from cephqos_loadgen.cluster.steps.options import HOLDING_DATA, FlagChanged, OptionSet
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.run import session
 from cephqos_loadgen.run.session import Session
@@ -62,7 +63,6 @@ class Cluster:
 
 
 class Lock:
-    taken_over: tuple[str, ...] = ()
     lost = False
 
     def __init__(self, *_: object, **__: object) -> None: ...
@@ -72,7 +72,9 @@ class Lock:
 
     async def __aexit__(self, *_: object) -> None: ...
 
-    async def save_undo(self, entries: object) -> None: ...
+    given_back = None
+
+    async def save(self, steps: object) -> None: ...
 
     async def look(self) -> None: ...
 
@@ -176,7 +178,7 @@ async def test_a_run_that_lost_the_cluster_changes_nothing_there_any_more(
     """Whoever took it over has undone the run's changes, and made changes of their own."""
     run = a_session([])
     await run.begin()
-    await run.journal.push(undo.command("osd unset", key="noout"))
+    await run.journal.push(FlagChanged("noout", True))
     monkeypatch.setattr(Lock, "lost", True)
     with pytest.raises(RunError, match="another run took this cluster over"):
         await run.check_held()
@@ -186,23 +188,22 @@ async def test_a_run_that_lost_the_cluster_changes_nothing_there_any_more(
     assert cluster.asked == [] and run.journal.entries == [] and run.failures == []
 
 
-async def test_what_someone_else_set_is_said_before_it_is_set_back(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def changed(self: object, entries: object) -> list[str]:
-        return ["osd osd_max_backfills was set to 9 by someone else"]
-
-    monkeypatch.setattr(ClusterSettings, "changed_by_others", changed)
+async def test_what_someone_else_has_set_meanwhile_is_left_and_said(cluster: Cluster) -> None:
     events: list[dict[str, Any]] = []
     run = a_session(events)
     await run.begin()
+    await run.journal.push(OptionSet("osd", "osd_max_backfills", None, "7"))
+    cluster.options = [{"section": "osd", "name": "osd_max_backfills", "value": "9"}]
     await run.end()
     said = [event["text"] for event in events if event["event"] == "changed_by_others"]
-    assert said == ["osd osd_max_backfills was set to 9 by someone else"]
+    text = "osd osd_max_backfills was set to 9 by someone else; the run had set it to 7"
+    assert said == [text] and run.journal.entries == []
+    assert "config set" not in cluster.asked and "config rm" not in cluster.asked
+    assert run.failures == ["config differs: gone [], new [('osd', '', 'osd_max_backfills', '9')]"]
 
 
 @pytest.mark.parametrize(
-    ("flag", "moves"), [*((name, True) for name in sorted(undo.HOLDING_DATA)), ("noscrub", False)]
+    ("flag", "moves"), [*((name, True) for name in sorted(HOLDING_DATA)), ("noscrub", False)]
 )
 async def test_a_flag_that_held_data_back_is_waited_for_once_it_is_cleared(
     cluster: Cluster, flag: str, moves: bool
@@ -211,7 +212,7 @@ async def test_a_flag_that_held_data_back_is_waited_for_once_it_is_cleared(
     run = a_session([])
     await run.begin()
     cluster.asked.clear()
-    await run.journal.push(undo.command("osd unset", key=flag))
+    await run.journal.push(FlagChanged(flag, True))
     await run.roll_back(0)
     assert ("wait_for_pgs" in cluster.asked) is moves
 
@@ -238,15 +239,16 @@ async def test_what_cannot_be_undone_after_a_repeat_ends_the_run_and_is_tried_ag
     """The next repeat would be measured with what this one has changed."""
     refuses = True
 
-    async def carry_out(entry: undo.Undo, cluster: object) -> None:
+    async def carry_out(step: FlagChanged, cluster: object) -> str:
         if refuses:
             raise RunError("not now")
+        return ""
 
-    monkeypatch.setattr(undo, "carry_out", carry_out)
+    monkeypatch.setattr(FlagChanged, "carry_out", carry_out)
     run = a_session([])
     await run.begin()
     run.check_given_back()
-    await run.journal.push(undo.command("osd unset", key="noout"))
+    await run.journal.push(FlagChanged("noout", True))
     await run.roll_back(0)
     with pytest.raises(RunError, match="not everything could be undone: ceph osd unset noout: not"):
         run.check_given_back()

@@ -3,8 +3,8 @@
 from typing import Any
 
 from cephqos_loadgen.cluster import upmaps
-from cephqos_loadgen.cluster.undo import carry_out, from_json, to_json
-from cephqos_loadgen.phase_kinds.osd_out_in import set_upmaps
+from cephqos_loadgen.cluster.steps.osds import upmap_steps
+from cephqos_loadgen.cluster.steps.registry import read_step, stored
 
 
 class Cluster:
@@ -53,16 +53,18 @@ async def test_those_of_the_osd_that_goes_out_are_written_down() -> None:
     assert {pg for placements in found.values() for pg in placements} == {
         *("1.1", "1.2", "2.1", "9.1", "2.7")
     }
-    assert "ceph osd pg-upmap-items 2.1 0 3 1 2" in set_upmaps(found).shown
-    assert "ceph osd pg-upmap 2.7 3 0 1" in set_upmaps(found).shown
+    items, whole = upmap_steps(found)
+    assert "ceph osd pg-upmap-items 2.1 0 3 1 2" in items.shown
+    assert "ceph osd pg-upmap 2.7 3 0 1" in whole.shown
 
 
 async def test_only_what_was_removed_or_changed_is_given_back() -> None:
     cluster: Any = Cluster(ITEMS, WHOLE)
-    (entry,) = from_json(to_json([set_upmaps(await upmaps.at_stake(cluster, cluster.dump, 3))]))
+    steps = upmap_steps(await upmaps.at_stake(cluster, cluster.dump, 3))
     cluster.items = {"1.0": [0, 1], "1.2": [0, 1], "2.1": [0, 3]}
     cluster.whole = {}
-    await carry_out(entry, cluster)
+    for step in steps:
+        assert await read_step("key", stored(step)).carry_out(cluster) == ""
     assert cluster.told == [
         ("osd pg-upmap-items", "1.1", [3, 1]),
         ("osd pg-upmap-items", "2.1", [0, 3, 1, 2]),

@@ -2,45 +2,44 @@
 
 import asyncio
 import json
-import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.changed_cluster import ChangedCluster
 from tests.waiting import until
 
-from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.cluster import lock, undo
-from cephqos_loadgen.cluster.lock import KEY, STALE_SECONDS, ClusterLock
-from cephqos_loadgen.plan.errors import ClusterBusy, RunError
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.cluster import lock, this_host
+from cephqos_loadgen.cluster.lock import STALE_SECONDS, ClusterLock
+from cephqos_loadgen.cluster.run_keys import HEARTBEAT, KEY, STEPS, check_size, look, step_key
+from cephqos_loadgen.cluster.steps.host import QueueSet
+from cephqos_loadgen.cluster.steps.options import FlagChanged, OptionSet
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.this_host import ThisProcess
+from cephqos_loadgen.plan.errors import ClusterBusy, ClusterUnfit, RunError
 
 
-class LockCluster:
-    """The monitors' key-value store, and what else was asked."""
-
-    def __init__(self) -> None:
-        self.keys: dict[str, str] = {}
-        self.asked: list[str] = []
-
-    async def command(self, prefix: str, **arguments: Any) -> Any:
-        await asyncio.sleep(0)
-        if prefix == "config-key get":
-            if arguments["key"] not in self.keys:
-                raise CommandFailed(prefix, -2, "no such key")
-            return json.loads(self.keys[arguments["key"]])
-        if prefix == "config-key set":
-            self.keys[arguments["key"]] = arguments["val"]
-        elif prefix == "config-key rm":
-            del self.keys[arguments["key"]]
-        else:
-            self.asked.append(prefix)
-        return ""
+class LockCluster(ChangedCluster):
+    """A cluster, and the age of the heartbeat in it."""
 
     def age(self, seconds: float) -> None:
-        held = json.loads(self.keys[KEY])
-        held["heartbeat"] = time.time() - seconds
-        self.keys[KEY] = json.dumps(held)
+        beat = json.loads(self.keys[HEARTBEAT])
+        self.keys[HEARTBEAT] = json.dumps(beat | {"time": time.time() - seconds})
+
+    @property
+    def beat(self) -> float:
+        return float(json.loads(self.keys[HEARTBEAT])["time"])
+
+    @property
+    def run(self) -> str:
+        return str(json.loads(self.keys[KEY])["run"])
+
+    def taken_by(self, run: str) -> str:
+        """Another run writes its own key; returns that."""
+        other = json.loads(self.keys[KEY]) | {"token": "f" * 16, "run": run}
+        self.keys[KEY] = json.dumps(other)
+        return self.keys[KEY]
 
 
 @pytest.fixture(autouse=True)
@@ -49,16 +48,19 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.02)
 
 
-def taken(
-    cluster: LockCluster, run: str, take_over: bool = False, work: Path = Path("/nowhere")
-) -> ClusterLock:
-    return ClusterLock(cluster, run, take_over=take_over, work=str(work))  # type: ignore[arg-type]
+SCRUBS = FlagChanged("noscrub", True)
+BACKFILLS = OptionSet("osd", "osd_max_backfills", None, "9")
 
 
-async def test_the_key_is_there_while_the_run_lives_and_gone_after_it() -> None:
+def taken(cluster: LockCluster, run: str, take_over: bool = False, **options: Any) -> ClusterLock:
+    connection: Any = cluster
+    return ClusterLock(connection, run, take_over=take_over, **options)
+
+
+async def test_the_keys_are_there_while_the_run_lives_and_gone_after_it() -> None:
     cluster = LockCluster()
     async with taken(cluster, "one"):
-        assert json.loads(cluster.keys[KEY])["run"] == "one"
+        assert cluster.run == "one" and HEARTBEAT in cluster.keys
     assert cluster.keys == {}
 
 
@@ -69,7 +71,7 @@ async def test_a_second_run_is_refused_and_told_who_and_when_it_may_take_over() 
             async with taken(cluster, "two", take_over=True):
                 pass
         assert "--take-over" in str(e.value)
-        assert json.loads(cluster.keys[KEY])["run"] == "one"
+        assert cluster.run == "one"
 
 
 async def test_of_two_that_start_at_once_one_runs() -> None:
@@ -92,19 +94,16 @@ async def test_the_heartbeat_keeps_the_key_fresh() -> None:
         cluster.age(STALE_SECONDS + 1)
 
         async def fresh() -> bool:
-            age = time.time() - json.loads(cluster.keys[KEY])["heartbeat"]
-            return bool(age < STALE_SECONDS / 2)
+            return time.time() - cluster.beat < STALE_SECONDS / 2
 
         await until(fresh, "the key is fresh again")
 
 
-async def dead_run(
-    cluster: LockCluster, *entries: undo.Undo, work: Path = Path("/nowhere")
-) -> None:
-    """A run that died: its key is there, old, with its way back."""
-    held = taken(cluster, "dead", work=work)
+async def dead_run(cluster: LockCluster, *steps: StepBack) -> None:
+    """A run that died: its keys are there, old, with its way back."""
+    held = taken(cluster, "dead")
     await held.__aenter__()
-    await held.save_undo(list(entries))
+    await held.save(dict(enumerate(steps, 1)))
     assert held._beating
     held._beating.cancel()
     await asyncio.gather(held._beating, return_exceptions=True)
@@ -113,103 +112,234 @@ async def dead_run(
 
 async def test_what_a_dead_run_left_is_shown_and_undone_only_when_told_to() -> None:
     cluster = LockCluster()
-    first = undo.command("config rm", who="osd", name="a")
-    last = undo.command("osd unset", key="noscrub")
-    await dead_run(cluster, first, last)
-    with pytest.raises(ClusterBusy, match=r"it is dead\.") as error:
+    cluster.options["osd", "osd_max_backfills"] = "9"
+    cluster.flags.add("noscrub")
+    await dead_run(cluster, BACKFILLS, SCRUBS)
+    with pytest.raises(ClusterBusy, match=r"it is dead\. cephqos run --restore-only") as error:
         await taken(cluster, "next").__aenter__()
-    assert str(error.value).endswith("\n  ceph osd unset noscrub\n  ceph config rm osd a")
+    lines = "\n  ceph osd unset noscrub\n  ceph config rm osd osd_max_backfills"
+    assert str(error.value).endswith(lines)
     assert cluster.asked == []
     async with taken(cluster, "next", take_over=True) as held:
-        assert cluster.asked == ["osd unset", "config rm"], "in reverse"
-        assert held.taken_over[1:] == ["ceph osd unset noscrub", "ceph config rm osd a"]
+        assert cluster.asked == ["osd unset noscrub", "config rm osd osd_max_backfills"]
+        assert held.given_back
+        assert held.given_back.undone == tuple(f"ceph {line}" for line in cluster.asked)
+        assert sorted(cluster.keys) == [KEY, HEARTBEAT]
+    assert cluster.keys == {}
 
 
-async def test_what_only_the_dead_runs_host_can_undo_is_not_tried_on_another(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_what_someone_else_has_changed_since_is_left_and_said() -> None:
+    cluster = LockCluster()
+    cluster.options["osd", "osd_max_backfills"] = "7"
+    await dead_run(cluster, BACKFILLS)
+    async with taken(cluster, "next", take_over=True) as held:
+        assert held.given_back
+        (said,) = held.given_back.left
+        assert said.startswith("osd osd_max_backfills was set to 7 by someone else")
+    assert cluster.options["osd", "osd_max_backfills"] == "7" and cluster.keys == {}
+
+
+REFUSED = {
+    "a command": {"kind": "command", "prefix": "osd pool rm"},
+    "a file": {"kind": "queue", "path": "/etc", "attributes": {"passwd": "x"}},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_a_step_that_no_run_writes_is_not_carried_out_and_stays_and_the_run_is_refused(
+    name: str,
 ) -> None:
     cluster = LockCluster()
-    entry = undo.Undo("queue", "echo bfq > /sys/block/sda/queue/scheduler", {})
-    await dead_run(cluster, entry)
-    host = json.loads(cluster.keys[KEY])["host"]
-    monkeypatch.setattr("socket.gethostname", lambda: "another")
-    with pytest.raises(ClusterBusy, match=f"--take-over on {host}, where these can be undone: ec"):
+    cluster.flags.add("noscrub")
+    await dead_run(cluster, SCRUBS)
+    key = f"{STEPS}00002"
+    cluster.keys[key] = json.dumps(REFUSED[name])
+    with pytest.raises(ClusterBusy, match=f"refused: {key}: no step of a run"):
+        await taken(cluster, "next").__aenter__()
+    with pytest.raises(ClusterBusy, match=f"these steps are kept:\n  {key}: no step of a run"):
         await taken(cluster, "next", take_over=True).__aenter__()
-    assert json.loads(cluster.keys[KEY])["run"] == "dead"
+    assert cluster.asked == ["osd unset noscrub"], "the others are undone"
+    assert sorted(cluster.keys) == [KEY, HEARTBEAT, key]
 
 
-async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(entry: undo.Undo, cluster: object) -> None:
-        raise CommandFailed("osd unset", -1, "not permitted")
-
+async def test_restoring_only_undoes_what_can_be_and_says_what_is_kept() -> None:
     cluster = LockCluster()
-    entry = undo.command("osd unset", key="noout")
-    await dead_run(cluster, entry)
-    monkeypatch.setattr(undo, "carry_out", fail)
-    with pytest.raises(ClusterBusy, match=r"cannot be undone: ceph osd unset noout: .*not perm"):
+    cluster.flags.add("noscrub")
+    boot = this_host.boot()
+    elsewhere = QueueSet("elsewhere", boot, "sda", {"scheduler": "none"}, {"scheduler": "bfq"})
+    await dead_run(cluster, SCRUBS, elsewhere)
+    cluster.keys[f"{STEPS}00003"] = "{}"
+    async with taken(cluster, "restore", restore_only=True) as held:
+        assert held.given_back
+        on_host, refused = held.given_back.kept
+        assert on_host.endswith("it can be undone on elsewhere only")
+        assert refused.startswith(f"{STEPS}00003: no step of a run: kind: expected option, flag")
+        assert held.given_back.undone == ("ceph osd unset noscrub",)
+    assert sorted(cluster.keys) == [KEY, HEARTBEAT, f"{STEPS}00002", f"{STEPS}00003"]
+    async with taken(cluster, "again", restore_only=True) as held:
+        assert held.given_back and len(held.given_back.kept) == 2, "without a wait"
+
+
+async def test_a_take_over_that_dies_leaves_the_rest_for_the_next() -> None:
+    """It holds the lock while it undoes what the dead run left."""
+    cluster = LockCluster()
+    cluster.flags |= {"noscrub", "noout"}
+    await dead_run(cluster, FlagChanged("noout", True), SCRUBS)
+    stuck = asyncio.Event()
+    command = cluster.command
+
+    async def hang(prefix: str, **arguments: Any) -> Any:
+        if arguments.get("key") == "noout":
+            stuck.set()
+            await asyncio.Event().wait()
+        return await command(prefix, **arguments)
+
+    cluster.command = hang  # type: ignore[method-assign]
+    second = asyncio.create_task(taken(cluster, "second", take_over=True).__aenter__())
+    await stuck.wait()
+    with pytest.raises(ClusterBusy, match=r"run second .* holds this cluster"):
+        await taken(cluster, "third", take_over=True).__aenter__()
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    cluster.command = command  # type: ignore[method-assign]
+    assert cluster.flags == {"sortbitwise", "noout"}
+    assert list((await look(cluster)).steps.values()) == [FlagChanged("noout", True)]  # type: ignore[arg-type]
+    async with taken(cluster, "third", take_over=True):
+        assert cluster.flags == {"sortbitwise"}
+
+
+async def test_a_way_back_that_fails_is_named_and_stays() -> None:
+    cluster = LockCluster()
+    cluster.flags.add("noout")
+    await dead_run(cluster, FlagChanged("noout", True))
+    cluster.fails["osd unset"] = CommandFailed("osd unset", -1, "not permitted")
+    with pytest.raises(ClusterBusy, match=r"kept:\n  ceph osd unset noout: .*not permitted"):
         await taken(cluster, "next", take_over=True).__aenter__()
-    assert undo.from_json(json.loads(cluster.keys[KEY])["undo"]) == [entry]
+    assert json.loads(cluster.keys[step_key(1)])["name"] == "noout"
 
 
-@pytest.mark.parametrize("changed", [True, False])
-async def test_the_folder_of_a_dead_run_goes_with_it(tmp_path: Path, changed: bool) -> None:
-    cluster, work = LockCluster(), tmp_path / "dead"
-    (work / "sockets").mkdir(parents=True)
-    await dead_run(cluster, *([undo.command("a")] if changed else []), work=work)
+async def test_steps_whose_key_was_removed_by_hand_are_found_all_the_same() -> None:
+    cluster = LockCluster()
+    cluster.flags.add("noscrub")
+    await dead_run(cluster, SCRUBS)
+    del cluster.keys[KEY]
+    with pytest.raises(ClusterBusy, match="a run whose key was removed left changes"):
+        await taken(cluster, "next").__aenter__()
     async with taken(cluster, "next", take_over=True):
-        assert list(tmp_path.iterdir()) == []
-
-
-async def test_a_folder_of_another_host_or_name_is_not_that_of_the_dead_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, host in (("dead", "another"), ("home", socket.gethostname())):
-        cluster, work = LockCluster(), tmp_path / name
-        work.mkdir()
-        await dead_run(cluster, work=work)
-        monkeypatch.setattr("socket.gethostname", lambda host=host: host)
-        async with taken(cluster, "next", take_over=True):
-            assert work.exists()
+        assert cluster.flags == {"sortbitwise"}
+    assert cluster.keys == {}
 
 
 async def test_a_dead_run_that_left_nothing_is_no_obstacle() -> None:
     cluster = LockCluster()
     await dead_run(cluster)
     async with taken(cluster, "next"):
-        assert json.loads(cluster.keys[KEY])["run"] == "next"
+        assert cluster.run == "next"
 
 
-async def test_a_run_that_could_not_undo_everything_leaves_the_key_with_the_way_back() -> None:
+async def test_a_process_of_this_host_that_is_gone_is_dead_at_once() -> None:
     cluster = LockCluster()
-    entry = undo.command("osd unset", key="noout")
-    async with taken(cluster, "one") as held:
-        await held.save_undo([entry])
-    assert undo.from_json(json.loads(cluster.keys[KEY])["undo"]) == [entry]
+    await dead_run(cluster)
+    cluster.age(1)
+    held = json.loads(cluster.keys[KEY])
+    held["process"]["started"] += 1  # another process has its pid
+    cluster.keys[KEY] = json.dumps(held)
+    async with taken(cluster, "next"):
+        assert cluster.run == "next"
+    assert not ThisProcess.now().is_gone()
 
 
-async def test_a_run_that_lost_the_cluster_notices_and_leaves_the_others_key() -> None:
+async def test_a_run_that_could_not_undo_everything_leaves_its_steps_for_the_next() -> None:
     cluster = LockCluster()
     async with taken(cluster, "one") as held:
-        other = json.loads(cluster.keys[KEY]) | {"token": "other", "run": "two"}
-        cluster.keys[KEY] = json.dumps(other)
-        await asyncio.sleep(0.1)
+        await held.save({1: SCRUBS})
+    assert (await look(cluster)).steps == {1: SCRUBS}  # type: ignore[arg-type]
+    async with taken(cluster, "next", take_over=True):
+        pass
+    assert cluster.keys == {}
+
+
+async def test_a_run_that_lost_the_cluster_notices_ends_and_leaves_the_others_key() -> None:
+    cluster = LockCluster()
+    async with taken(cluster, "one") as held:
+        other = cluster.taken_by("two")
+        assert await asyncio.wait_for(held.until_ended(), 5) == lock.LOST
         assert held.lost
-    assert json.loads(cluster.keys[KEY])["run"] == "two"
+    assert cluster.keys[KEY] == other
 
 
 async def test_a_run_that_was_stalled_does_not_take_its_lock_back_with_its_next_change() -> None:
     """It would: a change comes before its next heartbeat. The other run would lose its way back."""
     cluster = LockCluster()
-    entry = undo.command("osd unset", key="noout")
     async with taken(cluster, "one") as held:
         assert held._beating
         held._beating.cancel()
-        other = json.loads(cluster.keys[KEY]) | {"token": "other", "run": "two"}
-        cluster.keys[KEY] = json.dumps(other)
+        other = cluster.taken_by("two")
         with pytest.raises(RunError, match="another run took this cluster over"):
-            await held.save_undo([entry])
+            await held.save({1: SCRUBS})
         assert held.lost
-    assert json.loads(cluster.keys[KEY]) == other
+    assert cluster.keys[KEY] == other and step_key(1) not in cluster.keys
+
+
+async def test_a_heartbeat_that_the_monitors_refuse_ends_the_run_and_loses_no_step() -> None:
+    cluster = LockCluster()
+    command = cluster.command
+
+    async def full(prefix: str, **arguments: Any) -> Any:
+        if prefix == "config-key set" and arguments["key"] == HEARTBEAT:
+            raise CommandFailed(prefix, -28, "no space left")
+        return await command(prefix, **arguments)
+
+    async with taken(cluster, "one") as held:
+        await held.save({1: SCRUBS})
+        cluster.command = full  # type: ignore[method-assign]
+        why = await asyncio.wait_for(held.until_ended(), 5)
+        assert why.startswith("the monitors refuse the heartbeat: config-key set: no space left")
+        await held.save({1: SCRUBS, 2: BACKFILLS})
+        assert not held.lost
+    assert (await look(cluster)).steps == {1: SCRUBS, 2: BACKFILLS}  # type: ignore[arg-type]
+
+
+async def test_monitors_that_are_away_for_a_moment_end_no_run_but_for_long_they_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lock, "_LONGEST_SILENCE_SECONDS", 0.5)
+    cluster = LockCluster()
+    async with taken(cluster, "one") as held:
+        cluster.fails["config-key set"] = ClusterUnreachable("no monitor answers")
+        await asyncio.sleep(0.1)
+        cluster.fails.clear()
+        await asyncio.sleep(0.1)
+        assert held.failure == ""
+        cluster.fails["config-key set"] = ClusterUnreachable("no monitor answers")
+        why = await asyncio.wait_for(held.until_ended(), 5)
+        assert why.startswith("the heartbeat could not be written: no monitor answers")
+        cluster.fails.clear()
+
+
+async def test_any_number_of_steps_is_kept_and_each_change_writes_one_key() -> None:
+    """One key with all of them ended at 64 KiB."""
+    cluster = LockCluster()
+    async with taken(cluster, "one") as held:
+        many: dict[int, StepBack] = {
+            n: OptionSet(f"osd.{n}", "osd_max_backfills", "3", "9") for n in range(1, 2001)
+        }
+        await held.save(many)
+        written = dict(cluster.keys)
+        await held.save(many | {2001: SCRUBS})
+        await held.save({n: step for n, step in many.items() if n != 7})
+        changed = {key for key in written if cluster.keys.get(key) != written[key]}
+        assert changed - {HEARTBEAT} == {step_key(7)}
+        assert len((await look(cluster)).steps) == 1999  # type: ignore[arg-type]
+        await held.save({})
+
+
+async def test_a_cluster_that_keeps_no_values_of_that_size_is_refused_before_the_run() -> None:
+    cluster: Any = LockCluster()
+    await check_size(cluster)
+    cluster.options["mon", "mon_config_key_max_entry_size"] = "4096"
+    with pytest.raises(ClusterUnfit, match="mon_config_key_max_entry_size is 4096"):
+        await check_size(cluster)
 
 
 @pytest.mark.parametrize("age", [STALE_SECONDS + 600, -3600.0])
@@ -234,21 +364,43 @@ async def test_a_run_of_a_host_whose_clock_is_wrong_lives_if_its_heartbeat_comes
                 await taken(cluster, "next", take_over=True).__aenter__()
         else:
             async with taken(cluster, "next"):
-                assert json.loads(cluster.keys[KEY])["run"] == "next"
+                assert cluster.run == "next"
     finally:
         beating.cancel()
 
 
-@pytest.mark.parametrize("value", ['"x"', "7", "{}", '{"run": "a"}', "[1]", "no JSON"])
+HOLDER = {"format": 2, "run": "a", "token": "0" * 16, "host": "h", "process": {}, "began": 1}
+
+
+@pytest.mark.parametrize(
+    "value", ['"x"', "7", "{}", '{"run": "a"}', "[1]", "no JSON", json.dumps(HOLDER), "[" * 5000]
+)
 async def test_a_key_that_no_run_wrote_is_named_with_the_command_that_removes_it(
     value: str,
 ) -> None:
-    class Strange(LockCluster):
-        async def command(self, prefix: str, **arguments: Any) -> Any:
-            return value if prefix == "config-key get" else await super().command(prefix)
-
+    cluster = LockCluster()
+    cluster.keys[KEY] = value
     with pytest.raises(ClusterBusy, match=r"ceph config-key rm cephqos/run"):
-        await taken(Strange(), "next", take_over=True).__aenter__()
+        await taken(cluster, "next", take_over=True).__aenter__()
+    assert cluster.keys == {KEY: value} and cluster.asked == []
+
+
+@pytest.mark.parametrize("changed", [True, False])
+async def test_a_key_of_an_older_version_is_not_carried_out_and_the_error_says_what_to_do(
+    changed: bool,
+) -> None:
+    """Its steps were commands of any kind, and its work folder was removed by its name."""
+    entry = {"kind": "command", "shown": "ceph osd unset noout\x1b[2J", "arguments": {}}
+    held = {"run": "old", "token": "a", "pid": 1, "host": "h", "started": "t", "work": "/home"}
+    held |= {"heartbeat": 1.0, "undo": [entry] if changed else []}
+    cluster = LockCluster()
+    cluster.keys[KEY] = json.dumps(held)
+    with pytest.raises(ClusterBusy, match=r"older cephqos \(old\)") as error:
+        await taken(cluster, "next", take_over=True).__aenter__()
+    assert "ceph config-key rm cephqos/run" in str(error.value)
+    assert ("\n  ceph osd unset noout" in str(error.value)) == changed
+    assert "\x1b" not in str(error.value)
+    assert cluster.asked == []
 
 
 async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(
@@ -257,7 +409,7 @@ async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(
     monkeypatch.setattr(lock, "_SETTLE_SECONDS", 30.0)
     cluster = LockCluster()
     entering = asyncio.create_task(taken(cluster, "one").__aenter__())
-    while KEY not in cluster.keys:
+    while HEARTBEAT not in cluster.keys:
         await asyncio.sleep(0)
     entering.cancel()
     await asyncio.gather(entering, return_exceptions=True)

@@ -2,50 +2,102 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.changed_cluster import ChangedCluster
 
 from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster import this_host, undo
 from cephqos_loadgen.cluster.settings import ClusterSettings
-from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
+from cephqos_loadgen.cluster.steps import host
+from cephqos_loadgen.cluster.steps.host import QueueSet
+from cephqos_loadgen.cluster.steps.options import FlagChanged, OptionSet
+from cephqos_loadgen.cluster.steps.registry import StepRefused
+from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.cluster.undo import Change, Journal, ceph
 from cephqos_loadgen.load.context import Hands
 from cephqos_loadgen.phase_kinds.flags import Flags
-from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn, OsdOut, back_in, way_back
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn, OsdOut, way_back
 from cephqos_loadgen.plan.errors import ClusterAway, RunError
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.run.session import finish
 
 
+async def nowhere(steps: Mapping[int, StepBack]) -> None: ...
+
+
+def flag_set(name: str) -> FlagChanged:
+    return FlagChanged(name, True)
+
+
+class RunCluster(ChangedCluster):
+    """Its flags, of which one cannot be cleared."""
+
+    def __init__(self, *flags: str, stuck: str = "", error: BaseException | None = None) -> None:
+        super().__init__()
+        self.flags |= set(flags)
+        self._stuck, self._error = stuck, error
+
+    async def command(self, prefix: str, **arguments: Any) -> Any:
+        if self._stuck and arguments.get("key") == self._stuck:
+            if self._error is None:
+                await asyncio.Event().wait()
+            else:
+                raise self._error
+        return await super().command(prefix, **arguments)
+
+
 async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
-    saved: list[list[Undo]] = []
+    saved: list[dict[int, StepBack]] = []
 
-    async def save(entries: list[Undo]) -> None:
-        saved.append(list(entries))
+    async def save(steps: Mapping[int, StepBack]) -> None:
+        saved.append(dict(steps))
 
-    class RunCluster:
-        def __init__(self) -> None:
-            self.asked: list[str] = []
+    names = ("noout", "noscrub", "noin")
+    cluster: Any = RunCluster(*names, stuck="noscrub", error=OSError("away"))
+    journal = Journal(save)
+    for name in names:
+        await journal.push(flag_set(name))
+    failures = await journal.roll_back(cluster)
+    assert cluster.asked == ["osd unset noin", "osd unset noout"]
+    assert failures == ["ceph osd unset noscrub: away"]
+    assert journal.commands() == ["ceph osd unset noscrub"]
+    assert [list(steps) for steps in saved] == [[1], [1, 2], [1, 2, 3], [1, 2], [2], [2]], (
+        "what is undone is forgotten at once"
+    )
 
-        async def command(self, prefix: str, **_: Any) -> None:
-            self.asked.append(prefix)
-            if prefix == "b":
-                raise OSError("away")
 
-    journal, cluster = Journal(save), RunCluster()
-    for name in "abc":
-        await journal.push(command(name))
-    failures = await journal.roll_back(cluster)  # type: ignore[arg-type]
-    assert cluster.asked == ["c", "b", "a"]
-    assert failures == ["ceph b: away"]
-    assert journal.commands() == ["ceph b"]
-    assert from_json(to_json(saved[2])) == saved[2], "it survives being written down"
+async def test_a_change_for_whose_way_back_there_is_no_room_is_not_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(undo, "MAX_STEPS", 2)
+    cluster: Any = RunCluster()
+    journal = Journal(nowhere)
+    for name in ("noout", "noscrub"):
+        await journal.make(undo.flag(name, on=True), cluster)
+    with pytest.raises(RunError, match="2 steps that undo changes are written down already"):
+        await journal.make(undo.flag("noin", on=True), cluster)
+    assert cluster.flags == {"sortbitwise", "noout", "noscrub"}
+    assert await journal.roll_back(cluster) == []
+
+
+async def test_a_change_whose_way_back_could_not_be_read_again_is_not_made() -> None:
+    cluster: Any = RunCluster()
+    journal = Journal(nowhere)
+    strange = OptionSet("osd", "osd_max_backfills", "3\x1b", "9")
+    command = ceph("config set", who="osd", name="osd_max_backfills", value="9")
+    change = Change([command], (strange,))
+    with pytest.raises(StepRefused, match="before: expected a text"):
+        await journal.make(change, cluster)
+    assert cluster.asked == [] and journal.entries == []
 
 
 async def test_a_cluster_that_is_away_is_waited_for_once_and_this_host_is_restored_all_the_same(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Away:
         asked = 0
@@ -54,47 +106,47 @@ async def test_a_cluster_that_is_away_is_waited_for_once_and_this_host_is_restor
             self.asked += 1
             raise ClusterAway("the cluster did not answer for 120 s")
 
-    async def save(entries: list[Undo]) -> None:
-        if len(entries) < 4:
+    async def save(steps: Mapping[int, StepBack]) -> None:
+        if len(steps) < 4:
             raise ClusterAway("the cluster did not answer for 30 s")
 
-    (tmp_path / "nr_requests").write_text("37\n")
-    queue = Undo("queue", "echo", {"path": str(tmp_path), "attributes": {"nr_requests": "256"}})
+    monkeypatch.setattr(host, "BLOCK", tmp_path)
+    folder = tmp_path / "sdx" / "queue"
+    folder.mkdir(parents=True)
+    (folder / "nr_requests").write_text("37\n")
+    queue = QueueSet(
+        this_host.name(), this_host.boot(), "sdx", {"nr_requests": "256"}, {"nr_requests": "37"}
+    )
     journal = Journal(save)
-    for entry in (command("a"), queue, command("b"), command("c")):
+    for entry in (flag_set("noout"), queue, flag_set("noin"), flag_set("noscrub")):
         with contextlib.suppress(ClusterAway):
             await journal.push(entry)
-    cluster = Away()
-    failures = await journal.roll_back(cluster)  # type: ignore[arg-type]
+    cluster: Any = Away()
+    failures = await journal.roll_back(cluster)
     assert cluster.asked == 1
-    assert (tmp_path / "nr_requests").read_text() == "256"
-    assert journal.commands() == ["ceph c", "ceph b", "ceph a"]
+    assert (folder / "nr_requests").read_text() == "256"
+    names = ("noscrub", "noin", "noout")
+    assert journal.commands() == [f"ceph osd unset {name}" for name in names]
     away = "the cluster did not answer for"
     assert failures == [
-        *(f"ceph {name}: {away} 120 s" for name in "cba"),
+        *(f"ceph osd unset {name}: {away} 120 s" for name in names),
         f"the way back in the cluster is not up to date: {away} 30 s",
     ]
 
 
 async def test_a_way_back_that_is_cut_short_keeps_the_step_that_was_at_work() -> None:
-    class Stuck:
-        async def command(self, prefix: str, **_: Any) -> None:
-            if prefix == "b":
-                await asyncio.Event().wait()
-
-    async def save(entries: list[Undo]) -> None:
-        pass
-
-    journal = Journal(save)
-    for name in "abc":
-        await journal.push(command(name))
-    task = asyncio.create_task(journal.roll_back(Stuck()))  # type: ignore[arg-type]
+    names = ("noout", "noscrub", "noin")
+    cluster: Any = RunCluster(*names, stuck="noscrub")
+    journal = Journal(nowhere)
+    for name in names:
+        await journal.push(flag_set(name))
+    task = asyncio.create_task(journal.roll_back(cluster))
     while len(journal.entries) == 3:
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert journal.commands() == ["ceph b", "ceph a"]
+    assert journal.commands() == ["ceph osd unset noscrub", "ceph osd unset noout"]
 
 
 @pytest.mark.parametrize(("spare", "interruptions"), [(0, 0), (1, 0), (1, 1)])
@@ -168,9 +220,7 @@ class Flagged:
 
 
 def hands_on(cluster: Any) -> Hands:
-    async def save(entries: list[Undo]) -> None: ...
-
-    journal = Journal(save)
+    journal = Journal(nowhere)
     return Hands(cluster, journal, ClusterSettings(cluster, journal))
 
 
@@ -193,9 +243,7 @@ async def test_an_osd_that_was_down_before_the_run_stays_down(up: int, ours: boo
     cluster = Flagged(up=up)
     hands = hands_on(cluster)
     if ours:
-        for entry in way_back({"osd": 3, "up": 1, "in": 1, "weight": 1.0}):
-            await hands.journal.push(entry)
-        assert back_in(3) in hands.journal.entries
+        await hands.journal.push(way_back({"osd": 3, "up": 1, "in": 1, "weight": 1.0}))
     if up or ours:
         await OsdIn("3").make_changes(hands)
         assert cluster.asked == ["osd dump", "osd unset-group", "osd in"]
@@ -224,17 +272,17 @@ async def test_the_way_back_is_written_down_whole_before_the_first_command() -> 
     course: list[list[str]] = []
     cluster: Any = Weighted(course)
 
-    async def save(entries: list[Undo]) -> None:
-        course.append([entry.shown for entry in entries])
+    async def save(steps: Mapping[int, StepBack]) -> None:
+        course.append([step.shown for step in steps.values()])
 
     journal = Journal(save)
     hands = Hands(cluster, journal, ClusterSettings(cluster, journal))
     out = await OsdOut("last").found_in(cluster)
     with pytest.raises(CommandFailed):
         await out.make_changes(hands)
-    back = ["ceph osd in 3", "ceph osd unset-group noup osd.3"]
-    assert course == [["osd dump"], back[:1], back, ["osd set-group"], ["osd down"]]
-    assert journal.commands() == back[::-1]
+    back = ["ceph osd unset-group noup osd.3 && ceph osd in 3"]
+    assert course == [["osd dump"], back, ["osd set-group"], ["osd down"]]
+    assert journal.commands() == back
     shown = [" ".join(argv) for argv in OsdOut("last").commands("p", 1.0, ProgramPaths())]
     assert shown == [
         "ceph osd set-group noup osd.last",

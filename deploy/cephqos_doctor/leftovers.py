@@ -1,0 +1,123 @@
+"""Checks of a cluster for what a run of `cephqos run` has left that was killed."""
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.finding import Check, Finding, quoted
+
+# As cephqos_loadgen.cluster.run_keys writes them; a test compares.
+KEY: Final = "cephqos/run"
+HEARTBEAT: Final = f"{KEY}/heartbeat"
+STEPS: Final = f"{KEY}/steps/"
+_STALE_SECONDS: Final = 60.0
+RESTORE: Final = "cephqos run --restore-only --conf /etc/ceph/ceph.conf"
+# What a run sets for its own time, and an operator for maintenance.
+_FLAGS: Final = frozenset((
+    "norecover", "nobackfill", "norebalance", "noscrub", "nodeep-scrub", "noout", "noin",
+    "nosnaptrim",
+))  # fmt: skip
+_APPLICATION: Final = "cephqos"
+_BEING_MADE: Final = re.compile(r"cephqos\.[0-9a-f]{16}\..+")
+
+
+def _run(facts: ClusterFacts) -> Iterator[Finding]:
+    """A key of a run that has died, or steps without a key."""
+    keys = facts.run_keys or {}
+    holder = _table(keys.get(KEY))
+    steps = [key for key in keys if key.startswith(STEPS)]
+    if not keys or _lives(facts):
+        return
+    if KEY in keys and "undo" in holder:
+        yield Finding(
+            KEY,
+            "this key is of a run of an older cephqos, which lives or has died",
+            f"ceph config-key get {KEY}   # look at its steps; if the run is dead and nothing is"
+            f" left to undo: ceph config-key rm {KEY}",
+        )
+        return
+    who = f"run {holder.get('run', '?')} on {holder.get('host', '?')}" if holder else "a run"
+    changed = (
+        f"left {len(steps)} changes that are not undone" if steps else "left its key, and no change"
+    )
+    yield Finding(KEY, f"{who} has died or was ended: it {changed}", RESTORE)
+
+
+def _lives(facts: ClusterFacts) -> bool:
+    """Whether a run lives, as far as this is known."""
+    keys = facts.run_keys or {}
+    holder, beat = _table(keys.get(KEY)), _table(keys.get(HEARTBEAT))
+    last = beat.get("time") if beat.get("token") == holder.get("token") else holder.get("began")
+    if "undo" in holder:
+        last = holder.get("heartbeat")
+    return isinstance(last, int | float) and abs(time.time() - last) < _STALE_SECONDS
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    try:
+        data = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _flags(facts: ClusterFacts) -> Iterator[Finding]:
+    """Flags that hold work up while no run lives: they silence alerts of ours, too."""
+    if _lives(facts):
+        return
+    known = "no run is under way" if facts.run_keys is not None else "if no run is under way"
+    flags = str(facts.osd_map.get("flags", "")).split(",")
+    for flag in sorted(_FLAGS.intersection(flags)):
+        yield Finding(
+            "the cluster",
+            f"the flag {flag} is set ({known}): it holds work up, and silences alerts about that",
+            f"ceph osd unset {flag}   # unless someone works on the cluster",
+        )
+    for osd in _tables(facts.osd_map.get("osds")):
+        if "noup" in osd.get("state", ()):
+            name = quoted(f"osd.{osd.get('osd')}")
+            yield Finding(
+                name,
+                f"it has the flag noup ({known}): it cannot come up",
+                f"ceph osd unset-group noup {name}   # unless someone works on it",
+            )
+
+
+def _pools(facts: ClusterFacts) -> Iterator[Finding]:
+    """Pools that a run was still making or filling when it died."""
+    if _lives(facts):
+        return
+    for pool in _tables(facts.osd_map.get("pools")):
+        name, applications = pool.get("pool_name", ""), pool.get("application_metadata")
+        mark = applications.get(_APPLICATION) if isinstance(applications, dict) else None
+        unfinished = isinstance(mark, dict) and "spec" not in mark
+        if unfinished or _BEING_MADE.fullmatch(str(name)):
+            run = mark.get("run", "?") if isinstance(mark, dict) else "?"
+            yield Finding(
+                f"pool {name}",
+                f"run {run} has made it and did not fill it to its end: nothing uses it",
+                f"{RESTORE}   # if that names nothing: ceph osd pool rm {quoted(name)}"
+                f" {quoted(name)} --yes-i-really-really-mean-it",
+            )
+
+
+def _keys_unknown(facts: ClusterFacts) -> str:
+    return "" if facts.run_keys is not None else "needs client.admin, or --try-powers"
+
+
+def _no_map(facts: ClusterFacts) -> str:
+    return "" if facts.osd_map else "the map of the OSDs is not known"
+
+
+CHECKS: Final = (
+    Check("no-run-left", _run, _keys_unknown),
+    Check("no-flag-left", _flags, _no_map),
+    Check("no-pool-left", _pools, _no_map),
+)

@@ -1,0 +1,1 @@
+"""Runs that are killed, and clusters that are given back: `make give-back`."""

@@ -1,0 +1,110 @@
+"""What a killed run has left is found, and the command that gives it back is printed."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from cephqos_doctor import leftovers
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.finding import diagnose
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster import run_keys
+from cephqos_loadgen.cluster.this_host import ThisProcess
+from cephqos_loadgen.plan.reading import CLUSTER_FLAGS
+
+from .test_doctor_cluster import a_minimal_key, looked_at
+
+QUIET: dict[str, Any] = {"flags": "sortbitwise", "osds": [], "pools": []}
+
+
+def keys(age: float = 600.0, steps: int = 2, token: str = "0" * 16) -> dict[str, Any]:
+    holder = run_keys.Holder("a-run", "0" * 16, "host-a", ThisProcess.now(), 1000.0)
+    beat = json.dumps({"token": token, "time": time.time() - age})
+    found = {run_keys.KEY: holder.to_text(), run_keys.HEARTBEAT: beat}
+    return found | {run_keys.step_key(n): "{}" for n in range(1, steps + 1)}
+
+
+def found_in(run: Any, osd_map: dict[str, Any] = QUIET) -> list[tuple[str, str]]:
+    facts = ClusterFacts(name="client.admin", run_keys=run, osd_map=osd_map)
+    diagnosis = diagnose("it", leftovers.CHECKS, facts)
+    return [(f"{f.subject}: {f.problem}", f.mend) for _, f in diagnosis.findings]
+
+
+def test_the_names_of_the_keys_and_flags_are_those_that_a_run_writes() -> None:
+    assert (leftovers.KEY, leftovers.HEARTBEAT) == (run_keys.KEY, run_keys.HEARTBEAT)
+    assert leftovers.STEPS == run_keys.STEPS
+    assert set(CLUSTER_FLAGS) == leftovers._FLAGS
+
+
+def test_a_cluster_without_a_run_or_with_one_that_lives_has_nothing_left() -> None:
+    assert found_in({}) == []
+    assert found_in(keys(age=5), QUIET | {"flags": "noscrub"}) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"), [(2, "left 2 changes that are not undone"), (0, "left its key, and no")]
+)
+def test_a_run_that_died_is_named_with_the_command_that_gives_everything_back(
+    steps: int, words: str
+) -> None:
+    ((text, mend),) = found_in(keys(steps=steps))
+    assert text.startswith("cephqos/run: run a-run on host-a has died or was ended: it " + words)
+    assert mend == "cephqos run --restore-only --conf /etc/ceph/ceph.conf"
+
+
+def test_steps_whose_key_was_removed_and_keys_of_others_are_said_too() -> None:
+    ((text, _),) = found_in({run_keys.step_key(1): "{}"})
+    assert "a run has died or was ended: it left 1 changes" in text
+    for strange in ("{", "[]", "7", "[" * 5000):
+        assert len(found_in({run_keys.KEY: strange})) == 1
+    ((text, mend),) = found_in({run_keys.KEY: json.dumps({"undo": [], "heartbeat": 1})})
+    assert "of an older cephqos" in text and "ceph config-key get cephqos/run" in mend
+    assert found_in({run_keys.KEY: json.dumps({"undo": [], "heartbeat": time.time()})}) == []
+
+
+def test_a_heartbeat_of_another_run_says_nothing_about_this_one() -> None:
+    assert len(found_in(keys(age=1, token="f" * 16))) == 1
+
+
+def test_flags_are_told_while_no_run_lives() -> None:
+    osd_map = QUIET | {
+        "flags": "sortbitwise,noout,noscrub",
+        "osds": [{"osd": 3, "state": ["exists", "noup"]}, {"osd": 4, "state": ["exists"]}],
+    }
+    assert [mend.partition("   #")[0] for _, mend in found_in({}, osd_map)] == [
+        "ceph osd unset noout",
+        "ceph osd unset noscrub",
+        "ceph osd unset-group noup osd.3",
+    ]
+    assert "if no run is under way" in found_in(None, osd_map)[0][0]
+
+
+def test_a_pool_that_a_run_did_not_finish_is_told_and_kept_or_other_pools_are_not() -> None:
+    pools = [
+        {"pool_name": "rbd", "application_metadata": {"rbd": {}}},
+        {"pool_name": "kept", "application_metadata": {"cephqos": {"run": "r", "spec": "x"}}},
+        {"pool_name": "half", "application_metadata": {"cephqos": {"run": "r"}}},
+        {"pool_name": "cephqos.0123456789abcdef.new", "application_metadata": {}},
+    ]
+    subjects = [text.partition(":")[0] for text, _ in found_in({}, QUIET | {"pools": pools})]
+    assert subjects == ["pool half", "pool cephqos.0123456789abcdef.new"]
+
+
+async def test_only_an_admins_key_is_used_to_read_what_runs_keep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for powers, known in ((False, False), (True, True)):
+        facts, cluster = await looked_at(monkeypatch, a_minimal_key, try_powers=powers)
+        assert (("mon", "config-key dump") in cluster.asked) == powers
+        assert (facts.run_keys is not None) == known
+
+    def denied(target: str, prefix: str) -> Any:
+        if prefix == "config-key dump":
+            raise CommandFailed(prefix, -13, "access denied")
+        return a_minimal_key(target, prefix)
+
+    facts, _ = await looked_at(monkeypatch, denied)
+    skipped = dict(diagnose("it", leftovers.CHECKS, facts).skipped)
+    assert skipped == {"no-run-left": "needs client.admin, or --try-powers"}
