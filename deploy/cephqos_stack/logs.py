@@ -34,6 +34,7 @@ class LogSpec:
     logs: Path  # Ceph's log files
     cluster: str  # fsid
     host: str = "lab"
+    audit: bool = False  # whether lines with arguments of commands are sent to Loki
     archives: Path = _NO_ARCHIVES  # of the load generator
     rules: str = ""  # for Loki's ruler, YAML
     alertmanager_url: str = "http://127.0.0.1:9093"
@@ -103,6 +104,7 @@ class LogPipeline:
             "CEPH_CLUSTER": self.spec.cluster,
             "CEPH_LOGS": str(self.spec.logs),
             "CEPHQOS_ARCHIVES": str(self.spec.archives),
+            "COLLECTOR_AUDIT": "yes" if self.spec.audit else "no",
             "COLLECTOR_HOST": self.spec.host,
             "COLLECTOR_STATE": str(self.spec.folder / "collector"),
             "COLLECTOR_HEALTH": f"127.0.0.1:{self._health_port}",

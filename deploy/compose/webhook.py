@@ -42,7 +42,8 @@ def keep_recordings(message: dict[str, Any]) -> bool:
     for exporter in os.environ.get("RECORDERS", "").split():
         connection = http.client.HTTPConnection(exporter, timeout=20)
         try:
-            connection.request("POST", "/-/record", json.dumps(body))
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", "/-/record", json.dumps(body), headers)
             status = connection.getresponse().status
             problem = "" if status == 200 else f"HTTP status {status}"
             if status not in (200, 404):  # 404: this exporter records nothing, now or later
@@ -71,6 +72,9 @@ class Receiver(BaseHTTPRequestHandler):
         self._answer(200)
 
     def do_POST(self) -> None:
+        # A page in a browser can send no JSON here, and says that it is one.
+        if self.headers.get_content_type() != "application/json" or "Origin" in self.headers:
+            return self._answer(415)
         length = self.headers.get("Content-Length") or ""
         if not (length.isascii() and length.isdecimal() and 0 < int(length[:20]) <= LARGEST):
             return self._answer(413)

@@ -212,6 +212,25 @@ def test_amtool_of_every_release_takes_the_examples_of_receivers(
     assert "SUCCESS" in run([*tool(release, "amtool"), "check-config", str(file)])
 
 
+def test_slack_shows_names_and_does_not_obey_them(tmp_path: Path) -> None:
+    _, text = with_receivers(ALERTS / "alertmanager" / "examples" / "slack.yml", tmp_path)
+    message = _notification("firing", 1)
+    for annotation in ("summary", "description"):
+        message["alerts"][0]["annotations"][annotation] = f"{annotation} <!channel> &lt; <@U1>"
+    data = tmp_path / "data.json"
+    data.write_text(json.dumps(message), encoding="utf-8")
+    page = next(it for it in yaml.safe_load(text)["receivers"] if it["name"] == "critical")
+    argv = [*tool("reef", "amtool"), "template", "render", f"--template.data={data}"]
+    said = "".join(
+        run([*argv, "--template.glob=/dev/null", f"--template.text={template}"])
+        for template in _templates(page)
+    )
+    for annotation in ("summary", "description"):
+        assert f"{annotation} &lt;!channel&gt; &amp;lt; &lt;@U1&gt;" in said
+    assert "<!" not in said and "<@" not in said
+    assert "<https://runbook/" in said, "our own links are links"
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_texts_of_the_examples_are_rendered_by_alertmanagers_own_templates(
     example: Path, tmp_path: Path

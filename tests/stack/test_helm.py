@@ -165,7 +165,7 @@ def test_the_collector_reads_the_logs_and_says_of_which_cluster_and_node_they_ar
     given = {one.pop("name"): one for one in container["env"]}
     assert given.keys() <= set(re.findall(r"\$\{env:(\w+)", config))
     assert given["COLLECTOR_HOST"] == {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    assert given["COLLECTOR_AUDIT"]["value"] == "no"
+    assert given["COLLECTOR_AUDIT"]["value"] == "yes"
     # The only thing of this secret that is none.
     assert given["CEPH_CLUSTER"]["valueFrom"]["secretKeyRef"]["key"] == "fsid"
     assert str(given).count("secretKeyRef") == 1

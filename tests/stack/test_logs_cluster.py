@@ -72,6 +72,7 @@ def logged(labs: LabPool) -> Iterator[Logged]:
                 logs=on.lab.paths.logs,
                 cluster=fsid,
                 rules=_RULES,
+                audit=True,
                 alertmanager_url=on.stack.alertmanager_url,
             )
         )

@@ -55,7 +55,9 @@ def collected(labs: LabPool, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder = tmp_path_factory.mktemp("logs")
     for release in RELEASES:
         recorded_to(folder / "log" / FSID[release], release)
-    spec = LogSpec(folder=folder, logs=folder / "log", cluster="unknown", host="h", rules=RULES)
+    spec = LogSpec(
+        folder=folder, logs=folder / "log", cluster="unknown", host="h", rules=RULES, audit=True
+    )
     pipeline = TriedPipeline(spec)
     found = Collected(pipeline, folder / "log")
     labs.call(pipeline.__aenter__())

@@ -116,6 +116,10 @@ class Recorder:
         """Count exporters that did not keep a piece that was forwarded to them."""
         self._lost["forward"] += exporters
 
+    def not_taken(self) -> None:
+        """Count an answer with what is kept that a client did not take."""
+        self._lost["slow_client"] += 1
+
     def families(self) -> Iterable[Family]:
         """Metrics of the recorder, shown among the exporter's own."""
         size = gauge(
@@ -133,8 +137,9 @@ class Recorder:
         lost = counter(
             "cephqos_recorder_lost_total",
             "Pages that were not recorded (disk: an error, a full disk, another exporter's folder;"
-            " busy: the disk is slow), and requests to keep a piece that were refused (full) or"
-            " that other exporters did not answer (forward)."
+            " busy: the disk is slow), requests to keep a piece that were refused (full) or"
+            " that other exporters did not answer (forward), and kept segments that a client did"
+            " not take within a minute (slow_client)."
             " Absent while there are none.",
         )
         for reason, number in list(self._lost.items()):

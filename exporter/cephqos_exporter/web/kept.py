@@ -5,7 +5,7 @@ import hashlib
 import logging
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -32,6 +32,8 @@ _MOST_EXPORTERS_NAMED: Final = 5  # in the message about exporters that kept not
 _LONGEST_NAME: Final = 200
 _FINGERPRINT: Final = re.compile(r"[0-9A-Za-z._-]{1,80}")
 _TIME: Final = re.compile(r"[0-9TZ:.+-]{1,40}")
+# Sends a body with headers. Gives the response, and whether the client took all of it.
+Send = Callable[[bytes, Mapping[str, str]], Awaitable[tuple[web.StreamResponse, bool]]]
 _OFF: Final = "nothing is recorded here: --recorder.minutes=10 switches it on\n"
 
 
@@ -40,7 +42,9 @@ class RecordRequests:
 
     def __init__(self) -> None:
         self._limiter = RateLimiter(_LIMIT)
-        self._under_way = 0
+        # Apart, so that clients that read slowly do not prevent that something is kept.
+        self._keeping = 0
+        self._showing = 0
 
     async def keep(
         self, request: web.BaseRequest, recorder: Recorder | None, tls: ssl.SSLContext | None = None
@@ -49,10 +53,12 @@ class RecordRequests:
         is forwarded to. `tls`: how to reach them."""
         if recorder is None:
             return web.Response(status=404, text=_OFF)
-        if self._under_way >= _MOST_AT_ONCE or not self._limiter.allows():
+        if refusal := _not_from_a_program(request):
+            return refusal
+        if self._keeping >= _MOST_AT_ONCE or not self._limiter.allows():
             headers = {"Retry-After": f"{_LIMIT.interval:.0f}"}
             return web.Response(status=503, text="too many requests to keep\n", headers=headers)
-        self._under_way += 1
+        self._keeping += 1
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await request.read()
@@ -68,7 +74,7 @@ class RecordRequests:
         except ValueError as exc:
             return web.Response(status=400, text=f"not kept: {exc}\n")
         finally:
-            self._under_way -= 1
+            self._keeping -= 1
         if not not_kept_by:
             return response
         recorder.missed(len(not_kept_by))
@@ -78,24 +84,51 @@ class RecordRequests:
         # 5xx makes Alertmanager send it again. An error of our own already does that.
         return web.Response(status=503, text=text) if response.status == 200 else response
 
-    async def show(self, path: str, recorder: Recorder | None) -> web.Response | bytes:
-        """All that is kept, or one segment of a piece: `/-/record/PIECE/SEGMENT`."""
+    async def show(self, path: str, recorder: Recorder | None, send: Send) -> web.StreamResponse:
+        """Send all that is kept, or one segment of a piece: `/-/record/PIECE/SEGMENT`.
+
+        A place is held until the client has taken it all, because it is in memory until then.
+        """
         if recorder is None:
             return web.Response(status=404, text=_OFF)
-        if self._under_way >= _MOST_AT_ONCE:
+        if self._showing >= _MOST_AT_ONCE:
             return web.Response(status=503, text="too many requests\n")
-        self._under_way += 1
+        self._showing += 1
         try:
             async with asyncio.timeout(DISK_SECONDS):
-                if path == RECORD:
-                    return web.json_response(await recorder.listing())
-                piece, _, name = path.removeprefix(f"{RECORD}/").partition("/")
-                segment = await recorder.segment(piece, name)
+                body, kind = await _read(path, recorder)
+            if body is None:
+                return web.Response(status=404, text="not found\n")
+            response, taken = await send(body, {"Content-Type": kind})
+            if not taken:
+                recorder.not_taken()
+            return response
         except (TimeoutError, DiskBusy, OSError) as exc:
             return web.Response(status=503, text=f"not read: {exc or 'the disk is too slow'}\n")
         finally:
-            self._under_way -= 1
-        return web.Response(status=404, text="not found\n") if segment is None else segment
+            self._showing -= 1
+
+
+async def _read(path: str, recorder: Recorder) -> tuple[bytes | None, str]:
+    """What the path names, and its type."""
+    if path == RECORD:
+        return orjson.dumps(await recorder.listing()), "application/json"
+    piece, _, name = path.removeprefix(f"{RECORD}/").partition("/")
+    return await recorder.segment(piece, name), "application/octet-stream"
+
+
+def _not_from_a_program(request: web.BaseRequest) -> web.Response | None:
+    """The answer to a request that a page in a browser may have sent without its user's knowledge.
+
+    A page can send a form or plain text to any address without asking, but not JSON. With each
+    POST a browser says where the page is from. Programs say nothing of it.
+    """
+    if request.content_type != "application/json":
+        text = f"found Content-Type {request.content_type}, expected application/json\n"
+        return web.Response(status=415, text=text)
+    if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
+        return web.Response(status=403, text="not for browsers: send no Origin\n")
+    return None
 
 
 async def _keep(recorder: Recorder, reasons: Sequence[Reason]) -> web.Response:

@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -110,11 +111,8 @@ class Server:
                     text="draining\n" if self._draining else "ready\n",
                 )
             case path if path == RECORD or path.startswith(f"{RECORD}/"):
-                answer = await self._record.show(path, recorder)
-                if isinstance(answer, bytes):
-                    headers = {"Content-Type": "application/octet-stream"}
-                    return await self._send(answer, headers, request, connection)
-                return answer
+                send = partial(self._send, request=request, connection=connection)
+                return await self._record.show(path, recorder, send)
             case "/sd":
                 return web.json_response(self._targets(request))
             case "/":
@@ -144,7 +142,8 @@ class Server:
             if service.recorder is not None:
                 compressed = "Content-Encoding" in headers
                 service.recorder.take(began, page, body, compressed=compressed)
-            return await self._send(body, headers, request, connection)
+            response, _ = await self._send(body, headers, request, connection)
+            return response
         finally:
             self._scrapes[network] -= 1
             if not self._scrapes[network]:
@@ -156,20 +155,23 @@ class Server:
         headers: Mapping[str, str],
         request: web.BaseRequest,
         connection: Connection,
-    ) -> web.StreamResponse:
+    ) -> tuple[web.StreamResponse, bool]:
+        """The response, and whether the client took all of it within ANSWER_SECONDS."""
         response = named(web.StreamResponse(headers=headers))
         response.content_length = len(body)
+        taken = False
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await response.prepare(request)
                 if request.method == "GET":  # HEAD: headers only
                     for start in range(0, len(body), _PIECE_BYTES):
                         await response.write(body[start : start + _PIECE_BYTES])
+            taken = True
         except TimeoutError:
             connection.cut_off("its answer is not taken")
         except ConnectionError:
             connection.cut_off("it does not wait for its answer")
-        return response
+        return response, taken
 
     def _too_many(self, network: str) -> bool:
         """Whether to refuse a scrape from this network.

@@ -34,14 +34,21 @@ def port(webhook: ModuleType, tmp_path: Path) -> Iterator[int]:
     server.server_close()
 
 
-def posted(port: int, body: bytes, length: str | None = None, *, to: str = "/") -> int:
+def posted(port: int, body: bytes, length: str | None = None, *, to: str = "/", **sent: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     headers = {"Content-Length": str(len(body)) if length is None else length}
+    headers |= {"Content-Type": "application/json", **sent}
     try:
         connection.request("POST", to, body, headers)
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+def test_a_page_in_a_browser_cannot_send_alerts(port: int) -> None:
+    assert posted(port, b'{"alerts": []}', **{"Content-Type": "text/plain"}) == 415
+    assert posted(port, b'{"alerts": []}', Origin="https://elsewhere.example") == 415
+    assert posted(port, b'{"alerts": []}') == 200
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from cephqos_exporter.config import Settings
 from cephqos_exporter.recorder import options
 from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.web import forward, kept
+from cephqos_exporter.web import forward, kept, server
 from cephqos_exporter.web.connections import REQUEST_BYTES
 from cephqos_exporter.web.kept import firing
 
@@ -44,6 +45,7 @@ async def recording(
 
 
 def request(body: bytes, path: str = "/-/record", **headers: str) -> bytes:
+    headers = {"Content-Type": "application/json", **headers}
     named = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     length = f"Content-Length: {len(body)}\r\n"
     return f"POST {path} HTTP/1.1\r\nHost: x\r\n{length}{named}\r\n".encode() + body
@@ -172,7 +174,8 @@ async def test_it_is_forwarded_over_tls_with_the_password_that_came(
     ):
         url = f"https://{listening(a)}/-/record"
         body = webhook(ALERT)
-        async with a._session.post(url, data=body, headers=good, ssl=tls) as answer:
+        json_too = {**good, "Content-Type": "application/json"}
+        async with a._session.post(url, data=body, headers=json_too, ssl=tls) as answer:
             assert answer.status == 200, await answer.text()
         _, found, _ = await b.get("/-/record", tls=tls, **good)
     assert len(json.loads(found)["pieces"]) == 1
@@ -221,6 +224,91 @@ async def test_bodies_that_do_not_come_are_not_waited_for_and_hold_up_nobody(
                 assert (await reader.readline()).startswith(b"HTTP/1.1 503")
             writer.close()
         assert await listed(client) == []
+
+
+async def test_segments_that_are_not_taken_hold_a_place_until_they_are_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits in memory for slow clients is bounded, and nothing else is held up by it."""
+    in_memory: list[int] = []
+
+    async def large(*_: object) -> bytes:
+        in_memory.append(1)
+        return bytes(32 << 20)
+
+    monkeypatch.setattr(Recorder, "segment", large)
+    monkeypatch.setattr(server, "ANSWER_SECONDS", 2.0)
+    asked = b"GET /-/record/a/b HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with recording(tmp_path) as client:
+        slow = []
+        for _ in range(kept._MOST_AT_ONCE):
+            reader, writer = await asyncio.open_connection(*client.address, limit=1 << 12)
+            writer.write(asked)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            slow.append(writer)
+        refused = [await status(client, asked[:-2] + b"Connection: close\r\n\r\n") for _ in "123"]
+        assert refused == [503] * 3
+        assert len(in_memory) == kept._MOST_AT_ONCE
+        assert await status(client, request(webhook(ALERT))) == 200, "it is kept all the same"
+        assert (await client.get("/metrics"))[0] == 200
+        async with asyncio.timeout(10):
+            while (await client.get("/-/record"))[0] != 200:
+                await asyncio.sleep(0.1)
+        for writer in slow:
+            writer.close()
+        recorder = client.server.service.recorder
+        assert recorder is not None
+        assert recorder._lost["slow_client"] >= 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "text/plain; application/json"},
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-origin"},
+    ],
+    ids=str,
+)
+async def test_a_page_in_a_browser_cannot_have_something_kept(
+    tmp_path: Path, sent: dict[str, str]
+) -> None:
+    async with recording(tmp_path) as client:
+        assert await status(client, request(webhook(ALERT), **sent)) in (403, 415)
+        assert await listed(client) == []
+
+
+async def test_the_type_that_alertmanager_sends_is_taken(tmp_path: Path) -> None:
+    async with recording(tmp_path) as client:
+        sent = {"Content-Type": "application/json; charset=utf-8"}
+        assert await status(client, request(webhook(ALERT), **sent)) == 200
+
+
+async def test_a_redirect_of_another_exporter_is_not_followed(tmp_path: Path) -> None:
+    """It would be sent the password, and could be any address that only this host reaches."""
+    inside: list[str] = []
+
+    async def redirecting(request: web.BaseRequest) -> web.Response:
+        inside.append(request.path)
+        if request.path == "/inside":
+            return web.Response(text="{}")
+        return web.Response(status=307, headers={"Location": f"http://{request.host}/inside"})
+
+    runner = web.ServerRunner(web.Server(redirecting))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    async with recording(tmp_path, None, [f"{host}:{port}"]) as client:
+        headers = {"Authorization": "Basic eA=="}
+        answer = await client.raw(request(webhook(ALERT), **headers))
+    await runner.cleanup()
+    assert answer.startswith(b"HTTP/1.1 503") and b"HTTP status 307" in answer
+    assert inside == ["/-/record"]
 
 
 async def test_a_body_above_the_limit_ends_its_connection_only(tmp_path: Path) -> None:
