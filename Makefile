@@ -121,14 +121,12 @@ images = deploy/images/requirements
 lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images from pyproject.toml
 	$(BIN)/pip install --quiet --require-hashes -r deploy/requirements-lock.txt
 	@mkdir -p build && cat requirements-dev.txt $(images)-*.txt | grep -v '^-r' >build/every.txt
-	$(compile) --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o build/every.txt
+	$(compile) --extra loadgen --extra report --extra completion --extra dashboards --group dev pyproject.toml -o build/every.txt
 	$(compile) -c build/every.txt pyproject.toml -o $(images)-exporter.txt
 	echo 'setuptools>=77' | $(compile) -c build/every.txt - -o $(images)-build.txt
 	$(compile) -c build/every.txt --extra loadgen pyproject.toml -o build/lab.txt
 	(echo '-r requirements-exporter.txt'; $(beyond) $(images)-exporter.txt build/lab.txt) >$(images)-lab.txt
-	$(compile) -c build/every.txt --extra loadgen --extra top pyproject.toml -o build/top.txt
-	(echo '-r requirements-lab.txt'; $(beyond) <(cat $(images)-exporter.txt $(images)-lab.txt) build/top.txt) >$(images)-top.txt
-	(printf -- '-r $(images)-%s.txt\n' top build; $(beyond) <(cat $(images)-*.txt) build/every.txt) >requirements-dev.txt
+	(printf -- '-r $(images)-%s.txt\n' lab build; $(beyond) <(cat $(images)-*.txt) build/every.txt) >requirements-dev.txt
 	echo uv | $(compile) - -o deploy/requirements-lock.txt
 	echo 'zensical==0.0.73' | $(compile) -c build/every.txt - -o deploy/requirements-docs.txt
 	@# Without what checks a bill against its schema: 18 packages more.

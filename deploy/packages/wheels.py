@@ -15,8 +15,8 @@ from cephqos_loadgen.lab.paths import cache_dir
 
 ROOT: Final = Path(__file__).parents[2]
 LOCK: Final = ROOT / "deploy/images/requirements-exporter.txt"
-# What `cephqos top` needs in addition.
-TOP_LOCKS: Final = tuple(LOCK.with_name(f"requirements-{name}.txt") for name in ("lab", "top"))
+# What the load generator needs in addition.
+TOP_LOCK: Final = LOCK.with_name("requirements-lab.txt")
 # What Debian 12 and 13, Ubuntu 22.04 and 24.04, Enterprise Linux 9 and 10 have, and the next one.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 # By Debian's name: the name in wheels.
@@ -38,7 +38,7 @@ def unpack(target: Path, architecture: str) -> None:
 
 def unpack_for_all(target: Path) -> None:
     """Unpack the wheels of `top`, which are the same for every Python and machine."""
-    for wheel in sorted(fetched("amd64", PYTHONS[0], TOP_LOCKS).glob("*.whl")):
+    for wheel in sorted(fetched("amd64", PYTHONS[0], [TOP_LOCK]).glob("*.whl")):
         if not wheel.stem.endswith("-none-any"):
             raise RuntimeError(f"{wheel.name} is not for all: a package for each is needed")
         with zipfile.ZipFile(wheel) as archive:

@@ -40,7 +40,7 @@ _ARCHIVES: Final = {  # folders of the repository, by archive and by name in it
         "provisioning": "dashboards/cephqos_dashboards/provisioning_files",
     },
 }
-_TOP: Final = tuple(_EXPORTER.with_name(f"requirements-{name}.txt") for name in ("lab", "top"))
+_TOP: Final = _EXPORTER.with_name("requirements-lab.txt")
 
 
 class NotReleased(Exception):
@@ -128,7 +128,7 @@ def bills(sources: Sources, out: Path, cyclonedx: Path) -> None:
         python = sbom.python_bill(cyclonedx, Path(name) / "python")
         collector = sbom.go_bill("collector", Path(name) / "collector")
     exporter = sbom.among(python, sbom.locked(_EXPORTER))
-    top = sbom.among(python, sbom.locked(*_TOP))
+    top = sbom.among(python, sbom.locked(_TOP))
     for file in sorted(out.iterdir()):
         if file.name.startswith("cephqos-collector"):
             components = list(collector["components"])

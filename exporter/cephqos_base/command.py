@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from cephqos_base.completion import PrintCompletion
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.hints import hint
@@ -46,11 +47,11 @@ _ONE_REQUIRED: Final = re.compile(r"one of the arguments (.*) is required")
 
 COMMANDS: Final = (
     CommandEntry("demo", "show a real cluster under load; keys provoke faults in it",
-            "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
+            "cephqos_stack.demo.cli:add_options"),
     CommandEntry("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
     CommandEntry("top", "show reservations and violations live in a terminal",
-            "cephqos_loadgen.top.cli:add_options", extra="top"),
+            "cephqos_loadgen.top.cli:add_options"),
     CommandEntry("run", "run a scenario and record it into an archive",
             "cephqos_loadgen.run.cli:add_run_options"),
     CommandEntry("scenarios", "list the scenarios that come with cephqos",
@@ -183,10 +184,14 @@ class _CommandParser(Parser):
 
     command: CommandEntry | None = None
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def add_options(self) -> None:
+        """Add them, if that has not been done; UsageError if a part is not installed."""
         if self.command is not None:
             command, self.command = self.command, None
             load(command)(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.add_options()
         return super().parse_known_args(args, namespace)
 
 
@@ -219,6 +224,7 @@ def build_parser(commands: Sequence[CommandEntry] = COMMANDS) -> Parser:
         " the load that puts them to the test.",
     )
     parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--print-completion", action=PrintCompletion)
     group = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser
     )

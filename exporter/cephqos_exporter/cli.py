@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.command import Parser
+from cephqos_base.completion import PrintCompletion
 from cephqos_base.errors import ConfigError
 from cephqos_base.terminal import say
 from cephqos_base.version import __version__
@@ -50,6 +51,7 @@ def build_parser(known: Sequence[Option[Any]]) -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument("--print-completion", action=PrintCompletion)
     parser.add_argument(
         "--config.file",
         dest="config.file",

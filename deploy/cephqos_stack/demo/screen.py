@@ -180,7 +180,7 @@ class Screen:
         if printout is None:
             press = self._provoker.press
             keys = {known.key: partial(press, known.name) for known in PROVOCATIONS}
-            await Top(watch, View(), above=self._headline, also=keys).run_async(mouse=False)
+            await Top(watch, View(), above=self._headline, also=keys).run()
             return
         while True:
             await printout.refresh()

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import importlib.util
 import os
 import shutil
 import sys
@@ -13,7 +12,6 @@ from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
-from cephqos_base.extras import how_to_install
 from cephqos_base.servers import Address, HttpServer, NoAnswer, trusting
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.top.figures import Selection
@@ -93,8 +91,7 @@ async def _top(arguments: argparse.Namespace) -> int:
             return await _print_once(watch, view, arguments)
         from cephqos_loadgen.top.screen.app import Top  # needs Textual, which --once does not
 
-        # The mouse stays the terminal's, so that text can be selected and copied.
-        await Top(watch, view, ascii_only=_in_ascii(arguments)).run_async(mouse=False)
+        await Top(watch, view, ascii_only=_in_ascii(arguments)).run()
     return 0
 
 
@@ -106,12 +103,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _check_terminal() -> None:
-    if importlib.util.find_spec("textual") is None:
-        raise UsageError(
-            f"the live view needs Textual (--once and --json work now); {how_to_install('top')}"
-        )
-    # Textual reads from standard input and draws on standard error.
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise UsageError("no terminal: use --once for plain text or --json")
     if os.environ.get("TERM") == "dumb":
         raise UsageError("TERM=dumb: this terminal shows plain lines only: use --once or --json")

@@ -72,7 +72,6 @@ def test_what_an_image_gets_is_what_was_tested(lock: Path) -> None:
     [
         ("exporter", PROJECT["project"]["dependencies"]),
         ("lab", PROJECT["project"]["dependencies"] + EXTRAS["loadgen"]),
-        ("top", PROJECT["project"]["dependencies"] + EXTRAS["loadgen"] + EXTRAS["top"]),
         ("build", PROJECT["build-system"]["requires"]),
     ],
 )
@@ -118,7 +117,7 @@ def test_what_writes_the_locks_is_locked_itself() -> None:
 
 
 def test_no_lock_repeats_what_one_that_it_names_has() -> None:
-    for lock in (EVERYTHING, IMAGES / "requirements-lab.txt", IMAGES / "requirements-top.txt"):
+    for lock in (EVERYTHING, IMAGES / "requirements-lab.txt"):
         lines = {line for line in lock.read_text().splitlines() if "==" in line}
         for other in _OTHER.findall(lock.read_text()):
             assert lines.isdisjoint((lock.parent / other).read_text().splitlines()), other

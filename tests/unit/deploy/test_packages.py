@@ -29,49 +29,64 @@ manual = program("packages/manual.py")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the manual and the completion."""
     folder = tmp_path_factory.mktemp("manual")
-    assert len(manual.write(folder)) == 3
+    assert len(manual.write(folder)) == 6
     return folder
 
 
 def test_the_manual_has_every_option_of_the_exporter(made: Path) -> None:
     page = (made / "cephqos-exporter.1").read_text().replace("\\-", "-")
     for option in every_option():
-        assert f".B --{option.name}" in page
+        assert f"--{option.name}" in page
+        assert option.default_text.replace(" ", ",") in page, "no default is cut"
 
 
 def test_the_manual_leaves_out_what_is_not_packaged(made: Path) -> None:
-    page = (made / "cephqos.1").read_text()
+    page = (made / "cephqos.1").read_text().replace("\\-", "-")
     assert "cephqos doctor host" in page
+    assert "--try-powers" in page
     assert "cephqos lab" not in page
 
 
-def test_a_text_cannot_become_a_request_of_troff() -> None:
-    page = manual.ManualPage(("x",), "a\\b", (("--a-b", ".so /etc/passwd"), ("'c", "d")))
-    manual._SEE["x"] = "y(1)"
-    lines = manual.troff(page).splitlines()
-    assert "\\&.so /etc/passwd" in lines
-    assert ".B \\-\\-a\\-b" in lines
-    assert any("a\\eb" in line for line in lines)
+def test_no_text_is_taken_for_a_request_of_troff(made: Path) -> None:
+    for page in made.glob("*.1"):
+        lines = page.read_text().splitlines()
+        begins = {line.split()[0] for line in lines if line.startswith((".", "'"))}
+        assert begins <= {".TH", ".SH", ".SS", ".TP", ".B", ".RS", ".RE"}
 
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        (["cephqos", ""], {"rules", "dashboards", "doctor", "--version"}),
+        (["cephqos", ""], {"rules", "dashboards", "doctor"}),
+        (["cephqos", "-"], {"--version", "--help"}),
         (["cephqos", "doctor", ""], {"host", "cluster", "prometheus"}),
         (["cephqos", "doctor", "prometheus", "--gra"], {"--grafana", "--grafana-header"}),
         (["cephqos-exporter", "--discovery.s"], {"--discovery.sockets"}),
-        (["/usr/bin/cephqos", "rules", "build", "--sl"], {"--slo"}),
+        (["cephqos", "rules", "build", "--sl"], {"--slo"}),
+        (["cephqos", "rules", "build", "--config", "/etc/host"], {"/etc/hostname", "/etc/hosts"}),
     ],
 )
-def test_completion_offers_the_next_words(made: Path, typed: list[str], offered: set[str]) -> None:
-    code = f"source {made / 'cephqos.bash'}; "
-    code += 'COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _cephqos; echo ${COMPREPLY[*]}'
+def test_completion_in_bash_offers_the_next_words(
+    made: Path, typed: list[str], offered: set[str]
+) -> None:
+    program = typed[0]
+    function = f"_shtab_{program.replace('-', '_')}"
+    code = f"source {made / program}.bash; complete -p {program} >/dev/null; "
+    code += f'COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); {function} {program} "${{@: -1}}"; '
+    code += "echo ${COMPREPLY[*]}"
     done = subprocess.run(
         ["bash", "-c", code, "bash", *typed], capture_output=True, text=True, check=True
     )
     assert offered <= set(done.stdout.split())
     assert all(word.startswith(typed[-1]) for word in done.stdout.split())
+
+
+def test_completion_in_zsh_has_each_option_with_its_help(made: Path) -> None:
+    text = (made / "_cephqos").read_text()
+    assert text.startswith("#compdef cephqos\n")
+    assert '"--try-powers[' in text
+    if zsh := shutil.which("zsh"):
+        subprocess.run([zsh, "-n", made / "_cephqos"], check=True, timeout=30)
 
 
 @pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)

@@ -11,7 +11,6 @@ CALLED_BY_LIBRARIES = {
     "ignore_aliases",
     *("do_GET", "do_POST", "log_message"),
     "handle_error",
-    *("action_help_quit", "on_key", "on_mount", "on_resize", "render_line"),
 }
 
 

@@ -1,11 +1,9 @@
 """The command `cephqos top`: what it refuses, and what it prints without a terminal."""
 
 import asyncio
-import importlib.util
 import json
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec
 
 import pytest
 
@@ -45,31 +43,20 @@ def test_what_cannot_be_done_is_told_in_one_line(options: list[str], expected: s
     assert "\n" not in str(caught.value)
 
 
-def test_without_textual_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-
-    def without_textual(name: str, package: str | None = None) -> ModuleSpec | None:
-        return None if name == "textual" else find(name, package)
-
-    monkeypatch.setattr(importlib.util, "find_spec", without_textual)
-    with pytest.raises(UsageError, match=r"--once and --json work.* install '\.\[top\]'"):
-        start()
-
-
 def test_a_terminal_that_cannot_move_its_cursor_is_no_place_for_the_live_view(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    for name in ("stdin", "stdout", "stderr"):
+    for name in ("stdin", "stdout"):
         monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
     with pytest.raises(UsageError, match=r"^TERM=dumb: .*use --once or --json$"):
         start()
 
 
-def test_once_and_json_do_not_load_textual() -> None:
+def test_once_and_json_do_not_load_curses() -> None:
     program = (
         "import sys; from cephqos_base.command import main;"
-        " main(['top', '--once', '--url', '127.0.0.1:1']); print('textual' in sys.modules)"
+        " main(['top', '--once', '--url', '127.0.0.1:1']); print('curses' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60

@@ -1,63 +1,19 @@
-"""The live screen. Textual brings lines to the terminal and keys to the view, and nothing else."""
+"""The live screen: fetches, and brings lines to the terminal and keys to the view."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
 
-from rich.segment import Segment
-from rich.style import Style as RichStyle
-from textual import events
-from textual.app import App, ComposeResult
-from textual.strip import Strip
-from textual.widget import Widget
-from textual.worker import Worker
-
-from cephqos_loadgen.top.screen.layout import Line, Style, cut
+from cephqos_loadgen.top.screen.layout import Line, cut
 from cephqos_loadgen.top.screen.page import draw
+from cephqos_loadgen.top.screen.terminal import CursesTerminal, Terminal
 from cephqos_loadgen.top.screen.view import View, pressed
 from cephqos_loadgen.top.watch import Watch
 
-# The terminal's own colours, so that light and dark backgrounds work; each also has a word.
-STYLES: Final[dict[Style, RichStyle]] = {
-    "": RichStyle(),
-    "title": RichStyle(bold=True),
-    "dim": RichStyle(dim=True),
-    "good": RichStyle(color="green"),
-    "warn": RichStyle(color="yellow", bold=True),
-    "bad": RichStyle(color="red", bold=True),
-    "cursor": RichStyle(reverse=True),
-    "bar": RichStyle(color="cyan"),
-    "empty": RichStyle(dim=True),
-    "mark": RichStyle(bold=True),
-}
 
-
-class Lines(Widget):
-    """Shows lines as they are: they hold no markup, and no escape sequence."""
-
-    DEFAULT_CSS = "Lines { width: 100%; height: 100%; background: ansi_default; }"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._strips: list[Strip] = []
-
-    def show(self, lines: list[Line]) -> None:
-        self._strips = [
-            Strip([Segment(span.text, STYLES[span.style]) for span in spans]) for spans in lines
-        ]
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        if y >= len(self._strips):
-            return Strip.blank(self.size.width)
-        return self._strips[y].adjust_cell_length(self.size.width)
-
-
-class Top(App[None]):
+class Top:
     """`cephqos top` on a terminal."""
-
-    CSS = "Screen { background: ansi_default; }"
-    ENABLE_COMMAND_PALETTE = False
 
     def __init__(
         self,
@@ -70,68 +26,66 @@ class Top(App[None]):
     ) -> None:
         """`above` gives lines to show above those of the cluster. `also`: keys of the caller, and
         what to call when one is pressed."""
-        super().__init__(ansi_color=True)
-        self.feed = watch
+        self.watch = watch
         self.view = view
         self._ascii_only = ascii_only
         self._above = above
         self._also = also
-        self._fetching = False
+        self._fetch: asyncio.Task[None] | None = None
 
     @property
     def idle(self) -> bool:
         """Nothing is being fetched."""
-        return not self._fetching
+        return self._fetch is None or self._fetch.done()
 
-    def compose(self) -> ComposeResult:
-        yield Lines()
+    async def run(self) -> None:
+        """Until the user leaves."""
+        with CursesTerminal() as terminal:
+            await self.run_on(terminal)
 
-    def on_mount(self) -> None:
-        self.set_interval(self.feed.interval, self._tick)
-        self._tick()
+    async def run_on(self, terminal: Terminal) -> None:
+        """The same on a terminal that is ready."""
+        async with asyncio.TaskGroup() as group:
+            ticks = group.create_task(self._ticks(terminal, group))
+            async with contextlib.aclosing(terminal.keys()) as keys:
+                async for key in keys:
+                    self._press(key, terminal, group)
+                    if self.view.over:
+                        break
+            ticks.cancel()
+            if self._fetch is not None:
+                self._fetch.cancel()
 
-    def on_resize(self, _: events.Resize) -> None:
-        self.call_after_refresh(self._draw)
-
-    def on_key(self, event: events.Key) -> None:
+    def _press(self, key: str, terminal: Terminal, group: asyncio.TaskGroup) -> None:
         before = self.view
-        if not before.typing and event.character and event.character in self._also:
-            self._also[event.character]()
-        self.view = pressed(before, event.key, event.character, self.feed.picture)
-        if self.view.over:
-            self.exit()
-            return
+        if not before.typing and key in self._also:
+            self._also[key]()
+        self.view = pressed(before, key, self.watch.picture)
         if (wanted := self.view.selection) != before.selection:
-            self.feed.selection = wanted
-            self._tick()
+            self.watch.selection = wanted
+            self._begin_fetch(terminal, group)
         elif before.paused and not self.view.paused:
-            self._tick()
-        self._draw()
+            self._begin_fetch(terminal, group)
+        self._draw(terminal)
 
-    def action_help_quit(self) -> None:
-        """Textual asks for ctrl+q when ctrl+c is pressed; here ctrl+c quits."""
-        self.exit()
+    async def _ticks(self, terminal: Terminal, group: asyncio.TaskGroup) -> None:
+        while True:
+            self._begin_fetch(terminal, group)
+            self._draw(terminal)
+            await asyncio.sleep(self.watch.interval)
 
-    def _tick(self) -> None:
-        if not self._fetching and not self.view.paused:
-            self._fetching = True
-            # The function, not its coroutine: Python warns of a coroutine that is never run, as
-            # when the app ends first.
-            _: Worker[None] = self.run_worker(self._fetch)
-        self._draw()
+    def _begin_fetch(self, terminal: Terminal, group: asyncio.TaskGroup) -> None:
+        if self.idle and not self.view.paused:
+            self._fetch = group.create_task(self._fetched(terminal))
 
-    async def _fetch(self) -> None:
-        try:
-            await self.feed.refresh()
-        finally:
-            self._fetching = False
-        self._draw()
+    async def _fetched(self, terminal: Terminal) -> None:
+        await self.watch.refresh()
+        self._draw(terminal)
 
-    def _draw(self) -> None:
+    def _draw(self, terminal: Terminal) -> None:
         """Draw the last picture, even if nothing new came: its age is shown."""
-        columns, rows = self.size
+        columns, rows = terminal.size
         lines = [cut(each, columns) for each in self._above()]
         size = (columns, max(0, rows - len(lines)))
-        lines += draw(self.feed.picture, self.feed.status(), self.view, size, self._ascii_only)
-        for widget in self.query(Lines):
-            widget.show(lines)
+        lines += draw(self.watch.picture, self.watch.status(), self.view, size, self._ascii_only)
+        terminal.show(lines)

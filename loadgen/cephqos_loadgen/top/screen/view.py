@@ -111,7 +111,7 @@ class View:
             return replace(self, opened=None)
         return replace(self, filter="", cursor=0)
 
-    def typed(self, key: str, character: str | None) -> "View":
+    def typed(self, key: str) -> "View":
         """A key while the filter is open."""
         if key == "enter":
             return replace(self, typing=False)
@@ -119,8 +119,8 @@ class View:
             return replace(self, typing=False, filter="", cursor=0)
         if key == "backspace":
             return replace(self, filter=self.filter[:-1], cursor=0)
-        if character is not None and character.isprintable():
-            return replace(self, filter=self.filter + character, cursor=0)
+        if len(key) == 1 and key.isprintable():
+            return replace(self, filter=self.filter + key, cursor=0)
         return self
 
     def next_cluster(self, picture: Picture | None) -> "View":
@@ -150,14 +150,14 @@ _PAGE_KEYS: Final[Mapping[str, Page]] = {
     "n": "notes",
     "t": "tenants",
     "h": "help",
-    "question_mark": "help",
+    "?": "help",
 }
 
 
-def pressed(view: View, key: str, character: str | None, picture: Picture | None) -> View:
-    """The view after a key, named as Textual names keys. Unknown keys do nothing."""
+def pressed(view: View, key: str, picture: Picture | None) -> View:
+    """The view after a key: a character, or a name such as "up". Unknown keys do nothing."""
     if view.typing and key != "ctrl+c":
-        return view.typed(key, character)
+        return view.typed(key)
     if key in _MOVES:
         return view.moved(_MOVES[key], picture)
     if key in _PAGE_KEYS:
@@ -173,13 +173,13 @@ def _after_command(view: View, key: str, picture: Picture | None) -> View:
             return view.next_sort()
         case "r":
             return replace(view, reverse=not view.reverse, cursor=0)
-        case "slash":
+        case "/":
             return replace(view, typing=True, page="main", opened=None)
         case "enter":
             return view.with_opened(picture)
         case "escape":
             return view.back()
-        case "p" | "space":
+        case "p" | " ":
             return replace(view, paused=not view.paused)
         case "c":
             return view.next_cluster(picture)
