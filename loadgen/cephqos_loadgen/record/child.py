@@ -159,8 +159,9 @@ class Child:
         self.interrupted = True
         # Only the program gets the signal: `setpriv` and the like before it would die of it, and
         # take the program with them before it has written anything.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGINT)
+        if self.running:  # or its number may be another process's by now
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGINT)
         return await self.wait(_ENDING_SECONDS)
 
     def record(self) -> ChildRecord:

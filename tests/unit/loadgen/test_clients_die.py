@@ -172,6 +172,18 @@ async def test_output_that_outlives_a_program_that_ended_well_is_waited_for(tmp_
     assert bytes(seen) == b"late\n"
 
 
+async def test_a_child_that_has_ended_gets_no_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number may be another process's by then."""
+    signals: list[tuple[int, int]] = []
+    async with Child(Launch("x", ["true"], {}), tmp_path) as child:
+        assert await child.wait(20) == 0
+        monkeypatch.setattr(os, "kill", lambda *given: signals.append(given))
+        assert await child.interrupt() == 0
+    assert signals == []
+
+
 async def test_a_client_that_does_not_end_is_a_failure_and_is_ended(tmp_path: Path) -> None:
     async with Child(Launch("x", ["sleep", "60"], {}), tmp_path) as child:
         with pytest.raises(ChildFailed, match="not done within"):
