@@ -141,7 +141,9 @@ def _add_devices(up: Parser) -> None:
 def _add_daemons(up: Parser) -> None:
     """How the daemons are configured and where they run."""
     defaults = LabSpec()
-    up.option("--setuser USER", "ceph: run daemons as user ceph, as in production")
+    up.option(
+        "--setuser USER", "ceph: run daemons as user ceph, as in production (default: as root)"
+    )
     up.option(
         "--op-queue NAME",
         f"scheduler of the OSDs: {' or '.join(OP_QUEUES)} (default: the release's)",
@@ -154,7 +156,8 @@ def _add_daemons(up: Parser) -> None:
     up.option("--fs KIND", f"filesystem for filestore: {', '.join(FILESYSTEMS)} (default: xfs)")
     up.option(
         "--auth KIND",
-        f"authentication: {' or '.join(AUTHS)} (default: %(default)s)",
+        f"authentication: {' or '.join(AUTHS)}; without cephx every user of this host controls the"
+        " lab's daemons (default: %(default)s)",
         default=defaults.auth,
     )
     up.option(

@@ -318,3 +318,17 @@ def test_a_lock_on_a_strangers_folder_makes_it_no_lab(labs: Path) -> None:
     with (labs / "photos" / MARK).open("w") as mark:
         fcntl.flock(mark, fcntl.LOCK_EX)
         assert not state.is_alive(LabPaths.of("photos"))
+
+
+def test_a_daemon_cannot_choose_which_file_root_appends_its_output_to(labs: Path) -> None:
+    """With --setuser ceph the folder of logs is the daemons', and so are links in it."""
+    paths = LabPaths.of("mine")
+    os.close(state.make_lab(paths))
+    paths.logs.mkdir()
+    roots = labs.parent / "shadow"
+    roots.touch()
+    paths.output("osd.0").symlink_to(roots)
+    one = process_one.ProcessOne(paths, labs, 0)
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        one.spawn("osd.0", ["true"], str(paths.output("osd.0")))
+    assert roots.read_text() == ""

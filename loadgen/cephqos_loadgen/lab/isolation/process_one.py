@@ -53,7 +53,8 @@ class ProcessOne:
         """Start a daemon inside the tree. Returns its pid, as this namespace counts."""
         if name in self.daemons:
             raise LabError(f"{name} is running already")
-        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        # The folder of logs may be the daemons': they must not choose which file root writes to.
+        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         path = shutil.which("chroot") or "/usr/sbin/chroot"
         pid = os.posix_spawn(
             path,
