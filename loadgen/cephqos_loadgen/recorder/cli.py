@@ -53,7 +53,9 @@ def add_options(record: Parser) -> None:
     fetch.option(
         "--to DIR", "folder of archives (default: %(default)s)", default=Path(_DEFAULT_BASE)
     )
-    fetch.option("--redact", "replace names of pools, images, objects and clients by pseudonyms")
+    fetch.option(
+        "--redact", "replace all names except those of hosts by pseudonyms, and free texts too"
+    )
     fetch.option("--redact-hosts", "replace names of hosts too")
     fetch.set_defaults(run=_fetch)
     for parser in (keep, listing, fetch):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
+from cephqos_exporter.labels import escape_label_value
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
 from cephqos_loadgen.plan.parts import Device
@@ -85,10 +86,10 @@ class Recording:
             writer = ColumnWriter(repeat.folder / layout.METRICS_FILE)
             watch = DaemonWatch(repeat.event)
             written = _Written()
-            if missing and not (self._redaction and self._redaction.hosts):
-                written.findings += (f"recording: {host}" for host in missing)
-            elif missing:
+            if self._redaction and missing:
                 written.findings.append(f"recording: {len(missing)} hosts gave nothing")
+            else:
+                written.findings += (f"recording: {host}" for host in missing)
             try:
                 for host in hosts:
                     self._host(host, writer, watch, written)
@@ -118,7 +119,9 @@ class Recording:
         try:
             recorded = RecordedHost(host.segments)
         except ValueError as error:
-            written.findings.append(f"recording: what {instance} gave was not read: {error}")
+            written.findings.append(
+                f"recording: what {instance} gave was not read{self._why(error)}"
+            )
             return
         stamps, interval = recorded.times, recorded.interval
         if not stamps:
@@ -133,26 +136,39 @@ class Recording:
         if gaps := tuple(_gaps(stamps, _least_gap(interval))):
             written.gaps[instance] = gaps
         rename = _Names(instance, self._redaction)
-        readers = {form: PageReader(_describe(writer, form)) for form in (True, False)}
+        readers = {
+            form: PageReader(_describe(writer, form, self._redaction)) for form in (True, False)
+        }
         for at, page in recorded.pages():
             try:
-                values = readers[page.openmetrics].read(page.text)
+                shown = readers[page.openmetrics].read(page.text)
+                values = {rename(series): value for series, value in shown.items()}
             except ValueError as error:
-                written.findings.append(f"recording: a page of {instance} was not read: {error}")
+                written.findings.append(
+                    f"recording: a page of {instance} was not read{self._why(error)}"
+                )
                 continue
             written.fsid = written.fsid or next(filter(None, map(cluster_of, values)), "")
             watch.look(values, at, _least_gap(interval))
-            writer.add(at, {rename(series): value for series, value in values.items()})
+            writer.add(at, values)
         writer.flush()
         for behind, op in recorded.operations():
             written.operations.add(op, behind, self._redaction)
         written.scrapes = max(written.scrapes, len(stamps))
         written.begin, written.end = min(written.begin, stamps[0]), max(written.end, stamps[-1])
 
+    def _why(self, error: Exception) -> str:
+        """The end of a sentence. An error shows a part of what was wrong, which may hold names."""
+        return "" if self._redaction else f": {error}"
+
     def _reasons(self, host: HostRecording, note: Callable[..., None]) -> None:
-        name = self._redaction.host(host.host) if self._redaction else host.host
+        name, redaction = host.host, self._redaction
         for reason in host.reasons:
-            note("kept", host=name, reason=str(reason["name"]), started=str(reason["started"]))
+            why, started = str(reason["name"]), str(reason["started"])
+            if redaction:
+                name = redaction.host(host.host)
+                why, started = redaction.reason(why), redaction.time(started)
+            note("kept", host=name, reason=why, started=started)
 
 
 class _Names:
@@ -167,15 +183,21 @@ class _Names:
         if series not in self._known:
             redacted = self._redaction.series(series) if self._redaction else series
             name, _, labels = redacted.removesuffix("}").partition("{")
-            labels = ",".join(filter(None, (labels, f'instance="{self._instance}"')))
+            instance = f'instance="{escape_label_value(self._instance)}"'
+            labels = ",".join(filter(None, (labels, instance)))
             self._known[series] = f"{name}{{{labels}}}"
         return self._known[series]
 
 
-def _describe(writer: ColumnWriter, openmetrics: bool) -> Callable[[str, str, str], None]:
+def _describe(
+    writer: ColumnWriter, openmetrics: bool, redaction: Redaction | None
+) -> Callable[[str, str, str], None]:
     def describe(family: str, kind: str, text: str) -> None:
         end, kind = _AS_TEXT.get(kind, ("", kind)) if openmetrics else ("", kind)
-        writer.describe(family + end, kind, text)
+        name = family + end
+        if redaction:
+            name, kind, text = redaction.metric(name), redaction.type(kind), ""
+        writer.describe(name, kind, text)
 
     return describe
 

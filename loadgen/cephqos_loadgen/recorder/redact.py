@@ -9,32 +9,128 @@ import hmac
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.record.columns import parse, render
 
-# Labels whose values are words of Ceph, of the kernel or of cephqos, or numbers. All others are
-# names that a user chose, and are replaced.
+# What may pass: a closed list. Labels whose values are numbers, and of the others, which values.
+# Any other value of any label may be a name that somebody chose, and is replaced.
+_NUMBER_LABELS: Final = """
+    cpus generation id iogroup le major minor node nodes nr_requests pool_id python_version
+    patchlevel quantile reactor read_ahead_kb rotational shard shard_store_index version
+    """
+_NUMBERS: Final = frozenset(_NUMBER_LABELS.split())
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+([.,:-][0-9]+)*(e[-+]?[0-9]+)?|[+-]Inf")
 _WORDS: Final = """
-    by capacity_origin ceph_daemon class cluster collector command configured cpus device event
-    flag generation group id implementation in_force interface iogroup kind latency layer le
-    level major media minor mode model node nodes nr_requests op op_class op_type part
-    patchlevel peer pool_id pool_type pooltype profile python_version quantile reactor
-    read_ahead_kb reason reservations resource result role rotational scheduler shard
-    shard_store_index side src state strategy submitter throttle version window write_cache
+    by: cpu device memory network replica reactor sibling thread client immediate
+        background_recovery background_best_effort replica_writes cpu_limit memory_limit io_limit
+    capacity_origin: default measured configured benchmark
+    class: main client immediate background_recovery background_best_effort
+    collector: account cgroup cluster crimson disks histograms host mclock network ops perf
+        placement recovery scrub tenants threads
+    command: config+diff config+get config+show counter+dump counter+schema dump_blocked_ops_count
+        dump_historic_ops dump_historic_slow_ops dump_mempools dump_metrics dump_op_pq_state
+        dump_osd_network dump_pgstate_history dump_recovery_reservations dump_scrub_reservations
+        dump_scrubs get_mapped_pools ops perf+dump perf+histogram+dump perf+schema status version
+        config+dump mon+dump osd+df osd+dump osd+pool+stats osd+tree pg+dump pg+ls pg+ls-by-primary
+    configured: mclock_scheduler wpq prioritized debug_random
+    event: blocked commit execute queue receive reply subops
+    flag: full nobackfill nodeep-scrub nodown noin noout norebalance norecover noscrub nosnaptrim
+        noup pauserd pausewr sortbitwise
+    group: main log msgr-worker bstore_aio rocksdb:high rocksdb:low cfin bstore_kv_sync
+        bstore_kv_final bstore_mempool tp_osd_tp reactor alien-store-tp tp_fstore_op filestore_sync
+        journal_write
+    implementation: CPython PyPy
+    in_force: mclock_scheduler wpq
+    interface: front back
+    kind: backfill bucket client degraded_backfill ec image involuntary recovery replica scrub
+        voluntary
+    latency: DO_TRANSACTION GET_ATTR GET_ATTRS OMAP_GET_VALUES OMAP_ITERATE READ STAT
+    layer: osd disk
+    level: deep shallow either
+    media: hdd ssd
+    mode: steal system used user
+    model: bandwidth
+    op: commit discard flush read rw write
+    op_class: background_best_effort background_recovery client immediate repop
+    op_type: client_request peering_event replicated_request
+    part: kept ring schedule states totals
+    pool_type: erasure replicated
+    pooltype: ec replicated
+    profile: balanced custom high_client_ops high_recovery_ops
+    promise: config policy
+    reason: at_risk busy closed descriptors disk error failed forward full gone limit malformed
+        manager_starting misplaced no_bindings no_command no_manager permission refused slow_client
+        starting timeout too_large unknown_command unreachable
+    reservations: config none policy
+    resource: cpu io memory
+    result: failure success
+    role: block cluster db journal osd probe wal
+    scheduler: bfq cfq deadline kyber mq-deadline none noop
+    side: local remote
+    src: CLEANER_COLD CLEANER_MAIN MUTATE READ TRIM_ALLOC TRIM_DIRTY
+    state: activating active backfill_toofull backfill_unfound backfill_wait backfill_wait_local
+        backfill_wait_remote backfilling blocked clean cpu creating deep degraded down due
+        failed_repair forced_backfill forced_recovery in_progress incomplete inconsistent laggy
+        late network on_time overdue peered peering premerge queue queued receive recovering
+        recovery_toofull recovery_unfound recovery_wait recovery_wait_local recovery_wait_remote
+        remapped repair replica reply requested scrubbing snaptrim snaptrim_error snaptrim_wait
+        stale store_commit store_cpu store_device store_throttle unclean undersized wait waiting
+        working
+    strategy: other pinned shared unpinned
+    submitter: Dev(0x80)
+    throttle: bluestore bluestore_deferred osd_client_bytes osd_client_messages seastore
+    what: event unit value
+    window: 1m 5m 15m
+    write_cache: write+back write+through
 """
-WORDS: Final = frozenset(_WORDS.split())
-HOSTS: Final = frozenset({"instance"})
+
+
+def _allowed() -> Mapping[str, frozenset[str]]:
+    allowed: dict[str, set[str]] = {}
+    label = ""
+    for word in _WORDS.split():
+        if word.endswith(":"):
+            label = word.removesuffix(":")
+        else:
+            allowed.setdefault(label, set()).add(word.replace("+", " "))
+    return {label: frozenset(words) for label, words in allowed.items()}
+
+
+_ALLOWED: Final = _allowed()
+_HOSTS: Final = frozenset({"instance"})
 # Pools of memory, which are no pools of the cluster.
 _MEMPOOLS: Final = "cephqos_daemon_mempool_bytes"
-# What Ceph itself calls a client or daemon, and what stands for several.
-_NO_NAME: Final = re.compile(r"((client|osd|mds|mgr|mon)\.[0-9]+|other|unknown)?")
+_MEMPOOL: Final = re.compile(
+    r"(blue(store|fs)|buffer|mds|osd|osdmap|osd_pglog|pgmap)(_[a-zA-Z_]+)?"
+)
+# What the kernel calls a device.
+_DEVICE: Final = re.compile(
+    r"(sd|vd|xvd|hd)[a-z]{1,3}[0-9]*|nvme[0-9]+(c[0-9]+)?n[0-9]+(p[0-9]+)?"
+    r"|(dm-|loop|md|rbd|nbd|sr|zd|bcache|drbd|mmcblk)[0-9]+(p[0-9]+)?"
+)
+_FSID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Numbers that Ceph gives. Those of monitors, managers and others are names that a user chose, or
+# hold the name of a host.
+_NUMBERED: Final = re.compile(r"osd\.[0-9]+|client\.[0-9]+")
+_WITH_NUMBERED: Final = frozenset({"by", "ceph_daemon", "peer", "tenant"})
+# Stands for several, of any label.
+_SEVERAL: Final = frozenset({"", "other", "unknown"})
+_PREFIX: Final = re.compile(r"(client|mds|mgr|mon|osd|rgw)\.")
+# Names of metrics are Ceph's and ours. Parts of Ceph that a client makes have its name in theirs.
+_METRIC: Final = re.compile(
+    r"(cephqos|process|python|ceph_(osd|bluestore|bluefs|objecter|blk|recoverystate|AsyncMessenger"
+    r"|trackedop|rocksdb|mclock|paxos|mon|mds|mgr|finisher|cct|prioritycache))_[a-zA-Z0-9_]+"
+)
+_TYPES: Final = frozenset({"counter", "gauge", "histogram", "summary"})
+_TIME: Final = re.compile(r"[0-9TZ:.+-]{1,40}")
 
 
 class Redaction:
-    """Replaces names in labels, by such as `pool-0f3a91c2de`; those of hosts only if `hosts`."""
+    """Replaces all but what may pass, by such as `pool-0f3a91c2de`; hosts only if `hosts`."""
 
     def __init__(self, key: bytes, *, hosts: bool) -> None:
         self._key = key
@@ -44,22 +140,60 @@ class Redaction:
         """`name{labels}` without names."""
         name, labels = parse(series)
         redacted = {label: self._value(name, label, value) for label, value in labels.items()}
-        return render(name, redacted)
+        return render(self.metric(name), redacted)
+
+    def metric(self, name: str) -> str:
+        """The name of a metric or family, or a pseudonym."""
+        if _METRIC.fullmatch(name):
+            return name
+        return self.pseudonym("metric", name).replace("-", "_")
+
+    def type(self, kind: str) -> str:
+        """The type of a family."""
+        return kind if kind in _TYPES else "untyped"
 
     def host(self, name: str) -> str:
         return self.pseudonym("host", name) if self.hosts else name
+
+    def cluster(self, fsid: str) -> str:
+        return fsid if not fsid or _FSID.fullmatch(fsid) else self.pseudonym("cluster", fsid)
+
+    def daemon(self, name: str) -> str:
+        """`osd.3` as it is, of all others the kind and a pseudonym: `mon.daemon-0f3a91c2de`."""
+        if not name or _NUMBERED.fullmatch(name):
+            return name
+        kind = _PREFIX.match(name)
+        return (kind[0] if kind else "") + self.pseudonym("daemon", name)
+
+    def reason(self, text: str) -> str:
+        """Why a piece was kept: a free text. The same one is the same on all hosts."""
+        return self.pseudonym("reason", text)
+
+    def time(self, text: str) -> str:
+        return text if _TIME.fullmatch(text) else ""
 
     def pseudonym(self, kind: str, value: str) -> str:
         digest = hmac.new(self._key, value.encode(errors="replace"), hashlib.sha256)
         return f"{kind}-{digest.hexdigest()[:10]}"
 
     def _value(self, name: str, label: str, value: str) -> str:
-        if label in HOSTS:
+        if label in _HOSTS:
             return self.host(value)
-        is_mempool = name == _MEMPOOLS and label == "pool"
-        if label in WORDS or is_mempool or _NO_NAME.fullmatch(value):
-            return value
-        return self.pseudonym(label, value)
+        if label == "cluster":
+            return self.cluster(value)
+        if label == "ceph_daemon":
+            return self.daemon(value)
+        return value if self._may_pass(name, label, value) else self.pseudonym(label, value)
+
+    def _may_pass(self, name: str, label: str, value: str) -> bool:
+        if value in _SEVERAL or value in _ALLOWED.get(label, ()):
+            return True
+        if label in _WITH_NUMBERED and _NUMBERED.fullmatch(value):
+            return True
+        pattern = _DEVICE if label == "device" else _NUMBER if label in _NUMBERS else None
+        if label == "pool" and name == _MEMPOOLS:
+            pattern = _MEMPOOL
+        return bool(pattern and pattern.fullmatch(value))
 
 
 def key_of_user() -> bytes:

@@ -13,11 +13,31 @@ from cephqos_loadgen.recorder.redact import Redaction
 MOST: Final = 1000
 # A description reads `osd_op(client.4123.0:77 2.1f 2:f8000000:::name:head [write 0~4096] ...)`: who
 # sent it, its placement group, and, once it is decoded, `pool:hash:namespace:key:object:`.
-_HEAD: Final = re.compile(r"(\w+)\(([a-z]+\.[0-9]+)\.[0-9]+:[0-9]+ ([0-9]+\.[0-9a-f]+(?:s[0-9]+)?)")
+_HEAD: Final = re.compile(
+    r"(\w+)\(((?:client|osd|mds|mgr|mon)\.[0-9]+)\.[0-9]+:[0-9]+ ([0-9]+\.[0-9a-f]+(?:s[0-9]+)?)"
+)
 _OBJECT: Final = re.compile(r" (?:e[0-9]+/[0-9]+ )?-?[0-9]+:[0-9a-f]+:([^ ]*):[^: ]*(?: |\Z)")
-_WORD: Final = re.compile(r"\w*")
-# Events that name no user's things; of others a redaction keeps the first word.
-_EVENT: Final = re.compile(r"[a-z_ :]*(?: from (?:osd\.)?[0-9,]+)?")
+# What a redaction keeps of operations: a closed list of their kinds and events. Others may hold
+# names.
+_KIND_WORDS: Final = """
+    osd_op osd_op_reply osd_repop osd_repop_reply osd_backoff osd_pg_create pg_scan pg_backfill
+    backfill_remove backfill_reserve recovery_reserve pg_update_log_missing
+    pg_update_log_missing_reply pg_pct pg_trim replica_scrub rep_scrub rep_scrubmap MOSDECSubOpRead
+    MOSDECSubOpReadReply MOSDECSubOpWrite MOSDECSubOpWriteReply MOSDPGPush MOSDPGPushReply
+    MOSDPGPull MOSDPGScan MOSDPGBackfill MOSDPGBackfillRemove MOSDPGRecoveryDelete
+    MOSDPGRecoveryDeleteReply
+    """
+_KINDS: Final = frozenset(_KIND_WORDS.split())
+_EVENT: Final = re.compile(
+    r"initiated|header_read|throttled|all_read|dispatched|queued_for_pg|reached_pg|started|done"
+    r"|commit_sent|op_commit|op_applied|sub_op_(started|applied|committed|done)"
+    r"|commit_queued_for_journal_write|write_thread_in_journal_buffer|journaled_completion_queued"
+    r"|(waiting for subops|sub_op_(commit|applied)_rec|sub_op_reply)( from (osd\.)?[0-9,]+)?"
+    r"|waiting for (rw locks|readable|scrub|degraded object|missing object|blocked object|peered"
+    r"|active|flush|map|clean to primary|ondisk|unreadable object|cache not full|backoff)|delayed"
+    r"|no_rw_locks|retry|queued for pg|reached pg"
+)
+_OTHER: Final = "other"
 
 
 class SlowOperations:
@@ -68,10 +88,13 @@ def _record(op: Any, behind: float, redaction: Redaction | None) -> dict[str, An
     description = str(op["description"])
     if redaction:
         description = _redacted(description, redaction)
-        events = [event if _EVENT.fullmatch(event) else _first_word(event) for event in events]
+        events = [event if _EVENT.fullmatch(event) else _OTHER for event in events]
+    daemon, cluster = str(op["ceph_daemon"]), str(op["cluster"])
+    if redaction:
+        daemon, cluster = redaction.daemon(daemon), redaction.cluster(cluster)
     return {
-        "ceph_daemon": str(op["ceph_daemon"]),
-        "cluster": str(op["cluster"]),
+        "ceph_daemon": daemon,
+        "cluster": cluster,
         "started_unix_seconds": round(began + behind, 6),
         "seconds": float(op["seconds"]),
         "finished": bool(op["finished"]),
@@ -84,13 +107,10 @@ def _redacted(description: str, redaction: Redaction) -> str:
     """The kind of operation, its client and placement group, and its object's pseudonym. All else
     may hold names, and is left out."""
     head = _HEAD.match(description)
+    kind = description.partition("(")[0]
+    kind = kind if kind in _KINDS else _OTHER
     if head is None:
-        return f"{_first_word(description)}(…)"
+        return f"{kind}(…)"
     name = _OBJECT.match(description, head.end())
     pseudonym = f" {redaction.pseudonym('object', name[1])}" if name else ""
-    return f"{head[1]}({head[2]} {head[3]}{pseudonym} …)"
-
-
-def _first_word(text: str) -> str:
-    match = _WORD.match(text)
-    return match[0] if match else ""
+    return f"{kind}({head[2]} {head[3]}{pseudonym} …)"
