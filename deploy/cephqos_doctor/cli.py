@@ -34,7 +34,6 @@ from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.dump import DumpFacts
 from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
 from cephqos_doctor.host_facts import HostFacts, Osds
-from cephqos_doctor.prometheus_access import add_header, check_url, headers_of
 from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import core_options
 from cephqos_exporter.checks import check_root
@@ -42,6 +41,7 @@ from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
+from cephqos_insight.prometheus_access import add_header, check_url, headers_of
 
 
 def _no_osd_config(facts: Osds) -> str:

@@ -34,6 +34,7 @@ PACKAGES: Final = (
     "exporter/cephqos_exporter",
     "alerts/cephqos_alerts",
     "dashboards/cephqos_dashboards",
+    "deploy/cephqos_insight",
     "deploy/cephqos_doctor",
 )
 _LICENCE_FILE: Final = re.compile(r"(un)?licen[cs]e(?!.*\.go$)|copying", re.I)

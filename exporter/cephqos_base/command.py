@@ -73,13 +73,13 @@ COMMANDS: Final = (
     CommandEntry("doctor", "say what is missing or wrong on a host, in a cluster or a Prometheus",
             "cephqos_doctor.cli:add_options"),
     CommandEntry("capacity", "compare the capacity of OSDs with what they delivered",
-            "cephqos_doctor.capacity.cli:add_options"),
+            "cephqos_insight.capacity.cli:add_options"),
     CommandEntry("advise", "show what another profile, WPQ or other reservations would give",
-            "cephqos_doctor.advise.cli:add_options"),
+            "cephqos_insight.advise.cli:add_options"),
     CommandEntry("who", "show which images, buckets and clients an OSD works for, and which wait",
-            "cephqos_doctor.who:add_options"),
+            "cephqos_insight.who:add_options"),
     CommandEntry("blame", "list what client operations wait for, and on which OSDs",
-            "cephqos_doctor.blame:add_options"),
+            "cephqos_insight.blame:add_options"),
 )  # fmt: skip
 
 

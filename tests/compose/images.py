@@ -26,6 +26,7 @@ BASE = Release("base", "Debian 13", "trixie", "sid")
 BASE_PACKAGES = ("ca-certificates",)
 _SOURCES: Final = (
     *("exporter", "loadgen", "alerts", "dashboards", "deploy/cephqos_doctor"),
+    "deploy/cephqos_insight",
     *("deploy/cephqos_stack", "deploy/images", "pyproject.toml"),
 )
 _KINDS: Final = ("", ".py", ".toml", ".txt", ".yaml", ".yml", ".json", ".dockerignore")

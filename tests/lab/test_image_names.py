@@ -1,8 +1,8 @@
 """What `cephqos who` asks a real cluster: how images are called."""
 
 from cephqos_base.tenant_shares import TenantKey
-from cephqos_doctor.image_names import image_names
 from cephqos_exporter.ceph.monclient import ClusterAccess
+from cephqos_insight.image_names import image_names
 from cephqos_loadgen.lab.lab import RunningLab
 
 

@@ -11,7 +11,7 @@ from tests.recorded import RELEASES
 
 from cephqos_base.series import TENANT_STATES
 from cephqos_base.tenant_shares import OsdTenants, TenantShare
-from cephqos_doctor.who import Answers, shares_of
+from cephqos_insight.who import Answers, shares_of
 
 WINDOW = 120
 SECONDS, SAMPLED = "cephqos_tenants_seconds_total", "cephqos_tenants_sampled_total"

@@ -10,8 +10,8 @@ from tests.promtool.agreement import agrees
 from tests.recorded import RELEASES
 
 from cephqos_dashboards.queries import waiting
-from cephqos_doctor.blame import edges, roots, tenants_of, waits
-from cephqos_doctor.who import Answers
+from cephqos_insight.blame import edges, roots, tenants_of, waits
+from cephqos_insight.who import Answers
 
 Samples = Sequence[tuple[str, float]]  # labels as promtool writes them, and the value
 Rates = Sequence[tuple[str, Mapping[str, str], float]]  # a series' name, labels, and its rate

@@ -15,7 +15,7 @@ from tests.stack.conftest import Watched
 from cephqos_base import causes
 from cephqos_base.prometheus import Sample
 from cephqos_base.series import CLIENT, IMMEDIATE, AccountSeries, OpSeries, count
-from cephqos_doctor.blame import Root, roots, waits
+from cephqos_insight.blame import Root, roots, waits
 from cephqos_stack.staged.judge import osd_name
 from cephqos_stack.staged.situation import ExpectedFinding, Situation
 from cephqos_stack.staged.stage import Stage

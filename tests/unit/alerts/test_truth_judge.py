@@ -12,7 +12,7 @@ from tests.truth.runbook import queries, shown, waited_at
 from tests.truth.table import table
 
 from cephqos_base.errors import UsageError
-from cephqos_doctor.blame import Root
+from cephqos_insight.blame import Root
 from cephqos_stack.staged.judge import SEEN_OF_IT, Heard, judge
 from cephqos_stack.staged.situation import ExpectedFinding, Situation, StagedCluster, load
 

@@ -266,6 +266,7 @@ def _on_terminal(text: str, monkeypatch: pytest.MonkeyPatch, kind: str = "xterm"
 
 PACKAGES = (
     *("exporter/cephqos_base", "exporter/cephqos_exporter", "deploy/cephqos_doctor"),
+    "deploy/cephqos_insight",
     *("loadgen/cephqos_loadgen", "alerts/cephqos_alerts", "dashboards/cephqos_dashboards"),
     "deploy/cephqos_stack",
 )

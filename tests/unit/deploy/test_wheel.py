@@ -19,6 +19,7 @@ FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptoo
 ]["where"]
 PACKAGES = {
     *("cephqos_alerts", "cephqos_base", "cephqos_dashboards", "cephqos_doctor"),
+    "cephqos_insight",
     *("cephqos_exporter", "cephqos_loadgen", "cephqos_stack"),
 }
 

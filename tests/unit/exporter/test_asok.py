@@ -152,7 +152,8 @@ def test_the_list_names_no_command_that_changes_anything() -> None:
 
 def test_the_list_names_no_command_that_nothing_sends() -> None:
     root = Path(__file__).parents[3]
-    folders = (root / "exporter" / "cephqos_exporter", root / "deploy" / "cephqos_doctor")
+    rooms = ("exporter/cephqos_exporter", "deploy/cephqos_doctor", "deploy/cephqos_insight")
+    folders = [root / room for room in rooms]
     files = {file for folder in folders for file in folder.rglob("*.py")}
     named = {
         node.value

@@ -17,9 +17,13 @@ MAY_IMPORT = {
     "alerts/cephqos_alerts": {"cephqos_base"},
     "dashboards/cephqos_dashboards": {"cephqos_base"},
     "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
+    "deploy/cephqos_insight": {
+        *("cephqos_base", "cephqos_exporter"),
+        "cephqos_loadgen",  # where it is installed: to read an archive
+    },
     "deploy/cephqos_doctor": {
         *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),
-        "cephqos_loadgen",  # where it is installed: to read an archive
+        "cephqos_insight",
     },
     "deploy/cephqos_stack": {
         *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),

@@ -16,7 +16,7 @@ from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
 from cephqos_base.servers import NoAnswer
 from cephqos_base.units import duration
-from cephqos_doctor.capacity.estimate import OsdRecord, Piece
+from cephqos_insight.capacity.estimate import OsdRecord, Piece
 
 # A week in hours; any other time is divided into as many pieces.
 PIECES: Final = 168

@@ -11,7 +11,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.prometheus import Sample
 from cephqos_base.units import parse_seconds, parse_time
-from cephqos_doctor.prometheus_access import add_prometheus, check_url
+from cephqos_insight.prometheus_access import add_prometheus, check_url
 
 _SHORTEST: Final = 60.0  # a few samples of a Prometheus
 _SHORTEST_IN_ARCHIVE: Final = 10.0  # an archive has a sample each second

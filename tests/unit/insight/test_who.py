@@ -16,7 +16,7 @@ from tests.unit.doctor.test_doctor_http import serving
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.tenant_shares import OsdSums, TenantKey, interval
-from cephqos_doctor import who
+from cephqos_insight import who
 
 # Answers like the child of MonClient.
 CHILD = """#!{python}

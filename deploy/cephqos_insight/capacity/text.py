@@ -10,8 +10,8 @@ from cephqos_base.series import SCHEDULED
 from cephqos_base.terminal import printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.capacity.estimate import JudgedCapacity, OsdRecord
-from cephqos_doctor.capacity.series import History
+from cephqos_insight.capacity.estimate import JudgedCapacity, OsdRecord
+from cephqos_insight.capacity.series import History
 
 _NO_RULES: Final = (
     "The series of the rules are missing (cephqos rules build), so nothing shows when an OSD was"

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cephqos_base.tenant_shares import OsdTenants, TenantKey
-from cephqos_doctor.cluster_access import access_of
 from cephqos_exporter.ceph.monclient import (
     ClusterAccess,
     ClusterUnreachable,
@@ -19,6 +18,7 @@ from cephqos_exporter.ceph.monclient import (
     MonClient,
 )
 from cephqos_exporter.qos.tenants import IMAGE
+from cephqos_insight.cluster_access import access_of
 
 _DIRECTORY: Final = "rbd_directory"
 _ID: Final = "id_"

@@ -14,10 +14,10 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.prometheus import Prometheus
 from cephqos_base.servers import Address, HttpServer, NoAnswer
-from cephqos_doctor.capacity import cli, measure, series
-from cephqos_doctor.capacity.estimate import judge
-from cephqos_doctor.capacity.series import NOW, gather, model_of, range_queries, with_cluster_facts
 from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_insight.capacity import cli, measure, series
+from cephqos_insight.capacity.estimate import judge
+from cephqos_insight.capacity.series import NOW, gather, model_of, range_queries, with_cluster_facts
 
 END = 1_700_000_000.0
 STEP = 3600.0

@@ -11,9 +11,9 @@ from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
 from cephqos_base.units import duration, osd_order
-from cephqos_doctor.capacity import series
-from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
-from cephqos_doctor.capacity.series import Progress, SeriesOverTime, over_time
+from cephqos_insight.capacity import series
+from cephqos_insight.capacity.estimate import JudgedCapacity, judge
+from cephqos_insight.capacity.series import Progress, SeriesOverTime, over_time
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,

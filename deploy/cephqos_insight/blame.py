@@ -28,13 +28,13 @@ from cephqos_base.series import AccountSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_base.units import parse_seconds, time_span
-from cephqos_doctor.cluster_access import add_access
-from cephqos_doctor.image_names import ImageNames, images_of, unnamed
-from cephqos_doctor.past import Past, add_past, stretch
-from cephqos_doctor.prometheus_access import prometheus_of
-from cephqos_doctor.who import FAMILIES as TENANT_FAMILIES
-from cephqos_doctor.who import Answers, answers_of, names_of, shares_of
-from cephqos_doctor.who import queries as tenant_queries
+from cephqos_insight.cluster_access import add_access
+from cephqos_insight.image_names import ImageNames, images_of, unnamed
+from cephqos_insight.past import Past, add_past, stretch
+from cephqos_insight.prometheus_access import prometheus_of
+from cephqos_insight.who import FAMILIES as TENANT_FAMILIES
+from cephqos_insight.who import Answers, answers_of, names_of, shares_of
+from cephqos_insight.who import queries as tenant_queries
 
 _ANSWER_SECONDS: Final = 60.0  # for an answer about thousands of OSDs
 _ROWS: Final = 20

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.unit.doctor.test_doctor_http import serving
-from tests.unit.doctor.test_who import VM_17, stand_in
+from tests.unit.insight.test_who import VM_17, stand_in
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.prometheus import Sample
 from cephqos_base.servers import NoAnswer
-from cephqos_doctor.blame import (
+from cephqos_insight.blame import (
     BlameFailed,
     Edge,
     Tenants,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cephqos_doctor.capacity.estimate import (
+from cephqos_insight.capacity.estimate import (
     Estimate,
     JudgedCapacity,
     OsdRecord,
@@ -13,7 +13,7 @@ from cephqos_doctor.capacity.estimate import (
     estimate,
     judge,
 )
-from cephqos_doctor.capacity.text import command, effects
+from cephqos_insight.capacity.text import command, effects
 
 HOUR = 3600.0
 

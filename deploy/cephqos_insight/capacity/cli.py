@@ -9,11 +9,11 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json, say_progress, say_text
 from cephqos_base.units import parse_seconds
-from cephqos_doctor.capacity import measure, series, text
-from cephqos_doctor.capacity.estimate import judge
-from cephqos_doctor.cluster_access import access_of, add_access
-from cephqos_doctor.prometheus_access import add_prometheus, check_url, prometheus_of
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
+from cephqos_insight.capacity import measure, series, text
+from cephqos_insight.capacity.estimate import judge
+from cephqos_insight.cluster_access import access_of, add_access
+from cephqos_insight.prometheus_access import add_prometheus, check_url, prometheus_of
 
 _ANSWER_SECONDS: Final = 120.0  # for an answer about 1,000 OSDs and a day
 _CLUSTER_SECONDS: Final = 20.0  # for each command to the cluster

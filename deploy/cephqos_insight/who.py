@@ -26,10 +26,10 @@ from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, Tenan
 from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.cluster_access import add_access
-from cephqos_doctor.image_names import ImageNames, images_of, unnamed
-from cephqos_doctor.past import Past, add_past, stretch
-from cephqos_doctor.prometheus_access import prometheus_of
+from cephqos_insight.cluster_access import add_access
+from cephqos_insight.image_names import ImageNames, images_of, unnamed
+from cephqos_insight.past import Past, add_past, stretch
+from cephqos_insight.prometheus_access import prometheus_of
 
 _ANSWER_SECONDS: Final = 60.0  # for an answer about thousands of OSDs
 _ROWS: Final = 20
