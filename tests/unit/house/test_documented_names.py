@@ -93,7 +93,10 @@ def _command(name: str) -> Parser:
 @cache
 def _of_exporter() -> frozenset[str]:
     names = {option.name for option in every_option()} | {"config.file", "config.check", "help"}
-    return frozenset(f"--{no}{name}" for name in names for no in ("", "no-")) | {"--version"}
+    return frozenset(f"--{no}{name}" for name in names for no in ("", "no-")) | {
+        "--version",
+        "--print-completion",
+    }
 
 
 def _allowed(line: str) -> set[str] | None:
@@ -104,7 +107,7 @@ def _allowed(line: str) -> set[str] | None:
     if words[0] == "cephqos-exporter":
         return set(_of_exporter())
     if len(words) == 1 or words[1].startswith("-"):
-        return {"--help", "--version"}
+        return {"--help", "--version", "--print-completion"}
     assert words[1] in {entry.name for entry in COMMANDS} | {"…"}, f"no command {words[1]}"
     if words[1] == "…":
         return None
