@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cephqos_alerts.alerts.logs import LOGS, log_rules
 from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
-from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.output.build import LOGS, build_rules, log_rules
 from cephqos_alerts.rules.changes import parse_changes
 from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings

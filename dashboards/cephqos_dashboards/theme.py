@@ -1,5 +1,5 @@
 """How everything looks: colours, units, thresholds. Nothing else names a colour or a unit, except
-cephqos_base/causes.py for causes.
+the files of causes (cephqos_base/causes.py).
 
 The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. People
 with protanopia, deuteranopia or tritanopia can distinguish the colours of a palette. A test
@@ -22,7 +22,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
-from cephqos_base import causes
+from cephqos_base.causes import CAUSE, CAUSES
 from cephqos_base.thresholds import THRESHOLDS
 
 # One colour per class, everywhere.
@@ -52,22 +52,22 @@ THREADS: Final[Mapping[str, str]] = {
 # Where operations wait: in the colour of the cause, if it is one.
 WAITING: Final[Mapping[str, str]] = {
     "receive": "#767778",
-    "queue": causes.OTHER_CLASS.colour,
+    "queue": CAUSE["other_class"].colour,
     "blocked": "#B58900",
-    "cpu": causes.CPU.colour,
-    "store_throttle": causes.CAPACITY.colour,
-    "store_device": causes.DEVICE.colour,
+    "cpu": CAUSE["cpu"].colour,
+    "store_throttle": CAUSE["capacity"].colour,
+    "store_device": CAUSE["device"].colour,
     "store_commit": "#C265C4",
     "store_cpu": "#1A8A99",
-    "replica": causes.OTHER_OSD.colour,
-    "network": causes.NETWORK.colour,
+    "replica": CAUSE["other_osd"].colour,
+    "network": CAUSE["network"].colour,
     "reply": "#345AF1",
-    "unknown": causes.UNKNOWN.colour,
+    "unknown": CAUSE["unknown"].colour,
 }
 # In the queue, by what is served instead: shades of one family.
 QUEUES: Final[Mapping[str, str]] = {
     "client": "#C0371B",
-    "background_recovery": causes.OTHER_CLASS.colour,
+    "background_recovery": CAUSE["other_class"].colour,
     "background_best_effort": "#B48C3C",
     "immediate": "#7B6842",
     "limit": "#F2560D",
@@ -138,8 +138,8 @@ CAUSE_CODES: Final = mapped(
         "-1": ("no reservation, or no rules", QUIET),
         "0": ("not violated", GOOD),
     }
-    | {str(code): (cause.words, cause.colour) for code, cause in enumerate(causes.CAUSES, 1)}
-    | {str(len(causes.CAUSES) + 1): ("begins", WARN)}
+    | {str(code): (cause.words, cause.colour) for code, cause in enumerate(CAUSES, 1)}
+    | {str(len(CAUSES) + 1): ("begins", WARN)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
 

@@ -2,7 +2,7 @@
 
     f"{PerClass.SHORTFALL_OPS}{{class='client'}}"
 
-The rules in cephqos_alerts/recording/ say what each series means; docs/reference/recorded.md lists
+The rules in cephqos_alerts/sources/ say what each series means; docs/reference/recorded.md lists
 them. Two series of one figure differ by a suffix: `CLIENT_PRESENT_LOW`, `CLIENT_PRESENT_RATE`.
 """
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from tests.findings import EVERY_FINDING
 from tests.release_tools import tool
 
-from cephqos_alerts.alerts.of_osds import EVERY_FINDING
 from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
 

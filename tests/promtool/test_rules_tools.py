@@ -15,11 +15,11 @@ from tests.rules.cases import promtool_document
 from tests.rules.files import GROUPS, write
 from tests.rules.judged import rules_case
 
-from cephqos_alerts.alerts.known import MOSTLY
 from cephqos_alerts.output.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.rule import NOT_SENT, Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.texts.known import MOSTLY
 from cephqos_base import yamlfile
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPlace
 from cephqos_base.series import AccountSeries, ClusterSeries, DaemonSeries, TenantsSeries

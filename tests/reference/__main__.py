@@ -1,4 +1,5 @@
-"""`python -m tests.reference`: write docs/reference, the chart's README and repeated figures."""
+"""`python -m tests.reference`: write docs/reference, the chart's README, repeated figures, and the
+list of causes in docs/internals/rules.md."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ def main() -> None:
         (FOLDER / name).write_text(make(), encoding="utf-8")
     helm.README.write_text(helm.readme(), encoding="utf-8")
     figures.write()
+    rules.RULES_PAGE.write_text(rules.rules_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

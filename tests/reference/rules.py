@@ -9,14 +9,19 @@ from typing import Any, Final
 import yaml
 from tests.reference.tables import code, page, table
 
-from cephqos_alerts.alerts.logs import LOGS
-from cephqos_alerts.output.build import FILES
+from cephqos_alerts.output.build import FILES, LOGS
 from cephqos_alerts.rules.changes import THRESHOLDS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import runbook_page
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_base.causes import CAUSES
 from cephqos_base.thresholds import Thresholds
 
 _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
+
+# The list of causes is a part of this page.
+RULES_PAGE: Final = Path("docs/internals/rules.md")
+_CAUSES: Final = re.compile(r"^- \*\*device\*\*.*?(?=\n\n### )", re.MULTILINE | re.DOTALL)
 
 
 def _rules() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -95,3 +100,25 @@ def recorded() -> str:
         if "record" in rule and "cephqos_slo" not in rule["record"]
     ]
     return page("Recorded series", table(("series", "file"), dict.fromkeys(rows)))
+
+
+def causes() -> str:
+    """Each cause for people: rank, evidence, blind spots."""
+    lines = []
+    for cause in CAUSES:
+        others = (f"{other.rank} {other.when}" for other in cause.other_ranks)
+        rank = "; ".join(filter(None, [f"{cause.rank}", ", ".join(others)]))
+        seen = cause.seen if cause.seen.startswith("`") else cause.seen[0].upper() + cause.seen[1:]
+        blind = f" *Blind spots*: {cause.blind}." if cause.blind else ""
+        said = RuleSettings().expand(f"{seen}.{blind}")
+        if len(said.split()) > 80:
+            said = re.sub(r"(?<=\.) (?=Or |Not: |\*Blind)", "\n    - ", said)
+        lines.append(
+            f"- **{cause}**{', `by`' if cause.by else ''} ({RuleSettings().expand(rank)}): {said}"
+        )
+    return "\n".join(lines)
+
+
+def rules_page() -> str:
+    """The page on rules as it is, with the list of causes as their files have it."""
+    return _CAUSES.sub(lambda _: causes(), RULES_PAGE.read_text(encoding="utf-8"))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_alerts.alerts.of_osds import EVERY_FINDING
+from tests.findings import EVERY_FINDING
+
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.findings import OsdFinding

@@ -5,7 +5,8 @@ They begin at the series of single OSDs, whose own cases say when these are ther
 
 from typing import Final
 
-from cephqos_alerts.alerts.of_osds import EVERY_FINDING
+from tests.findings import EVERY_FINDING
+
 from cephqos_alerts.rules.findings import KEPT, OsdFinding
 from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_base.recorded import PerOsd

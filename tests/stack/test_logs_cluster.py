@@ -11,7 +11,7 @@ from tests.lab.conftest import LabPool
 from tests.log_pipeline import TriedPipeline
 from tests.waiting import until
 
-from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.output.build import log_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_stack.logs import LogSpec

@@ -18,7 +18,7 @@ from tests.log_pipeline import TriedPipeline
 from tests.recorded import RELEASES
 from tests.waiting import until
 
-from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.output.build import log_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.servers import fetch
 from cephqos_stack.logs import LogSpec

@@ -12,7 +12,6 @@ from typing import Final
 
 from tests.stack.conftest import Watched
 
-from cephqos_base import causes
 from cephqos_base.prometheus import Sample
 from cephqos_base.series import CLIENT, IMMEDIATE, AccountSeries, OpSeries, count
 from cephqos_insight.blame import Root, roots, waits
@@ -21,23 +20,23 @@ from cephqos_stack.staged.situation import ExpectedFinding, Situation
 from cephqos_stack.staged.stage import Stage
 
 _OF_STATE: Final = {
-    "store_device": causes.DEVICE.name,
-    "store_commit": causes.DEVICE.name,
-    "store_throttle": causes.DEVICE.name,
-    "cpu": causes.CPU.name,
-    "store_cpu": causes.CPU.name,
-    "network": causes.NETWORK.name,
+    "store_device": "device",
+    "store_commit": "device",
+    "store_throttle": "device",
+    "cpu": "cpu",
+    "store_cpu": "cpu",
+    "network": "network",
 }
 _OF_QUEUE: Final = {
-    "limit": causes.LIMIT.name,
-    "cpu": causes.CPU.name,
-    IMMEDIATE: causes.REPLICA_WRITES.name,
-    CLIENT: causes.CAPACITY.name,  # behind other client operations: there is more work than time
+    "limit": "limit",
+    "cpu": "cpu",
+    IMMEDIATE: "replica_writes",
+    CLIENT: "capacity",  # behind other client operations: there is more work than time
 }
 # What an alert says whose finding has no cause.
 _OF_ALERT: Final = {
-    "CephQosCapacityOverstated": causes.CAPACITY.name,
-    "CephQosAtLimitWhileIdle": causes.LIMIT.name,
+    "CephQosCapacityOverstated": "capacity",
+    "CephQosAtLimitWhileIdle": "limit",
 }
 
 
@@ -58,7 +57,7 @@ class Waited:
 
 def cause_of(place: Root) -> str:
     if place.state == "queue":
-        return _OF_QUEUE.get(place.by, causes.OTHER_CLASS.name)
+        return _OF_QUEUE.get(place.by, "other_class")
     return _OF_STATE.get(place.state, place.state)
 
 

@@ -1,54 +1,41 @@
 """All files of rules from settings and SLOs: the pure core of `cephqos rules`."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
-from cephqos_alerts.alerts.blind import BLIND
-from cephqos_alerts.alerts.configuration import SETTINGS
-from cephqos_alerts.alerts.coverage import COVERAGE, HELPERS, SLOW_COVERAGE
-from cephqos_alerts.alerts.logs import LOGS
-from cephqos_alerts.alerts.of_osds import OF_OSDS
-from cephqos_alerts.alerts.qos import QOS
-from cephqos_alerts.alerts.state import RECOVERY, SCRUB
-from cephqos_alerts.causes.leading import CAUSE
-from cephqos_alerts.recording.across import ACROSS, LINKS
-from cephqos_alerts.recording.capacity import UNDERSTATED
-from cephqos_alerts.recording.demand import DEMAND
-from cephqos_alerts.recording.failing import FINDINGS
-from cephqos_alerts.recording.limited import LIMITED
-from cephqos_alerts.recording.reservations import HISTORY, RESERVATIONS, VIOLATION, WORK
-from cephqos_alerts.recording.rollups import ROLLUPS
+from cephqos_alerts.rules.causes import cause_rules
 from cephqos_alerts.rules.changes import changed
 from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.source import Shared, read_groups
 from cephqos_alerts.slo.groups import SLO_ALERT, SLO_SUBJECTS, slo_groups
 from cephqos_alerts.slo.spec import Slo
+from cephqos_alerts.texts.every import TEXTS, texts_of_count
 
-# Settings change rarely: they are looked at once a minute.
-_SETTINGS = RuleGroup(name="cephqos-settings-alerts", slow=True, rules=SETTINGS)
+SOURCES: Final = Path(__file__).parents[1] / "sources"
+# The files of sources/recording, in the order in which Prometheus needs them.
+_RECORDING: Final = (
+    *("reservations", "demand", "violation", "across", "limited", "failing", "understated"),
+    *("causes", "rollups", "history"),
+)
+_ALERTS: Final = ("qos", "osds", "state", "coverage", "blind", "helpers")
 
-FILES: dict[str, tuple[RuleGroup, ...]] = {
-    "recording.yml": (
-        RESERVATIONS,
-        WORK,
-        DEMAND,
-        VIOLATION,
-        ACROSS,
-        LINKS,
-        LIMITED,
-        FINDINGS,
-        UNDERSTATED,
-        CAUSE,
-        ROLLUPS,
-        HISTORY,
-    ),
-    "qos.yml": (QOS, _SETTINGS),
-    "osds.yml": OF_OSDS,
-    "state.yml": (SCRUB, RECOVERY),
-    "coverage.yml": (COVERAGE, SLOW_COVERAGE),
-    "blind.yml": (BLIND,),
-    "helpers.yml": (HELPERS,),
+
+SHARED: Final = Shared(TEXTS, texts_of_count, cause_rules())
+
+
+def _groups(*names: str) -> tuple[RuleGroup, ...]:
+    return tuple(group for name in names for group in read_groups(SOURCES / f"{name}.yml", SHARED))
+
+
+FILES: Final[dict[str, tuple[RuleGroup, ...]]] = {
+    "recording.yml": _groups(*(f"recording/{name}" for name in _RECORDING)),
+    **{f"{name}.yml": _groups(name) for name in _ALERTS},
 }
+# For Loki's ruler.
+LOGS: Final[RuleGroup] = _groups("logs")[0]
 
 
 def build_rules(settings: RuleSettings, slos: Sequence[Slo]) -> dict[str, str]:
@@ -61,6 +48,11 @@ def build_rules(settings: RuleSettings, slos: Sequence[Slo]) -> dict[str, str]:
     if slos:
         built["slo.yml"] = to_text(slo_groups(slos, settings), settings)
     return built
+
+
+def log_rules(settings: RuleSettings) -> str:
+    """The file of rules as Loki's ruler reads it. Windows do not scale: Loki sees lines at once."""
+    return to_text((LOGS,), settings, for_loki=True)
 
 
 def alerts_about(subject: Subject) -> list[str]:

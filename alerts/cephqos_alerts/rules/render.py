@@ -137,26 +137,29 @@ def _expr(rule: Rule, settings: RuleSettings) -> str:
 
 
 def _render_recorded(rule: RecordedSeries, settings: RuleSettings) -> dict[str, Any]:
-    rendered: dict[str, Any] = {
-        "record": rule.record,
-        "expr": _comment(rule) + _expr(rule, settings),
-    }
+    rendered: dict[str, Any] = {"record": rule.record, "expr": _with_comments(rule, settings)}
     if rule.labels:
         rendered["labels"] = dict(rule.labels)
     return rendered
 
 
 _PERCENT: Final = "\u00a0%"  # with a space at which no line is broken
+_FIRST_COMMENT: Final = re.compile(r"(?:#.*\n)*")
 
 
-def _comment(rule: RecordedSeries) -> str:
-    """A comment of PromQL, not of YAML: a program that reads and writes the file keeps it."""
-    paragraphs = [" ".join(rule.comment.split())]
-    if before := read_previously(rule.expr):
-        paragraphs.append(f"As of the evaluation before: {', '.join(before)}.")
-    lines: list[str] = []
-    for text in paragraphs:
-        lines += textwrap.wrap(text.replace(" %", _PERCENT), 92, break_on_hyphens=False)
+def _with_comments(rule: RecordedSeries, settings: RuleSettings) -> str:
+    """The expression below all that is said of it. Comments of PromQL, not of YAML: a program that
+    reads and writes the file keeps them."""
+    expr = _expr(rule, settings)
+    said = settings.expand(rule.comment)
+    before = read_previously(rule.expr)
+    as_of = f"As of the evaluation before: {', '.join(before)}." if before else ""
+    after = _FIRST_COMMENT.match(expr)[0]  # type: ignore[index]
+    return _comment(said) + after + _comment(as_of) + expr[len(after) :]
+
+
+def _comment(text: str) -> str:
+    lines = textwrap.wrap(text.replace(" %", _PERCENT), 92, break_on_hyphens=False)
     return "".join(f"# {line.replace(_PERCENT, ' %')}\n" for line in lines)
 
 

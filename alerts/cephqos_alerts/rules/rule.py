@@ -15,25 +15,26 @@ Severity = Literal["critical", "warning", "info", "none"]
 Subject = Literal["osd", "absence", "load", "scrub", "recovery"]
 
 
-_PREVIOUSLY: Final = re.compile(r"@previously ([\w:]+)@")
+# The comments of an expression, and its strings, in which # begins none.
+_STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`| *#.*')
+_PREVIOUSLY: Final = re.compile(r"previously\(([\w:]+)((?:\{[^}]*\})?)\)")
 # A recorded series, marked or not, with its matchers: only names of recorded series have colons.
-_SERIES_READ: Final = re.compile(r"(@previously )?\b(\w+:[\w:]+)@?(?:\{([^}]*)\})?")
+_SERIES_READ: Final = re.compile(r"(previously\()?\b(\w+:[\w:]+)(?:\{([^}]*)\})?")
 _EQUAL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 
-def previously(series: str) -> str:
-    """The series as the evaluation before this one recorded it, by this rule or by a later one.
-
-    Returns `@previously NAME@`. The mark shows that an old value is meant. The test for rules that
-    depend on each other in a circle reads it too. render.py removes it, so Prometheus reads a plain
-    series.
-    """
-    return f"@previously {series}@"
+def without_comments(expr: str) -> str:
+    return _STRING_OR_COMMENT.sub(lambda it: "" if it[0].lstrip()[:1] == "#" else it[0], expr)
 
 
 def read_previously(expr: str) -> list[str]:
-    """The series marked by `previously`, each once."""
-    return list(dict.fromkeys(_PREVIOUSLY.findall(expr)))
+    """The series in `previously(…)`, each once.
+
+    They are read as the evaluation before this one recorded them, by this rule or by a later one.
+    The mark shows that an old value is meant. The test for rules that depend on each other in a
+    circle reads it too. render.py removes it, so Prometheus reads a plain series.
+    """
+    return list(dict.fromkeys(name for name, _ in _PREVIOUSLY.findall(without_comments(expr))))
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class SeriesRead:
 
     name: str
     labels: Mapping[str, str]  # those that its matchers fix: {class="client"}
-    marked: bool  # by `previously`
+    marked: bool  # by `previously(…)`
 
     def may_be(self, record: str, labels: Mapping[str, str]) -> bool:
         """Whether this series may come from a rule that records this name with these labels."""
@@ -54,12 +55,12 @@ class SeriesRead:
 def series_read(expr: str) -> list[SeriesRead]:
     return [
         SeriesRead(name, dict(_EQUAL.findall(matchers)), bool(marked))
-        for marked, name, matchers in _SERIES_READ.findall(expr)
+        for marked, name, matchers in _SERIES_READ.findall(without_comments(expr))
     ]
 
 
 def without_marks(expr: str) -> str:
-    return _PREVIOUSLY.sub(r"\1", expr)
+    return _PREVIOUSLY.sub(r"\1\2", expr)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,14 @@ NOT_TONIGHT: Final = Urgency(clients_suffer=True)
 MORNING: Final = Urgency()
 SOME_DAY: Final = Urgency(to_do=False)
 NOT_SENT: Final = Urgency(sent=False)
+# As sources name them.
+URGENCIES: Final[Mapping[str, Urgency]] = {
+    "now": NOW,
+    "not_tonight": NOT_TONIGHT,
+    "morning": MORNING,
+    "some_day": SOME_DAY,
+    "not_sent": NOT_SENT,
+}
 
 # What an alert is about, as the label that says where: text.py has the words.
 Place = Literal["osd", "osds", "pool", "cluster", "exporter", "prometheus"]

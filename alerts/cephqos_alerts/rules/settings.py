@@ -8,6 +8,8 @@ Rules name them as `@name@`, and `RuleSettings.expand` puts in the values:
     @hold_samples@      16: so many of them (80 %) must have a sample
     @hold_minutes@      4: the same for rules that are evaluated once a minute
     @half@              0.5: a threshold
+    @half in words@     half: the same for a sentence (words.py)
+    @cpu_rank_busy@     35: a rank of a cause
 
 Windows and holds are for a scrape interval of 15 s; `time_scale` shortens all of them in the same
 proportion for tests and demos.
@@ -18,15 +20,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
 
+from cephqos_alerts.rules import words
+from cephqos_base.causes import CAUSES
 from cephqos_base.thresholds import THRESHOLDS, Thresholds
 from cephqos_base.units import duration
 
-_PLACEHOLDER: Final = re.compile(r"@(\w+)@")
+_PLACEHOLDER: Final = re.compile(r"@(\w+)( in words)?@")
 
 # A rate needs two samples; four make it survive a lost scrape.
 SAMPLES_PER_RATE: Final = 4
 # How long operations take is not judged by fewer than these: one slow operation would be much.
 LEAST_OPS: Final = 100
+
+_THRESHOLDS: Final = frozenset(threshold.name for threshold in fields(Thresholds))
+
+
+def _of_causes() -> dict[str, str]:
+    """The ranks of causes, and the names of some of them, for a regular expression."""
+    values = {
+        "causes_ended_tonight": "|".join(it.name for it in CAUSES if it.ends_tonight),
+        "causes_of_own_load": "|".join(it.name for it in CAUSES if it.own_load),
+    }
+    for cause in CAUSES:
+        values[f"{cause}_rank"] = str(cause.rank)
+        for other in cause.other_ranks:
+            values[f"{cause}_rank_{other.name}"] = str(other.rank)
+            values[f"{cause}_rank_above_{other.name}"] = str(cause.rank - other.rank)
+    return values
+
+
+OF_CAUSES: Final[Mapping[str, str]] = _of_causes()
 
 # Seconds, before scaling.
 WINDOWS: Final[Mapping[str, float]] = {
@@ -81,7 +104,16 @@ class RuleSettings:
 
     def expand(self, text: str) -> str:
         """A text with the values of all `@name@`."""
-        return _PLACEHOLDER.sub(lambda match: self._value(match[1]), text)
+        return _PLACEHOLDER.sub(
+            lambda match: self._in_words(match[1]) if match[2] else self._value(match[1]), text
+        )
+
+    def _in_words(self, name: str) -> str:
+        if name in WINDOWS:
+            return words.time(self.window(WINDOWS[name]))
+        if name not in _THRESHOLDS:
+            raise KeyError(f"no threshold or window is called {name}")
+        return words.threshold(name, getattr(self.thresholds, name))
 
     def _value(self, name: str) -> str:
         if name in WINDOWS:
@@ -101,7 +133,9 @@ class RuleSettings:
         if name.endswith("_seconds"):
             # Compared with figures that are in real seconds, so not scaled.
             return f"{WINDOWS[name.removesuffix('_seconds')]:g}"
-        if name in {threshold.name for threshold in fields(Thresholds)}:
+        if name in OF_CAUSES:
+            return OF_CAUSES[name]
+        if name in _THRESHOLDS:
             return f"{getattr(self.thresholds, name):g}"
         if name in {setting.name for setting in fields(self)}:
             return str(getattr(self, name))

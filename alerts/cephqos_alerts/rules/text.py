@@ -30,18 +30,18 @@ def host_of(osd: str = "$labels.ceph_daemon", otherwise: str = "") -> str:
 
 
 COUNT: Final = show('$value | printf "%.0f"')  # never as 1.2e+06
-_PLURAL_S: Final = only_if("ne $value 1.0", "s")
+PLURAL_S: Final = only_if("ne $value 1.0", "s")
 
 
 def counted(noun: str) -> str:
     """The value as a number of things: 1 OSD, 2 OSDs."""
-    return f"{COUNT} {noun}{_PLURAL_S}"
+    return f"{COUNT} {noun}{PLURAL_S}"
 
 
 _ALL_OSDS: Final = query(f"{PerCluster.OSDS}{{cluster=%q}}", "$labels.cluster")
 # As rendered: on 214 of 3000 OSDs. Without the number of all: on 214 OSDs.
 _OF_ALL: Final = f"of {show('. | first | value')} OSDs"
-ON_SO_MANY: Final = f"on {COUNT} {when(_ALL_OSDS, _OF_ALL, f'OSD{_PLURAL_S}')}"
+ON_SO_MANY: Final = f"on {COUNT} {when(_ALL_OSDS, _OF_ALL, f'OSD{PLURAL_S}')}"
 ON_OSDS: Final = f"on {counted('OSD')}"
 _MOST_OSDS_NAMED: Final = 5  # in one text
 

@@ -4,7 +4,7 @@ the worst of its OSDs. MAIN_CAUSE names the cause of an OSD and class, and in `b
 
 from typing import Final
 
-from cephqos_base.causes import CAUSES, OTHER_OSD
+from cephqos_base.causes import CAUSES
 from cephqos_base.recorded import PerClass, PerCluster, PerHostClass, PerOsd
 from cephqos_base.series import OSD, DaemonSeries
 from cephqos_base.thresholds import THRESHOLDS
@@ -49,8 +49,8 @@ _IF_VIOLATED: Final = f"and on ({ALL_OF}) {_IS_VIOLATED}"
 # Those that began so recently that no cause has lasted yet.
 _BEGINS: Final = f"{_IS_VIOLATED} unless on ({ALL_OF}) {_CAUSE}"
 # Violated OSDs whose cause is on themselves, and those that wait for another OSD.
-_OWN_CAUSE: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause!="{OTHER_OSD}"}} {_IF_VIOLATED}'
-_WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}} {_IF_VIOLATED}'
+_OWN_CAUSE: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause!="other_osd"}} {_IF_VIOLATED}'
+_WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="other_osd"}} {_IF_VIOLATED}'
 WHY: Final = PanelQuery(
     f"""
     topk(3,

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.output.build import log_rules
 from cephqos_base import textfile
 from cephqos_base.errors import CephqosError
 from cephqos_dashboards.provisioning import Sources

@@ -6,9 +6,8 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from cephqos_alerts.alerts.logs import LOGS
 from cephqos_alerts.output.alertmanager import RECEIVERS, alertmanager_config, parse_receivers
-from cephqos_alerts.output.build import FILES, alerts_about
+from cephqos_alerts.output.build import FILES, LOGS, alerts_about
 from cephqos_alerts.rules.rule import Alert, Subject
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import SLO_ALERT

@@ -6,7 +6,7 @@ import pytest
 
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import FILES
-from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously, series_read
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, series_read
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 
@@ -68,9 +68,10 @@ def test_series_feed_on_themselves_only_by_way_of_the_evaluation_before() -> Non
     ("second", "wrong"),
     [
         ("osd:b:bool", ["osd:a:bool reads osd:b:bool unmarked"]),
-        (previously("osd:b:bool"), []),
+        ("previously(osd:b:bool)", []),
         ('osd:b:bool{at="x"}', []),
-        (f'{previously("osd:b:bool")}{{at="y"}}', []),
+        ('previously(osd:b:bool{at="y"})', []),
+        ("# not osd:b:bool\nup", []),
     ],
 )
 def test_a_read_of_what_comes_later_is_found_by_name_and_static_labels(

@@ -13,10 +13,9 @@ from tests.rules.cases import ALERTING_SLOS, RuleCase
 from tests.runbooks import ENTRIES, TEXT, entries
 from tests.truth.run import SEEN
 
-from cephqos_alerts.alerts.logs import LOGS, log_rules
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.alertmanager import alertmanager_config
-from cephqos_alerts.output.build import FILES, build_rules
+from cephqos_alerts.output.build import FILES, LOGS, build_rules, log_rules
 from cephqos_alerts.rules.rule import Alert, RecordedSeries
 from cephqos_alerts.rules.runbooks import RUNBOOKS, runbook_page
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from cephqos_alerts.alerts.logs import LOGS
-from cephqos_alerts.output.build import FILES
+from cephqos_alerts.output.build import FILES, LOGS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.slo.groups import SLO_ALERT
 

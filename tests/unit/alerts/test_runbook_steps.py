@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from tests.runbooks import ENTRIES, FIRST, INDEX
 
-from cephqos_alerts.alerts.logs import LOGS
+from cephqos_alerts.output.build import LOGS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import runbook_page
 from cephqos_base.errors import UsageError

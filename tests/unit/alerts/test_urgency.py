@@ -7,9 +7,8 @@ from typing import Final
 import pytest
 from tests.runbooks import ENTRIES
 
-from cephqos_alerts.alerts.logs import LOGS
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.output.build import FILES
+from cephqos_alerts.output.build import FILES, LOGS
 from cephqos_alerts.rules.rule import CAN_WAIT, Alert, Severity, Urgency
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups

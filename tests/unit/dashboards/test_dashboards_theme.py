@@ -10,7 +10,7 @@ import pytest
 from grafana_foundation_sdk.models.dashboard import DashboardFieldConfigSourceOverrides
 from tests.board_panels import boards, panels
 
-from cephqos_base import causes
+from cephqos_base.causes import CAUSE, CAUSES
 from cephqos_base.series import AccountSeries
 from cephqos_dashboards import theme
 from cephqos_exporter.qos.account.division import LIMIT, STARVED
@@ -74,15 +74,15 @@ COLOURS = {
     **theme.CLASSES,
     **theme.STATES,
     "quiet": theme.QUIET,
-    **{cause.name: cause.colour for cause in causes.CAUSES},
+    **{cause.name: cause.colour for cause in CAUSES},
     **theme.WAITING,
     **{f"queue {by}": colour for by, colour in theme.QUEUES.items()},
 }
 
 
 def test_a_cause_that_is_the_work_of_a_class_has_its_colour() -> None:
-    assert causes.REPLICA_WRITES.colour == theme.CLASSES["immediate"]
-    assert causes.OTHER_CLASS.colour == theme.CLASSES["background_recovery"]
+    assert CAUSE["replica_writes"].colour == theme.CLASSES["immediate"]
+    assert CAUSE["other_class"].colour == theme.CLASSES["background_recovery"]
 
 
 @pytest.mark.parametrize("name", COLOURS)

@@ -36,7 +36,7 @@ ROOMS_IN_ORDER = {
     "loadgen/cephqos_loadgen/report": (
         *("arrays", "figures", "caveats", "tables", "charts", "pages", "compare"),
     ),
-    "alerts/cephqos_alerts": ("rules", "recording", "causes", "alerts", "slo", "output"),
+    "alerts/cephqos_alerts": ("rules", "texts", "slo", "output"),
 }
 
 
