@@ -67,6 +67,7 @@ class PerClass:
     MAIN_CAUSE: Final = "osd_class:cephqos_main_cause"
     EFFECTIVE_RESERVATION_OPS: Final = "osd_class:cephqos_effective_reservation_ops"
     QUEUE_LENGTH: Final = "osd_class:cephqos_queue_length:sum"
+    QUEUE_LENGTH_OF_SHARD: Final = "osd_class_shard:cephqos_queue_length:max"  # Label: shard
     RESERVATION_LAG_SECONDS: Final = "osd_class:cephqos_reservation_lag_seconds:max"
     RESERVED_OPS: Final = "osd_class:cephqos_reserved_ops"
     SHARDS_WITH_DEMAND: Final = "osd_class:cephqos_shards_with_demand:ratio"
@@ -76,12 +77,6 @@ class PerClass:
     VIOLATED_LASTING: Final = "osd_class:cephqos_violated_lasting:bool"
     VIOLATED_SECONDS: Final = "osd_class:cephqos_violated_seconds:sum1h"
     HAS_DEMAND: Final = "osd_class:cephqos_has_demand:bool"
-
-
-class PerShard:
-    """Recorded per OSD, class and shard."""
-
-    QUEUE_LENGTH: Final = "osd_class_shard:cephqos_queue_length:max"
 
 
 class PerCluster:

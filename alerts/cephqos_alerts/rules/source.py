@@ -143,12 +143,12 @@ def _labels(keys: Mapping[str, Value]) -> dict[str, str]:
     return {name: value.text() for name, value in entries.items()}
 
 
-class _Reader:
+class _AlertKeys:
     """The keys of an alert, and its texts with what they name."""
 
     def __init__(self, keys: Mapping[str, Value], names: Texts, shared: Shared) -> None:
         self.keys, self.names = keys, names
-        counts = {}
+        counts: Texts = {}
         if "counts" in keys:
             counts = shared.texts_of_count(one_line(expression(keys["counts"], names)))
         self.texts = {**shared.texts, **counts}
@@ -177,7 +177,7 @@ class _Reader:
 
 def _alert(value: Value, names: Texts, shared: Shared) -> Alert:
     keys = value.table(_ALERT, ("alert", *_NEEDED))
-    read = _Reader(keys, names, shared)
+    read = _AlertKeys(keys, names, shared)
     return Alert(
         name=keys["alert"].string(),
         about=read.words("about", get_args(Subject)),
@@ -202,7 +202,7 @@ def _alert(value: Value, names: Texts, shared: Shared) -> Alert:
 
 def read_finding(value: Value, names: Texts, shared: Shared) -> OsdFinding:
     keys = value.table(_FINDING, ("finding", *_NEEDED))
-    read = _Reader(keys, names, shared)
+    read = _AlertKeys(keys, names, shared)
     return OsdFinding(
         name=keys["finding"].string(),
         about=read.words("about", get_args(Subject)),

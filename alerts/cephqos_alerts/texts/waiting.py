@@ -36,8 +36,8 @@ def _more_than_before(waited: str, pieces: str, as_many: str) -> str:
         query(f"round(%[3]v - {pieces} * {each_before}, 0.01)", *_OSD, f"({_VALUE})"),
         only_if(
             f"gt ({_VALUE}) 0.0",
-            f" That is {_SECONDS} more than {as_many} a day ago.",
-            f" That is no more than {as_many} a day ago.",
+            f" That is {_SECONDS} more than {as_many} @day in words@ ago.",
+            f" That is no more than {as_many} @day in words@ ago.",
         ),
     )
 

@@ -12,6 +12,7 @@ import yaml
 from cephqos_alerts import series
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.rule import without_comments
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base.command import main
@@ -47,7 +48,7 @@ def _expressions() -> Iterable[str]:
     for text in build_rules(RuleSettings(), slos).values():
         for group in yaml.safe_load(text)["groups"]:
             for rule in group["rules"]:
-                yield re.sub(r"^#.*$", "", rule["expr"], flags=re.MULTILINE)  # no comments
+                yield without_comments(rule["expr"])
 
 
 def _read() -> dict[str, set[str]]:
