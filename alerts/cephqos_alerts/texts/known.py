@@ -227,7 +227,7 @@ REPLICA_WRITE_TAKES: Final = known(
     of_class=False,
     at="replica_write",
 )
-# Why a daemon does not answer. It can change meanwhile, so it is no label of the alert.
+# Why a daemon does not answer. It can change while the alert fires, so it is no label of it.
 REASONS: Final = when(
     query(
         f"{DaemonSeries.UP}{{cluster=%q,ceph_daemon=%q,instance=%q}}",
