@@ -91,14 +91,22 @@ def named_expressions(top: Mapping[str, Value]) -> dict[str, str]:
 
 def expression(value: Value, names: Texts) -> str:
     """An expression with what it names; ConfigError if it reads what nothing shows or records."""
-    expr = insert(value.string(), names)
-    try:
-        RuleSettings().expand(expr)
-    except KeyError as exc:
-        value.fail("names of thresholds, windows and `expressions`", str(exc.args[0]))
+    expr = _filled(value, value.string(), names)
     if unknown := unknown_series(without_comments(expr)):
         value.fail("series that cephqos_base/series.py or recorded.py names", ", ".join(unknown))
     return expr
+
+
+def _filled(value: Value, text: str, names: Texts) -> str:
+    """A text with what it names; ConfigError if something between two @ is no name."""
+    filled = insert(text, names)
+    try:
+        left = RuleSettings().expand(filled)
+    except KeyError as exc:
+        value.fail("names of thresholds, windows, `expressions` and texts", str(exc.args[0]))
+    if "@" in left:
+        value.fail("@ only around names", left[left.index("@") :][:40])
+    return filled
 
 
 def read_groups(file: Path, shared: Shared) -> list[RuleGroup]:
@@ -156,7 +164,8 @@ class _AlertKeys:
     def text(self, key: str) -> str:
         if key not in self.keys:
             return ""
-        return insert(" ".join(self.keys[key].string().split()), self.texts)
+        value = self.keys[key]
+        return _filled(value, " ".join(value.string().split()), self.texts)
 
     def words(self, key: str, allowed: Sequence[str]) -> list[Any]:
         return [it.choice(allowed) for it in self.keys[key].items()] if key in self.keys else []
