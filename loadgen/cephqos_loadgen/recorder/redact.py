@@ -17,7 +17,7 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.record.columns import parse, render
 
 # What may pass: a closed list. Labels whose values are numbers, and of the others, which values.
-# Any other value of any label may be a name that somebody chose, and is replaced.
+# Any other value of any label may be a name that a user chose, and is replaced.
 _NUMBER_LABELS: Final = """
     cpus generation id iogroup le major minor node nodes nr_requests pool_id python_version
     patchlevel quantile reactor read_ahead_kb rotational shard shard_store_index version
@@ -61,7 +61,6 @@ _WORDS: Final = """
     pool_type: erasure replicated
     pooltype: ec replicated
     profile: balanced custom high_client_ops high_recovery_ops
-    promise: config policy
     reason: at_risk busy closed descriptors disk error failed forward full gone limit malformed
         manager_starting misplaced no_bindings no_command no_manager permission refused slow_client
         starting timeout too_large unknown_command unreachable
@@ -97,6 +96,7 @@ def _allowed() -> Mapping[str, frozenset[str]]:
             label = word.removesuffix(":")
         else:
             allowed.setdefault(label, set()).add(word.replace("+", " "))
+    allowed["promise"] = {"config", "policy"}
     return {label: frozenset(words) for label, words in allowed.items()}
 
 
