@@ -127,6 +127,7 @@ async def marked_down_is_not_restarted(cluster: ClusterConnection) -> None:
 
 async def no_is_a_no(cluster: ClusterConnection, access: Given) -> None:
     """A pool needs both of its copies: Ceph says no, and no OSD is stopped."""
+    await cluster.wait_for_pgs(clean=True, within=60)
     # Texts for people name an OSD so.
     assert await cluster.command("osd ok-to-stop", target="mgr", ids=["osd.0"])
     await cluster.command("osd pool set", pool="p", var="min_size", val="2")

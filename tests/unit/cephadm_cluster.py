@@ -56,6 +56,8 @@ class CephadmCluster:
         self.noes = 0  # so often `ok-to-stop` says no; -1: always
         self.dirty_for = 2  # looks for which PGs are degraded after a restart; -1: always
         self.always_dirty: set[str] = set()  # PGs
+        self.heals_in = -1  # looks until those are clean; -1: never
+        self.stale_looks = 0  # after a start, at which PGs are shown as they were before it
         self.flags = "sortbitwise"
         self.pools = [{"pool_name": "p", "size": 3, "min_size": 2, "crush_rule": 0}]
         self.crush = crush()
@@ -64,6 +66,7 @@ class CephadmCluster:
         self.host_status = dict.fromkeys(HOSTS, "")
         self._starting: dict[int, int] = {}
         self._dirty = 0
+        self._stale = 0
 
     async def close(self) -> None: ...
 
@@ -90,7 +93,7 @@ class CephadmCluster:
             if self._starting[osd] == 0:
                 del self._starting[osd]
                 self.up[osd] = True
-                self._dirty = self.dirty_for
+                self._dirty, self._stale = self.dirty_for, self.stale_looks
                 if osd not in self.same_process:
                     self.nonce[osd] += 1000
                     self.queue[osd] = self.stored.get(("osd", "osd_op_queue"), "wpq")
@@ -127,8 +130,14 @@ class CephadmCluster:
 
     def _pg_dump(self, asked: Any) -> Any:
         assert asked.target == "mgr" and asked.dumpcontents == ["pgs_brief"]
+        if self.heals_in > 0:
+            self.heals_in -= 1
+            self.always_dirty = self.always_dirty if self.heals_in else set()
         states = self._states()
-        if self._dirty and all(self.up.values()):
+        if self._stale:
+            self._stale -= 1
+            states = dict.fromkeys(states, "active+clean")
+        elif self._dirty and all(self.up.values()):
             self._dirty -= 1
         return {"pg_stats": [{"pgid": pg, "state": state} for pg, state in states.items()]}
 

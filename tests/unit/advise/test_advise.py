@@ -162,6 +162,7 @@ def test_commands_set_a_candidate_and_take_it_back() -> None:
     )
     assert its["wpq"].back == ("ceph config set osd osd_op_queue mclock_scheduler",)
     assert "Restart" in its["wpq"].after
+    assert "one host after the other" in its["wpq"].after and "ok-to-stop" in its["wpq"].after
 
 
 def test_what_will_do_now_is_preferred_then_a_profile_then_reservations_of_its_own() -> None:

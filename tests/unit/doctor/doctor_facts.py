@@ -1,6 +1,7 @@
 """A host where all is well, for the tests of the doctor."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ _SETTINGS = (
 
 
 def mends(finding: Finding) -> bool:
-    """Whether it says what to type, or what to write where."""
+    """Whether it says what to type, or what to write where; and to restart no OSD unasked."""
+    if re.search(r"restart (osd\.|it\b)", finding.mend) and "ok-to-stop osd." not in finding.mend:
+        return False
     return finding.mend.split()[0] in (*_COMMANDS, *_SETTINGS)
 
 

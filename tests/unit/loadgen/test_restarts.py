@@ -209,6 +209,25 @@ async def test_what_was_not_clean_before_is_given_its_time_when_something_is_giv
     assert any("not clean before: 1 active+remapped PGs" in line for line in run.told)
 
 
+async def test_what_becomes_clean_by_itself_is_waited_for_before_the_first_and_after_each(
+    cluster: CephadmCluster, run: Run
+) -> None:
+    """Recovery of what the run itself did, say."""
+    await run.settings.put([MCLOCK])
+    cluster.course.clear()
+    cluster.always_dirty, cluster.heals_in = {"1.3"}, 8
+    assert await run.journal.roll_back(run.connection) == []
+    assert cluster.restarts == HOST_BY_HOST and cluster.harmed == []
+
+
+async def test_a_clean_that_is_only_an_old_figure_of_the_manager_does_not_count(
+    cluster: CephadmCluster, run: Run
+) -> None:
+    cluster.stale_looks, cluster.dirty_for = 1, 4
+    await run.settings.put([MCLOCK])
+    assert cluster.restarts == HOST_BY_HOST and cluster.harmed == []
+
+
 @pytest.mark.parametrize("where", ["cluster", "osd"])
 async def test_osds_that_could_not_come_up_are_not_stopped(
     cluster: CephadmCluster, run: Run, where: str, monkeypatch: pytest.MonkeyPatch
