@@ -15,6 +15,8 @@ from cephqos_loadgen.plan.planned import Plan, blocks
 # Up to this many OSDs of a given cluster are restarted without a word on the command line: three or
 # four hosts of a test cluster. More OSDs are more likely to be in production.
 ALLOWED_OSDS: Final = 12
+# The way back names each OSD with its process, in one of the monitors' keys. So many always fit.
+MOST_OSDS: Final = 500
 # One step on a cluster: the orchestrator acts, OSDs start, placement groups become clean. A guess
 # for OSDs that come back in half a minute. Recovery of what clients write adds to it.
 _STEP_SECONDS: Final = 90.0
@@ -121,6 +123,11 @@ async def check(
         )
     if not planned.osds:
         return
+    if len(planned.osds) > MOST_OSDS:
+        raise ClusterUnfit(
+            f"this run restarts {planned.how}; a run restarts {MOST_OSDS} at most. Choose points"
+            " with --only, or set the options and restart the OSDs yourself before the run"
+        )
     if held := restarts.kept_down(dump, planned.osds):
         raise ClusterUnfit(held)
     await cluster.access.check_restart(cluster, planned.osds)

@@ -140,7 +140,7 @@ def processes(osd_dump: Mapping[str, Any]) -> Processes:
     found: Processes = {}
     for osd in osd_dump["osds"]:
         addresses = osd.get("public_addrs", {}).get("addrvec", ())
-        nonces = "/".join(str(address["nonce"]) for address in addresses)
+        nonces = "/".join(dict.fromkeys(str(address["nonce"]) for address in addresses))
         found[int(osd["osd"])] = (nonces or str(osd["public_addr"])) if osd["up"] else None
     return found
 

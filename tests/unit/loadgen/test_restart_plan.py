@@ -14,6 +14,8 @@ from cephqos_loadgen.cluster import restart_plan
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.restart_plan import PlannedRestarts
 from cephqos_loadgen.cluster.settings import SettingsReader
+from cephqos_loadgen.cluster.steps.osds import OsdsRestarted
+from cephqos_loadgen.cluster.steps.registry import stored
 from cephqos_loadgen.live.forecast import Forecast
 from cephqos_loadgen.plan.errors import ClusterUnfit, SettingRefused
 from cephqos_loadgen.plan.place import ProgramPaths
@@ -204,6 +206,16 @@ async def test_above_a_number_of_osds_the_command_line_must_say_how_many(
     assert "add --restart-osds 6." in str(error)
     assert await refused(link, allowed=6) is None
     assert await refused(link, allowed=5) is not None
+
+
+async def test_more_osds_than_the_way_back_can_name_are_refused_whatever_is_allowed(
+    link: ClusterConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = range(1000, 1000 + restart_plan.MOST_OSDS)
+    groups = tuple(tuple(many[start : start + 10]) for start in range(0, len(many), 10))
+    assert stored(OsdsRestarted(groups, {str(osd): str((1 << 32) - 1) for osd in many}, None))
+    monkeypatch.setattr(restart_plan, "MOST_OSDS", 5)
+    assert "a run restarts 5 at most" in str(await refused(link, allowed=100))
 
 
 # -- shown ---------------------------------------------------------------------------------------
