@@ -7,6 +7,7 @@ import pytest
 from cephqos_alerts.output.build import FILES, LOGS, SHARED, SOURCES
 from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, without_comments
 from cephqos_alerts.rules.source import insert, one_line, read_groups
+from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
 from cephqos_base.series import TENANT
 
@@ -107,6 +108,14 @@ def test_comments_end_with_their_line_and_strings_keep_their_signs() -> None:
 
 def test_names_that_nothing_stands_for_are_left_to_the_settings() -> None:
     assert insert("  @a@ > @part@", {"a": "b\nc"}) == "  b\n  c > @part@"
+
+
+@pytest.mark.parametrize("file", sorted(SOURCES.rglob("*.yml")), ids=lambda file: file.stem)
+def test_every_named_expression_is_used(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    top = yamlfile.parse(text, file.name).entries()
+    names = list(top["expressions"].entries()) if "expressions" in top else []
+    assert [name for name in names if f"@{name}@" not in text] == []
 
 
 def test_every_source_is_read() -> None:
