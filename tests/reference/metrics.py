@@ -1,4 +1,5 @@
-"""Every metric: from the pages of the golden tests, which real daemons of each release gave."""
+"""Every metric: from the pages of the golden tests, which real daemons of each release gave; and
+those of test runs."""
 
 import re
 from collections import defaultdict
@@ -11,6 +12,7 @@ from tests.reference.tables import code, page, table
 
 from cephqos_exporter.config import Settings
 from cephqos_exporter.recorder.recorder import Recorder
+from cephqos_loadgen.live.metrics import METRICS as OF_RUNS
 
 _GOLDEN: Final = Path("tests/golden")
 _HOST: Final = _GOLDEN / "example_host.prom"
@@ -105,6 +107,11 @@ def everything() -> dict[str, Metric]:
     return _host() | read([_HOST, *_CLUSTER])
 
 
+def _of_runs() -> Iterable[tuple[str, ...]]:
+    for name, it in OF_RUNS.items():
+        yield code(name), it.type, ", ".join(map(code, it.labels)), "", it.help
+
+
 def metrics() -> str:
     host, cluster = _host(), read(_CLUSTER)
     ours = [it for it in host.values() if not it.name.startswith("ceph_")]
@@ -129,4 +136,12 @@ The collector `perf` shows Ceph's counters with the names of Ceph's own exporter
 have a priority of 5 or more, or are named in `--collector.perf.include`.
 """,
         table(_HEAD, (it.row() for it in cephs)),
+        """
+## Test runs
+
+What `cephqos run` serves while it runs. All have the labels `run` and `cluster` (the fsid). `load`
+is the phase. `client` is one fio process, or the pool of one rados bench instance. Rates exist only
+while the client works. The histogram has all bounds of the OSDs' own, so the two can be compared.
+""",
+        table(_HEAD, _of_runs()),
     )

@@ -1,7 +1,4 @@
-"""A run's live state as metrics: METRICS says which there are, LiveMetrics fills them in.
-
-A test compares METRICS with the table of docs/internals/measure.md.
-"""
+"""A run's live state as metrics: METRICS says which there are, LiveMetrics fills them in."""
 
 import time
 from collections.abc import Iterator

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -29,7 +28,6 @@ from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
 from cephqos_loadgen.top.quantile import quantile
 
 NOTHING = LiveMetrics(Live(RunPlace()))
-PAGE = Path(__file__).parents[3] / "docs/internals/measure.md"
 
 
 def live() -> Live:
@@ -265,16 +263,6 @@ def test_a_client_that_hangs_keeps_its_counters_and_loses_its_rates() -> None:
     names = {name for name, _ in samples_of(found)}
     assert "cephqos_client_ops_total" in names
     assert "cephqos_client_iops" not in names
-
-
-def test_the_page_lists_every_live_metric_with_its_type_and_labels() -> None:
-    row = r"^\| `(cephqos_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$"
-    rows = re.findall(row, PAGE.read_text(), re.MULTILINE)
-    written = {name: (kind, labels, text) for name, kind, labels, text in rows}
-    assert written == {
-        name: (metric.type, ", ".join(metric.labels), metric.help.rstrip("."))
-        for name, metric in METRICS.items()
-    }
 
 
 def test_every_live_metric_has_exactly_the_labels_that_are_said() -> None:
