@@ -84,6 +84,7 @@ class PerCluster:
 
     CAPACITY_OPS: Final = "cluster:cephqos_capacity_ops:sum"
     OSDS: Final = "cluster:cephqos_osds:count"
+    RUN_FLAG: Final = "cluster:cephqos_run_flag:bool"  # Label: flag
 
 
 class PerClusterClass:

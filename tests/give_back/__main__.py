@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +35,9 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Progress, Silent
 
 _SOON: Final = 120.0  # seconds for anything
-# Seconds after its first change within which a run is killed: nearly all are over by then.
-_LONGEST: Final = 14.0
+# Seconds after its first change within which a run is killed, until one has ended by itself: then
+# it is the length of that one.
+_LONGEST: Final = 30.0
 _FILL: Final = f"""\
 from cephqos_loadgen.cluster import journal_size, undo
 undo.MAX_STEPS = {FULL_STEPS}
@@ -52,7 +53,8 @@ class Round:
     situation: str
     more: str
     after: float  # seconds after its first change
-    steps: int = 0  # that were left to undo
+    kinds: tuple[str, ...] = ()  # of the steps that were left to undo
+    ended_after: float = 0.0  # seconds; 0: it had not ended by itself
     restored_in: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
@@ -73,22 +75,29 @@ async def give_back(count: int, seed: int) -> int:
     spec = LabSpec(
         name=f"give-back-{secrets.token_hex(3)}", osds=3, osd_size=2 << 30, backing="loop"
     )
-    rounds = []
+    rounds: list[Round] = []
+    longest = dict.fromkeys(SITUATIONS, _LONGEST)
     with tempfile.TemporaryDirectory(prefix="cephqos-give-back-") as folder:
         async with Lab(spec, Progress()) as lab:
             await _as_an_operator_has_it(lab)
             before = await _settled(lab)
-            for number in range(count):
+            while len(rounds) < count:
+                number = len(rounds)
                 situation = list(SITUATIONS)[number % len(SITUATIONS)]
                 more = _MORE[number // len(SITUATIONS) % len(_MORE)]
-                one = Round(situation, more, chance.uniform(0.0, _LONGEST))
-                await _one(lab, Path(folder) / str(number), one, before)
+                one = Round(situation, more, chance.uniform(0.0, longest[situation]))
+                with tempfile.TemporaryDirectory(dir=folder) as place:
+                    await _one(lab, Path(place), one, before)
+                title = f"{number + 1:3} {situation}{f', {more}' if more else ''}"
+                if one.ended_after and not one.wrong:
+                    longest[situation] = one.ended_after
+                    print(f"{title}: ended by itself first, so once more", flush=True)
+                    continue
                 rounds.append(one)
-                said = "; ".join(one.wrong) or "given back"
                 print(
-                    f"{number + 1:3} {situation}{f', {more}' if more else ''}: killed"
-                    f" {one.after:.1f} s after its first change, {one.steps} steps,"
-                    f" restored in {one.restored_in:.1f} s: {said}",
+                    f"{title}: killed {one.after:.1f} s after its first change,"
+                    f" {len(one.kinds)} steps, restored in {one.restored_in:.1f} s:"
+                    f" {'; '.join(one.wrong) or 'given back'}",
                     flush=True,
                 )
     _print(rounds)
@@ -104,24 +113,27 @@ async def _as_an_operator_has_it(lab: RunningLab) -> None:
     # A balancer that is on and an autoscaler, which do nothing by themselves meanwhile.
     await ceph("config", "set", "mgr", "mgr/balancer/sleep_interval", "86400")
     await ceph("config", "set", "mgr", "mgr/pg_autoscaler/sleep_interval", "86400")
-    await ceph("config", "set", "osd", "osd_max_backfills", "3")
-    await ceph("config", "set", "osd.1", "osd_recovery_sleep", "0.2")
+    await ceph("config", "set", "osd", "osd_max_scrubs", "3")
+    await ceph("config", "set", "osd.1", "osd_heartbeat_grace", "25")
     await ceph("osd", "set", "nosnaptrim")
     await ceph("osd", "set", "nodeep-scrub")
     await ceph("osd", "pool", "create", "placed", "8")
     await ceph("osd", "pool", "set", "placed", "size", "2")
     await ceph("osd", "pool", "set", "placed", "pg_autoscale_mode", "on")
+    await ceph("osd", "pool", "set", "placed", "pg_num_max", "8")  # it has nothing to do
     await ceph("osd", "pool", "application", "enable", "placed", "rbd")
     await ceph("osd", "reweight", "0", "0.85")
     for device in lab.state.devices.values():
         queue = Path("/sys/block") / Path(device).name / "queue"
         (queue / "scheduler").write_text("none")
         (queue / "read_ahead_kb").write_text("512")
-    await _clean(lab)
-    groups = json.loads(
-        (await lab.exec(["ceph", "pg", "ls-by-pool", "placed", "--format", "json"])).stdout
-    )["pg_stats"]
-    for group in groups:
+    async with lab.client() as client, asyncio.timeout(_SOON):
+        sizes: set[int] = set()
+        while sizes != {2}:  # the manager hears of a pool's new size a little later
+            await _clean(lab)
+            found = await client.command("pg ls-by-pool", target="mgr", poolstr="placed")
+            sizes = {len(group["up"]) for group in found["pg_stats"]}
+    for group in found["pg_stats"]:
         (away,) = {0, 1, 2} - set(group["up"])
         await ceph("osd", "pg-upmap-items", group["pgid"], str(group["up"][-1]), str(away))
 
@@ -155,13 +167,14 @@ async def _settled(lab: RunningLab) -> dict[str, Any]:
 
 
 async def _one(lab: RunningLab, folder: Path, one: Round, before: dict[str, Any]) -> None:
-    folder.mkdir()
     try:
         async with _run(lab, folder, one.situation) as process:
             await _first_change(process, folder)
+            began = time.monotonic()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(process.wait()), one.after)
-        one.steps = await _steps(lab)
+                one.ended_after = time.monotonic() - began
+        one.kinds = await _kinds(lab)
         await _also(lab, one.more)
         began = time.monotonic()
         restored = await _cephqos(lab, "run", "--restore-only")
@@ -208,10 +221,11 @@ async def _first_change(process: asyncio.subprocess.Process, folder: Path) -> No
             await asyncio.sleep(0.01)
 
 
-async def _steps(lab: RunningLab) -> int:
+async def _kinds(lab: RunningLab) -> tuple[str, ...]:
+    """Of the steps in the cluster."""
     async with lab.client() as client:
-        keys = await client.command("config-key ls")
-    return sum(key.startswith("cephqos/run/steps/") for key in keys)
+        keys = await client.command("config-key dump", key="cephqos/run/steps/")
+    return tuple(json.loads(step)["kind"] for step in keys.values())
 
 
 async def _also(lab: RunningLab, what: str) -> None:
@@ -256,12 +270,14 @@ def _print(rounds: list[Round]) -> None:
     print("\n| killed during | given back | steps left | seconds to restore |\n|---|---|---|---|")
     for name, some in groups.items():
         good = sum(not one.wrong for one in some)
-        steps = [one.steps for one in some]
+        steps = [len(one.kinds) for one in some]
         seconds = sorted(one.restored_in for one in some)
         print(
             f"| {name} | {good} of {len(some)} | {min(steps)} to {max(steps)}"
             f" | {seconds[len(seconds) // 2]:.1f}, at most {seconds[-1]:.1f} |"
         )
+    kinds = Counter(kind for one in rounds for kind in one.kinds)
+    print("steps left by kind:", ", ".join(f"{kind} {n}" for kind, n in kinds.most_common()))
 
 
 if __name__ == "__main__":

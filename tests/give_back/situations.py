@@ -19,8 +19,8 @@ SITUATIONS: Final = {
     "options, flags and pools": _HEAD
     + """\
 settings:
-  osd: {osd_mclock_profile: high_client_ops, osd_scrub_chunk_max: 7, osd_max_backfills: 4}
-  osd.1: {osd_recovery_sleep: 0.1}
+  osd: {osd_mclock_profile: high_client_ops, osd_scrub_chunk_max: 7, osd_max_scrubs: 4}
+  osd.1: {osd_heartbeat_grace: 31}
   mon: {mon_osd_down_out_interval: 901}
 flags: [noout, nosnaptrim]
 phases:
@@ -52,11 +52,11 @@ phases:
     + _LOAD,
     "options changed in a phase, scrub": _HEAD
     + """\
-settings: {osd: {osd_max_backfills: 2}}
+settings: {osd: {osd_max_scrubs: 2}}
 phases:
-  - {name: change, change: {osd: {osd_max_backfills: 6, osd_scrub_load_threshold: 9}}}
+  - {name: change, change: {osd: {osd_max_scrubs: 6, osd_scrub_load_threshold: 9}}}
   - {name: scrub, scrub: {pool: objects}}
-  - {name: again, change: {osd: {osd_max_backfills: 8}}}
+  - {name: again, change: {osd: {osd_max_scrubs: 8}}}
 """,
     "capacity and a bench": _HEAD
     + """\
@@ -80,12 +80,12 @@ phases:
         for name, value in {
             "osd_scrub_chunk_max": 7,
             "osd_scrub_chunk_min": 3,
-            "osd_max_backfills": 3,
-            "osd_recovery_sleep": "0.1",
-            "osd_snap_trim_sleep": "0.1",
+            "osd_scrub_load_threshold": 5,
+            "osd_deep_scrub_stride": 262144,
+            "osd_pg_max_concurrent_snap_trims": 3,
             "osd_heartbeat_grace": 21,
             "osd_client_message_cap": 300,
-            "osd_max_scrubs": 2,
+            "osd_max_scrubs": 4,
             "osd_scrub_priority": 4,
             "osd_recovery_op_priority": 4,
         }.items()

@@ -277,6 +277,25 @@ CASES = [
     ),
     case(
         "CephQosMaintenance",
+        "a run sets a flag and dies: the flag silences nothing any more, one of an operator does",
+        merged(
+            flat("cephqos_cluster_flag", "0x10 1x60", cluster=CLUSTER, flag="noscrub"),
+            flat("cephqos_cluster_flag", "1x70", cluster=CLUSTER, flag="noout"),
+            flat(
+                "cephqos_run_info", "1x30 stale", cluster=CLUSTER, run="r1", scenario="s", phase="l"
+            ),
+        ),
+        firing(2, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
+        firing(
+            5,
+            {"cluster": CLUSTER, "flag": "noout", "severity": "none"},
+            {"cluster": CLUSTER, "flag": "noscrub", "severity": "none"},
+        ),
+        firing(9, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
+        firing(17, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
+    ),
+    case(
+        "CephQosMaintenance",
         "no flag is set",
         flat("cephqos_cluster_flag", 0, cluster=CLUSTER, flag="noout"),
         silent(5),

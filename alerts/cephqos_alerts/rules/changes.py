@@ -19,6 +19,7 @@ from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity
 from cephqos_alerts.rules.runbooks import RUNBOOKS
 from cephqos_alerts.rules.settings import Changes, RuleSettings
 from cephqos_base.judge import Bounds
+from cephqos_base.recorded import PerCluster
 from cephqos_base.thresholds import Thresholds
 from cephqos_base.yamlfile import Value
 
@@ -96,6 +97,8 @@ def changed(groups: Sequence[RuleGroup], changes: Changes) -> list[RuleGroup]:
 
     def stays(rule: RecordedSeries | Alert) -> bool:
         if isinstance(rule, RecordedSeries):
+            if rule.record == PerCluster.RUN_FLAG:  # only a helper reads it
+                return changes.helpers
             return f"CephQos{rule.labels.get('finding', '')}" not in changes.leave_out
         if rule.name in changes.leave_out or (rule.duplicates and not changes.duplicates):
             return False

@@ -12,7 +12,7 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import RunError
 
 # Of a step as JSON. Monitors keep 64 KiB under a key; operators can set less.
-MAX_STEP_BYTES: Final = 16 << 10
+MAX_STEP_BYTES: Final = 32 << 10
 
 # Checks a value from JSON and returns it as the field has it; ValueError says what was expected.
 Reader = Callable[[Any], Any]
