@@ -1,8 +1,10 @@
 """Serves a run's own metrics to Prometheus."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -15,6 +17,9 @@ from cephqos_exporter.web.addresses import AddressMissing, listen_on, split_addr
 # The roles of the exporter have the ports before this one. None of them is in Prometheus' list of
 # ports that exporters use.
 DEFAULT_LISTEN = "127.0.0.1:10133"
+# Scrapes at a time, and for a client to take its answer.
+MOST_AT_ONCE: Final = 8
+ANSWER_SECONDS: Final = 30.0
 
 
 @asynccontextmanager
@@ -27,9 +32,27 @@ async def serve(listen: str, collector: Collector, *, fall_back: bool) -> AsyncI
     registry = CollectorRegistry()
     registry.register(collector)
 
-    async def answer(request: web.Request) -> web.Response:
+    under_way = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        """A page counts as under way until the client has taken it: it is in memory until then."""
+        nonlocal under_way
+        if under_way >= MOST_AT_ONCE:
+            return web.Response(status=503, text="too many scrapes under way\n")
         encode, kind = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": kind})
+        response = web.StreamResponse(headers={"Content-Type": kind})
+        under_way += 1
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await response.prepare(request)
+                await response.write(encode(registry))
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            under_way -= 1
+        return response
 
     sock = bind(listen, fall_back)
     host = listen.rpartition(":")[0] or "localhost"

@@ -21,6 +21,7 @@ from cephqos_base.servers import Address
 from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.engines import fio_output, rados_bench
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
+from cephqos_loadgen.live import endpoint
 from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
@@ -74,6 +75,28 @@ async def test_both_formats_parse_and_say_where_the_run_is(accept: str, parse: o
     assert under[float("inf")] == 10
     left = next(v for (n, _), v in samples.items() if n == "cephqos_run_recovery_remaining_seconds")
     assert left == 3
+
+
+async def test_clients_that_do_not_take_their_answer_are_few_and_are_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large = bytes(16 << 20)
+    monkeypatch.setattr(endpoint, "ANSWER_SECONDS", 5.0)
+    monkeypatch.setattr(endpoint, "choose_encoder", lambda _: (lambda _: large, "text/plain"))
+    async with serve("127.0.0.1:0", NOTHING, fall_back=False) as url:
+        port = int(url.rsplit(":", 1)[1].partition("/")[0])
+        slow = []
+        for _ in range(endpoint.MOST_AT_ONCE):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 12)
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            slow.append(writer)
+        assert "too many" in await fetch(url, "text/plain")
+        async with asyncio.timeout(20):
+            while "too many" in await fetch(url, "text/plain"):
+                await asyncio.sleep(0.2)
+        for writer in slow:
+            writer.close()
 
 
 async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_and_a_default_one_is_not() -> (
