@@ -59,7 +59,7 @@ test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root,
 	@# Built meanwhile; the second call waits for it, and says what failed.
 	@$(ROOT) $(BIN)/cephqos lab trees >/dev/null 2>&1 &
 	@# Two years ahead: a date that was recorded or written down must not be what a test rests on.
-	PYTHONPATH=. $(BIN)/python -m tests.clock two-years $(BIN)/pytest tests/unit tests/contract -n auto
+	$(BIN)/python -m tests.clock two-years $(BIN)/pytest tests/unit tests/contract -n auto
 	$(ROOT) $(BIN)/cephqos lab trees
 	$(ROOT) $(BIN)/pytest tests/golden tests/promtool -m "not full" -n auto --durations=5
 	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "not alone and not full" $(BESIDE)
@@ -80,7 +80,7 @@ test-fast: $(STAMP) ## run the tests that need nothing but Python (about two min
 test-clock: $(STAMP) ## run the fast tests on other days, in other time zones, languages and orders (root, an hour; CLOCK='--only NAME')
 	@deploy/bootstrap.sh system cc /usr/share/i18n/locales/de_DE /usr/share/zoneinfo/Asia/Kolkata
 	$(ROOT) $(BIN)/cephqos lab trees
-	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.clock $(CLOCK)
+	$(ROOT) $(BIN)/python -m tests.clock $(CLOCK)
 
 test-rules: $(STAMP) ## let promtool of Prometheus 2.53 and 3.5 evaluate the rules on made-up series (about 5 minutes)
 	$(ROOT) $(BIN)/cephqos lab trees

@@ -107,9 +107,10 @@ def _locale(name: str) -> Path:
 
 
 def _run(setting: Setting, command: list[str]) -> int:
-    return subprocess.run(
-        setting.wrapped(command), env=os.environ | setting.environment(), check=False
-    ).returncode
+    environment = os.environ | setting.environment()
+    # `make` sets it for what it starts. Tests show that children import nothing of where they run.
+    environment.pop("PYTHONPATH", None)
+    return subprocess.run(setting.wrapped(command), env=environment, check=False).returncode
 
 
 def _every(settings: list[Setting]) -> int:
