@@ -39,7 +39,7 @@ from cephqos_exporter import core_options
 from cephqos_exporter.checks import check_root
 from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import cluster_options
-from cephqos_exporter.collectors.mclock import POLICY
+from cephqos_exporter.collectors.mclock.collector import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
 from cephqos_insight.prometheus_access import add_header, check_url, headers_of
 

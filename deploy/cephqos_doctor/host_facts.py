@@ -22,7 +22,7 @@ from cephqos_exporter import core_options, sysfs
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.cgroups import CgroupLimits, find_cgroups, read_limits
-from cephqos_exporter.collectors.mclock import POLICY
+from cephqos_exporter.collectors.mclock.collector import POLICY
 from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Daemon, Host

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import IO, Any, Final
 
 # Unicode categories: control, format (also what changes the direction of writing), surrogate,
@@ -45,6 +45,23 @@ def printable_lines(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Rows as lines, printable, with columns under each other; `right`: columns of numbers.
+
+    >>> aligned([["osd", "IOPS"], ["osd.11", "7"]], right=[1])
+    ['osd     IOPS', 'osd.11     7']
+    """
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

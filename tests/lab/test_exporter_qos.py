@@ -13,7 +13,7 @@ from tests.recorded import RELEASES
 from tests.waiting import until
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.collectors.perf import PerfCollector
 from cephqos_loadgen.lab.lab import RunningLab

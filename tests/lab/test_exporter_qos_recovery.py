@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.waiting import until
 
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.collectors.network import NetworkCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_loadgen.lab.lab import RunningLab

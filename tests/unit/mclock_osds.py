@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from cephqos_base import yamlfile
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.families import Family
 from cephqos_exporter.qos.policy import parse_policy
 

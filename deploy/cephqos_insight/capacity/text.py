@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from cephqos_base.series import SCHEDULED
-from cephqos_base.terminal import printable
+from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
 from cephqos_insight.capacity.estimate import JudgedCapacity, OsdRecord
@@ -100,7 +100,7 @@ def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -
     if not judged:
         return "\n".join([*lines, _NO_OSDS])
     shown = judged[:most]
-    lines += _table([_HEAD, *map(_row, shown)])
+    lines += aligned([_HEAD, *map(_row, shown)])
     if len(shown) < len(judged):
         lines.append(f"… and {len(judged) - len(shown)} more OSDs (--all)")
     lines += ["", *_outlier_lines(judged)]
@@ -193,12 +193,6 @@ def _who_are_equals(records: Iterable[OsdRecord]) -> str:
     if any(record.model for record in records):
         return "OSDs with the same device and host are equals."
     return "OSDs on the same media are equals: --conf compares devices and hosts."
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)) for row in cells]
 
 
 def _ops(ops: float | None) -> str:

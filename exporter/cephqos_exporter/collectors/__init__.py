@@ -4,6 +4,7 @@ To add one: a file in this folder with a class (see `base.DaemonCollector`), and
 `--collector.NAME` and `--no-collector.NAME` switch it.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from cephqos_exporter.collectors.account import AccountCollector
@@ -13,7 +14,7 @@ from cephqos_exporter.collectors.crimson import CrimsonCollector
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.histograms import HistogramsCollector
 from cephqos_exporter.collectors.host import HostCollector
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.collectors.network import NetworkCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.collectors.perf import PerfCollector
@@ -34,7 +35,7 @@ COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
     ScrubCollector,
     RecoveryCollector,
     NetworkCollector,
-    AccountCollector,  # after those whose clues it reads
+    AccountCollector,
     ThreadsCollector,
     DisksCollector,
     PlacementCollector,
@@ -55,4 +56,12 @@ def all_options() -> tuple[Option[Any], ...]:
 
 def build_enabled(inputs: CollectorInputs) -> list[Collector]:
     """New instances of the collectors that the settings switch on."""
-    return [c.build(inputs) for c in COLLECTORS if inputs.settings[c.switch()]]
+    return [c.build(inputs) for c in in_order(COLLECTORS) if inputs.settings[c.switch()]]
+
+
+def in_order(collectors: Iterable[type[DaemonCollector[Any]]]) -> list[type[DaemonCollector[Any]]]:
+    """The same, each after those whose clues it reads."""
+    ordered: dict[type[DaemonCollector[Any]], None] = {}
+    for collector in collectors:
+        ordered |= dict.fromkeys((*in_order(collector.reads), collector))
+    return list(ordered)

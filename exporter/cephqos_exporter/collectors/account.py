@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple, Self
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, AccountSeries
 from cephqos_exporter.collectors.base import Clues, CollectorInputs, SamplingCollector
 from cephqos_exporter.collectors.counters import Loggers, average, figure
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
+from cephqos_exporter.collectors.network import NetworkCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, counter
@@ -94,6 +96,7 @@ class AccountCollector(
     SamplingCollector[_AccountOsd],
     name="account",
     help="Where the time of client operations goes, each second once.",
+    reads=(MclockCollector, NetworkCollector),
 ):
     """Divides the latency of an OSD's client operations. `clues`: what other collectors found."""
 

@@ -31,7 +31,8 @@ class Clue:
 
 
 class Clues:
-    """A Clue for each OSD. Collectors that write it run before those that read it."""
+    """A Clue for each OSD. A collector that reads them is declared with `reads`: those whose clues
+    they are run before it."""
 
     def __init__(self) -> None:
         self._of: dict[Daemon, Clue] = {}
@@ -81,20 +82,24 @@ class CollectorInputs:
 class DaemonCollector(ABC, Generic[State]):
     """A collector of daemons, with a `State` for each daemon that it has seen.
 
-    A subclass is declared with its name and the help of its switch, and implements `needed`,
-    `first_seen` and `families`. It fulfils `daemon.Collector`. Its options are attributes of the
-    class, which read as their values in an instance; some can be given by keyword.
+    A subclass is declared with its name, the help of its switch and the collectors whose clues it
+    reads, and implements `needed`, `first_seen` and `families`. It fulfils `daemon.Collector`. Its
+    options are attributes of the class, which read as their values in an instance; some can be
+    given by keyword.
     """
 
     name: str
     help: ClassVar[str]
+    reads: ClassVar[tuple[type["DaemonCollector[Any]"], ...]] = ()
     options: ClassVar[tuple[Option[Any], ...]] = ()
     # The kinds of daemons that it is for; None: all.
     kinds: Collection[str] | None = ("osd",)
 
-    def __init_subclass__(cls, *, name: str, help: str) -> None:
+    def __init_subclass__(
+        cls, *, name: str, help: str, reads: tuple[type["DaemonCollector[Any]"], ...] = ()
+    ) -> None:
         super().__init_subclass__()
-        cls.name, cls.help = name, help
+        cls.name, cls.help, cls.reads = name, help, reads
         cls.options = tuple(value for value in vars(cls).values() if isinstance(value, Option))
 
     def __init__(self, settings: Settings | None = None, **given: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
-from cephqos_base.terminal import printable
+from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
 from cephqos_loadgen.advise.candidates import Candidate, commands
@@ -28,21 +28,13 @@ _NOT_PREDICTED: Final = (
 def text(facts: Facts, outcomes: Sequence[Outcome], asked: str = "") -> str:
     """The text for a terminal. `asked`: the answer to a goal that the user gave."""
     about = f"Cluster {facts.cluster}, {len(facts.osds)} OSDs, {time_span(facts.seconds)}."
-    table = _table([_HEAD, *(_row(outcome, facts) for outcome in outcomes)])
+    table = aligned([_HEAD, *(_row(outcome, facts) for outcome in outcomes)])
     lines = [about, "", *table, "", *notes(facts, outcomes)]
     if asked:
         lines += ["", asked]
     for outcome in outcomes:
         lines += _command_lines(outcome.candidate, facts)
     return "\n".join(map(printable, lines))
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as lines, with columns as wide as their widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def name_of(candidate: Candidate) -> str:

@@ -6,7 +6,7 @@ import pytest
 from tests.recorded import RELEASES
 from tests.replay.host_tree import HostTree
 
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.daemon import Daemon, ReplyMissing
 
 from ..mclock_osds import (

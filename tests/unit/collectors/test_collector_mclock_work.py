@@ -3,7 +3,7 @@
 import pytest
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.daemon import ReplyMissing
 
 from ..mclock_osds import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.recorded import RELEASES
 
-from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.daemon import ReplyMissing
 
 from ..osd_views import OSD, RecordedOsd, by_name, value, values, waits

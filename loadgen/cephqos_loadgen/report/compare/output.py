@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from cephqos_base.terminal import printable
+from cephqos_base.terminal import aligned, printable
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.compare.comparison import Comparison, Difference, row_name
@@ -107,16 +107,11 @@ def summary(comparison: Comparison, outcome: Verdict) -> list[str]:
 def to_terminal(comparison: Comparison, outcome: Verdict) -> str:
     """Columns under each other; nothing of an archive reaches the terminal as it is."""
     table = to_table(comparison)
-    rows = [[printable(cell.text) for cell in row] for row in table.rows]
     heads = [column.title for column in table.columns]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    right = [number for number, column in enumerate(table.columns) if column.numeric]
+    rows = [[cell.text for cell in row] for row in table.rows]
     lines = [f"reference: {printable(comparison.reference.name)}"] if rows else []
-    for row in [heads, *rows] if rows else []:
-        cells = [
-            cell.rjust(width) if column.numeric else cell.ljust(width)
-            for cell, width, column in zip(row, widths, table.columns, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
+    lines += aligned([heads, *rows], right) if rows else []
     lines += [f"not compared: {printable(name)}" for name in comparison.unmatched]
     lines += map(printable, _serious_caveats(comparison))
     return "\n".join([*lines, *map(printable, summary(comparison, outcome))])
