@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from tests.by_signal import clean_up_when_ended
 from tests.give_back import state
-from tests.give_back.situations import FULL, FULL_STEPS, SITUATIONS
+from tests.give_back.situations import FULL, FULL_STEPS, KINDS, SITUATIONS
 
 from cephqos_loadgen.lab.daemons.bringup import BringUp
 from cephqos_loadgen.lab.lab import Lab, RunningLab
@@ -43,6 +43,10 @@ from cephqos_loadgen.cluster import journal_size, undo
 undo.MAX_STEPS = {FULL_STEPS}
 journal_size.MAX_STEPS = 10000
 """
+# Half of the runs are killed at a moment of their whole length, the others soon after a change of
+# some kind: short ones are seldom met by chance.
+_AT_A_STEP: Final = 0.5
+_SOON_AFTER: Final = 1.5
 _MORE: Final = ("", "work folder removed", "monitor started again")
 
 
@@ -52,7 +56,8 @@ class Round:
 
     situation: str
     more: str
-    after: float  # seconds after its first change
+    after: float  # seconds after its first change, or after a step of that kind
+    kind: str = ""
     kinds: tuple[str, ...] = ()  # of the steps that were left to undo
     ended_after: float = 0.0  # seconds; 0: it had not ended by itself
     restored_in: float = 0.0
@@ -81,26 +86,31 @@ async def give_back(count: int, seed: int) -> int:
         async with Lab(spec, Progress()) as lab:
             await _as_an_operator_has_it(lab)
             before = await _settled(lab)
-            while len(rounds) < count:
-                number = len(rounds)
-                situation = list(SITUATIONS)[number % len(SITUATIONS)]
-                more = _MORE[number // len(SITUATIONS) % len(_MORE)]
-                one = Round(situation, more, chance.uniform(0.0, longest[situation]))
-                with tempfile.TemporaryDirectory(dir=folder) as place:
-                    await _one(lab, Path(place), one, before)
-                title = f"{number + 1:3} {situation}{f', {more}' if more else ''}"
-                if one.ended_after and not one.wrong:
-                    longest[situation] = one.ended_after
-                    print(f"{title}: ended by itself first, so once more", flush=True)
-                    continue
-                rounds.append(one)
-                print(
-                    f"{title}: killed {one.after:.1f} s after its first change,"
-                    f" {len(one.kinds)} steps, restored in {one.restored_in:.1f} s:"
-                    f" {'; '.join(one.wrong) or 'given back'}",
-                    flush=True,
-                )
-    _print(rounds)
+            try:
+                while len(rounds) < count:
+                    number = len(rounds)
+                    situation = list(SITUATIONS)[number % len(SITUATIONS)]
+                    more = _MORE[number // len(SITUATIONS) % len(_MORE)]
+                    one = Round(situation, more, chance.uniform(0.0, longest[situation]))
+                    if situation == FULL or chance.random() < _AT_A_STEP:
+                        one.kind = chance.choice(KINDS[situation])
+                        one.after = chance.uniform(0.0, _SOON_AFTER)
+                    with tempfile.TemporaryDirectory(dir=folder) as place:
+                        await _one(lab, Path(place), one, before)
+                    title = f"{number + 1:3} {situation}{f', {more}' if more else ''}"
+                    if one.ended_after and not one.wrong:
+                        longest[situation] = longest[situation] if one.kind else one.ended_after
+                        print(f"{title}: ended by itself first, so once more", flush=True)
+                        continue
+                    rounds.append(one)
+                    print(
+                        f"{title}: killed {one.after:.1f} s after its first {one.kind or 'change'},"
+                        f" {len(one.kinds)} steps, restored in {one.restored_in:.1f} s:"
+                        f" {'; '.join(one.wrong) or 'given back'}",
+                        flush=True,
+                    )
+            finally:
+                _print(rounds)
     return 0 if all(not one.wrong for one in rounds) else 1
 
 
@@ -169,7 +179,8 @@ async def _settled(lab: RunningLab) -> dict[str, Any]:
 async def _one(lab: RunningLab, folder: Path, one: Round, before: dict[str, Any]) -> None:
     try:
         async with _run(lab, folder, one.situation) as process:
-            await _first_change(process, folder)
+            least = FULL_STEPS if one.situation == FULL else 1
+            await _written(process, folder, one.kind, least)
             began = time.monotonic()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(process.wait()), one.after)
@@ -213,9 +224,15 @@ async def _run(
         await process.wait()
 
 
-async def _first_change(process: asyncio.subprocess.Process, folder: Path) -> None:
+async def _written(
+    process: asyncio.subprocess.Process, folder: Path, kind: str, least: int
+) -> None:
+    """Wait until the run has written down so many steps, and one of this kind."""
     async with asyncio.timeout(_SOON):
-        while not any((folder / "out").glob("*/undo.json")):
+        while True:
+            texts = [path.read_text() for path in (folder / "out").glob("*/undo.json")]
+            if any(f'"kind": "{kind}' in text and text.count('"kind"') >= least for text in texts):
+                return
             if process.returncode is not None:
                 raise OSError(f"the run ended first: {(folder / 'said').read_text()[-1500:]}")
             await asyncio.sleep(0.01)
@@ -260,7 +277,9 @@ async def _compare(lab: RunningLab, before: dict[str, Any]) -> list[str]:
 
 
 def _print(rounds: list[Round]) -> None:
-    """Markdown, as docs/internals/measured.md has it."""
+    """Markdown, as docs/internals/measure.md has it."""
+    if not rounds:
+        return
     groups: dict[str, list[Round]] = defaultdict(list)
     for one in rounds:
         groups[one.situation].append(one)

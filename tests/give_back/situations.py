@@ -93,6 +93,17 @@ phases:
     + "flags: [noout, nosnaptrim]\nphases:\n"
     + _LOAD,
 }
+# The kinds of steps that each situation writes.
+KINDS: Final = {
+    "options, flags and pools": ("balancer", "autoscaler", "pool", "flag", "option"),
+    "an OSD out and in": ("osd", "upmaps", "flag", "pool"),
+    "an OSD with a weight and upmaps out": ("osd", "upmaps"),
+    "queues and CPUs": ("queue", "cpus"),
+    "options changed in a phase, scrub": ("option", "pool"),
+    "capacity and a bench": ("option", "pool"),
+    "OSDs restarted": ("restart",),
+    "the journal filled to its end": ("option",),
+}
 # As many steps as the last situation may keep: it reaches the end while it sets its options.
 FULL: Final = "the journal filled to its end"
 FULL_STEPS: Final = 14

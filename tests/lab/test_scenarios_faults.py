@@ -28,6 +28,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterBusy, RunError, SettingRefused
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
+from cephqos_loadgen.run.restore import restore
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 
@@ -299,8 +300,9 @@ async def test_a_kept_pool_is_used_again_while_it_is_the_same_and_refuses_a_run_
 DOUBLE = SCENARIO.replace("pg_num: 8", "pg_num: 16")
 
 
-async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
-    lab: RunningLab, tmp_path: Path
+@pytest.mark.parametrize("restore_only", [False, True])
+async def test_after_a_run_killed_with_9_another_is_refused_and_what_it_changed_is_undone(
+    lab: RunningLab, tmp_path: Path, restore_only: bool
 ) -> None:
     scenario = tmp_path / "mini.yaml"
     scenario.write_text(seconds(40))
@@ -322,9 +324,12 @@ async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
         await runner(lab, tmp_path / "refused").run()
     assert "--take-over" in str(error.value)
     assert "\n  ceph config rm osd osd_mclock_profile" in str(error.value)
-    assert any(lab.paths.work.glob("*-mini-*")), "nobody could remove its folder"
-    await runner(lab, tmp_path / "next", seconds(2), take_over=True).run()
-    assert_restored(only_archive(tmp_path / "next"))
+    if restore_only:
+        await restore(RunOptions(out=tmp_path, lab=lab.paths.name))
+        await assert_free(lab)
+    else:
+        await runner(lab, tmp_path / "next", seconds(2), take_over=True).run()
+        assert_restored(only_archive(tmp_path / "next"))
     assert not any(lab.paths.work.glob("*-mini-*"))
     await assert_free(lab)
     assert fio_pids(lab) == [], "clients die with the run that started them"

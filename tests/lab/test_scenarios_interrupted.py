@@ -19,10 +19,11 @@ import pytest
 from tests.waiting import until
 
 from cephqos_loadgen.archive.reader import RecordedRepeat
-from cephqos_loadgen.cluster.run_keys import KEY
+from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.run.restore import restore
 from cephqos_loadgen.run.resume import take_along
 from cephqos_loadgen.run.runner import Runner
 
@@ -30,7 +31,6 @@ from .conftest import LabPool, lab_name
 from .test_scenarios import assert_restored
 from .test_scenarios_faults import (
     SOON,
-    ask,
     assert_free,
     client_pids,
     only_archive,
@@ -313,14 +313,15 @@ async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_a
     assert [entry["shown"] for entry in reversed(undo)] == commands
     assert client_pids(lab, b"fio", b"rados", b"rbd") == []
     await follow(lab, commands)
-    await ask(lab, "config-key rm", key=KEY)
+    # All is as it was: what is left to do is to forget the steps.
+    await restore(RunOptions(out=tmp_path, lab=lab.paths.name))
     await assert_free(lab)
 
 
 async def follow(lab: RunningLab, commands: list[str]) -> None:
     """What a person would do with the commands that were printed."""
     for line in commands:
-        await lab.exec(line.split())
+        await lab.exec(["sh", "-ec", line])
 
 
 async def test_ctrl_c_while_the_archive_is_sealed_costs_nothing(
