@@ -84,6 +84,8 @@ async def two_pages(tmp_path: Path) -> tuple[str, str, set[str]]:
     roots = [f"--path.{n}={tmp_path}/host/{d}" for n, d in (("procfs", "proc"), ("sysfs", "sys"))]
     # Scrapes follow one another at once here, and each shows what the histograms say then.
     roots += [f"--path.dev={tmp_path}/host/dev", "--collector.histograms.interval=0"]
+    # Read once, however long the scrapes take.
+    roots += ["--collector.threads.switches-interval=3600"]
     flags = (f"--discovery.sockets={daemons.directory}", *roots)
     async with daemons:
         with exporter(*flags) as running:

@@ -136,8 +136,13 @@ async def test_a_page_that_is_none_is_missing_metrics_and_ends_nothing(
     assert summary.failures["odd"] >= 6
     assert summary.last_error.startswith("odd: this is no page of metrics")
     assert "odd" in summary.gaps
-    of_good = {gap["reason"] for kind, gap in events if gap["source"] == "good"}
-    assert of_good <= {"its answer came late"}, "that is so on a busy machine"
+    assert_only_late(events, "good")
+
+
+def assert_only_late(events: list[tuple[str, dict[str, Any]]], source: str) -> None:
+    """On a busy machine an answer may come late. Nothing else may happen to this source."""
+    reasons = {gap["reason"] for _, gap in events if gap["source"] == source}
+    assert reasons <= {"its answer came late"}
 
 
 def daemons(**up: str) -> dict[str, float]:
@@ -278,7 +283,8 @@ async def test_a_clock_that_is_set_makes_no_gap_and_hides_none(
         await recorder.finish()
         recorder.close()
     gaps = recorder.summary().gaps
-    assert set(gaps) == {"hung"}
+    assert "hung" in gaps
+    assert_only_late(events, "good")
     assert 0.5 < sum(gap.seconds for gap in gaps["hung"]) < 5
 
 
