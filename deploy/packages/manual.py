@@ -31,8 +31,22 @@ def packaged() -> list[CommandEntry]:
 
 def write(directory: Path) -> list[Path]:
     """A page of each command, and a completion for each shell."""
+    before = os.environ.get("COLUMNS")
     # Where argparse breaks a long word, troff would put a space, or take the rest for a request.
     os.environ["COLUMNS"] = "100000"
+    try:
+        texts = _texts()
+    finally:
+        os.environ.pop("COLUMNS")
+        if before is not None:
+            os.environ["COLUMNS"] = before
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return [directory / name for name in texts]
+
+
+def _texts() -> dict[str, str]:
+    """By the name of the file."""
     texts = {}
     for parser in (build_parser(packaged()), exporter.build_parser(exporter.every_option())):
         with_all_below(parser)
@@ -42,9 +56,7 @@ def write(directory: Path) -> list[Path]:
         texts[f"{parser.prog}.1"] = f"{page}\n"
         for shell, name in _NAMES.items():
             texts[name.format(parser.prog)] = f"{completion(parser, shell)}\n"
-    for name, text in texts.items():
-        (directory / name).write_text(text, encoding="utf-8")
-    return [directory / name for name in texts]
+    return texts
 
 
 if __name__ == "__main__":

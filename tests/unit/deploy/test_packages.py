@@ -1,6 +1,7 @@
 """What goes into the packages: manual, completion, units, configuration."""
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -31,6 +32,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("manual")
     assert len(manual.write(folder)) == 6
     return folder
+
+
+def test_making_the_manual_leaves_the_width_of_terminals_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A picture drawn at 100,000 columns fills a terminal that is not read, and waits for ever."""
+    for before in (None, "77"):
+        monkeypatch.delenv("COLUMNS", raising=False)
+        if before:
+            monkeypatch.setenv("COLUMNS", before)
+        manual.write(tmp_path)
+        assert os.environ.get("COLUMNS") == before
 
 
 def test_the_manual_has_every_option_of_the_exporter(made: Path) -> None:
