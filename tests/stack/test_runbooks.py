@@ -32,7 +32,7 @@ def commands() -> list[str]:
     plain = re.sub(r"^ *```.*?^ *```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
     found = [*blocks("sh"), *re.findall(r"`(ceph [^`]+)`", plain)]
     known = [line for line in dict.fromkeys(found) if line.startswith("ceph ")]
-    return sorted(known, key=lambda line: re.match(r"ceph osd (out|down)", line) is not None)
+    return sorted(known, key=lambda line: re.search(r"ceph osd (out|down) ", line) is not None)
 
 
 def test_there_are_commands_and_queries_and_nothing_else_in_blocks() -> None:
