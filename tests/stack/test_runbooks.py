@@ -41,14 +41,12 @@ def test_there_are_commands_and_queries_and_nothing_else_in_blocks() -> None:
     assert all(line.startswith("ceph ") for line in blocks("sh"))
 
 
-async def _manager_knows(lab: RunningLab) -> None:
-    """A manager hears of an OSD's configuration some seconds after the OSD is up."""
-
-    async def knows() -> bool:
-        script = "ceph config show osd.0 osd_mclock_profile >/dev/null 2>&1; echo $?"
+async def _answers(lab: RunningLab, command: str) -> None:
+    async def answers() -> bool:
+        script = f"{command} >/dev/null 2>&1; echo $?"
         return (await lab.exec(["sh", "-c", script])).stdout == "0\n"
 
-    await until(knows, "the manager knows the configuration of osd.0")
+    await until(answers, f"{command}: status 0")
 
 
 @pytest.mark.parametrize("release", RELEASES_IN_TURN)
@@ -56,8 +54,11 @@ def test_every_command_runs(labs: LabPool, release: str) -> None:
     lab = labs.start(lab_spec(f"runbooks-{release}", release=release, osds=2))
     failed = []
     try:
-        labs.call(_manager_knows(lab))
+        # A manager hears of an OSD's configuration some seconds after the OSD is up.
+        labs.call(_answers(lab, "ceph config show osd.0 osd_mclock_profile"))
         labs.call(lab.exec(["ceph", "osd", "pool", "create", "books", "1"]))
+        # Placement groups are unknown at first.
+        labs.call(_answers(lab, "ceph osd ok-to-stop osd.0"))
         pools = json.loads(labs.call(lab.exec(["ceph", "osd", "lspools", "-f", "json"])).stdout)
         pgid = next(f"{pool['poolnum']}.0" for pool in pools if pool["poolname"] == "books")
         for line in commands():
