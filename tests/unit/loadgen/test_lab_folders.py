@@ -24,6 +24,9 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Silent
 
 
+FOR_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who alone has labs of others")
+
+
 @pytest.fixture
 def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CEPHQOS_LABS", str(tmp_path / "labs"))
@@ -83,6 +86,7 @@ def start_a_lab(monkeypatch: pytest.MonkeyPatch, name: str, said: list[str]) -> 
     return Lab(LabSpec(name=name), Notes())
 
 
+@FOR_ROOT
 def test_down_leaves_what_others_keep_in_the_folder_of_labs(
     labs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +102,7 @@ def test_down_leaves_what_others_keep_in_the_folder_of_labs(
     assert "nothing to end" not in said.out + said.err
 
 
+@FOR_ROOT
 @pytest.mark.parametrize("name", ["photos", "lab", "aside", "other-name", "other-kind"])
 def test_down_of_a_name_that_is_anothers_says_why_it_is_left(
     name: str, labs: Path, capsys: pytest.CaptureFixture[str]
@@ -108,6 +113,7 @@ def test_down_of_a_name_that_is_anothers_says_why_it_is_left(
     assert untouched(files)
 
 
+@FOR_ROOT
 async def test_no_start_of_a_lab_removes_what_others_keep_there(
     labs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +132,7 @@ async def test_no_start_of_a_lab_removes_what_others_keep_there(
     assert untouched(files)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
+@FOR_ROOT
 @pytest.mark.parametrize("file", [".", MARK])
 def test_a_lab_of_another_user_is_left(
     file: str, labs: Path, capsys: pytest.CaptureFixture[str]
@@ -313,6 +319,7 @@ def test_only_control_groups_that_the_lab_made_are_changed_and_removed(
     assert own.exists()
 
 
+@FOR_ROOT
 def test_a_lock_on_a_strangers_folder_makes_it_no_lab(labs: Path) -> None:
     (labs / "photos").mkdir()
     with (labs / "photos" / MARK).open("w") as mark:
