@@ -23,7 +23,6 @@ from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Silent
 
-
 FOR_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who alone has labs of others")
 
 
