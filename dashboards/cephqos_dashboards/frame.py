@@ -1,6 +1,7 @@
 """What all dashboards share: variables, links, the time range, rows."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Final
 from zlib import crc32
@@ -103,13 +104,15 @@ def render(board: Board) -> models.Dashboard:
         made.annotation(annotation)
     for row in board.rows:
         heading = dashboard.Row(row.title)
+        # A dashboard places its panels, and those that have a place keep it.
+        panels = deepcopy(row.panels)
         if row.collapsed:
-            for panel in row.panels:
+            for panel in panels:
                 heading.with_panel(panel)
             made.with_row(heading.collapsed(True))
         else:
             made.with_row(heading)
-            for panel in row.panels:
+            for panel in panels:
                 made.with_panel(panel)
     return _numbered(made.build())
 

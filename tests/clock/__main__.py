@@ -57,7 +57,10 @@ class Setting:
             return [*command, *options]
         ids = (f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups")
         # What needs root is skipped there, which CI would call a failure.
-        as_user = ("env", "--unset=CI", f"HOME={self.home}")
+        packages = ("exporter", "loadgen", "dashboards", "alerts", "deploy")
+        search = ":".join(str(self.home / "cephqos" / name) for name in packages)
+        of_user = (f"HOME={self.home}", f"PYTHONPATH={search}", "PATH=/usr/local/bin:/usr/bin:/bin")
+        as_user = ("env", "--unset=CI", *of_user)
         return ["setpriv", *ids, *as_user, *command, *options]
 
     @property
@@ -128,6 +131,7 @@ def _run(setting: Setting, command: list[str]) -> int:
     # `make` sets it for what it starts. Tests show that children import nothing of where they run.
     environment.pop("PYTHONPATH", None)
     command = setting.wrapped([_absolute(command[0]), *command[1:]])
+    print(f"as {setting.name}:", *command, flush=True)  # with the seed of a random order
     return subprocess.run(command, env=environment, cwd=setting.folder(), check=False).returncode
 
 

@@ -74,7 +74,8 @@ class ClusterLock:
             process=ThisProcess.now(),
             began=time.time(),
         )
-        self._stored: dict[int, StepBack] = {}  # the steps that the monitors have
+        # The steps that the monitors have. None: one is being written, and may be there.
+        self._stored: dict[int, StepBack | None] = {}
         self._refused: tuple[str, ...] = ()  # what they have beside these
         self._beating: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -135,6 +136,7 @@ class ClusterLock:
             del self._stored[number]
         for number, step in steps.items():
             if self._stored.get(number) != step:
+                self._stored[number] = None  # cancelled now, it arrives all the same
                 await self._set(step_key(number), stored(step))
                 self._stored[number] = step
 

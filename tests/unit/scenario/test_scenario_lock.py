@@ -17,6 +17,7 @@ from cephqos_loadgen.cluster.steps.host import QueueSet
 from cephqos_loadgen.cluster.steps.options import FlagChanged, OptionSet
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.cluster.this_host import ThisProcess
+from cephqos_loadgen.cluster.undo import Journal, flag
 from cephqos_loadgen.plan.errors import ClusterBusy, ClusterUnfit, RunError
 
 
@@ -414,3 +415,31 @@ async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(
     entering.cancel()
     await asyncio.gather(entering, return_exceptions=True)
     assert cluster.keys == {}
+
+
+class SlowToAnswer(LockCluster):
+    """A cluster that does what it is told and answers late."""
+
+    slow = False
+
+    async def command(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
+        answer = await super().command(prefix, target=target, **given)
+        if self.slow and prefix == "config-key set":
+            await asyncio.sleep(30.0)
+        return answer
+
+
+async def test_a_run_cancelled_while_a_step_is_written_leaves_no_key() -> None:
+    cluster = SlowToAnswer()
+    async with taken(cluster, "one") as held:
+        connection: Any = cluster
+        journal = Journal(held.save)
+        cluster.slow = True
+        making = asyncio.create_task(journal.make(flag("noscrub", on=True), connection))
+        while step_key(1) not in cluster.keys:
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+        cluster.slow = False
+        assert await journal.roll_back(connection) == []
+    assert cluster.keys == {} and "noscrub" not in cluster.flags
