@@ -7,10 +7,10 @@ from pathlib import Path
 from cephqos_base.command import build_parser
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Daemon, DaemonView, Host
+from cephqos_exporter.flight_recorder import options
+from cephqos_exporter.flight_recorder.recorder import Recorder
+from cephqos_exporter.flight_recorder.ring import Stamp
 from cephqos_exporter.labels import LabelText
-from cephqos_exporter.recorder import options
-from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.recorder.ring import Stamp
 from cephqos_exporter.scrape.exposition import Page
 from cephqos_exporter.web.addresses import listen_on
 from cephqos_exporter.web.server import Server, Service

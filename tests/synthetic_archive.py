@@ -11,9 +11,6 @@ import numpy as np
 from cephqos_base.series import DaemonSeries, DisksSeries, PlacementSeries, QosSeries, ThreadsSeries
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
-from cephqos_loadgen.record.columns import ColumnWriter
-from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.layout import FORMAT, repeat_folder
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.host import (
     BytesAsked,
@@ -36,6 +33,9 @@ from cephqos_loadgen.results.repeat import (
     RepeatRecord,
     Summary,
 )
+from cephqos_loadgen.run_recording.columns import ColumnWriter
+from cephqos_loadgen.run_recording.files import JsonLines, write_json
+from cephqos_loadgen.run_recording.layout import FORMAT, repeat_folder
 
 START = 1_795_000_000.0
 

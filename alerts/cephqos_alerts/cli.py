@@ -11,7 +11,7 @@ from cephqos_alerts.output.build import LOGS, build_rules, log_rules
 from cephqos_alerts.rules.changes import parse_changes
 from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_alerts.series import keep, series
+from cephqos_alerts.series_needed import keep, series
 from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
 from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser

@@ -20,7 +20,7 @@ from cephqos_doctor.host_facts import OsdFacts, read_osd
 from cephqos_exporter.cluster.replies import parse_stamp
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 from cephqos_exporter.qos.tags import MCLOCK
-from cephqos_insight.capacity.series import model_of
+from cephqos_insight.capacity.from_prometheus import model_of
 
 _LARGEST: Final = 256 << 20  # bytes of a file: placement groups of a large cluster
 _MOST_FILES: Final = 20_000

@@ -64,9 +64,9 @@ class Past:
         seconds before `at`."""
         try:
             from cephqos_loadgen.archive.reader import damage_named, open_archive
-            from cephqos_loadgen.record.layout import METRICS_FILE
             from cephqos_loadgen.report.arrays.samples import read_samples
             from cephqos_loadgen.report.figures.observe import FAMILIES
+            from cephqos_loadgen.run_recording.layout import METRICS_FILE
         except ImportError as exc:
             needed = f"needs {exc.name}, not installed here; {how_to_install('report')}"
             raise UsageError(f"--archive {needed}") from None

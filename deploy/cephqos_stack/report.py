@@ -11,13 +11,13 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.causes import TIME_SCALE, WANTED, with_causes
 from cephqos_loadgen.report.figures.observe import ObservedCause
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_loadgen.report.runs import built, check_reference, read_baseline, read_runs
 from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.run_recording.columns import parse
 from cephqos_stack.replay.gather import evaluated, scrape_interval
 
 

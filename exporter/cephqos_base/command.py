@@ -57,7 +57,7 @@ COMMANDS: Final = (
     CommandEntry("scenarios", "list the scenarios that come with cephqos",
             "cephqos_loadgen.run.cli:add_scenarios_options"),
     CommandEntry("record", "keep, list and fetch what exporters have recorded by themselves",
-            "cephqos_loadgen.recorder.cli:add_options"),
+            "cephqos_loadgen.recorded_pieces.cli:add_options"),
     CommandEntry("archive", "list, check, show and export what runs have recorded",
             "cephqos_loadgen.archive.cli:add_options"),
     CommandEntry("report", "write a report of archives: HTML, Markdown, tables, charts",

@@ -17,9 +17,9 @@ from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Settings
+from cephqos_exporter.flight_recorder import options as recorder_options
+from cephqos_exporter.flight_recorder.recorder import Recorder
 from cephqos_exporter.probe import probe_options
-from cephqos_exporter.recorder import options as recorder_options
-from cephqos_exporter.recorder.recorder import Recorder
 from cephqos_exporter.scrape.own_metrics import OwnMetrics
 from cephqos_exporter.scrape.rounds import PageSource
 from cephqos_exporter.scrape.scraper import Scraper

@@ -15,8 +15,8 @@ from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Option, Settings
+from cephqos_exporter.flight_recorder import options as recorder_options
 from cephqos_exporter.probe import probe_options
-from cephqos_exporter.recorder import options as recorder_options
 from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.addresses import bind_to, split_address
 from cephqos_exporter.web.server import OTHER_PATHS

@@ -19,9 +19,9 @@ from cephqos_exporter.checks import check, try_out
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
+from cephqos_exporter.flight_recorder import options as recorder_options
 from cephqos_exporter.probe import probe_options
 from cephqos_exporter.procfs import raise_descriptor_limit
-from cephqos_exporter.recorder import options as recorder_options
 
 PROGRAM = "cephqos-exporter"
 _FILE_VARIABLE = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"

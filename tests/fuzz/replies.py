@@ -33,8 +33,8 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.core_options import MAX_SERIES
-from cephqos_exporter.recorder.operations import OPERATIONS_HEAD, Operations
-from cephqos_exporter.recorder.triggers import Triggers
+from cephqos_exporter.flight_recorder.operations import OPERATIONS_HEAD, Operations
+from cephqos_exporter.flight_recorder.triggers import Triggers
 from cephqos_exporter.scrape.own_metrics import OwnMetrics
 from cephqos_exporter.scrape.scraper import Scraper
 

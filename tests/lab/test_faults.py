@@ -20,7 +20,7 @@ from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.record.host import parse_diskstats
+from cephqos_loadgen.run_recording.host import parse_diskstats
 
 from .conftest import LabPool, lab_name
 

@@ -22,10 +22,10 @@ from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.restore import restore
 from cephqos_loadgen.run.resume import take_along
 from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 from .conftest import LabPool, lab_name
 from .test_scenarios import assert_restored
@@ -330,7 +330,7 @@ async def test_ctrl_c_while_the_archive_is_sealed_costs_nothing(
     out = tmp_path / "out"
     early = """\
 import os, signal
-from cephqos_loadgen.record.run_folder import ArchiveWriter as Writer
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter as Writer
 seal = Writer.seal
 def interrupted(*arguments):
     os.kill(os.getpid(), signal.SIGINT)

@@ -10,7 +10,7 @@ from tests.recorded import RELEASES
 
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import QosSeries
-from cephqos_insight.capacity.series import NOW, range_queries
+from cephqos_insight.capacity.from_prometheus import NOW, range_queries
 
 STEPS = 260  # of 15 s: more than an hour
 OF_0 = {"cluster": "c1", "ceph_daemon": "osd.0"}

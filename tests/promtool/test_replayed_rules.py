@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from cephqos_loadgen.archive.reader import Archive
-from cephqos_loadgen.archive.series import RecordedRun
+from cephqos_loadgen.archive.run_samples import RecordedRun
 from cephqos_stack.replay import gather
 
 BEGIN_MS = 1_795_000_000_000

@@ -11,7 +11,7 @@ from typing import Final
 from tests.reference.tables import code, page, table
 
 from cephqos_exporter.config import Settings
-from cephqos_exporter.recorder.recorder import Recorder
+from cephqos_exporter.flight_recorder.recorder import Recorder
 from cephqos_loadgen.live.metrics import METRICS as OF_RUNS
 
 _GOLDEN: Final = Path("tests/golden")

@@ -23,7 +23,7 @@ from cephqos_base.servers import Address, HttpServer, fetch
 from cephqos_loadgen.archive.reader import open_archive, problems
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import find_program
-from cephqos_loadgen.record.columns import parse, render
+from cephqos_loadgen.run_recording.columns import parse, render
 from cephqos_stack.replay.gather import evaluated
 from cephqos_stack.stack import Stack, StackSpec
 

@@ -22,9 +22,9 @@ from cephqos_base.prometheus import query
 from cephqos_base.servers import Address, NoAnswer
 from cephqos_dashboards.queries import run as board
 from cephqos_loadgen.archive.reader import Archive, open_archive
-from cephqos_loadgen.archive.series import RecordedRun
+from cephqos_loadgen.archive.run_samples import RecordedRun
 from cephqos_loadgen.programs import find_program
-from cephqos_loadgen.record.columns import labelled, parse, render
+from cephqos_loadgen.run_recording.columns import labelled, parse, render
 from cephqos_stack.replay import gather
 from cephqos_stack.replay.gather import load
 from cephqos_stack.replay.programs import ReplayFailed, prometheus

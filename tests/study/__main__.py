@@ -12,13 +12,13 @@ from typing import Final
 from tests.by_signal import clean_up_when_ended
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_loadgen.report.runs import against
 from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.run_recording.layout import is_archive
 from cephqos_stack.report import evaluate_causes
 
 from .document import to_markdown

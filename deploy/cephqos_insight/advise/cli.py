@@ -12,7 +12,7 @@ from typing import Final
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say_json, say_progress, say_text
-from cephqos_insight.advise.series import gather
+from cephqos_insight.advise.from_prometheus import gather
 from cephqos_insight.past import Past, add_past, stretch
 from cephqos_insight.prometheus_access import prometheus_of
 from cephqos_loadgen.advise import text

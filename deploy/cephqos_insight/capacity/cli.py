@@ -10,7 +10,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json, say_progress, say_text
 from cephqos_base.units import parse_seconds
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
-from cephqos_insight.capacity import measure, series, text
+from cephqos_insight.capacity import from_prometheus, measure, text
 from cephqos_insight.capacity.estimate import judge
 from cephqos_insight.cluster_access import access_of, add_access
 from cephqos_insight.prometheus_access import add_prometheus, check_url, prometheus_of
@@ -78,15 +78,15 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 async def _history(
     arguments: argparse.Namespace, since: float, piece: float | None
-) -> series.History:
+) -> from_prometheus.History:
     async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
-        history = await series.gather(api, since, piece, say_progress)
+        history = await from_prometheus.gather(api, since, piece, say_progress)
     if not arguments.conf:
         return history
     async with MonClient(access_of(arguments)) as client:
         metadata = await _ask(client, "osd metadata")
         dump = await _ask(client, "config dump")
-    return series.with_cluster_facts(history, metadata, dump)
+    return from_prometheus.with_cluster_facts(history, metadata, dump)
 
 
 async def _ask(client: MonClient, command: str) -> Any:

@@ -11,7 +11,7 @@ from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
 from cephqos_insight.capacity.estimate import JudgedCapacity, OsdRecord
-from cephqos_insight.capacity.series import History
+from cephqos_insight.capacity.from_prometheus import History
 
 _NO_RULES: Final = (
     "The series of the rules are missing (cephqos rules build), so nothing shows when an OSD was"

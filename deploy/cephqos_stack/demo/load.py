@@ -17,8 +17,8 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, end, start
-from cephqos_loadgen.record.files import JsonLines
-from cephqos_loadgen.record.layout import EVENTS_FILE
+from cephqos_loadgen.run_recording.files import JsonLines
+from cephqos_loadgen.run_recording.layout import EVENTS_FILE
 
 _CLIENTS = "clients"
 _CLIENT = "fio"

@@ -11,9 +11,9 @@ from typing import Final
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import WRONG_SHAPES, Archive, ArchiveDamaged, problems
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.record.files import write_json
-from cephqos_loadgen.record.layout import METRICS_FILE
-from cephqos_loadgen.record.regular import read_json
+from cephqos_loadgen.run_recording.files import write_json
+from cephqos_loadgen.run_recording.layout import METRICS_FILE
+from cephqos_loadgen.run_recording.regular import read_json
 from cephqos_stack.replay.gather import ReplayedBlocks, gather, to_blocks
 
 _BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID

@@ -15,7 +15,7 @@ from cephqos_base.terminal import say
 from cephqos_base.units import duration, parse_time
 from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
-from cephqos_loadgen.archive.series import LAST_TIME_MS
+from cephqos_loadgen.archive.run_samples import LAST_TIME_MS
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana

@@ -21,11 +21,11 @@ from cephqos_base.errors import UsageError
 from cephqos_base.units import duration
 from cephqos_loadgen.archive.openmetrics import pages
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
-from cephqos_loadgen.archive.series import RecordedRun, Samples, merge
+from cephqos_loadgen.archive.run_samples import RecordedRun, Samples, merge
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.record.columns import labelled, parse, render
-from cephqos_loadgen.record.layout import METRICS_FILE
+from cephqos_loadgen.run_recording.columns import labelled, parse, render
+from cephqos_loadgen.run_recording.layout import METRICS_FILE
 from cephqos_stack.replay.layers import layers, leading_to, recording_rules, rule_file
 from cephqos_stack.replay.programs import NEEDED, prometheus, query_past, run_promtool
 from cephqos_stack.replay.run_series import run_series

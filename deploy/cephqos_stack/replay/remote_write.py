@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Final
 
 from cephqos_base.servers import Address, HttpServer, NoAnswer
-from cephqos_loadgen.archive.series import Samples
-from cephqos_loadgen.record.columns import labelled, parse
+from cephqos_loadgen.archive.run_samples import Samples
+from cephqos_loadgen.run_recording.columns import labelled, parse
 from cephqos_stack.replay.gather import Gathered
 from cephqos_stack.replay.programs import ReplayFailed
 

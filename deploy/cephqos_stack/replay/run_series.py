@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
-from cephqos_loadgen.archive.series import LAST_TIME_MS, RecordedRun
+from cephqos_loadgen.archive.run_samples import LAST_TIME_MS, RecordedRun
 from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
-from cephqos_loadgen.record.columns import MOST_SERIES
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.repeat import RepeatRecord
+from cephqos_loadgen.run_recording.columns import MOST_SERIES
 
 _LONGEST_SECONDS = 7 * 86400  # of a run: a longer one is a damaged manifest
 ClientKey = tuple[str, str]  # phase and client

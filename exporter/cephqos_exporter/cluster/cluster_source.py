@@ -14,10 +14,10 @@ from typing import Final
 
 from cephqos_exporter.cluster.osdmap import osd_map_families, pool_family
 from cephqos_exporter.cluster.poller import ClusterState, Poller
-from cephqos_exporter.cluster.recovery import cluster_families
+from cephqos_exporter.cluster.recovery_progress import cluster_families
 from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.cluster.schedule import schedule_families
-from cephqos_exporter.cluster.scrub import done_families, running_families
+from cephqos_exporter.cluster.scrub_progress import done_families, running_families
 from cephqos_exporter.daemon_errors import SourceUnavailable
 from cephqos_exporter.families import Family, counter, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, render_labels

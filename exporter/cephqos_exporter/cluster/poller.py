@@ -17,10 +17,10 @@ from typing import Any, Final
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster import replies
-from cephqos_exporter.cluster.recovery import RecoveryTotals, is_recovering
+from cephqos_exporter.cluster.recovery_progress import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
-from cephqos_exporter.cluster.scrub import ScrubProgress
+from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood, listed
 
 log = logging.getLogger(__name__)

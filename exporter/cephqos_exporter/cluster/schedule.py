@@ -11,7 +11,7 @@ from typing import Final
 
 from cephqos_exporter.cluster.rates import time_left
 from cephqos_exporter.cluster.replies import LEVELS, Level, OsdMap, Pool
-from cephqos_exporter.cluster.scrub import PgRecord, ScrubProgress
+from cephqos_exporter.cluster.scrub_progress import PgRecord, ScrubProgress
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 

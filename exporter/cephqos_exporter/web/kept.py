@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from cephqos_exporter.recorder.pieces import NoRoom, Reason
-from cephqos_exporter.recorder.recorder import DiskBusy, Recorder
+from cephqos_exporter.flight_recorder.pieces import NoRoom, Reason
+from cephqos_exporter.flight_recorder.recorder import DiskBusy, Recorder
 from cephqos_exporter.web.auth import RateLimiter
 from cephqos_exporter.web.config import RateLimit
 from cephqos_exporter.web.forward import forward

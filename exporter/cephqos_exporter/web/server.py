@@ -13,8 +13,8 @@ from typing import Final
 from aiohttp import web
 
 from cephqos_exporter.daemon import Daemon
-from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.recorder.ring import Stamp, packed
+from cephqos_exporter.flight_recorder.recorder import Recorder
+from cephqos_exporter.flight_recorder.ring import Stamp, packed
 from cephqos_exporter.scrape.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.web.addresses import shown
 from cephqos_exporter.web.connections import Connection, Connections, named

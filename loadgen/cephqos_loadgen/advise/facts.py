@@ -1,6 +1,6 @@
 """What advice is made from: what each OSD's classes were given and got, and what it did.
 
-`cephqos_insight/advise/series.py` fills `Facts` from a Prometheus, and
+`cephqos_insight/advise/from_prometheus.py` fills `Facts` from a Prometheus, and
 `cephqos_loadgen/report/figures/advice_facts.py` from an archive. `checked` chooses the cluster.
 """
 

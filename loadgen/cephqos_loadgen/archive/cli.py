@@ -10,12 +10,12 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.archive import export, reader
-from cephqos_loadgen.record.layout import is_archive, is_running
-from cephqos_loadgen.recorder.slow_operations import longest_wait
+from cephqos_loadgen.recorded_pieces.slow_operations import longest_wait
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import busy_cpu_seconds, disks_by_others
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
+from cephqos_loadgen.run_recording.layout import is_archive, is_running
 
 _DEFAULT_BASE = "cephqos-runs"
 _ARCHIVE = "folder of a recorded run"

@@ -12,11 +12,11 @@ from cephqos_base.extras import how_to_install
 from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.archive import openmetrics
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
-from cephqos_loadgen.archive.series import RecordedRun, merge
-from cephqos_loadgen.record.columns import Columns, labelled, parse, render
-from cephqos_loadgen.record.layout import METRICS_FILE
+from cephqos_loadgen.archive.run_samples import RecordedRun, merge
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import LoadResult, Step
+from cephqos_loadgen.run_recording.columns import Columns, labelled, parse, render
+from cephqos_loadgen.run_recording.layout import METRICS_FILE
 
 Row = dict[str, Any]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_exporter.scrape.rendering import number_text
-from cephqos_loadgen.archive.series import RecordedRun, Samples
-from cephqos_loadgen.record.columns import labelled, parse, render
+from cephqos_loadgen.archive.run_samples import RecordedRun, Samples
+from cephqos_loadgen.run_recording.columns import labelled, parse, render
 
 _SUFFIXES: Final = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count", "")}
 

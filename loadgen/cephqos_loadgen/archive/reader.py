@@ -14,12 +14,12 @@ from typing import Any, Final, TypeVar
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.version import __version__
 from cephqos_loadgen.phase_kinds.registry import RESULTS
-from cephqos_loadgen.record import columns, layout, regular
-from cephqos_loadgen.record.files import read_gzip, read_lines
 from cephqos_loadgen.results.figures import Interval
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.json_form import Misfit, from_json
 from cephqos_loadgen.results.repeat import FileSum, Manifest, RepeatRecord
+from cephqos_loadgen.run_recording import columns, layout, regular
+from cephqos_loadgen.run_recording.files import read_gzip, read_lines
 
 T = TypeVar("T")
 

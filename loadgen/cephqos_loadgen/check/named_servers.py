@@ -6,7 +6,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.live.notify import ANNOTATIONS, PUSH, TOKEN_VARIABLE, with_token
-from cephqos_loadgen.record.metrics import PageReader, cluster_of
+from cephqos_loadgen.run_recording.metrics import PageReader, cluster_of
 
 _SECONDS = 5.0
 _EXPORTER = "expected a cephqos-exporter, such as http://host:10130"

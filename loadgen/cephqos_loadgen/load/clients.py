@@ -12,7 +12,7 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.followers import Follower
 from cephqos_loadgen.load.kind import End
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.record.child import Child, ChildFailed
+from cephqos_loadgen.run_recording.child import Child, ChildFailed
 
 # A client that was given a duration gets this much more: to connect, to drain what is in flight.
 _GRACE = 30.0

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.load.recovery import RecoveryFollower, read_look
+from cephqos_loadgen.load.recovery_watch import RecoveryFollower, read_look
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.record.daemon_watch import Note
-from cephqos_loadgen.record.files import JsonLines
 from cephqos_loadgen.results.phase import RecoveryFigures
+from cephqos_loadgen.run_recording.daemon_watch import Note
+from cephqos_loadgen.run_recording.files import JsonLines
 
 _INTERVAL = 1.0
 _PROGRESS = (

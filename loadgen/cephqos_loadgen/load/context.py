@@ -17,8 +17,8 @@ from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.planned import Phase, Point
 from cephqos_loadgen.pools.pools import Pools
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 
 
 @dataclass(slots=True)

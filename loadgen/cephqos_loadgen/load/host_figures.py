@@ -10,8 +10,8 @@ import psutil
 
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
-from cephqos_loadgen.record import host, host_users
 from cephqos_loadgen.results.host import HostUse, step_name
+from cephqos_loadgen.run_recording import host, host_users
 
 _CLIENT_LOOK_SECONDS = 1.0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.capacity import OBJECT_SIZE, OBJECTS, bench
+from cephqos_loadgen.cluster.capacity_bench import OBJECT_SIZE, OBJECTS, bench
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.action import WORK, Ending

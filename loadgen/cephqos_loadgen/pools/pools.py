@@ -25,7 +25,7 @@ from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
 from cephqos_loadgen.pools import kept_pools
-from cephqos_loadgen.record.child import Child, ChildFailed
+from cephqos_loadgen.run_recording.child import Child, ChildFailed
 
 _WRITERS = 4  # at once
 # Filling may take this multiple of the time that is expected on small clusters, and at least two

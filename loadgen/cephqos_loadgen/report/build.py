@@ -6,7 +6,6 @@ Caveats come first, because the tables show the numbers of those that touch a ro
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.caveats.caveat import Caveat, gravest_first
 from cephqos_loadgen.report.caveats.every import caveats as caveats_of
 from cephqos_loadgen.report.caveats.of_baseline import of_another_environment, slower_than_the_load
@@ -19,6 +18,7 @@ from cephqos_loadgen.report.sentences import summary
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.every import tables
 from cephqos_loadgen.report.words import listed
+from cephqos_loadgen.run_recording.layout import RECORDED
 
 
 def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 
-from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow
 from cephqos_loadgen.report.figures.baseline import is_no_baseline, loads_with_alone
@@ -11,6 +10,7 @@ from cephqos_loadgen.report.figures.loads import WHOLE
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_changes import change_between
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict, with_unit
+from cephqos_loadgen.run_recording.layout import RECORDED
 
 
 def summary(subject: Subject) -> Iterator[str]:

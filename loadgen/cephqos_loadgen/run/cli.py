@@ -24,10 +24,10 @@ from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.planned import ORDERS
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.record.layout import SCENARIO_FILE
 from cephqos_loadgen.run.restore import restore
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.run_recording.layout import SCENARIO_FILE
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
 from cephqos_loadgen.scenario.variables import load, variable_from_text

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from cephqos_loadgen.record.daemon_watch import Note
+from cephqos_loadgen.run_recording.daemon_watch import Note
 
 # A clock that is slewed gains or loses far less than this between two looks.
 _LEAST_SECONDS: Final = 0.5

@@ -21,18 +21,18 @@ from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
 from cephqos_loadgen.plan.planned import Point
 from cephqos_loadgen.pools.pools import Pools
-from cephqos_loadgen.record.child import leaf
-from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.layout import CLUSTER_LOG_FILE, HOST_FILE, METRICS_FILE
-from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
-from cephqos_loadgen.record.own_exporter import OwnExporter, RunExporters
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
 from cephqos_loadgen.run.boots import BootWatch
 from cephqos_loadgen.run.clock import ClockWatch
 from cephqos_loadgen.run.session import Session
+from cephqos_loadgen.run_recording.child import leaf
+from cephqos_loadgen.run_recording.files import JsonLines, write_json
+from cephqos_loadgen.run_recording.layout import CLUSTER_LOG_FILE, HOST_FILE, METRICS_FILE
+from cephqos_loadgen.run_recording.metrics import MetricsRecorder, too_much_missing
+from cephqos_loadgen.run_recording.own_exporter import OwnExporter, RunExporters
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 
 _LOG_LINES = 5000
 

@@ -13,11 +13,11 @@ from cephqos_base.version import __version__
 from cephqos_loadgen.archive.reader import ArchiveDamaged, read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.planned import Plan
-from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.regular import place_inside, read_json, size_and_digest
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import OF_EVERY_LAB, facts_of
 from cephqos_loadgen.results.repeat import RepeatRecord
+from cephqos_loadgen.run_recording import layout
+from cephqos_loadgen.run_recording.regular import place_inside, read_json, size_and_digest
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 
 def recorded_plan(source: Path) -> dict[str, Any]:

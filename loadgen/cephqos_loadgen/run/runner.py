@@ -32,10 +32,6 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.planned import Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
-from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.own_exporter import RunExporters, exporters
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import facts_of
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, Manifest, RepeatLine, RepeatRecord, RunStatus
@@ -44,6 +40,10 @@ from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
 from cephqos_loadgen.run.resume import check_cluster, check_environment, environments_of, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
+from cephqos_loadgen.run_recording import layout
+from cephqos_loadgen.run_recording.own_exporter import RunExporters, exporters
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 
 def run_id(plan: Plan) -> str:

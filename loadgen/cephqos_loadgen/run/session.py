@@ -13,7 +13,7 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.cluster import (
     background_work,
-    capacity,
+    capacity_bench,
     device_queues,
     journal_size,
     osds_here,
@@ -30,9 +30,9 @@ from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.planned import Plan, Point
 from cephqos_loadgen.pools import free_space, kept_pools
-from cephqos_loadgen.record.layout import CLIENT_CONF_FILE, UNDO_FILE
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
+from cephqos_loadgen.run_recording.layout import CLIENT_CONF_FILE, UNDO_FILE
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 _SETTLE_SECONDS = 300.0  # to become clean after something was undone
 _CLEAN_SECONDS = 60.0  # to be clean before the run
@@ -199,7 +199,9 @@ class Session:
         """Before the first point, where the scenario says so."""
         spec = self._plan.capacity
         if spec is not None:
-            self._capacity = await capacity.measure(self.cluster, self.settings, spec, self._note)
+            self._capacity = await capacity_bench.measure(
+                self.cluster, self.settings, spec, self._note
+            )
             self.archive.event("capacity_measured", iops=self._capacity)
 
     # -- points of the matrix -------------------------------------------------------------------

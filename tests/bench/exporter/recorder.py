@@ -19,8 +19,8 @@ from tests.bench.exporter.replayed import ReplayedHost, replayed
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.daemon import DaemonView
-from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.recorder.ring import Stamp, packed
+from cephqos_exporter.flight_recorder.recorder import Recorder
+from cephqos_exporter.flight_recorder.ring import Stamp, packed
 
 _WARM_UP = 5
 MOST = 0.03  # of the exporter's CPU time

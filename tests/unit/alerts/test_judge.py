@@ -8,10 +8,10 @@ from tests.rules.series import STEP
 
 from cephqos_base.judge import Hold
 from cephqos_base.series import QosSeries
-from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.arrays.windows import window_rates
 from cephqos_loadgen.report.figures.attained import hold_of
+from cephqos_loadgen.run_recording.columns import parse
 
 MINUTE = 60.0
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 import yaml
 
-from cephqos_alerts import series
+from cephqos_alerts import series_needed
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.rule import without_comments
@@ -135,7 +135,7 @@ def test_the_list_of_series_to_keep_has_what_rules_dashboards_and_commands_read(
 ) -> None:
     assert main(["rules", "series"]) == 0
     names = capsys.readouterr().out.split()
-    every = set(series.series([*load_slos(Path("alerts/slo")), FIO]))
+    every = set(series_needed.series([*load_slos(Path("alerts/slo")), FIO]))
     assert set(_read()) - PROMETHEUS <= every >= set(names)
     assert names == sorted(set(names))
     assert {"process_cpu_seconds_total", "cephqos_tenants_sampled_total"} <= set(names)
@@ -147,7 +147,7 @@ def test_names_are_found_in_expressions_but_not_in_their_texts_labels_and_record
     expr = (
         'sum by (cluster) (rate(cephqos_a_total{x="cephqos_b"}[5m])) / cephqos_osd:c:d # cephqos_e'
     )
-    assert series.read_by([expr]) == {"cephqos_a_total"}
+    assert series_needed.read_by([expr]) == {"cephqos_a_total"}
 
 
 def test_what_is_kept_is_what_one_relabelling_lets_through(

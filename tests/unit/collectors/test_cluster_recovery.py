@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.recorded import RELEASES
 
 from cephqos_exporter.cluster.rates import Rates, time_left
-from cephqos_exporter.cluster.recovery import (
+from cephqos_exporter.cluster.recovery_progress import (
     CLUSTER_STATES,
     RecoveryTotals,
     cluster_families,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from cephqos_exporter.cluster.replies import OsdMap
 from cephqos_exporter.cluster.schedule import limits_of, make_schedule, schedule_families
-from cephqos_exporter.cluster.scrub import ScrubProgress
+from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_exporter.cluster.replies import PgStat
-from cephqos_exporter.cluster.scrub import ScrubProgress, done_families, running_families
+from cephqos_exporter.cluster.scrub_progress import ScrubProgress, done_families, running_families
 from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples

@@ -11,7 +11,7 @@ import yaml
 from cephqos_exporter import core_options
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.cluster.cluster_options import KEYRING
-from cephqos_exporter.recorder import options as recorder_options
+from cephqos_exporter.flight_recorder import options as recorder_options
 from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
 
 ROOT = Path(__file__).parents[3]

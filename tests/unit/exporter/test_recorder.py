@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_exporter.recorder import pieces, ring
-from cephqos_exporter.recorder.pieces import NoRoom, Pieces, Reason
-from cephqos_exporter.recorder.ring import Ring, Stamp, packed
-from cephqos_loadgen.recorder.pages import pages_of
+from cephqos_exporter.flight_recorder import pieces, ring
+from cephqos_exporter.flight_recorder.pieces import NoRoom, Pieces, Reason
+from cephqos_exporter.flight_recorder.ring import Ring, Stamp, packed
+from cephqos_loadgen.recorded_pieces.pages import pages_of
 
 ALERT = Reason("CephQosReservationViolated osd.3", "a1b2", "2026-11-25T03:00:00Z")
 
@@ -277,8 +277,8 @@ def test_no_name_leads_out_of_a_piece(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from cephqos_exporter.recorder.pieces import Pieces, Reason
-from cephqos_exporter.recorder.ring import Ring, Stamp, packed
+from cephqos_exporter.flight_recorder.pieces import Pieces, Reason
+from cephqos_exporter.flight_recorder.ring import Ring, Stamp, packed
 folder = Path(sys.argv[1])
 ring, shelf = Ring(folder / "ring", 600, 10**9), Pieces(folder / "kept", 10, 10**9)
 for number in range(10**9):

@@ -14,16 +14,16 @@ from tests.waiting import until
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Daemon, DaemonView, Host
 from cephqos_exporter.families import Family
+from cephqos_exporter.flight_recorder import options
+from cephqos_exporter.flight_recorder.operations import OPERATIONS_HEAD, Operations
+from cephqos_exporter.flight_recorder.recorder import Recorder
+from cephqos_exporter.flight_recorder.ring import Ring, Stamp
+from cephqos_exporter.flight_recorder.triggers import SLOW_OPERATIONS, Triggers
 from cephqos_exporter.labels import LabelText, render_labels
 from cephqos_exporter.not_understood import MISREAD
-from cephqos_exporter.recorder import options
-from cephqos_exporter.recorder.operations import OPERATIONS_HEAD, Operations
-from cephqos_exporter.recorder.recorder import Recorder
-from cephqos_exporter.recorder.ring import Ring, Stamp
-from cephqos_exporter.recorder.triggers import SLOW_OPERATIONS, Triggers
 from cephqos_exporter.scrape.exposition import Page
 from cephqos_exporter.scrape.rendering import render
-from cephqos_loadgen.recorder.pages import pages_of
+from cephqos_loadgen.recorded_pieces.pages import pages_of
 
 from .test_recorder import ALERT
 

@@ -14,7 +14,7 @@ import pytest
 
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.processes import own_module
-from cephqos_loadgen.record import own_exporter
+from cephqos_loadgen.run_recording import own_exporter
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted(

@@ -13,7 +13,7 @@ from tests.unit.insight.test_capacity_command import END, SmallPrometheus
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_insight.advise import cli
-from cephqos_insight.advise.series import now_queries, range_queries
+from cephqos_insight.advise.from_prometheus import now_queries, range_queries
 from cephqos_loadgen.advise.facts import NoAdvice
 from cephqos_loadgen.report.figures.analysis import ReportSettings
 from cephqos_loadgen.report.runs import read_runs
@@ -46,7 +46,7 @@ class Recorded(SmallPrometheus):
             "host": [({"instance": "ceph1:10130"}, 1.0)],
         }
         super().__init__({osd: {"now": now, "pieces": {}} for osd in OSDS}, rules=rules)
-        from cephqos_insight.capacity.series import range_queries as of_capacity
+        from cephqos_insight.capacity.from_prometheus import range_queries as of_capacity
 
         self._ranges = {query: name for name, query in of_capacity(STEP, rules).items()}
         self.profiles = dict(zip(OSDS, profiles, strict=True))

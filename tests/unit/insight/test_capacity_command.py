@@ -15,9 +15,15 @@ from cephqos_base.errors import UsageError
 from cephqos_base.prometheus import Prometheus
 from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_insight.capacity import cli, measure, series
+from cephqos_insight.capacity import cli, from_prometheus, measure
 from cephqos_insight.capacity.estimate import judge
-from cephqos_insight.capacity.series import NOW, gather, model_of, range_queries, with_cluster_facts
+from cephqos_insight.capacity.from_prometheus import (
+    NOW,
+    gather,
+    model_of,
+    range_queries,
+    with_cluster_facts,
+)
 
 END = 1_700_000_000.0
 STEP = 3600.0
@@ -255,7 +261,7 @@ def test_a_db_device_is_part_of_the_model() -> None:
     assert model_of({}) == ""
 
 
-async def _gathered(url: str) -> series.History:
+async def _gathered(url: str) -> from_prometheus.History:
     async with HttpServer(Address(url)) as server:
         return await gather(Prometheus(server), 2 * 86400, STEP)
 

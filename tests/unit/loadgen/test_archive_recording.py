@@ -16,13 +16,13 @@ from aiohttp.test_utils import TestServer
 
 from cephqos_base.servers import Address
 from cephqos_loadgen.programs import free_ports
-from cephqos_loadgen.record import metrics
-from cephqos_loadgen.record.columns import read
-from cephqos_loadgen.record.daemon_watch import DaemonWatch
-from cephqos_loadgen.record.metrics import MetricsRecorder, labelled, too_much_missing
-from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
+from cephqos_loadgen.run_recording import metrics
+from cephqos_loadgen.run_recording.columns import read
+from cephqos_loadgen.run_recording.daemon_watch import DaemonWatch
+from cephqos_loadgen.run_recording.metrics import MetricsRecorder, labelled, too_much_missing
+from cephqos_loadgen.run_recording.own_exporter import OwnExporter
 
 PAGE = "# HELP a A.\n# TYPE a gauge\na 1\n"
 

@@ -22,9 +22,9 @@ from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench, RadosBenchResult
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.planned import Phase, Start, Until
-from cephqos_loadgen.record.child import Child, ChildFailed, Launch
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.phase import Step
+from cephqos_loadgen.run_recording.child import Child, ChildFailed, Launch
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 
 SECONDS = 10.0
 # The client of volume 1 does as the test says; the other one is well.

@@ -15,11 +15,11 @@ from tests.fio_said import SaidJob, document
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load.followers import FioFollower
 from cephqos_loadgen.load.step import step_of
-from cephqos_loadgen.record.files import read_lines
-from cephqos_loadgen.record.layout import INTERVALS_FILE
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.figures import PERCENTILES, percentile_ns
 from cephqos_loadgen.results.phase import Step
+from cephqos_loadgen.run_recording.files import read_lines
+from cephqos_loadgen.run_recording.layout import INTERVALS_FILE
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 
 BINS = st.dictionaries(st.integers(1, 10**10), st.integers(1, 10**6), min_size=1, max_size=20)
 T0 = 1_000_000.0

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.load import host_figures
-from cephqos_loadgen.record import host_users
 from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.run_recording import host_users
 
 MIB = 1 << 20
 

@@ -27,13 +27,13 @@ from cephqos_loadgen.phase_kinds.wait import Wait
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.planned import Phase, Start, Until
-from cephqos_loadgen.record.child import ChildFailed
-from cephqos_loadgen.record.files import read_lines
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.report.arrays.intervals import read_intervals
 from cephqos_loadgen.results.figures import changes
 from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.rates import DoneSoFar
+from cephqos_loadgen.run_recording.child import ChildFailed
+from cephqos_loadgen.run_recording.files import read_lines
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 
 
 def job(ios: int, seconds: float) -> JobStatus:

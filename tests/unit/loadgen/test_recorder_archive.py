@@ -16,10 +16,10 @@ from tests.recording_exporters import cephqos, recording_exporter
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import HttpServer, NoAnswer
 from cephqos_loadgen.archive.reader import Archive, open_archive, problems
-from cephqos_loadgen.record.columns import parse, render
-from cephqos_loadgen.recorder import cli, redact, slow_operations
-from cephqos_loadgen.recorder.redact import Redaction
+from cephqos_loadgen.recorded_pieces import cli, redact, slow_operations
+from cephqos_loadgen.recorded_pieces.redact import Redaction
 from cephqos_loadgen.report.runs import read_runs
+from cephqos_loadgen.run_recording.columns import parse, render
 
 START = 1_795_000_000.0
 OSD = 'cephqos_daemon_up{{ceph_daemon="osd.{0}",cluster="c1",reason=""}}'

@@ -13,17 +13,17 @@ import pytest
 
 from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.cluster import capacity
+from cephqos_loadgen.cluster import capacity_bench
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import Capacity
-from cephqos_loadgen.record.layout import repeat_folder
-from cephqos_loadgen.record.metrics import MetricsRecorder
-from cephqos_loadgen.record.own_exporter import OwnExporter, RunExporters
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.repeat import Gap, InForce, MetricsRecording, RepeatRecord
 from cephqos_loadgen.run import one_repeat
 from cephqos_loadgen.run.one_repeat import CostMeter, OneRepeat, new_record
+from cephqos_loadgen.run_recording.layout import repeat_folder
+from cephqos_loadgen.run_recording.metrics import MetricsRecorder
+from cephqos_loadgen.run_recording.own_exporter import OwnExporter, RunExporters
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 from cephqos_loadgen.scenario.parse import parse
 
 POINT = parse("scenario: s\nphases: [{name: w, wait: {}, until: {duration: 1s}}]", "s").points[0]
@@ -242,7 +242,7 @@ async def test_what_was_measured_of_each_osd_is_set_before_the_first_point() -> 
 
     cluster: Any = Cluster()
     settings: Any = Settings()
-    found = await capacity.measure(cluster, settings, Capacity(), lambda text: None)
+    found = await capacity_bench.measure(cluster, settings, Capacity(), lambda text: None)
     assert found == {"osd.0": 1234.5, "osd.1": 99.0}
     assert [(o.section, o.name, o.value) for o in done] == [
         ("osd.0", "osd_mclock_max_capacity_iops_ssd", "1234.50"),

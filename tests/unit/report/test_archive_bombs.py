@@ -15,9 +15,9 @@ from tests.recorded import ARCHIVE
 
 from cephqos_loadgen.archive import cli
 from cephqos_loadgen.archive.reader import ArchiveDamaged, damage_named, open_archive, problems
-from cephqos_loadgen.record import files, regular
-from cephqos_loadgen.record.layout import MANIFEST, MANIFEST_SUM, PLAN_FILE, REPEAT_FILE
 from cephqos_loadgen.report.figures.analysis import analyse
+from cephqos_loadgen.run_recording import files, regular
+from cephqos_loadgen.run_recording.layout import MANIFEST, MANIFEST_SUM, PLAN_FILE, REPEAT_FILE
 
 DEEP = "[" * 100_000
 

@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 import pytest
 
-from cephqos_exporter.recorder.ring import HEAD
-from cephqos_loadgen.archive.series import merge
-from cephqos_loadgen.record import columns, files, metrics, regular
-from cephqos_loadgen.record.columns import BLOCK_SAMPLES, MAGIC, Columns
-from cephqos_loadgen.recorder import pages
+from cephqos_exporter.flight_recorder.ring import HEAD
+from cephqos_loadgen.archive.run_samples import merge
+from cephqos_loadgen.recorded_pieces import pages
 from cephqos_loadgen.report.arrays.intervals import read_intervals
 from cephqos_loadgen.report.arrays.samples import read_samples
+from cephqos_loadgen.run_recording import columns, files, metrics, regular
+from cephqos_loadgen.run_recording.columns import BLOCK_SAMPLES, MAGIC, Columns
 
 _MOST_BYTES: Final = 32 << 20
 
@@ -148,7 +148,7 @@ def test_a_table_is_no_longer_than_that_of_a_recording(
 
 
 def test_a_run_has_no_more_samples_than_can_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cephqos_loadgen.archive.series.MOST_SAMPLES", 3)
+    monkeypatch.setattr("cephqos_loadgen.archive.run_samples.MOST_SAMPLES", 3)
     part = Columns({}, {"a": [(1.0, 1.0), (2.0, 1.0)]})
     with pytest.raises(ValueError, match="4 samples or more, expected at most 3"):
         merge(iter([part, part]))

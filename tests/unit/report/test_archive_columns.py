@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_loadgen.record.columns import BLOCK_SAMPLES, MAGIC, ColumnWriter, read
-from cephqos_loadgen.record.metrics import PageReader
+from cephqos_loadgen.run_recording.columns import BLOCK_SAMPLES, MAGIC, ColumnWriter, read
+from cephqos_loadgen.run_recording.metrics import PageReader
 
 SAMPLES = st.lists(
     st.dictionaries(

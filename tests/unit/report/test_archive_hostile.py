@@ -18,8 +18,8 @@ from tests.recorded import ARCHIVE
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import cli
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive, problems
-from cephqos_loadgen.record import files, regular
-from cephqos_loadgen.record.layout import MANIFEST, MANIFEST_SUM
+from cephqos_loadgen.run_recording import files, regular
+from cephqos_loadgen.run_recording.layout import MANIFEST, MANIFEST_SUM
 
 
 @pytest.fixture

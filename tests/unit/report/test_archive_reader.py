@@ -32,11 +32,11 @@ from cephqos_loadgen.archive.reader import (
     problems,
 )
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
-from cephqos_loadgen.record.columns import ColumnWriter
-from cephqos_loadgen.record.layout import FORMAT
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.results.repeat import Found
+from cephqos_loadgen.run_recording.columns import ColumnWriter
+from cephqos_loadgen.run_recording.layout import FORMAT
 
 
 def load(repeat: RecordedRepeat) -> LoadFigures:

@@ -19,11 +19,11 @@ from tests.recorded import ARCHIVE
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import cli
 from cephqos_loadgen.archive.reader import ArchiveDamaged, find_archives, open_archive, problems
-from cephqos_loadgen.record import run_folder
-from cephqos_loadgen.record.layout import hold, is_running
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.report.figures.analysis import analyse
 from cephqos_loadgen.results.repeat import Manifest, RunStatus
+from cephqos_loadgen.run_recording import run_folder
+from cephqos_loadgen.run_recording.layout import hold, is_running
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 
 def manifest(writer: ArchiveWriter, status: RunStatus = "complete") -> Manifest:

@@ -15,7 +15,6 @@ from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.record import columns
 from cephqos_loadgen.report.arrays.samples import read_samples
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
@@ -26,6 +25,7 @@ from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_changes import targets_table
 from cephqos_loadgen.report.tables.of_loads import background_table
 from cephqos_loadgen.report.tables.table import Table
+from cephqos_loadgen.run_recording import columns
 
 
 @pytest.fixture(scope="module")

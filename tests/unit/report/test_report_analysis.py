@@ -16,8 +16,6 @@ from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 from cephqos_base.command import main
 from cephqos_base.series import DaemonSeries, QosSeries
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.record.columns import ColumnWriter
-from cephqos_loadgen.record.metrics import labelled
 from cephqos_loadgen.report.arrays.bins import Bins
 from cephqos_loadgen.report.arrays.samples import Samples, Series, read_samples
 from cephqos_loadgen.report.arrays.statistics import change
@@ -26,6 +24,8 @@ from cephqos_loadgen.report.figures.attained import attained_by_class, hold_of
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.results.phase import RecoveryFigures
+from cephqos_loadgen.run_recording.columns import ColumnWriter
+from cephqos_loadgen.run_recording.metrics import labelled
 
 SATURATED = Osds(attained=800.0, waiting=5.0)
 

@@ -7,13 +7,13 @@ import pytest
 
 from cephqos_base.series import DaemonSeries
 from cephqos_loadgen.engines.fio_output import IoTotals, figures_over
-from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.report.arrays.samples import read_samples
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.cost import cost_of
 from cephqos_loadgen.report.figures.loads import _clients
 from cephqos_loadgen.results.host import HostUse, ProcessUse, ThreadUse, step_name
 from cephqos_loadgen.results.phase import Step
+from cephqos_loadgen.run_recording.columns import ColumnWriter
 
 CPU = f'{DaemonSeries.CPU_SECONDS}{{ceph_daemon="osd.0",mode="user"}}'
 DONE = figures_over(IoTotals(10_000, 40_960_000, 10_000, 10.0, bins_ns={1_000_000: 10_000}), 20.0)

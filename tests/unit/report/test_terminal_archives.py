@@ -8,8 +8,8 @@ import pytest
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
-from cephqos_loadgen.record.layout import MANIFEST, MANIFEST_SUM
-from cephqos_loadgen.record.regular import size_and_digest
+from cephqos_loadgen.run_recording.layout import MANIFEST, MANIFEST_SUM
+from cephqos_loadgen.run_recording.regular import size_and_digest
 
 from ..hostile_text import HOSTILE, obeyed
 

@@ -12,7 +12,7 @@ from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.cluster.connection import ConfAccess
 from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.place import ProgramPaths
-from cephqos_loadgen.record import own_exporter
+from cephqos_loadgen.run_recording import own_exporter
 from cephqos_loadgen.scenario.variables import variable_from_text
 
 

@@ -8,7 +8,7 @@ from tests.shipped_plans import shipped_plan
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.cluster.capacity import capacity_option
+from cephqos_loadgen.cluster.capacity_bench import capacity_option
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan import planned
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds

@@ -18,8 +18,8 @@ from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
 from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.progress import Silent
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 from cephqos_loadgen.scenario.parse import Choices, parse
 
 FSID = "11111111-2222-3333-4444-555555555555"

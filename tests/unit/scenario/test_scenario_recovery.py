@@ -12,7 +12,7 @@ import pytest
 from cephqos_loadgen.load import start_and_end
 from cephqos_loadgen.load.context import Marks, Sightings
 from cephqos_loadgen.load.phase_runner import ended_by
-from cephqos_loadgen.load.recovery import ClusterLook, RecoveryFollower
+from cephqos_loadgen.load.recovery_watch import ClusterLook, RecoveryFollower
 from cephqos_loadgen.phase_kinds.change import ChangeSettings
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.flags import Flags

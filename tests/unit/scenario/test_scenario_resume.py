@@ -17,10 +17,6 @@ from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.planned import Plan
 from cephqos_loadgen.progress import Silent
-from cephqos_loadgen.record.files import write_json
-from cephqos_loadgen.record.layout import repeat_folder
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder
-from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import facts_of, facts_of_all
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RunStatus
@@ -34,6 +30,10 @@ from cephqos_loadgen.run.resume import (
     take_along,
 )
 from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.run_recording.files import write_json
+from cephqos_loadgen.run_recording.layout import repeat_folder
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 from cephqos_loadgen.scenario.parse import parse
 
 

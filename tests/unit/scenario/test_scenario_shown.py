@@ -8,7 +8,7 @@ from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.notify import annotation, push
 from cephqos_loadgen.live.state import Live, RunPlace
-from cephqos_loadgen.load.recovery import read_look
+from cephqos_loadgen.load.recovery_watch import read_look
 
 
 def status(ios: int, runtime: float) -> ClientStatus:

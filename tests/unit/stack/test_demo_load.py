@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.state import Live, RunPlace
-from cephqos_loadgen.record.files import JsonLines
+from cephqos_loadgen.run_recording.files import JsonLines
 from cephqos_stack.demo.load import DemoLoad
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.servers import Address
-from cephqos_loadgen.archive.series import RecordedRun
+from cephqos_loadgen.archive.run_samples import RecordedRun
 from cephqos_stack.replay import remote_write
 from cephqos_stack.replay.gather import Gathered, ReplayedBlocks
 from cephqos_stack.replay.programs import ReplayFailed

@@ -23,10 +23,10 @@ from cephqos_base.recorded import PerClass
 from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.archive.openmetrics import TypeLine, family_of, pages
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
-from cephqos_loadgen.archive.series import RecordedRun, merge
-from cephqos_loadgen.record import columns
-from cephqos_loadgen.record.columns import Columns, labelled, parse, render
+from cephqos_loadgen.archive.run_samples import RecordedRun, merge
 from cephqos_loadgen.report.arrays.samples import read_samples
+from cephqos_loadgen.run_recording import columns
+from cephqos_loadgen.run_recording.columns import Columns, labelled, parse, render
 from cephqos_stack.replay import blocks, cli
 from cephqos_stack.replay.blocks import (
     check_archives,

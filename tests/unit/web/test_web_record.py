@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from cephqos_exporter.config import Settings
-from cephqos_exporter.recorder import options
-from cephqos_exporter.recorder.recorder import Recorder
+from cephqos_exporter.flight_recorder import options
+from cephqos_exporter.flight_recorder.recorder import Recorder
 from cephqos_exporter.web import forward, kept, server
 from cephqos_exporter.web.connections import REQUEST_BYTES
 from cephqos_exporter.web.kept import firing

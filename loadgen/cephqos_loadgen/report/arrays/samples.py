@@ -1,7 +1,7 @@
 """The exporters' samples of a repeat as arrays, only of the families that are asked for.
 
-`record.columns` describes the file and reads all of it into Python objects. A report needs only a
-small part: an hour of sixteen OSDs has tens of millions of samples.
+`run_recording.columns` describes the file and reads all of it into Python objects. A report needs
+only a small part: an hour of sixteen OSDs has tens of millions of samples.
 """
 
 import math
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cephqos_loadgen.record.columns import Block, SeriesTable, parse
 from cephqos_loadgen.report.arrays.statistics import Floats
+from cephqos_loadgen.run_recording.columns import Block, SeriesTable, parse
 
 # A label that a recording adds to a series that another exporter has already shown.
 _OF_ANOTHER_EXPORTER = "exporter"

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
-from cephqos_loadgen.record.layout import EVENTS_FILE
 from cephqos_loadgen.report.arrays import statistics
 from cephqos_loadgen.report.arrays.bins import Bins, merged
 from cephqos_loadgen.report.figures import metrics
@@ -16,6 +15,7 @@ from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.report.figures.metrics import PERCENTS
 from cephqos_loadgen.report.figures.observe import Observation, observe
 from cephqos_loadgen.results.repeat import Manifest
+from cephqos_loadgen.run_recording.layout import EVENTS_FILE
 
 LOAD, BACKGROUND = "load", "background"
 

@@ -17,8 +17,6 @@ from cephqos_base.series import (
 from cephqos_loadgen.advise.facts import FAMILIES as ADVICE_FAMILIES
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
-from cephqos_loadgen.record.files import read_lines
-from cephqos_loadgen.record.layout import CLUSTER_FILE, HOST_FILE, INTERVALS_FILE, METRICS_FILE
 from cephqos_loadgen.report.arrays.intervals import Intervals, read_intervals
 from cephqos_loadgen.report.arrays.samples import Samples, read_samples
 from cephqos_loadgen.report.arrays.statistics import Floats
@@ -29,6 +27,13 @@ from cephqos_loadgen.report.figures.loads import LoadPart, Stretch, loads_of
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.results.repeat import RepeatRecord
+from cephqos_loadgen.run_recording.files import read_lines
+from cephqos_loadgen.run_recording.layout import (
+    CLUSTER_FILE,
+    HOST_FILE,
+    INTERVALS_FILE,
+    METRICS_FILE,
+)
 
 _RECOVERING = ("recovering", "backfilling")
 # What is read of `metrics.columns`, which has many more families.

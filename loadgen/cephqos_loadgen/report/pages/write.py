@@ -5,11 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.record.regular import place_inside, read_regular
 from cephqos_loadgen.report.charts.svg import standalone
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.pages.markdown import to_csv, to_markdown
 from cephqos_loadgen.report.pages.page import to_html
+from cephqos_loadgen.run_recording.regular import place_inside, read_regular
 
 PAGE, TEXT = "report.html", "report.md"
 WRITTEN = ".written"  # the names of all files of the report

@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from cephqos_loadgen.recorder.slow_operations import longest_wait
+from cephqos_loadgen.recorded_pieces.slow_operations import longest_wait
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, plain_figure, text
 

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_by_class
 from cephqos_loadgen.report.figures.causes import causes_within
@@ -22,6 +21,7 @@ from cephqos_loadgen.report.tables.table import (
 )
 from cephqos_loadgen.report.words import number
 from cephqos_loadgen.results.phase import LoadResult
+from cephqos_loadgen.run_recording.layout import RECORDED
 
 
 def reservations_table(subject: Subject) -> Table:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from cephqos_loadgen.record.layout import RECORDED
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import environment_facts
@@ -21,6 +20,7 @@ from cephqos_loadgen.report.tables.table import (
     text_columns,
 )
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others
+from cephqos_loadgen.run_recording.layout import RECORDED
 
 
 def cost_table(subject: Subject) -> Table:

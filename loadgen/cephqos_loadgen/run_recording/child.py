@@ -17,8 +17,8 @@ import psutil
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.isolation.namespaces import children
 from cephqos_loadgen.processes import signal_group, start
-from cephqos_loadgen.record.files import GzipWriter
 from cephqos_loadgen.results.repeat import ChildRecord
+from cephqos_loadgen.run_recording.files import GzipWriter
 
 _CHUNK = 1 << 16
 _ENDING_SECONDS = 10.0

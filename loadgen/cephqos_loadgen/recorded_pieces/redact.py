@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.record.columns import parse, render
+from cephqos_loadgen.run_recording.columns import parse, render
 
 # What may pass: a closed list. Labels whose values are numbers, and of the others, which values.
 # Any other value of any label may be a name that a user chose, and is replaced.

@@ -11,9 +11,9 @@ from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
 from cephqos_base.units import duration, osd_order
-from cephqos_insight.capacity import series
+from cephqos_insight.capacity import from_prometheus
 from cephqos_insight.capacity.estimate import JudgedCapacity, judge
-from cephqos_insight.capacity.series import Progress, SeriesOverTime, over_time
+from cephqos_insight.capacity.from_prometheus import Progress, SeriesOverTime, over_time
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,
@@ -67,7 +67,7 @@ async def gather(
 
     Raises NoAnswer, and NoAdvice if the series of the recording rules are missing.
     """
-    history = await series.gather(api, since, None, progress)
+    history = await from_prometheus.gather(api, since, None, progress)
     if history.records and not history.rules:
         raise NoAdvice(
             "found no series of the recording rules; expected those of `cephqos rules build`: they"

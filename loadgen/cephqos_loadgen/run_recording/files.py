@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from cephqos_loadgen.record.regular import (
+from cephqos_loadgen.run_recording.regular import (
     MOST_JSON_BYTES,
     MOST_UNPACKED_BYTES,
     check_values,

@@ -10,15 +10,6 @@ import pytest
 
 from cephqos_exporter.daemon import Host
 from cephqos_loadgen.archive.cli import _host
-from cephqos_loadgen.record import host_users
-from cephqos_loadgen.record.host_users import (
-    HostUserState,
-    daemons_changed,
-    disks_below,
-    other_disks,
-    read_host_users,
-    users_between,
-)
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.host import (
     BytesAsked,
@@ -32,6 +23,15 @@ from cephqos_loadgen.results.host import (
 )
 from cephqos_loadgen.results.host_load import DisksByOthers, disks_by_others
 from cephqos_loadgen.results.repeat import MetricsRecording
+from cephqos_loadgen.run_recording import host_users
+from cephqos_loadgen.run_recording.host_users import (
+    HostUserState,
+    daemons_changed,
+    disks_below,
+    other_disks,
+    read_host_users,
+    users_between,
+)
 
 MIB = 1 << 20
 INIT, SHELL, RUN, FIO, LAB, OSD, BACKUP = 1, 20, 30, 31, 40, 41, 50

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.servers import Address, HttpServer, NoAnswer
-from cephqos_loadgen.record.columns import MOST_SERIES, ColumnWriter
-from cephqos_loadgen.record.daemon_watch import DaemonWatch, Note
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
+from cephqos_loadgen.run_recording.columns import MOST_SERIES, ColumnWriter
+from cephqos_loadgen.run_recording.daemon_watch import DaemonWatch, Note
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0

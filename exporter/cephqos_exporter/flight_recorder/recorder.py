@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar
 
 from cephqos_exporter.config import Settings
 from cephqos_exporter.families import Family, counter, gauge
+from cephqos_exporter.flight_recorder import options
+from cephqos_exporter.flight_recorder.operations import Operations
+from cephqos_exporter.flight_recorder.pieces import KeptPiece, NoRoom, Pieces, Reason
+from cephqos_exporter.flight_recorder.ring import Ring, Stamp, packed
+from cephqos_exporter.flight_recorder.triggers import Triggers
 from cephqos_exporter.labels import render_labels
-from cephqos_exporter.recorder import options
-from cephqos_exporter.recorder.operations import Operations
-from cephqos_exporter.recorder.pieces import KeptPiece, NoRoom, Pieces, Reason
-from cephqos_exporter.recorder.ring import Ring, Stamp, packed
-from cephqos_exporter.recorder.triggers import Triggers
 from cephqos_exporter.scrape.exposition import Page
 
 log = logging.getLogger(__name__)

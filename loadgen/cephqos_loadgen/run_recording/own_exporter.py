@@ -16,8 +16,8 @@ from cephqos_base.servers import Address
 from cephqos_loadgen.cluster.connection import Access
 from cephqos_loadgen.processes import ENDS_WITH_PARENT, own_module
 from cephqos_loadgen.programs import answers, free_ports
-from cephqos_loadgen.record.child import Child, ChildFailed, Launch
-from cephqos_loadgen.record.daemon_watch import Note
+from cephqos_loadgen.run_recording.child import Child, ChildFailed, Launch
+from cephqos_loadgen.run_recording.daemon_watch import Note
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.5

@@ -22,8 +22,8 @@ from cephqos_base.servers import Address, HttpServer, NoAnswer, trusting
 from cephqos_base.terminal import say, say_json
 from cephqos_base.units import parse_time
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.recorder.into_archive import HostRecording, Recording
-from cephqos_loadgen.recorder.redact import Redaction, key_of_user
+from cephqos_loadgen.recorded_pieces.into_archive import HostRecording, Recording
+from cephqos_loadgen.recorded_pieces.redact import Redaction, key_of_user
 
 _PATH: Final = "/-/record"
 _WITHIN: Final = 60.0

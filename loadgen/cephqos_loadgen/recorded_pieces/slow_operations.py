@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_loadgen.record.files import JsonLines
-from cephqos_loadgen.recorder.redact import Redaction
+from cephqos_loadgen.recorded_pieces.redact import Redaction
+from cephqos_loadgen.run_recording.files import JsonLines
 
 MOST: Final = 1000
 # A description reads `osd_op(client.4123.0:77 2.1f 2:f8000000:::name:head [write 0~4096] ...)`: who

@@ -15,15 +15,9 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
 from cephqos_loadgen.plan.parts import Device
 from cephqos_loadgen.plan.planned import Phase, Plan, Point, Start, Until
-from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.columns import ColumnWriter
-from cephqos_loadgen.record.daemon_watch import DaemonWatch
-from cephqos_loadgen.record.files import write_json
-from cephqos_loadgen.record.metrics import PageReader, cluster_of
-from cephqos_loadgen.record.run_folder import ArchiveWriter
-from cephqos_loadgen.recorder.pages import CLOCK_SET_SECONDS, RecordedHost
-from cephqos_loadgen.recorder.redact import Redaction
-from cephqos_loadgen.recorder.slow_operations import SlowOperations
+from cephqos_loadgen.recorded_pieces.pages import CLOCK_SET_SECONDS, RecordedHost
+from cephqos_loadgen.recorded_pieces.redact import Redaction
+from cephqos_loadgen.recorded_pieces.slow_operations import SlowOperations
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import PhaseRecord
@@ -37,6 +31,12 @@ from cephqos_loadgen.results.repeat import (
     RepeatRecord,
     Summary,
 )
+from cephqos_loadgen.run_recording import layout
+from cephqos_loadgen.run_recording.columns import ColumnWriter
+from cephqos_loadgen.run_recording.daemon_watch import DaemonWatch
+from cephqos_loadgen.run_recording.files import write_json
+from cephqos_loadgen.run_recording.metrics import PageReader, cluster_of
+from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 NAME: Final = layout.RECORDED  # of the scenario, its only point and its only phase
 ABOUT: Final = "What exporters recorded by themselves before and after something happened."

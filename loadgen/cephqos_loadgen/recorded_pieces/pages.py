@@ -1,6 +1,6 @@
 """Reads what an exporter kept: a piece is a few segments, and a segment is a file of gzip members.
 
-A member is a head line with the time (`exporter.recorder.ring.HEAD`), a page of metrics, or slow
+A member is a head line with the time (`flight_recorder.ring.HEAD`), a page of metrics, or slow
 operations. What an exporter wrote while it died is cut off and left out.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_exporter.recorder.operations import OPERATIONS_HEAD
-from cephqos_exporter.recorder.ring import HEAD, SEGMENT_SECONDS
-from cephqos_loadgen.record.regular import check_values, values_in
+from cephqos_exporter.flight_recorder.operations import OPERATIONS_HEAD
+from cephqos_exporter.flight_recorder.ring import HEAD, SEGMENT_SECONDS
+from cephqos_loadgen.run_recording.regular import check_values, values_in
 
 # A page of 200 OSDs has 16 MB.
 MOST_PAGE_BYTES: Final = 64 << 20

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_exporter.recorder.ring import SUFFIX
+from cephqos_exporter.flight_recorder.ring import SUFFIX
 
 ABOUT: Final = "piece.json"
 MOST_PIECES: Final = 50

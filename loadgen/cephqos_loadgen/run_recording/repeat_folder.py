@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.child import Child, Launch
-from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.regular import size_and_digest
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import FileSum, RepeatRecord
+from cephqos_loadgen.run_recording import layout
+from cephqos_loadgen.run_recording.child import Child, Launch
+from cephqos_loadgen.run_recording.files import JsonLines, write_json
+from cephqos_loadgen.run_recording.regular import size_and_digest
 
 
 class RepeatRecorder:

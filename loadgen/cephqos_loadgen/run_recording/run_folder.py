@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.record import layout
-from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.repeat_folder import RepeatRecorder, checksums
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import Manifest
+from cephqos_loadgen.run_recording import layout
+from cephqos_loadgen.run_recording.files import JsonLines, write_json
+from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder, checksums
 
 # Given back when the disk is full, so that the end of the run can still be written down.
 _RESERVE_BYTES = 1 << 20

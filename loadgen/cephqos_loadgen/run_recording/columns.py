@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from cephqos_exporter.labels import render_labels
-from cephqos_loadgen.record.regular import check_values, open_regular, values_in
+from cephqos_loadgen.run_recording.regular import check_values, open_regular, values_in
 
 MAGIC = b"cephqos-columns 1\n"
 BLOCK_SAMPLES = 60

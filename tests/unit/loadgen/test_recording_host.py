@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.record.host import (
+from cephqos_loadgen.results.host import DiskUse, HostUse
+from cephqos_loadgen.run_recording.host import (
     HostState,
     difference,
     parse_diskstats,
     read_host,
     read_throttled,
 )
-from cephqos_loadgen.results.host import DiskUse, HostUse
 
 
 def tree(folder: Path, *, heat_ms: int, group_usec: int | None) -> Path:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cephqos_exporter.recorder.pieces import LOCAL, Reason
+from cephqos_exporter.flight_recorder.pieces import LOCAL, Reason
 from cephqos_exporter.scrape.exposition import Page
 
 # Label `reason` of cephqos_daemon_up for a daemon that has ended. That is no event here: it was

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_loadgen.record.columns import MOST_SAMPLES, MOST_SERIES, Columns, parse, render
+from cephqos_loadgen.run_recording.columns import MOST_SAMPLES, MOST_SERIES, Columns, parse, render
 
 # By milliseconds since the epoch.
 Samples = dict[int, float]
