@@ -30,8 +30,10 @@ _CLASS_OPTION: Final = re.compile(r"osd_mclock_scheduler_\w+_(res|wgt|lim)")
 # Ceph's hardware recommendations: one core at least. They also say how many operations a core can
 # do, but an OSD need not do all that its device could. An alert shows a limit that really hurts.
 _LEAST_CPUS: Final = 1.0
-# The default of osd_memory_target_cgroup_limit_ratio: the share of a limit that caches may take.
+# The default of osd_memory_target_cgroup_limit_ratio. An OSD exceeds its target in recovery and
+# while it starts: at 0.8 others were killed, and stay alive at 0.6.
 _MEMORY_SHARE: Final = 0.8
+_SAFE_MEMORY_SHARE: Final = 0.6
 _THROTTLES: Final = (
     "bluestore_throttle_bytes",
     "bluestore_throttle_cost_per_io",
@@ -262,8 +264,13 @@ def _small_limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         yield Finding(
             osd.osd,
             f"its container may use {osd.memory_limit / 2**30:.1f} GiB of memory, and"
-            f" osd_memory_target is {target / 2**30:.1f} GiB: Ceph leaves a fifth of a limit free",
-            f"ceph config set {osd.osd} osd_memory_target {int(_MEMORY_SHARE * osd.memory_limit)}",
+            f" osd_memory_target is {target / 2**30:.1f} GiB: an OSD exceeds its target in recovery"
+            " and at its start, and is killed at the limit",
+            f"ceph config set {osd.osd} osd_memory_target"
+            f" {int(_SAFE_MEMORY_SHARE * osd.memory_limit)}   # leaves"
+            f" {(1 - _SAFE_MEMORY_SHARE) * osd.memory_limit / 2**30:.1f} GiB; Ceph's own default,"
+            f" {_MEMORY_SHARE:g} of the limit, leaves"
+            f" {(1 - _MEMORY_SHARE) * osd.memory_limit / 2**30:.1f} GiB. Or raise the limit",
         )
 
 
