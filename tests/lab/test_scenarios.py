@@ -273,18 +273,8 @@ async def test_wpq_is_in_force_after_a_restart_and_gone_after_the_run(
 async def test_a_curve_has_a_step_per_depth_and_throughput_grows(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    archive = await run(
-        "response-curve",
-        lab,
-        tmp_path,
-        {"load": "randread"},
-        dispersion="100",
-        dwell="3s",
-        warm="60s",
-    )
-    before, curve = (load(archive.repeats[0], name) for name in ("precondition", "curve"))
-    assert before.steady, "fio's own steady state"
-    assert before.chosen.seconds < 60, "it ended before its bound"
+    archive = await run("response-curve", lab, tmp_path, {"load": "randread"}, dwell="3s")
+    curve = load(archive.repeats[0], "curve")
     assert [step.depth for step in curve.steps] == [1, 16]
     one, sixteen = (step.total for step in curve.steps)
     assert sixteen.iops > one.iops > 0

@@ -65,11 +65,6 @@ def jobs(name: str, which: str) -> str:
     return one([str(fio(point, which).jobs) for point in study(name).points])
 
 
-def passes(name: str, which: str) -> str:
-    each = (fio(point, which) for point in study(name).points)
-    return one([f"{f.rw} {size(f.block_size)}, {f.size} of it, {f.passes} times" for f in each])
-
-
 def steady(name: str, which: str) -> str:
     each = (dict(fio(point, which).options) for point in study(name).points)
     return one([f"{o['steadystate']} over {o['steadystate_duration']}" for o in each])
@@ -101,7 +96,7 @@ def ramp(name: str, which: str) -> str:
 
 def stops(name: str, which: str) -> str:
     sweeps = [fio(point, which).sweep for point in study(name).points]
-    return one(["; ".join(sweep.rules) for sweep in sweeps if sweep])
+    return one(["; ".join(sweep.rules) or "never" for sweep in sweeps if sweep])
 
 
 def pool(name: str, which: str, what: str, **axes: str) -> str:
@@ -126,6 +121,10 @@ def guests(name: str) -> str:
     words = {"guest": "one with all volumes", "nbd": "one with each"}
     engines = sorted({fio(point, "surface").engine for point in study(name).points})
     return " / ".join(words[engine] for engine in engines if engine in words)
+
+
+def share(name: str, which: str) -> str:
+    return one([str(fio(point, which).size) for point in study(name).points])
 
 
 def block_size(name: str, which: str) -> str:
@@ -217,42 +216,35 @@ def without_depth(name: str) -> str:
     return load(name, "curve").replace(" depth 1", "")
 
 
+def recycled(name: str, which: str) -> str:
+    """Whether all points share the pool, empty at the start of each, or each has its own."""
+    found = [p for point in study(name).points for p in point.pools if p.name == which]
+    return one(["one for all, emptied" if p.emptied else "one for each test" for p in found])
+
+
+def ends(name: str, which: str) -> str:
+    return phase(study(name).points[0], which).until.kind
+
+
+def journal(name: str) -> str:
+    each = ({o.name: o.value for o in point.lab.settings} for point in study(name).points)
+    return one([options["osd_journal_size"] for options in each])
+
+
 class Row(NamedTuple):
-    """One published parameter."""
+    """One parameter, and how it is read from the scenario's plan."""
 
     scenario: str
     parameter: str
-    published: str
     here: Callable[[], str]
-    why: str = ""
-
-    def line(self) -> str:
-        """In the table of studies.md."""
-        cells = (self.parameter, self.published, self.here(), self.why)
-        return f"| `{self.scenario}` | {' | '.join(cells)} |"
 
 
-def row(
-    scenario: str,
-    parameter: str,
-    published: str,
-    reading: Callable[..., str],
-    *what: str,
-    why: str = "",
-    **axes: str,
-) -> Row:
-    """`reading` of the scenario's plan is what is compared with the published value; of the points
-    with these values of axes."""
-    return Row(scenario, parameter, published, partial(reading, scenario, *what, **axes), why)
+def row(scenario: str, parameter: str, reading: Callable[..., str], *what: str, **axes: str) -> Row:
+    """`reading` of the scenario's plan is compared with the published value; of the points with
+    these values of axes."""
+    return Row(scenario, parameter, partial(reading, scenario, *what, **axes))
 
 
 A, B, BR, C = "client-vs-recovery", "client-vs-scrub", "client-vs-scrub-recovery", "io-scheduler"
 D, E, R, L = "rbd-surface", "cpu-placement", "response-curve", "latency-target"
-CLIENT = "randwrite 4 KiB depth 64"
-MEASURED = "measured: 12,288,000 bytes in 4 KiB"
-RANDOM, SEQUENTIAL = "1 2 4 8 16 24 32 40 52 64", "1 2 3 4 6 8 10 12 14 16"
 BOOST = ("osd_max_backfills", "osd_recovery_max_active", "osd_async_recovery_min_cost")
-LOADS = "randread 4 KiB / randwrite 4 KiB / read 64 KiB / write 64 KiB"
-QUIET = "noscrub nodeep-scrub no balancer no autoscaler no scrubs"
-UNSAID = "the study does not say it"
-OWN = "a capacity is of the machine: the procedure is repeated, the figure is not"
