@@ -6,7 +6,7 @@ from typing import Any, Final
 from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Severity, Subject
-from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.settings import Changes, RuleSettings
 from cephqos_base.units import DAY, HOUR, duration
 from cephqos_base.yamlfile import Value
 
@@ -35,7 +35,10 @@ def alertmanager_config(
         receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
-        "inhibit_rules": [*_inhibitions(settings), *([_DURING_TEST_RUNS] if runs_silence else [])],
+        "inhibit_rules": [
+            *_inhibitions(settings.changes),
+            *([_DURING_TEST_RUNS] if runs_silence else []),
+        ],
         "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
@@ -95,12 +98,10 @@ def _receiver(name: str, webhook: str) -> dict[str, Any]:
     return {"name": name, "webhook_configs": [{"url": f"{webhook}/{name}", "send_resolved": True}]}
 
 
-def _inhibitions(settings: RuleSettings) -> list[dict[str, Any]]:
+def _inhibitions(changes: Changes) -> list[dict[str, Any]]:
     """While the first alert fires, the second with the same cluster and labels is silent."""
     burn = _named("CephQosLatencySloBurn")
-    critical, warning = (
-        f'severity="{settings.changes.severity(name)}"' for name in ("critical", "warning")
-    )
+    critical, warning = (f'severity="{changes.severity(name)}"' for name in ("critical", "warning"))
     return [
         # Only about one OSD: an alert that counts OSDs has no label ceph_daemon, and Alertmanager
         # would take it as equal to every other alert without that label.

@@ -98,7 +98,7 @@ def render(
     groups: Sequence[RuleGroup], settings: RuleSettings, *, for_loki: bool = False
 ) -> dict[str, Any]:
     """The groups as Prometheus or Loki's ruler reads them."""
-    time_range = _LAST_HOUR if for_loki else _around_evaluation(settings)
+    time_range = _LAST_HOUR if for_loki else _around_evaluation(settings.time_scale)
     kept = changed(groups, settings.changes)
     return {"groups": [_render_group(group, settings, time_range) for group in kept]}
 
@@ -107,11 +107,11 @@ def render(
 _LAST_HOUR: Final = "from=now-1h&to=now"
 
 
-def _around_evaluation(settings: RuleSettings) -> str:
+def _around_evaluation(time_scale: float) -> str:
     """The time range around the moment at which Prometheus evaluates an alert, for a URL."""
 
     def moment(offset: float) -> str:
-        sign, seconds = "-" if offset < 0 else "+", abs(offset) * settings.time_scale
+        sign, seconds = "-" if offset < 0 else "+", abs(offset) * time_scale
         expr = f"vector(1000 * (time() {sign} {seconds:.0f}))"
         return f"{{{{ query `{expr}` | first | value | printf `%.0f` }}}}"
 

@@ -25,7 +25,7 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
     """The whole report."""
     without_marks = Subject(runs, settings)
     caveats = [_in_short(caveat, without_marks) for caveat in _caveats_of_runs(without_marks)]
-    caveats += _caveats_of_baseline(settings)
+    caveats += _caveats_of_baseline(settings.baseline_run)
     marked: dict[Key, list[int]] = {}
     for number, caveat in enumerate(caveats, start=1):
         for key in caveat.rows:
@@ -47,8 +47,10 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
 def _caveats_of_runs(subject: Subject) -> list[Caveat]:
     """Of all runs, the gravest first; the run is named where there are several."""
     caveats = [
-        *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
-        *of_another_environment(subject.runs, subject.settings),
+        *slower_than_the_load(
+            [*subject.main_loads, *subject.steps], subject.settings.baseline_iops
+        ),
+        *of_another_environment(subject.runs, subject.settings.baseline_run),
     ]
     caveats += _not_drawn(subject)
     for run in subject.runs:
@@ -68,9 +70,9 @@ def _not_drawn(subject: Subject) -> Iterator[Caveat]:
         )
 
 
-def _caveats_of_baseline(settings: ReportSettings) -> list[Caveat]:
+def _caveats_of_baseline(baseline: ReportRun | None) -> list[Caveat]:
     """What speaks against the baseline speaks against every change from it."""
-    of_baseline = caveats_of(settings.baseline_run) if settings.baseline_run else []
+    of_baseline = caveats_of(baseline) if baseline else []
     return [replace(caveat, text=f"Baseline: {caveat.text}", rows=()) for caveat in of_baseline]
 
 

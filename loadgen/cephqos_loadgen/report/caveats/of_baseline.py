@@ -5,7 +5,7 @@ from statistics import fmean
 
 from cephqos_loadgen.report.caveats.caveat import Caveat
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings
+from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.figures.baseline import (
     against_baseline,
     is_no_baseline,
@@ -15,17 +15,15 @@ from cephqos_loadgen.report.figures.environment import environment_differences
 from cephqos_loadgen.report.words import with_unit
 
 
-def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) -> Iterator[Caveat]:
+def slower_than_the_load(rows: Sequence[ReportRow], base: Sequence[float]) -> Iterator[Caveat]:
     """The baseline that was given did less than loads that are compared with it."""
-    if settings.baseline_iops:
-        base = settings.baseline_iops
+    if base:
         faster = [row for row in rows if is_no_baseline(against_baseline(row, base))]
         yield from _caveat("The baseline", [(row, fmean(base)) for row in faster])
 
 
-def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Caveat]:
+def of_another_environment(runs: Sequence[ReportRun], base: ReportRun | None) -> Iterator[Caveat]:
     """The baseline's machine or cluster is not that of the runs."""
-    base = settings.baseline_run
     differing = [line for run in runs if base for line in environment_differences(base, run)]
     if differing:
         yield Caveat(

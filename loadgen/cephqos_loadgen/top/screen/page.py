@@ -6,7 +6,7 @@ a page of text such as the help.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from cephqos_base.terminal import printable
 from cephqos_loadgen.top.picture import OsdDetail, OsdState, Picture
@@ -206,66 +206,51 @@ def _footer(view: View, picture: Picture | None) -> Line:
     return line(*spans)
 
 
+class _Placed(NamedTuple):
+    """A section, when it gets its rows (1: first), and the column in which a wide screen has it."""
+
+    section: Callable[[Canvas], Section]
+    rank: int
+    column: Literal["left", "right"]
+
+
+# From top to bottom.
+_SECTIONS: Final = (
+    _Placed(sections.classes, 1, "left"),
+    _Placed(sections.latencies, 4, "right"),
+    _Placed(sections.runs, 6, "left"),
+    _Placed(sections.osds, 3, "left"),
+    _Placed(sections.alerts, 2, "right"),
+    _Placed(sections.work, 5, "right"),
+    _Placed(sections.threads, 8, "right"),
+    _Placed(sections.devices, 9, "right"),
+    _Placed(sections.notes, 7, "right"),
+)
+
+
 def _main(canvas: Canvas, rows: int) -> list[Line]:
     if canvas.columns < TWO_COLUMNS_FROM:
-        return _stacked(canvas, rows, _ONE_COLUMN)
+        return _stacked(canvas, rows, _SECTIONS)
     widest = canvas.columns - RIGHT_COLUMNS - 2  # with a gap of two
     left_columns = min(widest, max(LEFT_COLUMNS, canvas.columns // 2))
     left = replace(canvas, columns=left_columns)
     right = replace(canvas, columns=canvas.columns - left_columns - 2)
     return beside(
-        _stacked(left, rows, _LEFT, gap=True),
-        _stacked(right, rows, _RIGHT, gap=True),
+        _stacked(left, rows, [each for each in _SECTIONS if each.column == "left"], gap=True),
+        _stacked(right, rows, [each for each in _SECTIONS if each.column == "right"], gap=True),
         left_columns,
         canvas.columns,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Stack:
-    """Sections below one another. The same sections are in both lists."""
-
-    importance: Sequence[Callable[[Canvas], Section]]  # the first gets its rows first
-    order: Sequence[Callable[[Canvas], Section]]  # on the screen, from top to bottom
-
-
-_ONE_COLUMN: Final = _Stack(
-    importance=(
-        *(sections.classes, sections.alerts, sections.osds, sections.latencies, sections.work),
-        *(sections.runs, sections.notes, sections.threads, sections.devices),
-    ),
-    order=(
-        *(sections.classes, sections.latencies, sections.osds, sections.alerts, sections.work),
-        *(sections.threads, sections.devices, sections.runs, sections.notes),
-    ),
-)
-_LEFT: Final = _Stack(
-    importance=(sections.classes, sections.osds, sections.runs),
-    order=(sections.classes, sections.runs, sections.osds),
-)
-_RIGHT: Final = _Stack(
-    importance=(
-        *(sections.alerts, sections.latencies, sections.work),
-        *(sections.notes, sections.threads, sections.devices),
-    ),
-    order=(
-        *(sections.latencies, sections.alerts, sections.work),
-        *(sections.threads, sections.devices, sections.notes),
-    ),
-)
-
-
-def _stacked(canvas: Canvas, rows: int, stack: _Stack, gap: bool = False) -> list[Line]:
+def _stacked(canvas: Canvas, rows: int, placed: Sequence[_Placed], gap: bool = False) -> list[Line]:
     """Sections below one another, with an empty line between them where there is a gap."""
-    parts = [section(canvas) for section in stack.importance]
-    gaps = len(parts) - 1 if gap else 0
-    rows_of = share(parts, rows - gaps)
+    by_rank = {each: each.section(canvas) for each in sorted(placed, key=lambda each: each.rank)}
+    gaps = len(by_rank) - 1 if gap else 0
+    rows_of = dict(zip(by_rank, share([*by_rank.values()], rows - gaps), strict=True))
     lines: list[Line] = []
-    for section in stack.order:
-        position = stack.importance.index(section)
-        if not rows_of[position]:
-            continue
-        if drawn := parts[position].draw(rows_of[position]):
+    for each in placed:
+        if rows_of[each] and (drawn := by_rank[each].draw(rows_of[each])):
             if gap and lines:
                 lines.append(())
             lines += drawn
