@@ -30,7 +30,7 @@ class OsdFinding:
     name: str
     about: Sequence[Subject] = ()
     expr: str  # a series per OSD; the largest value is the worst
-    by: Sequence[str] = ()  # labels besides cluster and OSD: an alert for each of their values
+    by: Sequence[str] = ()
     urgency: Urgency
     likely: str
     first: FirstCommand  # $labels.ceph_daemon in it becomes the worst OSD
@@ -77,6 +77,7 @@ def _alert(finding: OsdFinding) -> Alert:
         expr=f"count by ({', '.join(('cluster', *finding.by))}) ({lasting})",
         urgency=finding.urgency,
         where="osds",
+        by=finding.by,
         likely=finding.likely,
         first=FirstCommand(line=first, on=finding.first.on),
         held=finding.held or finding.window,

@@ -108,6 +108,15 @@ URGENCIES: Final[Mapping[str, Urgency]] = {
 
 # What an alert is about, as the label that says where: text.py has the words.
 Place = Literal["osd", "osds", "pool", "cluster", "exporter", "prometheus"]
+# The labels of an alert that is about such a place.
+LABELS_OF_PLACE: Final[Mapping[Place, Sequence[str]]] = {
+    "osd": ("cluster", "ceph_daemon"),
+    "osds": ("cluster",),
+    "pool": ("cluster", "pool"),
+    "cluster": ("cluster",),
+    "exporter": ("cluster", "instance"),
+    "prometheus": (),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +148,7 @@ class Alert:
     summary: str
     description: str  # what happens, and how much
     where: Place = "osd"
+    by: Sequence[str] = ()  # labels besides those of `where`: an alert for each of their values
     likely: str = ""  # the likely cause, without a full stop, or a template of the sentence
     first: FirstCommand | None = None
     # How long the condition lasts before the alert fires: `hold` if Prometheus waits (`for`, in

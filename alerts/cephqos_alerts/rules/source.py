@@ -44,14 +44,14 @@ Texts = Mapping[str, str]
 
 _NAME: Final = re.compile(r"@(\w+)@")
 _TEXT: Final = (
-    *("about", "urgency", "but", "likely", "first", "first_on", "held", "within", "labels"),
+    *("about", "urgency", "but", "likely", "first", "first_on", "held", "within", "by", "labels"),
     *("summary", "description"),
 )
 _ALERT: Final = (
     *("alert", "expr", "counts", "where", "for", "keep", "dashboard", "duplicates"),
     *_TEXT,
 )
-_FINDING: Final = ("finding", "expr", "by", "figure", "window", "counted", *_TEXT)
+_FINDING: Final = ("finding", "expr", "figure", "window", "counted", *_TEXT)
 _NEEDED: Final = ("expr", "urgency", "summary", "description")
 
 
@@ -167,6 +167,9 @@ class _AlertKeys:
         value = self.keys[key]
         return _filled(value, " ".join(value.string().split()), self.texts)
 
+    def strings(self, key: str) -> list[str]:
+        return [it.string() for it in self.keys[key].items()] if key in self.keys else []
+
     def words(self, key: str, allowed: Sequence[str]) -> list[Any]:
         return [it.choice(allowed) for it in self.keys[key].items()] if key in self.keys else []
 
@@ -193,6 +196,7 @@ def _alert(value: Value, names: Texts, shared: Shared) -> Alert:
         expr=expression(keys["expr"], names),
         urgency=read.urgency(),
         where=read.word("where", get_args(Place), "osd"),
+        by=read.strings("by"),
         likely=read.text("likely"),
         first=read.first() if "first" in keys else None,
         hold=keys["for"].seconds() if "for" in keys else 0.0,
@@ -201,9 +205,7 @@ def _alert(value: Value, names: Texts, shared: Shared) -> Alert:
         within=read.text("within"),
         dashboard=read.text("dashboard"),
         labels=_labels(keys),
-        duplicates=[it.string() for it in keys["duplicates"].items()]
-        if "duplicates" in keys
-        else (),
+        duplicates=read.strings("duplicates"),
         summary=read.text("summary"),
         description=read.text("description"),
     )
@@ -216,7 +218,7 @@ def read_finding(value: Value, names: Texts, shared: Shared) -> OsdFinding:
         name=keys["finding"].string(),
         about=read.words("about", get_args(Subject)),
         expr=expression(keys["expr"], names),
-        by=[it.string() for it in keys["by"].items()] if "by" in keys else (),
+        by=read.strings("by"),
         urgency=read.urgency(),
         likely=read.text("likely"),
         first=read.first(),

@@ -7,12 +7,11 @@ Each part is a sentence of its own, so one that is not known can be left out. Ho
 from queries of the template: if they were labels, each change of them would be a new alert.
 """
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cephqos_alerts.rules.rule import Alert, Place
+from cephqos_alerts.rules.rule import LABELS_OF_PLACE, Alert, Place
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
 from cephqos_alerts.rules.template import ITSELF, matchers, only_if, query, show, when
 from cephqos_base.recorded import PerCluster, PerOsd
@@ -88,7 +87,7 @@ def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     where = f" Where: {_WHERE[alert.where].replace('HOST', host)}."
     if alert.severity == "none":
         return f"{what}{where}".strip()
-    since = f" Since: {_since(alert, f'{what}{where}', settings, for_loki=for_loki)}."
+    since = f" Since: {_since(alert, settings, for_loki=for_loki)}."
     return what + where + since + _likely(alert) + _what_to_do(alert)
 
 
@@ -119,7 +118,7 @@ def _what_to_do(alert: Alert) -> str:
     return f"{wait} Look at this first{host}: `{alert.first.line}`{hint}."
 
 
-def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -> str:
+def _since(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     """When it began: from ALERTS_FOR_STATE, Prometheus' own series of alerts, whose value is that
     time. At its first evaluation an alert has no such series yet, so the text gives a bound.
     """
@@ -130,10 +129,8 @@ def _since(alert: Alert, text: str, settings: RuleSettings, *, for_loki: bool) -
     bound = f"at least {duration(lasted)} ago" if lasted else f"within the last {alert.within}"
     if for_loki:
         return bound
-    # The labels that identify this alert among those of its name are the ones that its text shows.
-    shown = set(re.findall(r"\$labels\.(\w+)", text + alert.summary))
     fixed = {"alertname": alert.name, **alert.labels}
-    from_alert = sorted(shown - set(fixed))
+    from_alert = sorted((*LABELS_OF_PLACE[alert.where], *alert.by))
     matchers = [f'{label}="{value}"' for label, value in fixed.items() if value]
     matchers += [f"{label}=%q" for label in from_alert]
     if alert.where == "osds":  # an alert about a single OSD may have the same name

@@ -16,7 +16,7 @@ from tests.truth.run import SEEN
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.alertmanager import alertmanager_config
 from cephqos_alerts.output.build import FILES, LOGS, build_rules, log_rules
-from cephqos_alerts.rules.rule import Alert, RecordedSeries
+from cephqos_alerts.rules.rule import LABELS_OF_PLACE, Alert, RecordedSeries
 from cephqos_alerts.rules.runbooks import RUNBOOKS, runbook_page
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
 from cephqos_base.causes import CAUSES
@@ -167,6 +167,28 @@ def test_the_text_of_an_alert_names_all_that_it_is_about_and_for_how_long(name: 
         if rule["labels"]["severity"] != "none":
             assert re.search(r"\d(m|h|d)\b", rule["annotations"]["description"])
             assert "$value" in text or name in UNMEASURED
+
+
+# In osds.yml the expression is made from the labels.
+SOURCES = [
+    rule
+    for groups in FILES.values()
+    for group in groups
+    for rule in group.rules
+    if isinstance(rule, Alert) and rule.severity != "none" and rule.where != "osds"
+]
+# Some cases leave these out, or have a cause that is no label and stands in the text.
+NOT_KNOWN_BY = {"cluster", "job", "instance", "severity", "scope", "cause", "by"}
+
+
+@pytest.mark.parametrize("alert", SOURCES, ids=lambda it: f"{it.name}-{it.severity}")
+def test_the_source_of_an_alert_says_by_which_labels_it_is_known(alert: Alert) -> None:
+    cases = cases_of(alert.name)
+    fired = [it for case in cases for moment in case.moments for it in moment.firing]
+    scope = alert.labels.get("scope")
+    known_by = {*LABELS_OF_PLACE[alert.where], *alert.by}
+    own = [labels.keys() - NOT_KNOWN_BY for labels in fired if labels.get("scope") == scope]
+    assert known_by - NOT_KNOWN_BY in own
 
 
 # Something is there or not, is answered or not: there is no figure to tell.
