@@ -298,6 +298,40 @@ async def test_a_kept_pool_is_used_again_while_it_is_the_same_and_refuses_a_run_
 
 
 DOUBLE = SCENARIO.replace("pg_num: 8", "pg_num: 16")
+FOR_A_WHILE = """\
+  - name: others
+    change: {osd: {osd_max_scrubs: 5}}
+    start: {with: client}
+    until: {phase: client}
+    take_back: true
+"""
+
+
+async def test_a_change_for_a_while_is_back_at_every_osd_while_the_load_goes_on(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    text = seconds(20) + FOR_A_WHILE.replace("phase: client", "duration: 6s")
+    run = runner(lab, tmp_path, text)
+    async with lab.client() as client, started(run) as task:
+
+        async def scrubs() -> set[str]:
+            asked: dict[str, Any] = {"var": "osd_max_scrubs"}
+            values = [
+                await client.command("config get", target=f"osd.{n}", **asked) for n in range(3)
+            ]
+            return {value["osd_max_scrubs"] for value in values}
+
+        before = await scrubs()
+        assert before != {"5"}
+        for wanted in ({"5"}, before):
+            async with asyncio.timeout(SOON):
+                while await scrubs() != wanted:
+                    assert not task.done(), await task
+        assert "client" in run.live.where.phases, "its load goes on"
+        archive = open_archive(await task)
+    assert archive.repeats[0].record.phases["others"].ended_by == "duration"
+    assert_restored(archive)
+    await assert_free(lab)
 
 
 @pytest.mark.parametrize("restore_only", [False, True])
@@ -305,7 +339,7 @@ async def test_after_a_run_killed_with_9_another_is_refused_and_what_it_changed_
     lab: RunningLab, tmp_path: Path, restore_only: bool
 ) -> None:
     scenario = tmp_path / "mini.yaml"
-    scenario.write_text(seconds(40))
+    scenario.write_text(seconds(40) + FOR_A_WHILE)
     out = tmp_path / "out"
     command = [sys.executable, "-m", "cephqos_base", "run", str(scenario)]
     command += ["--lab", lab.paths.name, "--out", str(out), "--listen", "127.0.0.1:0"]
@@ -324,6 +358,7 @@ async def test_after_a_run_killed_with_9_another_is_refused_and_what_it_changed_
         await runner(lab, tmp_path / "refused").run()
     assert "--take-over" in str(error.value)
     assert "\n  ceph config rm osd osd_mclock_profile" in str(error.value)
+    assert "\n  ceph config rm osd osd_max_scrubs" in str(error.value)
     if restore_only:
         await restore(RunOptions(out=tmp_path, lab=lab.paths.name))
         await assert_free(lab)

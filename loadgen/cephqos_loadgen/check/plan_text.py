@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from cephqos_base.units import time_span
 from cephqos_loadgen.check.ask_cluster import ClusterSays
 from cephqos_loadgen.cluster import background_work
+from cephqos_loadgen.cluster.settings import set_option
+from cephqos_loadgen.cluster.undo import flag
 from cephqos_loadgen.plan import planned, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
@@ -75,7 +77,8 @@ def lines(
         yield from _cluster_lines(point, commands=commands)
         for phase in point.phases:
             when = f"{_start(phase.start)}, {_until(phase.until)}"
-            yield f"  phase {phase.name}: {phase.action.describe()}; {when}"
+            back = ", then back as it was" if phase.take_back else ""
+            yield f"  phase {phase.name}: {phase.action.describe()}; {when}{back}"
             details = phase.action.on_this_host(point.lab.osds, cpus) if cpus else []
             if commands and not details:
                 details = phase_commands(phase, place)
@@ -84,9 +87,9 @@ def lines(
 
 def _cluster_lines(point: planned.Point, *, commands: bool) -> Iterator[str]:
     for option in point.settings:
-        yield f"  ceph config set {option.section} {option.name} {shlex.quote(option.value)}"
-    for flag in point.flags:
-        yield f"  ceph osd set {flag}"
+        yield f"  {set_option(option).shown}"
+    for name in point.flags:
+        yield from (f"  {command.shown}" for command in flag(name, on=True).commands)
     for pool in point.pools:
         kept = "  # kept at the end, used again where it is the same" if pool.keep else ""
         yield f"  ceph osd pool create {pool.name} {pool.pg_num}{kept}"

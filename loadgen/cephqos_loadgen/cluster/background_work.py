@@ -14,16 +14,23 @@ from cephqos_loadgen.cluster.steps.background import BALANCER_OPTION, Autoscaler
 from cephqos_loadgen.plan import planned
 
 _SCRUB_FLAGS = ("noscrub", "nodeep-scrub")
+_NO_SCRUBS = [undo.flag(name, on=True) for name in _SCRUB_FLAGS]
+_BALANCER_OFF = undo.ceph("balancer off", target="mgr")
 
 
 def lines(plan: planned.Plan) -> Iterator[str]:
     """The commands that switch background work off, as the plan shows them."""
     if "balancer" in plan.quiet:
-        yield "ceph balancer off (where it is on)"
+        yield f"{_BALANCER_OFF.shown} (where it is on)"
     if "autoscaler" in plan.quiet:
-        yield "ceph osd pool set POOL pg_autoscale_mode off (pools where it is on)"
+        yield f"{_autoscaler_off('POOL').shown} (pools where it is on)"
     if "scrubs" in plan.quiet:
-        yield from (f"ceph osd set {flag} (where it is not set)" for flag in _SCRUB_FLAGS)
+        for change in _NO_SCRUBS:
+            yield from (f"{command.shown} (where it is not set)" for command in change.commands)
+
+
+def _autoscaler_off(pool: str) -> undo.ClusterCommand:
+    return undo.ceph("osd pool set", pool=pool, var="pg_autoscale_mode", val="off")
 
 
 async def apply(
@@ -40,8 +47,8 @@ async def apply(
             await _stop_autoscaling(cluster, journal, pool)
         done["autoscaler"] = pools
     if "scrubs" in wanted:
-        for flag in _SCRUB_FLAGS:
-            await journal.make(undo.flag(flag, on=True), cluster)
+        for change in _NO_SCRUBS:
+            await journal.make(change, cluster)
         done["flags"] = list(_SCRUB_FLAGS)
     return done
 
@@ -68,12 +75,11 @@ async def autoscale_modes(cluster: ClusterConnection) -> dict[str, str]:
 async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> None:
     dump = await cluster.command("config dump")
     was_set = any(e["section"] == "mgr" and e["name"] == BALANCER_OPTION for e in dump)
-    off = undo.ceph("balancer off", target="mgr")
-    await journal.make(undo.Change([off], (BalancerOff(was_set),)), cluster)
+    await journal.make(undo.Change([_BALANCER_OFF], (BalancerOff(was_set),)), cluster)
 
 
 async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:
     pools = (await cluster.command("osd dump"))["pools"]
     number = next(int(entry["pool"]) for entry in pools if entry["pool_name"] == pool)
-    off = undo.ceph("osd pool set", pool=pool, var="pg_autoscale_mode", val="off")
+    off = _autoscaler_off(pool)
     await journal.make(undo.Change([off], (AutoscalerOff(pool, number),)), cluster)

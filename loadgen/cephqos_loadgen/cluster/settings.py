@@ -195,27 +195,29 @@ class ClusterSettings(SettingsReader):
         await self.put(options)
         return await self.verify(options)
 
-    async def put(self, options: Sequence[CephOption]) -> None:
-        """Set all, and restart the OSDs that need it."""
+    async def put(self, options: Sequence[CephOption]) -> list[int]:
+        """Set all, and restart the OSDs that need it. Returns the numbers of the steps back."""
         options = [option for option in options if await self._is_known(option)]
         stored = await stored_options(self._cluster)
         daemons = await self._daemons()
         await self._refuse_unknown_daemons(options)
         await self._refuse_other_restarts(options, daemons)
         restart = await self._osds_to_restart(options)
+        numbers: list[int] = []
         if restart:
             # This entry is undone after those of the options, which take effect by the restart.
-            await self._journal.push(await self._way_back_by_restart(restart))
+            numbers.append(await self._journal.push(await self._way_back_by_restart(restart)))
         # First the options that are read at the start, such as the scheduler: an OSD that still
         # runs mClock removes settings of backfill and recovery from the monitors' database.
         at_start = [option for option in options if not self._known[option.name].runtime]
         for option in at_start:
-            await self._set(option, stored.get((option.section, option.name)))
+            numbers += await self._set(option, stored.get((option.section, option.name)))
         if restart:
             await restarts.restart(self._connection, restart)
         for option in options:
             if option not in at_start:
-                await self._set(option, stored.get((option.section, option.name)))
+                numbers += await self._set(option, stored.get((option.section, option.name)))
+        return numbers
 
     async def _way_back_by_restart(self, osds: Sequence[int]) -> StepBack:
         """What restarts OSDs again; RunError if they must not be restarted now."""
@@ -264,12 +266,12 @@ class ClusterSettings(SettingsReader):
                         " at its start only: set it and restart the daemon before the run"
                     )
 
-    async def _set(self, option: CephOption, before: str | None) -> None:
+    async def _set(self, option: CephOption, before: str | None) -> list[int]:
         who, name = option.section, option.name
         back = OptionSet(who, name, before, option.value)
         change = undo.Change([set_option(option)], (back,))
         try:
-            await self._journal.make(change, self._connection)
+            return await self._journal.make(change, self._connection)
         except CommandFailed as error:
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
 

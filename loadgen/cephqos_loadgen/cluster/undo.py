@@ -1,6 +1,7 @@
 """Changes of the cluster, and the way back: it is written down before a change is made."""
 
 import contextlib
+import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,6 +34,11 @@ class ClusterCommand:
             elif name != "target":
                 words += map(str, value if isinstance(value, list) else [value])
         return words
+
+    @property
+    def shown(self) -> str:
+        """As a shell takes it."""
+        return shlex.join(self.argv)
 
 
 def ceph(prefix: str, **arguments: Any) -> ClusterCommand:
@@ -85,27 +91,33 @@ class Journal:
     def entries(self) -> list[StepBack]:
         return list(self._steps.values())
 
-    async def make(self, change: Change, cluster: ClusterConnection) -> None:
-        """Write down what undoes the change, then make it."""
+    def steps(self, numbers: Collection[int]) -> list[StepBack]:
+        """The steps with these numbers."""
+        return [self._steps[number] for number in numbers]
+
+    async def make(self, change: Change, cluster: ClusterConnection) -> list[int]:
+        """Write down what undoes the change, then make it. Returns the numbers of the steps."""
         back = change.undo
         entries = back if isinstance(back, tuple) else await back(cluster, self.entries)
-        for entry in entries:
-            await self.push(entry)
+        numbers = [await self.push(entry) for entry in entries]
         for step in change.commands:
             await cluster.command(step.prefix, **step.arguments)
+        return numbers
 
-    async def push(self, entry: StepBack) -> None:
-        """Write down a step, before the change that it undoes. RunError if there is no room."""
+    async def push(self, entry: StepBack) -> int:
+        """Write down a step, before the change that it undoes; returns its number. RunError if
+        there is no room."""
         if len(self._steps) >= MAX_STEPS:
             raise RunError(
                 f"{MAX_STEPS} steps that undo changes are written down already, and no more are"
                 " kept: the change was not made"
             )
         stored(entry)  # whether it can be read again
-        self._steps[self._next] = entry
-        self._next += 1
+        number, self._next = self._next, self._next + 1
+        self._steps[number] = entry
         self.used = True
         await self._save(self._steps)
+        return number
 
     async def drop(self, entry: StepBack) -> None:
         """Forget a step, because its change is to stay, or is undone."""
@@ -127,7 +139,17 @@ class Journal:
             del self._steps[number]
 
     async def roll_back(self, cluster: ClusterConnection, to: int = 0) -> list[str]:
-        """Undo all but the first `to` entries, last first. Returns the errors.
+        """Undo all but the first `to` entries, last first. Returns the errors."""
+        return await self._undo(cluster, list(self._steps)[to:])
+
+    async def take_back(self, cluster: ClusterConnection, numbers: Collection[int]) -> list[str]:
+        """Undo the steps with these numbers, last first. Returns the errors; RunError, and nothing
+        is undone, if the journal cannot be written now: then another run may have the cluster."""
+        await self._save(self._steps)
+        return await self._undo(cluster, numbers)
+
+    async def _undo(self, cluster: ClusterConnection, numbers: Collection[int]) -> list[str]:
+        """Undo steps, last first. Returns the errors.
 
         An entry that could not be undone stays. So does the one during which this is cancelled:
         each can be carried out twice. A cluster that is away is waited for only once, and what was
@@ -135,7 +157,7 @@ class Journal:
         """
         failures = []
         away: ClusterAway | None = None
-        for number in reversed(list(self._steps)[to:]):
+        for number in sorted(numbers, reverse=True):
             entry = self._steps[number]
             try:
                 if away and not entry.of_this_host:

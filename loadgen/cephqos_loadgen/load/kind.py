@@ -40,12 +40,16 @@ class PhaseKind(Action):
         for change in self.changes():
             yield from (command.argv for command in change.commands)
 
-    async def make_changes(self, hands: Hands) -> None:
-        """What it declares, each written down first."""
-        if self.settings():
-            await hands.settings.put(self.settings())
+    def steps_back(self) -> int:
+        """One for each change. Kinds with others override it."""
+        return len(self.changes())
+
+    async def make_changes(self, hands: Hands) -> list[int]:
+        """What it declares, each written down first. Returns the numbers of the steps back."""
+        numbers = await hands.settings.put(self.settings()) if self.settings() else []
         for change in self.changes():
-            await hands.journal.make(change, hands.cluster)
+            numbers += await hands.journal.make(change, hands.cluster)
+        return numbers
 
     @abstractmethod
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> PhaseResult:

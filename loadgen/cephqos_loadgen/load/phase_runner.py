@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -123,18 +123,39 @@ async def _within_limit(
     kind = phase.action
     if not isinstance(kind, PhaseKind):
         raise TypeError(f"{kind} is no kind of phase")
+    made: list[int] = []
     try:
         async with asyncio.timeout(limit_of(phase)):
             kind = await kind.found_in(context.cluster)
-            await kind.make_changes(hands)
+            made += await kind.make_changes(hands)
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
+    except asyncio.CancelledError:
+        made.clear()  # the end of the repeat undoes it with all else
+        raise
+    finally:
+        if phase.take_back and made:
+            await _take_back(context, hands, made)
     reason = ended_by(phase, end_seen, result)
     scrubs_done = all(mark.succeeded for mark in scrub_marks(context))
     if reason == "condition" and until.kind == "scrub_done" and not scrubs_done:
         reason = "other_phase"  # a scrub that failed or was cut off has ended too
     return replace(record, ended_by=reason, error="", result=result)
+
+
+async def _take_back(context: Context, hands: Hands, made: Collection[int]) -> None:
+    """Undo these steps of the journal. RunError if some could not be: they stay in it."""
+    journal = hands.journal
+    if any(step.moves_data for step in journal.steps(made)):
+        context.data_moved = time.time()
+        context.watcher.follower.expect(go_on=True)
+    left_before = len(journal.left)
+    failures = await journal.take_back(hands.cluster, made)
+    for text in journal.left[left_before:]:
+        context.recorder.event("changed_by_others", text=text)
+    if failures:
+        raise RunError(f"its change could not be taken back: {'; '.join(failures)}")
 
 
 def _changes(record: PhaseRecord, against: PhaseRecord | None) -> Mapping[str, float]:

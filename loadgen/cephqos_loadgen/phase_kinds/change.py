@@ -1,4 +1,4 @@
-"""change: settings changed during the run, and taken back at the end of the repeat."""
+"""change: settings changed during the run, and taken back at the end of the repeat or phase."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,10 +24,11 @@ class ChangeResult(PhaseResult):
 
 @dataclass(frozen=True, slots=True)
 class ChangeSettings(PhaseKind):
-    """Settings changed during the run; they are taken back at the end of the repeat."""
+    """Settings changed during the run."""
 
     result: ClassVar[type[PhaseResult]] = ChangeResult
     steers_data: ClassVar[bool] = True
+    can_take_back: ClassVar[bool] = True
 
     options: tuple[CephOption, ...] = ()
 

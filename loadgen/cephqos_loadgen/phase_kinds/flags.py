@@ -29,6 +29,7 @@ class Flags(PhaseKind):
     """Cluster flags set or cleared."""
 
     result: ClassVar[type[PhaseResult]] = FlagsResult
+    can_take_back: ClassVar[bool] = True
 
     set: tuple[str, ...] = ()
     clear: tuple[str, ...] = ()
@@ -57,9 +58,6 @@ class Flags(PhaseKind):
     def changes(self) -> Sequence[Change]:
         sets = [flag(name, on=True) for name in self.set]
         return [*sets, *(flag(name, on=False) for name in self.clear)]
-
-    def steps_back(self) -> int:
-        return len(self.set) + len(self.clear)
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FlagsResult:
         await wait_for(end)

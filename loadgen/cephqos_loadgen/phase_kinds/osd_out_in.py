@@ -71,6 +71,7 @@ class OsdOut(_OsdPhase):
     __slots__ = ()
     result: ClassVar[type[PhaseResult]] = OsdOutResult
     takes_osds_down: ClassVar[bool] = True
+    can_take_back: ClassVar[bool] = True
 
     def describe(self) -> str:
         return f"OSD {self.osd} down and out"

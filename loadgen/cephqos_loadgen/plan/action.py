@@ -29,6 +29,8 @@ class Action(ABC):
     takes_osds_down: ClassVar[bool] = False
     # Whether it scrubs: `until: scrub_done` and `when: scrub_started` wait for such phases.
     scrubs: ClassVar[bool] = False
+    # Whether what it changes can be taken back when it ends (`take_back`).
+    can_take_back: ClassVar[bool] = False
     # Whether client processes do its work: their threads are recorded.
     has_clients: ClassVar[bool] = False
     # What `until` may be. Most kinds do their work and then wait for the end of the phase.
@@ -102,9 +104,9 @@ class Action(ABC):
         """Cluster settings that it changes."""
         return ()
 
+    @abstractmethod
     def steps_back(self) -> int:
         """The most steps that undo its changes, beside those of its settings."""
-        return 0
 
     def writes(self) -> Mapping[str, Objects]:
         """Objects that it adds, by pool."""

@@ -65,6 +65,7 @@ class Phase:
     # The scenario expects this load to fail: the error is recorded, and the run continues.
     may_fail: bool = False
     against: str = ""  # the earlier phase with whose load this load is compared
+    take_back: bool = False  # what it changed is undone when it ends, not when the repeat does
 
 
 @dataclass(frozen=True, slots=True)

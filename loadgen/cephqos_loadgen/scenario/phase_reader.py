@@ -8,7 +8,10 @@ from cephqos_loadgen.plan.action import Action, Ending
 from cephqos_loadgen.plan.reading import NAME, read_client_seconds
 from cephqos_loadgen.scenario.variables import ScenarioValue
 
-_PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
+_PHASE_KEYS = (
+    *("name", "start", "until", "at_most", "expect", "may_fail", "against", "take_back"),
+    *KINDS,
+)
 _ENDINGS: tuple[Ending, ...] = ("done", "scrub_done", "recovery_done")
 # How long a phase without `at_most` may take: a multiple of its expected time, and a constant, as
 # short phases vary most; or the default, if no time is expected.
@@ -37,6 +40,12 @@ def read_phases(value: ScenarioValue) -> tuple[planned.Phase, ...]:
             item.fail(f"{missing}, for what phase {phase.name} waits for", "none")
         if _waits_for_itself(phase, phases):
             item.fail("an end that can come", f"phase {phase.name}, which waits for its own end")
+        if other := _changes_the_same_time(phase, phases):
+            item.fail(
+                f"that phase {phase.name} starts after the end of phase {other}: both change the"
+                " cluster in the same way, and one of them takes its change back",
+                "both at the same time",
+            )
     return tuple(phases)
 
 
@@ -87,6 +96,28 @@ def _ends_needed_to_start(phase: planned.Phase, by_name: Mapping[str, planned.Ph
     return []
 
 
+def _changes_the_same_time(phase: planned.Phase, phases: Sequence[planned.Phase]) -> str:
+    """An earlier phase of the same kind that may still run, where one of both takes its change
+    back: what is right to go back to would depend on which ends first."""
+    before = phases[: phases.index(phase)]
+    for other in before:
+        alike = phase.action.kind == other.action.kind
+        takes_back = alike and (phase.take_back or other.take_back)
+        if takes_back and not _starts_after(phase, other.name, phases):
+            return other.name
+    return ""
+
+
+def _starts_after(phase: planned.Phase, name: str, phases: Sequence[planned.Phase]) -> bool:
+    """Whether a phase starts after the end of the one with this name."""
+    start = phase.start
+    if start.kind == "at" or (start.kind == "after" and start.phase == name):
+        return start.kind == "after"
+    names = [other.name for other in phases]
+    waited_for = start.phase or names[names.index(phase.name) - 1]
+    return _starts_after(phases[names.index(waited_for)], name, phases)
+
+
 def _read_phase(value: ScenarioValue, before: Sequence[planned.Phase]) -> planned.Phase:
     table = value.table(_PHASE_KEYS, ("name",))
     kinds = [key for key in table if key in KINDS]
@@ -96,14 +127,27 @@ def _read_phase(value: ScenarioValue, before: Sequence[planned.Phase]) -> planne
     if name in [phase.name for phase in before]:
         table["name"].fail("a name that no other phase has")
     action = KINDS[kinds[0]].read(table[kinds[0]])
+    until = _read_until(value, table, action)
     return planned.Phase(
         name=name,
         action=action,
         start=_read_start(table.get("start"), before),
-        until=_read_until(value, table, action),
+        until=until,
         may_fail=table["may_fail"].boolean() if "may_fail" in table else False,
         against=_read_against(table["against"], action, before) if "against" in table else "",
+        take_back="take_back" in table and _read_take_back(table["take_back"], action, until),
     )
+
+
+def _read_take_back(value: ScenarioValue, action: Action, until: planned.Until) -> bool:
+    if not value.boolean():
+        return False
+    if not action.can_take_back:
+        kinds = [name for name, kind in KINDS.items() if kind.can_take_back]
+        value.fail(f"a phase that changes the cluster: {', '.join(kinds)}", action.kind)
+    if until.kind == "done":
+        value.fail("a phase that lasts, such as until: {duration: 30s}", "one that ends at once")
+    return True
 
 
 def _read_against(value: ScenarioValue, action: Action, before: Sequence[planned.Phase]) -> str:
