@@ -24,7 +24,6 @@ from cephqos_alerts.slo.spec import parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
 from cephqos_base.yamlfile import Value
-from cephqos_exporter.cli import every_option
 from cephqos_exporter.qos.policy import parse_policy
 from cephqos_exporter.web.config import _Reader
 from cephqos_loadgen.engines.fio_options import OPTIONS
@@ -220,19 +219,8 @@ def files() -> str:
                 "### Options of fio\n\nKeys of `options` of `fio`. They mean what they mean in fio,"
                 " which has the defaults too.\n" + table(("key", "allowed"), _fio_rows())
             )
-    options = [
-        (code(it.name), _option_type(it), code(it.default_text), it.allowed, it.help)
-        for it in every_option()
-    ]
     parts.append(
-        "## Configuration of the exporter\n\n`cephqos-exporter --config.file FILE`.\n"
-        + table(_HEAD, options)
+        "## Configuration of the exporter\n\n`cephqos-exporter --config.file FILE`. Its keys are"
+        " the [options](exporter.md).\n"
     )
     return page("Files and their keys", *parts)
-
-
-def _option_type(option: Any) -> str:
-    if option.repeatable:
-        return "list"
-    kind = {bool: "boolean", int: "whole number", float: "number"}
-    return kind.get(type(option.default), "text")

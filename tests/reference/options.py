@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 from tests.reference.tables import code, page, table
 
 from cephqos_base.command import COMMANDS, Parser, load
 from cephqos_exporter.cli import every_option
+from cephqos_exporter.config import Option
 
 
 def _commands(
@@ -46,12 +48,18 @@ def commands() -> str:
     return page("Commands", *parts)
 
 
+def _allowed(option: Option[Any]) -> str:
+    if option.boolean:
+        return ""
+    return f" Allowed: {option.allowed}{'; in a file, a list' if option.repeatable else ''}."
+
+
 def exporter() -> str:
     rows = [
         (
             code(f"--{it.name}"),
             code(it.default_text),
-            it.help + ("" if it.boolean else f" Allowed: {it.allowed}."),
+            it.help + _allowed(it),
         )
         for it in every_option()
     ]
