@@ -17,6 +17,7 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRun, ReportSettin
 from cephqos_loadgen.report.sentences import summary
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.every import tables
+from cephqos_loadgen.report.tables.of_samples import samples_table
 from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.run_recording.layout import RECORDED
 
@@ -31,6 +32,7 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
         for key in caveat.rows:
             marked.setdefault(key, []).append(number)
     subject = Subject(runs, settings, marked)
+    base = settings.baseline_run
     names = list(dict.fromkeys(run.manifest.scenario for run in runs))
     about = list(dict.fromkeys(" ".join(str(run.plan.get("about", "")).split()) for run in runs))
     return Document(
@@ -40,6 +42,7 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
         caveats=tuple(caveats),
         tables=tuple(tables(subject)),
         charts=tuple(charts(subject)),
+        samples=samples_table([*runs, *([base] if base else [])]),
         commands=tuple(repeat_command(run) for run in runs if run.manifest.scenario != RECORDED),
     )
 

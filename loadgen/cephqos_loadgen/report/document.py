@@ -27,3 +27,4 @@ class Document:
     tables: tuple[Table, ...]
     charts: tuple[Chart, ...]
     commands: tuple[str, ...]
+    samples: Table | None = None  # what the tables are made of, repeat by repeat: only as CSV

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -316,11 +317,11 @@ def test_a_repeat_in_which_nothing_completed_counts_for_throughput_and_not_for_l
 
 def test_an_interval_worked_out_by_hand() -> None:
     """96, 100 and 104 against exactly 100: σ 4, its standard error 4/√3 = 2.309, Student's t of two
-    degrees of freedom 4.303, so 9.94 to each side."""
+    degrees of freedom 4.303, so a factor of exp(0.0994) to each side."""
     found = change([96.0, 100.0, 104.0], [100.0], exact_reference=True)
     assert found.ratio == pytest.approx(0.0)
-    assert found.low == pytest.approx(-0.0994, rel=0.05)
-    assert found.high == pytest.approx(0.0994, rel=0.05)
+    assert found.low == pytest.approx(math.exp(-0.0994) - 1, rel=1e-3)
+    assert found.high == pytest.approx(math.exp(0.0994) - 1, rel=1e-3)
     assert not found.beyond_noise
 
 

@@ -8,11 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cephqos_loadgen.report.arrays.bins import Bins, merged
+from cephqos_loadgen.report.arrays.bins import Bins, bin_width, merged
 from cephqos_loadgen.report.arrays.statistics import (
     change,
     deviation,
-    freedom,
+    holm,
     t_quantile,
     variation,
 )
@@ -84,7 +84,97 @@ def test_quantiles_of_students_t_are_those_of_scipy(degrees: float, probability:
 
 def test_degrees_of_freedom_are_those_of_welch() -> None:
     a, b = [10.0, 12.0, 11.0], [20.0, 27.0, 24.0, 21.0]
-    assert freedom(a, b) == pytest.approx(stats.ttest_ind(a, b, equal_var=False).df)
+    relative = [np.asarray(side) / np.mean(side) for side in (a, b)]
+    assert change(a, b).degrees == pytest.approx(stats.ttest_ind(*relative, equal_var=False).df)
+
+
+SIDE = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=6)
+
+
+@given(SIDE, SIDE, st.floats(0.0, 100.0))
+def test_a_verdict_does_not_depend_on_which_side_is_the_reference(
+    a: list[float], b: list[float], width: float
+) -> None:
+    one, other = change(a, b, widths=(width, 0.0)), change(b, a, widths=(0.0, width))
+    assert one.beyond_noise == other.beyond_noise
+    assert one.chance == pytest.approx(other.chance, abs=1e-9)
+    assert one.equivalent(0.05) == other.equivalent(0.05)
+    assert one.low is not None and other.high is not None
+    assert math.log1p(one.low) == pytest.approx(-math.log1p(other.high), abs=1e-6)
+
+
+def test_the_referees_pair_is_one_verdict_from_both_sides() -> None:
+    """-3.0 % differed and +3.1 % did not, when intervals were symmetric about new / old - 1."""
+    wpq, profile = [325.0, 322.0, 328.0], [335.0, 330.0, 340.0]
+    assert change(wpq, profile).beyond_noise == change(profile, wpq).beyond_noise
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.3])
+def test_chance_is_evenly_spread_where_nothing_changed(spread: float) -> None:
+    """One in twenty is below 5 %: repeats of three, whose spread has the shape of latencies'."""
+    random = np.random.default_rng(3)
+    trials = random.lognormal(0, spread, (3000, 2, 3))
+    found = np.array([change(a.tolist(), b.tolist()).chance for a, b in trials])
+    assert 0.025 < float(np.mean(found < 0.05)) < 0.065
+
+
+def test_repeats_in_one_bin_of_the_histogram_are_not_without_noise() -> None:
+    """All repeats read 10 ms, from a bin that is 0.131 ms wide."""
+    width = bin_width(0.010)
+    assert width == pytest.approx(0.000131072)
+    found = change([0.010] * 3, [0.010 + width] * 3, widths=(width, width))
+    error = width / math.sqrt(12) * math.hypot(1 / 0.010, 1 / (0.010 + width))
+    assert found.error == pytest.approx(error)
+    assert found.degrees == math.inf
+    same = change([0.010] * 3, [0.010] * 3, widths=(width, width))
+    assert same.low is not None and same.high is not None
+    assert same.low < -0.01 and same.high > 0.01 and not same.beyond_noise
+
+
+@given(st.integers(1, 16 * 10**9))
+def test_a_bin_is_as_wide_as_fios(nanoseconds: int) -> None:
+    """fio keeps six bits below the highest."""
+    lost = max(0, nanoseconds.bit_length() - 7)
+    assert bin_width(nanoseconds * 1e-9 * (1 + 1e-12)) == pytest.approx((1 << lost) * 1e-9)
+
+
+def test_alike_is_shown_and_not_the_lack_of_a_difference() -> None:
+    tight = change([100.0, 100.2, 99.8], [100.0, 100.1, 99.9])
+    wide = change([100.0, 110.0, 90.0], [100.0, 105.0, 95.0])
+    apart = change([104.0, 104.1, 103.9], [100.0, 100.1, 99.9])
+    assert tight.equivalent(0.02)
+    assert not wide.beyond_noise and wide.equivalent(0.02) is False
+    assert apart.equivalent(0.02) is False and apart.equivalent(0.10)
+    assert change([1.0], [1.0]).equivalent(0.02) is None
+
+
+def test_equivalence_is_said_of_unlike_things_once_in_twenty_at_most() -> None:
+    random = np.random.default_rng(9)
+    pairs = random.lognormal(0, 0.01, (2000, 2, 3)) * [[[1.03], [1.0]]]
+    said = sum(change(a.tolist(), b.tolist()).equivalent(0.03) is True for a, b in pairs)
+    assert said / len(pairs) < 0.06
+
+
+def test_holm_is_worked_out_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]
+    assert holm([0.04]) == [True] and holm([]) == []
+    assert holm([0.026, 0.026]) == [False, False]
+
+
+def test_chance_is_that_of_scipy() -> None:
+    a, b = [100.0, 103.0, 98.0], [108.0, 111.0, 107.0]
+    found = change(a, b)
+    assert found.ratio is not None and found.error is not None
+    t = math.log1p(found.ratio) / found.error
+    assert found.chance == pytest.approx(2 * stats.t.sf(abs(t), found.degrees), rel=1e-6)
+    one = found.chance_of_beyond(0.95, sides=1)
+    t = (math.log1p(found.ratio) - math.log(0.95)) / found.error
+    assert one == pytest.approx(stats.t.sf(abs(t), found.degrees), rel=1e-6)
+
+
+def test_all_that_was_lost_is_beyond_noise_and_some_that_was_there_is_not_known() -> None:
+    assert change([0.0, 0.0], [100.0, 101.0]).beyond_noise
+    assert not change([0.0, 0.0], [100.0, 0.0]).known
 
 
 def test_the_interval_is_near_that_of_welch_where_the_reference_is_steady() -> None:
@@ -138,7 +228,8 @@ def test_the_same_samples_give_the_same_interval_and_no_difference() -> None:
 
 def test_no_interval_says_that_more_than_all_was_lost() -> None:
     found = change([900.0, 300.0], [1000.0, 1000.0])
-    assert found.low == -1.0 and found.high is not None and found.high > 0
+    assert found.low is not None and found.low > -1.0
+    assert found.high is not None and found.high > 0
 
 
 def test_of_one_repeat_there_is_no_interval() -> None:

@@ -1,5 +1,6 @@
 """fio's latency bins as arrays: merged exactly, and percentiles of any merge."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -47,6 +48,12 @@ class Bins:
             return None
         bins_ns = dict(zip(self.centres.tolist(), self.counts.tolist(), strict=True))
         return percentile_ns(bins_ns, percent) * 1e-9
+
+
+def bin_width(seconds: float) -> float:
+    """Of the bin of fio that a latency falls into: 64 bins in each power of two, or 1 ns."""
+    octave = math.floor(math.log2(seconds * 1e9)) if seconds > 0 else 0
+    return 2.0 ** max(0, octave - 6) * 1e-9
 
 
 def merged_arrays(centres: Ints, counts: Ints) -> Bins:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
-_RESAMPLES = 4000
-_SEED = 20
+_FARTHEST = 100.0  # of a logarithm: more than any figure can change
 # Two figures that differ by less than rounding are the same figure.
 _SAME = 1e-12
 
@@ -39,12 +38,18 @@ def reach_of_mean(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ChangeInterval:
-    """The change of a figure. `low` and `high` bound `ratio`; None if repeats are too few."""
+    """The change of a figure. `low` and `high` bound `ratio`; None if repeats are too few.
+
+    They are computed on the logarithm of new / old. So the same two sides turned round have the
+    same verdict, and the interval of the inverse ratio.
+    """
 
     absolute: float
     ratio: float | None  # 0.05: 5 % more; None if the reference is 0
     low: float | None
     high: float | None
+    error: float | None = None  # standard error of the logarithm
+    degrees: float = math.inf
 
     @property
     def known(self) -> bool:
@@ -55,6 +60,30 @@ class ChangeInterval:
         """The interval does not contain "no change"."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
+    @property
+    def chance(self) -> float | None:
+        """How often a change of this size, up or down, appears where there is none."""
+        return self.chance_of_beyond(1.0)
+
+    def chance_of_beyond(self, factor: float, *, sides: int = 2) -> float | None:
+        """The same for a change whose truth is `factor` times the reference; with one side, for
+        changes in the direction of the one that was found."""
+        if self.error is None or self.ratio is None:
+            # Without an error but with bounds, there is no noise at all.
+            return None if not self.known else float(not self.beyond_noise)
+        distance = abs(math.log((1 + self.ratio) / factor))
+        if self.error == 0:
+            return float(distance < _SAME)
+        return sides * (1 - _t_below(distance / self.error, self.degrees))
+
+    def equivalent(self, within: float) -> bool | None:
+        """Whether new and old surely differ by less than a factor of 1 + `within`: two one-sided
+        tests of 5 % each (TOST). None: not known."""
+        if self.error is None or self.ratio is None:
+            return None
+        reach = t_quantile(CONFIDENCE, self.degrees) * self.error
+        return abs(math.log(1 + self.ratio)) + reach <= math.log(1 + within)
+
 
 def change(
     values: Sequence[float],
@@ -62,16 +91,17 @@ def change(
     *,
     exact_reference: bool = False,
     shown: tuple[float, float] | None = None,
+    widths: tuple[float, float] = (0.0, 0.0),
     comparisons: int = 1,
 ) -> ChangeInterval:
-    """The change of a figure, with a bootstrap interval over repeats.
+    """The change of a figure, with an interval over repeats: Student's t on the logarithm of the
+    ratio of the means, with the degrees of freedom of Welch.
 
     The figure of several repeats is their mean. If repeats are merged in another way, `shown` has
     the figure and that of the reference. The spread of the repeats gives the interval's width.
 
-    Both sides are drawn again with replacement, from a fixed seed. The bootstrap's standard error
-    is too small by sqrt((n-1)/n), so it is widened. Student's t is applied with the degrees of
-    freedom of Welch: a percentile interval of three repeats would be far too narrow.
+    `widths`: how wide the bins are that the figures are read from. Repeats that all fall into one
+    bin are not equal: the bin's own variance, width squared / 12, is added once to that of a mean.
 
     `comparisons`: the number of comparisons from which this one was chosen for its size. More
     comparisons make the interval wider.
@@ -83,53 +113,54 @@ def change(
     ratio = new / old - 1
     if len(values) < 2 or (len(reference) < 2 and not exact_reference):
         return ChangeInterval(new - old, ratio, None, None)
-    error = _error_of_ratio(values, reference, exact_reference)
-    probability = 1 - (1 - CONFIDENCE) / 2 / comparisons
-    degrees = freedom(values, () if exact_reference else reference)
-    reach = t_quantile(probability, degrees) * error
+    if ratio <= -1 or min(fmean(values), fmean(reference)) <= 0:
+        return _without_logarithm(new - old, ratio, values, reference)
+    sides = [_relative_error(values, widths[0])]
+    sides += [] if exact_reference else [_relative_error(reference, widths[1])]
+    error = math.sqrt(sum(spread + bins for spread, bins, _ in sides))
+    degrees = _welch(sides)
+    reach = t_quantile(1 - (1 - CONFIDENCE) / 2 / comparisons, degrees) * error
     if reach < _SAME and abs(ratio) < _SAME:
-        return ChangeInterval(0.0, 0.0, 0.0, 0.0)
-    # A figure that is never negative cannot fall by more than 100 %.
-    least = -1.0 if min(*values, *reference) >= 0 else -math.inf
-    return ChangeInterval(new - old, ratio, max(least, ratio - reach), ratio + reach)
+        return ChangeInterval(0.0, 0.0, 0.0, 0.0, 0.0)
+    low, high = ((1 + ratio) * math.exp(sign * min(reach, _FARTHEST)) - 1 for sign in (-1, 1))
+    return ChangeInterval(new - old, ratio, low, high, error, degrees)
 
 
-def _error_of_ratio(
-    values: Sequence[float], reference: Sequence[float], exact_reference: bool
-) -> float:
-    """The standard error of the ratio of the means, by drawing both again and again."""
-    random = np.random.default_rng(_SEED)
-    drawn_new = _drawn_means(random, values)
-    if exact_reference:
-        drawn_old = np.full(_RESAMPLES, fmean(reference))
-    else:
-        drawn_old = _drawn_means(random, reference)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = drawn_new / drawn_old - 1
-    return float(np.std(ratios[np.isfinite(ratios)]))
+def _without_logarithm(
+    absolute: float, ratio: float, values: Sequence[float], reference: Sequence[float]
+) -> ChangeInterval:
+    """All is lost if there is nothing where there always was something; else it is not known."""
+    if not any(values) and min(reference) > 0:
+        return ChangeInterval(absolute, ratio, ratio, ratio)
+    return ChangeInterval(absolute, ratio, None, None)
 
 
-def _drawn_means(random: np.random.Generator, values: Sequence[float]) -> Floats:
-    """Means of samples drawn with replacement. Their spread is widened to be unbiased."""
-    array = np.asarray(values, np.float64)
-    picked = array[random.integers(0, len(array), (_RESAMPLES, len(array)))].mean(axis=1)
-    widened: Floats = array.mean() + (picked - array.mean()) * math.sqrt(
-        len(array) / (len(array) - 1)
-    )
-    return widened
+def _relative_error(values: Sequence[float], width: float) -> tuple[float, float, int]:
+    """The variance of the mean's logarithm: by the spread of repeats, and by the bins. Then the
+    degrees of freedom of the spread."""
+    square = fmean(values) ** 2
+    spread = (deviation(values) or 0.0) ** 2 / len(values) / square
+    return spread, width**2 / 12 / square, len(values) - 1
 
 
-def freedom(values: Sequence[float], reference: Sequence[float]) -> float:
-    """Welch's degrees of freedom; `reference` may be empty (an exact figure)."""
-    parts = [
-        ((deviation(side) or 0.0) ** 2 / len(side), len(side) - 1)
-        for side in (values, reference)
-        if len(side) > 1
-    ]
-    total = sum(part for part, _ in parts)
+def _welch(sides: Sequence[tuple[float, float, int]]) -> float:
+    """Welch's degrees of freedom. What the bins add is known without repeats."""
+    total = sum(spread + bins for spread, bins, _ in sides)
+    weighed = sum(spread**2 / degrees for spread, _, degrees in sides)
     if total == 0:
-        return float(sum(degrees for _, degrees in parts))
-    return total**2 / sum(part**2 / degrees for part, degrees in parts)
+        return float(sum(degrees for _, _, degrees in sides))
+    return total**2 / weighed if weighed else math.inf
+
+
+def holm(chances: Sequence[float], level: float = 1 - CONFIDENCE) -> list[bool]:
+    """Which of several findings are more than chance, so that one false finding among all of them
+    is seldom: once in 1 / `level` (Holm's step-down procedure)."""
+    found = [False] * len(chances)
+    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if chances[index] > level / (len(chances) - rank):
+            break
+        found[index] = True
+    return found
 
 
 def t_quantile(probability: float, degrees: float) -> float:
@@ -146,6 +177,7 @@ def t_quantile(probability: float, degrees: float) -> float:
 
 def _t_below(value: float, degrees: float) -> float:
     """P(T < value) for value >= 0. With t = sqrt(n) tan(a), the integrand is cos(a)^(n-1)."""
+    degrees = min(degrees, _AS_NORMAL)
     angle = math.atan(value / math.sqrt(degrees))
     nodes, weights = _LEGENDRE
     inner = np.cos((nodes + 1) * angle / 2) ** (degrees - 1)
@@ -154,4 +186,5 @@ def _t_below(value: float, degrees: float) -> float:
     return 0.5 + factor / math.sqrt(math.pi) * area
 
 
+_AS_NORMAL = 1e6  # degrees of freedom; more make no difference
 _LEGENDRE = np.polynomial.legendre.leggauss(96)

@@ -1,10 +1,10 @@
 """Runs against a reference: rows matched by point, differences with their interval."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from cephqos_loadgen.report.arrays.statistics import ChangeInterval
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval, holm
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.figures.loads import WHOLE
@@ -29,16 +29,15 @@ class Difference:
     value: float
     reference: float
     change: ChangeInterval
-
-    @property
-    def beyond_noise(self) -> bool:
-        return self.change.beyond_noise
+    # A depth that stays the same: latency is depth / IOPS, so the two are one measurement.
+    follows_iops: bool = False
+    beyond_chance: bool = False  # also among all figures that are judged together
 
     @property
     def regression(self) -> bool:
-        """Worse than the reference, and not by noise."""
+        """Worse than the reference, and not by chance among all figures."""
         worse = {"more": self.change.absolute < 0, "less": self.change.absolute > 0}
-        return self.beyond_noise and worse.get(self.metric.better, False)
+        return self.beyond_chance and worse.get(self.metric.better, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +74,26 @@ def compare(
         ]
         for key, row in rows.items():
             if key in base:
-                differences += _differences(row, base[key], kinds)
+                differences += _differences(run.plan, row, base[key], kinds)
         lost += _lost_by(run, rows, base, kinds)
-    return Comparison(reference, tuple(others), tuple(differences), tuple(unmatched), tuple(lost))
+    found = tuple(judged_together(differences))
+    return Comparison(reference, tuple(others), found, tuple(unmatched), tuple(lost))
+
+
+def judged_together(differences: Sequence[Difference]) -> list[Difference]:
+    """The same differences; those that stand among all of them are beyond chance. The mean latency
+    of a closed loop is judged with its IOPS and is not counted again."""
+    counted = [d for d in differences if d.change.chance is not None and not d.follows_iops]
+    stand = holm([d.change.chance or 0.0 for d in counted])
+    sure = {(d.row.key, d.metric.key) for d, stands in zip(counted, stand, strict=True) if stands}
+    return [
+        replace(
+            d,
+            beyond_chance=d.change.beyond_noise
+            and (d.row.key, metrics.IOPS.key if d.follows_iops else d.metric.key) in sure,
+        )
+        for d in differences
+    ]
 
 
 def row_name(row: ReportRow) -> str:
@@ -94,12 +110,24 @@ def _rows(run: ReportRun) -> _Rows:
 
 
 def _differences(
-    row: ReportRow, base: ReportRow, kinds: Sequence[FigureKind]
+    plan: Mapping[str, Any], row: ReportRow, base: ReportRow, kinds: Sequence[FigureKind]
 ) -> Iterator[Difference]:
     for metric in kinds:
         if change := change_between(row, base, metric):
             new, old = row.figures[metric.key], base.figures[metric.key]
-            yield Difference(row, metric, new.value, old.value, change)
+            follows = metric == metrics.MEAN and metrics.IOPS in kinds and is_closed_loop(plan, row)
+            yield Difference(row, metric, new.value, old.value, change, follows)
+
+
+def is_closed_loop(plan: Mapping[str, Any], row: ReportRow) -> bool:
+    """Whether a load keeps as many operations in flight as it can, all the time."""
+    for point in plan.get("points", []):
+        for phase in point.get("phases", []):
+            if (point["name"], phase["name"]) == (row.key.point, row.key.phase):
+                action = phase["action"]
+                paced = {"rate", "thinktime"} & set(dict(action.get("options") or ()))
+                return not (action.get("rate_iops") or paced)
+    return False
 
 
 def _lost_by(

@@ -8,7 +8,12 @@ from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable
-from cephqos_loadgen.report.compare.comparison import Comparison, Difference, row_name
+from cephqos_loadgen.report.compare.comparison import (
+    Comparison,
+    Difference,
+    judged_together,
+    row_name,
+)
 from cephqos_loadgen.report.figures.metrics import METRICS, FigureKind
 from cephqos_loadgen.report.words import listed
 
@@ -41,9 +46,9 @@ class FailRule:
         return self.beyond(difference.value * scale, bound)
 
     def surely_broken_by(self, difference: Difference) -> bool:
-        """All of the interval is beyond the factor, or there is a change beyond noise at all."""
+        """All of the interval is beyond the factor, or there is a change beyond chance at all."""
         low, high = difference.change.low, difference.change.high
-        if not self.of_reference or difference.beyond_noise:
+        if not self.of_reference or difference.beyond_chance:
             return True
         if low is None or high is None:
             return False
@@ -83,14 +88,17 @@ class Verdict:
 
 
 def judge(comparison: Comparison, rules: Sequence[FailRule]) -> Verdict:
-    """By the rules; without rules, any regression beyond noise counts."""
+    """By the rules; without rules, any regression counts. What decides is judged together: all
+    figures that are shown, or all that a rule names."""
     if not rules:
         worse = tuple(f"worse: {_words(d)}" for d in comparison.differences if d.regression)
         lost = dict.fromkeys(printable(f"not known: {loss.words}") for loss in comparison.lost)
         return Verdict(worse, tuple(lost))
     failures, unjudged = [], []
+    keys = {rule.metric.key for rule in rules}
+    named = judged_together([d for d in comparison.differences if d.metric.key in keys])
     for rule in rules:
-        concerned = [d for d in comparison.differences if d.metric.key == rule.metric.key]
+        concerned = [d for d in named if d.metric.key == rule.metric.key]
         if not concerned:
             names = listed([run.name for run in (comparison.reference, *comparison.others)])
             raise UsageError(f"--fail-if {rule.text!r}: no row of {names} has {rule.metric.key}")

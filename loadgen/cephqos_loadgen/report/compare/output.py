@@ -23,6 +23,7 @@ from cephqos_loadgen.report.tables.table import (
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, verdict
 
 _MOST_CAVEATS: Final = 3  # of a run, on the terminal
+_MAYBE_CHANCE: Final = "may be chance"
 
 
 def caveats_of(comparison: Comparison) -> dict[str, list[Caveat]]:
@@ -55,17 +56,24 @@ def to_table(comparison: Comparison) -> Table:
     if len(comparison.others) > 1:
         columns.insert(0, (TableColumn("Run", numeric=False), lambda d: text(d.row.key.run)))
     note = (
-        "The interval is bootstrapped over repeats."
-        f' "{NONE_FOUND}": it contains zero. With many rows, about one in twenty differs by chance.'
+        "The interval is of one figure, over repeats."
+        f' "{NONE_FOUND}": it contains zero. "{_MAYBE_CHANCE}": it does not, but among'
+        f" {len(comparison.differences)} figures one like it is no surprise (Holm, 5 %)."
     )
     return table_of("comparison", "Comparison", comparison.differences, columns, note)
 
 
 def _result(d: Difference) -> Cell:
     mark = ""
-    if d.beyond_noise and d.metric.better:
+    if d.beyond_chance and d.metric.better:
         mark = "worst" if d.regression else "best"
-    return Cell(verdict(d.change), verdict(d.change), mark)
+    return Cell(_words(d), _words(d), mark)
+
+
+def _words(d: Difference) -> str:
+    found = verdict(d.change)
+    by_chance = d.change.beyond_noise and not d.beyond_chance
+    return f"{found}, {_MAYBE_CHANCE}" if by_chance else found
 
 
 def to_document(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
@@ -90,16 +98,20 @@ def summary(comparison: Comparison, outcome: Verdict) -> list[str]:
     """How many figures are worse or differ otherwise, then what fails."""
     differences = comparison.differences
     worse = sum(d.regression for d in differences)
-    better = sum(d.beyond_noise and not d.regression for d in differences)
+    better = sum(d.beyond_chance and not d.regression for d in differences)
     unknown = sum(not d.change.known for d in differences)
-    same = len(differences) - worse - better - unknown
+    chance = sum(d.change.beyond_noise and not d.beyond_chance for d in differences)
+    same = len(differences) - worse - better - unknown - chance
     lines = [
         f"{len(differences)} figures compared: {worse} worse, {better} other differences,"
-        f" {same} with {NONE_FOUND}" + (f", {unknown} not known" if unknown else "") + "."
+        f" {same} with {NONE_FOUND}"
+        + (f", {chance} {_MAYBE_CHANCE}" if chance else "")
+        + (f", {unknown} not known" if unknown else "")
+        + "."
     ]
     if not differences:
         lines = ["No rows match, so nothing is compared."]
-    elif not worse and not better and not unknown and not comparison.lost:
+    elif not worse and not better and not unknown and not chance and not comparison.lost:
         lines.append(f"{NONE_FOUND.capitalize()}.")
     return [*lines, *outcome.failures, *outcome.unjudged]
 
@@ -153,6 +165,6 @@ def _json(d: Difference) -> dict[str, Any]:
         "change_ratio": d.change.ratio,
         "change_ratio_low": d.change.low,
         "change_ratio_high": d.change.high,
-        "result": verdict(d.change),
+        "result": _words(d),
         "regression": d.regression,
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
 from cephqos_loadgen.report.arrays import statistics
-from cephqos_loadgen.report.arrays.bins import Bins, merged
+from cephqos_loadgen.report.arrays.bins import Bins, bin_width, merged
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.report.figures.metrics import PERCENTS
@@ -43,6 +43,7 @@ class Figure:
 
     value: float
     samples: tuple[float, ...]
+    width: float = 0.0  # of the bin that it is read from
 
     @property
     def deviation(self) -> float | None:
@@ -56,7 +57,11 @@ class Figure:
         """The change between the two values that are shown, so that its sign is theirs."""
         values = (self.value, reference.value)
         return statistics.change(
-            self.samples, reference.samples, shown=values, comparisons=comparisons
+            self.samples,
+            reference.samples,
+            shown=values,
+            widths=(self.width, reference.width),
+            comparisons=comparisons,
         )
 
 
@@ -201,7 +206,8 @@ def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
         of_parts = [part.bins.percentile_seconds(percent) for part in parts]
         if value is not None:
             samples = tuple(seconds for seconds in of_parts if seconds is not None)
-            figures[metrics.percentile(percent).key] = Figure(value, samples)
+            width = bin_width(value)
+            figures[metrics.percentile(percent).key] = Figure(value, samples, width)
     return figures
 
 

@@ -19,6 +19,8 @@ def write(document: Document, folder: Path) -> list[Path]:
     """report.html, report.md, tables/*.csv, charts/*.svg and *.csv."""
     files = {PAGE: to_html(document), TEXT: to_markdown(document)}
     files |= {f"tables/{table.name}.csv": to_csv(table) for table in document.tables}
+    if document.samples:
+        files[f"tables/{document.samples.name}.csv"] = to_csv(document.samples)
     for chart in document.charts:
         files[f"charts/{chart.name}.svg"] = standalone(chart.svg)
         if chart.data:

@@ -42,8 +42,8 @@ _RESULT: Final = TableColumn("Result", numeric=False)
 _CHANGE: Final = (TableColumn("Change"), TableColumn("Change", "%"), _INTERVAL, _RESULT)
 _NOTE: Final = (
     "Changes are between the figures of all repeats together, as the other tables show them. The"
-    " interval is bootstrapped over the repeats."
-    " Where it contains zero, no difference was found."
+    " interval is that of one figure, over the repeats: where it contains zero, no difference was"
+    " found. Of twenty figures that did not change, one is outside by chance."
 )
 _TARGET_NOTE: Final = (
     " Kept and broken: beyond noise. Not put to the test: the load did more than the"
