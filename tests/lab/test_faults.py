@@ -1,5 +1,6 @@
 """Each fault does what it says to a real OSD, and its way back works."""
 
+import json
 import re
 import sys
 import time
@@ -173,6 +174,35 @@ def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
         labs.call(lab.faults.restart(0))
         pid = labs.call(lab.pids())["osd.0"]
         assert f"cephqos-{name}-osd.0" in Path(f"/proc/{pid}/cgroup").read_text()
+    finally:
+        labs.end(lab)
+
+
+def test_reads_and_writes_share_the_budget_of_a_device_if_the_lab_says_so(labs: LabPool) -> None:
+    """One OSD, which is killed, so that its device is free for fio."""
+    spec = LabSpec(
+        name=lab_name("budget"), osds=1, backing="loop", device_iops=200, one_budget=True
+    )
+    lab = labs.start(spec)
+    try:
+        labs.call(lab.faults.kill(0))
+        device = lab.state.devices["osd.0.block"]
+
+        def rates(*kinds: str) -> list[float]:
+            """Operations per second of random reads or writes at the same time."""
+            argv = ["fio", "--output-format=json"]
+            for kind in kinds:
+                argv += [f"--name={kind}", f"--rw=rand{kind}", f"--filename={device}"]
+                argv += ["--bs=4k", "--iodepth=16", "--ioengine=libaio", "--direct=1"]
+                argv += ["--runtime=4", "--time_based"]
+            jobs = json.loads(labs.call(lab.exec(argv)).stdout)["jobs"]
+            return [job[kind]["iops"] for job, kind in zip(jobs, kinds, strict=True)]
+
+        (alone,) = rates("read")
+        reads, writes = rates("read", "write")
+        said = f"alone {alone:.0f}, together {reads:.0f} and {writes:.0f}"
+        assert 150 < alone < 250, said
+        assert 150 < reads + writes < 250, said
     finally:
         labs.end(lab)
 

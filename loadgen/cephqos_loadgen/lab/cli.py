@@ -136,6 +136,12 @@ def _add_devices(up: Parser) -> None:
         "--device-iops N",
         "hold each OSD's device to N reads and N writes per second (default: no limit)",
     )
+    up.add_argument(
+        "--one-budget",
+        type=int,
+        choices=(0, 1),
+        help="1: --device-iops holds reads and writes together, as in a real drive (default: each)",
+    )
 
 
 def _add_daemons(up: Parser) -> None:
@@ -213,6 +219,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         "regime": arguments.regime,
         "db_size": None if arguments.db_device is None else parse_size(arguments.db_device),
         "device_iops": arguments.device_iops,
+        "one_budget": None if arguments.one_budget is None else bool(arguments.one_budget),
         "setuser": arguments.setuser,
         "op_queue": arguments.op_queue,
         "objectstore": arguments.objectstore,

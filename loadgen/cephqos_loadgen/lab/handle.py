@@ -8,6 +8,7 @@ from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
 from cephqos_loadgen import processes
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.isolation import namespaces
+from cephqos_loadgen.lab.isolation.one_budget import STORAGE
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import LabState
@@ -48,10 +49,11 @@ class LabHandle:
         return await namespaces.ask_process_one(self.paths.control, **request)
 
     async def pids(self) -> dict[str, int]:
-        """The running daemons' pids as the host counts them."""
+        """The running Ceph daemons' pids as the host counts them."""
         listed = await self.ask_process_one(op="list")
         pids = {
             name: namespaces.host_pid(self.state.init_pid, inner)
             for name, inner in listed["daemons"].items()
+            if name != STORAGE
         }
         return {name: pid for name, pid in pids.items() if pid is not None}

@@ -16,6 +16,7 @@ class Release:
     # of Debian are made by the same script.
     script: str
     filestore: bool = False
+    storage_daemon: bool = True  # whether the suite's qemu-utils has qemu-storage-daemon
     # 20.2.4 accepts only this kind (mon_auth_allow_insecure_key), and earlier ones only the older.
     aes256_keys: bool = False
 
@@ -23,7 +24,7 @@ class Release:
 RELEASES = {
     release.name: release
     for release in (
-        Release("pacific", "16.2", "bookworm", "bookworm", filestore=True),
+        Release("pacific", "16.2", "bookworm", "bookworm", filestore=True, storage_daemon=False),
         Release("reef", "18.2", "trixie", "sid"),
         Release("tentacle", "20.2", "forky", "sid", aes256_keys=True),
     )

@@ -46,7 +46,7 @@ class Regime:
 REGIMES: Final = {
     "scheduler": Regime(
         about="slow devices, one shard and narrow throttles, so that the scheduler decides",
-        lab={"backing": "loop", "rotational": False, "device_iops": 300},
+        lab={"backing": "loop", "rotational": False, "device_iops": 300, "one_budget": True},
         options={
             # One queue, so that all that waits is in it; several threads, so that one operation
             # that waits for the device does not stop the others.
@@ -85,6 +85,7 @@ class LabSpec:
     db_size: int | None = None  # of a device for BlueStore's DB and WAL; None: no such device
     regime: str | None = None  # a name in REGIMES; `with_regime` has applied it already
     device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
+    one_budget: bool | None = None  # reads and writes share that limit, as in a real drive
     setuser: str | None = None
     op_queue: str | None = None
     objectstore: str = "bluestore"
@@ -108,8 +109,10 @@ class LabSpec:
 
     @property
     def device_limits(self) -> dict[str, int]:
-        """The limits of every OSD's device while no fault throttles it."""
-        return {"riops": self.device_iops, "wiops": self.device_iops} if self.device_iops else {}
+        """The limits of a control group for every OSD's device while no fault throttles it."""
+        if self.device_iops is None or self.one_budget:
+            return {}
+        return {"riops": self.device_iops, "wiops": self.device_iops}
 
     @property
     def filesystem(self) -> str:
@@ -155,6 +158,13 @@ class LabSpec:
             raise UsageError(f"--port {self.port}: expected 1024 to {MAX_PORT}")
         if self.device_iops is not None and self.device_iops < 1:
             raise UsageError(f"--device-iops {self.device_iops}: expected 1 or more")
+        if self.one_budget and self.device_iops is None:
+            raise UsageError("--one-budget says how --device-iops is meant: add that")
+        if self.one_budget and not self.ceph.storage_daemon:
+            raise UsageError(
+                f"--one-budget 1: the tree of {self.release} has no qemu-storage-daemon."
+                " Choose reef or tentacle, or --one-budget 0"
+            )
         if not 0 < self.timeout < float("inf"):
             raise UsageError(f"--timeout {self.timeout}: expected a number of seconds above 0")
 

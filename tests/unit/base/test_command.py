@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -262,6 +263,7 @@ def test_a_folder_that_cannot_be_made_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/sbin/{program}")
     monkeypatch.setenv(variable, "/proc/none")
     assert main(line.split()) == status
     assert capsys.readouterr().err.splitlines()[-1] == f"cephqos: {said}"

@@ -84,7 +84,7 @@ def _defaults() -> Iterator[tuple[str, str, str]]:
 
 _WORDS = ("true", "false", "interleaved", "file", "bluestore", "last", "TLS12", "TLS13")
 # A plan leaves them open: the lab has the default.
-_OF_THE_LAB = ("lab.rotational", "lab.fs")
+_OF_THE_LAB = ("lab.rotational", "lab.one_budget", "lab.fs")
 
 
 def _read(name: str, sample: Any) -> object:

@@ -58,6 +58,11 @@ def conf(**options: Any) -> configparser.ConfigParser:
         ({"db_size": 2 << 30}, "--db-device needs a device"),
         ({"device_iops": 400}, "--device-iops needs a device"),
         ({"device_iops": 0, "backing": "loop"}, "--device-iops 0: expected 1 or more"),
+        ({"one_budget": True}, "--one-budget says how --device-iops is meant"),
+        (
+            {"one_budget": True, "device_iops": 9, "backing": "loop", "release": "pacific"},
+            "the tree of pacific has no qemu-storage-daemon.*--one-budget 0",
+        ),
         ({"regime": "fast"}, "--regime 'fast': expected one of scheduler"),
         ({"setuser": "nobody"}, "--setuser 'nobody'"),
         ({"objectstore": "filestore"}, "Ceph 18.2 no longer has FileStore"),
@@ -316,6 +321,7 @@ def test_a_regime_decides_what_is_not_given() -> None:
     spec = LabSpec(**with_regime({"regime": "scheduler", "device_iops": 500, "settings": own}))
     spec.validate()
     assert (spec.backing, spec.rotational, spec.device_iops) == ("loop", False, 500)
+    assert spec.one_budget and spec.device_limits == {}, "the storage daemon holds the devices"
     written = conf(**with_regime({"regime": "scheduler", "settings": own}))["osd"]
     assert written["osd_op_num_shards"] == "2", "what is given itself wins"
     assert written["bluestore_throttle_bytes"] == "32768"

@@ -170,7 +170,7 @@ def test_another_limit_of_the_devices_is_another_environment(
     edited(other / "plan.json", lambda plan: plan["points"][0]["lab"].update(device_iops=400))
     assert run(str(ARCHIVE), str(other)) == 2
     assert "Device limit: not recorded (" in (said := capsys.readouterr().err)
-    assert "400 requests/s per OSD (other)" in said
+    assert "400 reads and as many writes/s per OSD (other)" in said
 
 
 @pytest.mark.parametrize(("rule", "status"), [("attainment < 25", 1), ("attainment < 20", 0)])

@@ -206,8 +206,9 @@ async def test_a_python_without_the_bindings_is_named_with_the_option_for_anothe
 
 
 async def test_a_release_or_a_lab_that_there_is_not_refuses_the_plan_too(
-    options: RunOptions,
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     lab = replace(options, conf=None, known_fsid=None)
     with pytest.raises(UsageError, match="unknown release 'foo': the lab has pacific"):
         await preflight.check_plan(plan(release="foo"), lab)

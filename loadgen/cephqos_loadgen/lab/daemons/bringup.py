@@ -8,6 +8,7 @@ import os
 import shlex
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cephqos_loadgen.lab.checks import check_disk
 from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.handle import LabHandle
-from cephqos_loadgen.lab.isolation import cgroups, loopdev
+from cephqos_loadgen.lab.isolation import cgroups, loopdev, one_budget
 from cephqos_loadgen.lab.isolation.namespaces import IN_TREE
 from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.processes import how_it_ended
@@ -123,6 +124,8 @@ class BringUp:
         await self._inside("ln", "-sf", str(self.paths.conf), "/etc/ceph/ceph.conf")
         for daemon in ("mon.a", "mgr.x", *self.osds):
             self.paths.data(daemon).mkdir()
+        if self.spec.one_budget:
+            await self._start_storage()
         for osd in range(self.spec.osds):
             await self._make_osd_devices(osd)
         if self.spec.setuser:
@@ -161,15 +164,42 @@ class BringUp:
     async def _attach(
         self, osd: int, role: str, size: int, scheduler: str, rotational: bool
     ) -> str:
-        backing = self.paths.disk(osd, role)
-        backing.touch()
-        os.truncate(backing, size)
+        if self.spec.one_budget and role == "block":
+            backing = one_budget.seen_by_process_one(self.paths, osd)
+        else:
+            backing = self._file(osd, role, size)
         key = f"osd.{osd}.{role}"
         device: str = await self.lab.ask_process_one(
             op="attach", key=key, backing=str(backing), scheduler=scheduler, rotational=rotational
         )
         self.lab.state.devices[key] = device
         return device
+
+    def _file(self, osd: int, role: str, size: int) -> Path:
+        """An empty file, which holds what the OSD writes."""
+        path = self.paths.disk(osd, role)
+        path.touch()
+        os.truncate(path, size)
+        return path
+
+    async def _start_storage(self) -> None:
+        """Start what gives each OSD's device one budget for reads and writes."""
+        for osd in range(self.spec.osds):
+            self._file(osd, "block", self.spec.osd_size)
+            one_budget.export(self.paths, osd).touch()
+        assert self.spec.device_iops is not None  # noqa: S101 - the spec was validated
+        argv = one_budget.argv(self.paths, self.spec.osds, self.spec.device_iops)
+        output = str(self.paths.output(one_budget.STORAGE))
+        await self.lab.ask_process_one(
+            op="spawn", name=one_budget.STORAGE, argv=argv, output=output
+        )
+        for osd in range(self.spec.osds):
+            await self._until(partial(self._is_exported, osd))
+
+    async def _is_exported(self, osd: int) -> bool:
+        """Until then the file is an empty one."""
+        argv = ["test", "-s", str(one_budget.export(self.paths, osd))]
+        return (await self.lab.exec(argv, check=False)).returncode == 0
 
     async def _make_monitor(self) -> None:
         v2, v1 = mon_addresses(self.lab.state.port)

@@ -27,7 +27,7 @@ from cephqos_loadgen.lab.isolation import loopdev
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.state import remove_files
 
-_DEVICE_NODES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_NODES = ("null", "zero", "full", "random", "urandom", "tty", "fuse")
 
 
 class ProcessOne:
@@ -118,6 +118,8 @@ class ProcessOne:
     def _make_dev(self) -> None:
         dev = self.paths.root / "dev"
         for name in _DEVICE_NODES:
+            if name == "fuse" and not Path("/dev/fuse").exists():
+                continue
             os.mknod(dev / name, 0o666 | 0o020000, Path("/dev", name).stat().st_rdev)
             (dev / name).chmod(0o666)
         (dev / "fd").symlink_to("/proc/self/fd")

@@ -15,13 +15,22 @@ def environment_facts(run: ReportRun) -> dict[str, str]:
     facts = facts_of_all(run.environments or (run.environment,))
     fio = facts.pop("fio", "")
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
-    limits = {int(lab["device_iops"]) for lab in labs if lab.get("device_iops")}
+    limits = {
+        (int(lab["device_iops"]), bool(lab.get("one_budget")))
+        for lab in labs
+        if lab.get("device_iops")
+    }
     if limits:
-        facts["Device limit"] = ", ".join(f"{limit} requests/s per OSD" for limit in sorted(limits))
+        facts["Device limit"] = ", ".join(map(_limit_in_words, sorted(limits)))
     if fio:
         facts["fio"] = fio
     facts["cephqos"] = str(run.environment.get("cephqos", run.manifest.cephqos))
     return facts
+
+
+def _limit_in_words(limit: tuple[int, bool]) -> str:
+    number, one_budget = limit
+    return f"{number} {'requests' if one_budget else 'reads and as many writes'}/s per OSD"
 
 
 def environment_differences(reference: ReportRun, run: ReportRun) -> Iterator[str]:
