@@ -23,7 +23,7 @@ from cephqos_loadgen.results.host import (
     ThreadUse,
 )
 from cephqos_loadgen.results.json_form import to_json
-from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
+from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.repeat import (
     InForce,
     Manifest,
@@ -53,6 +53,7 @@ class SyntheticRepeat:
     recovery: RecoveryFigures | None = None
     jobs: int = 1
     alone: float | None = None  # IOPS of a phase with nothing beside it, of as many seconds
+    ended_by: EndedBy = "duration"
     depths: Sequence[int] = ()  # a curve: one after the other, each does as much more as the first
 
 
@@ -242,7 +243,7 @@ def _client(repeat: SyntheticRepeat, rates: Sequence[float], start: float) -> Ph
     curve = enumerate(repeat.depths, start=1)
     steps = [_step(repeat, depth, n, start) for n, depth in curve] or [step]
     result = FioResult("rbd", "load", tuple(steps))
-    return PhaseRecord("fio", start, start + seconds, "duration", "", result)
+    return PhaseRecord("fio", start, start + seconds, repeat.ended_by, "", result)
 
 
 def _step(repeat: SyntheticRepeat, depth: int, number: int, start: float) -> Step:

@@ -77,7 +77,8 @@ class Options:
         if scenario == RECOVERY:
             argv += ["--only", "media=ssd"]
         argv += [f"--var={name}={value}" for name, value in variables.items()]
-        return [*argv, "--out", str(self.archives / scenario), *self.more]
+        # Neighbours in time resemble one another: in one order, so would neighbouring policies.
+        return [*argv, "--order", "random", "--out", str(self.archives / scenario), *self.more]
 
 
 def main() -> int:

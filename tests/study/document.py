@@ -77,21 +77,26 @@ def _lines(sides: Mapping[str, Side], alone: ReportRun | None) -> Iterator[str]:
 
 
 def _summary(sides: Mapping[str, Side]) -> Iterator[str]:
-    found = [judgement.verdict for _, judgement in judged(sides)]
+    found = [judgement.verdict for trend, judgement in judged(sides) if not trend.same_as]
     words = {
         "agrees": ("agrees", "agree"),
         "no difference found": ("cannot be seen beyond noise",) * 2,
-        "differs": ("is the other way round", "are the other way round"),
+        "the other way round": ("is the other way round", "are the other way round"),
+        "differs": ("differs otherwise", "differ otherwise"),
         "not put to the test": ("is not put to the test", "are not put to the test"),
         "not known": ("is not known", "are not known"),
     }
     counted = {verdict: found.count(verdict) for verdict in words if verdict in found}
     parts = [f"{count} {words[verdict][count > 1]}" for verdict, count in counted.items()]
-    yield f"Of {len(found)} published trends, {listed(parts)}."
-    for verdict in ("differs",):
+    twins = sum(bool(trend.same_as) for trend, _ in judged(sides))
+    yield (
+        f"Of {len(found)} published trends, {listed(parts, 6)}. All are judged together"
+        f" (Holm, 5 %); {twins} are the same measurement as another, and are not counted."
+    )
+    for verdict, said in (("the other way round", "The other way round"), ("differs", "Differs")):
         for trend, judgement in judged(sides):
             if judgement.verdict == verdict:
-                yield f"The other way round: {trend.published} Here: {judgement.here}"
+                yield f"{said}: {trend.published} Here: {judgement.here}"
 
 
 def _trends(sides: Mapping[str, Side]) -> Iterator[str]:
@@ -102,13 +107,14 @@ def _trends(sides: Mapping[str, Side]) -> Iterator[str]:
     columns = [TableColumn(name, numeric=False) for name in ("Published", "Here", "Result")]
     yield from ("## Trends", "", *table_lines(Table("trends", "", tuple(columns), rows)), "")
     yield (
-        "In brackets: the 95 % interval of the change, bootstrapped over the repeats. A trend"
-        " agrees or differs only where the interval excludes no change."
+        "In brackets: the 95 % interval of the change over the repeats. A trend agrees or differs"
+        " only where the interval excludes no change, among all trends. That a share is kept agrees"
+        " only where another policy broke it."
     )
     yield ""
     reasons: dict[str, list[str]] = {}
     for trend, judgement in judged(sides):
-        if judgement.verdict == "differs":
+        if judgement.verdict in ("differs", "the other way round"):
             why = (trend.reason(sides[trend.study]) if trend.reason else "") or "Not known."
             reasons.setdefault(why, []).append(trend.published)
     if reasons:
@@ -169,7 +175,12 @@ def _cut_off(run: ReportRun) -> Iterator[str]:
         if phase.ended_by == "cut_off"
     }
     if cut:
-        yield f"The clients of {in_markdown(listed(sorted(cut)))} were ended before recovery was."
+        names = in_markdown(listed(sorted(cut)))
+        yield (
+            f"Censored: a limit ended the clients of {names} before recovery was done. Its time and"
+            " rate are of a recovery that had no clients beside it at its end: no trend is judged"
+            " by them."
+        )
         yield ""
 
 

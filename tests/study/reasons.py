@@ -1,4 +1,5 @@
-"""What a run measured that says why it differs from a published trend."""
+"""What a run measured that may say why it differs from a published trend. No control run, with
+and without the supposed reason, is made: so each is called a guess."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,6 +12,7 @@ from cephqos_loadgen.report.words import number
 from .side import ALONE, POLICY, Side
 
 Reason = Callable[[Side], str]
+GUESS: Final = "A guess, which no control run has put to the test:"
 _WORDS: Final = {BEST_EFFORT: "scrub", RECOVERY: "recovery"}
 
 
@@ -27,10 +29,12 @@ def waits_behind(work: str, *policies: str, meaning: str) -> Reason:
                 if point == points.get(policy) and phase != ALONE
             ]  # fmt: skip
             if found:
-                said.append(f"{found[0].get(WaitingPlace(QUEUE, work), 0.0):.1%} with {policy}")
+                share = found[0].get(WaitingPlace(QUEUE, work))
+                said.append(f"{'not known' if share is None else f'{share:.1%}'} with {policy}")
         if not said:
             return ""
-        return f"Clients waited behind {_WORDS[work]} for {' and '.join(said)}. {meaning}"
+        measured = f"Clients waited behind {_WORDS[work]} for {' and '.join(said)}."
+        return f"{measured} {GUESS} {meaning}"
 
     return reason
 
@@ -61,6 +65,7 @@ def bounds_of(of: tuple[str, str], work: str, *policies: str, meaning: str) -> R
                 said.append(f"{limit} with {policy}")
         if not said:
             return ""
-        return f"The {name} of {_WORDS[work]} on an OSD: {', '.join(said)}. {meaning}"
+        measured = f"The {name} of {_WORDS[work]} on an OSD: {', '.join(said)}."
+        return f"{measured} {GUESS} {meaning}"
 
     return reason

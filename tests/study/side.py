@@ -11,6 +11,9 @@ from cephqos_loadgen.report.figures.metrics import FigureKind
 SCRUB, RECOVERY = "client-vs-scrub", "client-vs-recovery"
 POLICY: Final = "policy"
 ALONE: Final = "alone"
+_OF_RECOVERY: Final = (
+    *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE, metrics.RECOVERY_BANDWIDTH),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,20 @@ class Side:
         if metric in metrics.BACKGROUND:
             found = [row for row in found if row.key.kind == BACKGROUND]
         return found[0] if found else None
+
+    @property
+    def policies(self) -> list[str]:
+        return list(dict.fromkeys(row.axes.get(POLICY, "") for row in self.run.rows))
+
+    def is_cut_off(self, policy: str, metric: FigureKind) -> bool:
+        """Whether a limit ended the clients before the recovery that this figure is of: from then
+        on it had no clients beside it."""
+        return metric in _OF_RECOVERY and any(
+            phase.ended_by == "cut_off"
+            for observed in self.run.finished
+            if observed.record.axes.get(POLICY) == policy
+            for phase in observed.record.phases.values()
+        )
 
     def alone(self, policy: str) -> tuple[float, ...]:
         """What clients get with nothing beside them."""

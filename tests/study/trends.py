@@ -1,7 +1,8 @@
 """The published trends of client-vs-scrub and client-vs-recovery, and what a run says to each.
 
 A trend is a direction, not a figure: which of two settings gives more of something. It is judged
-by the interval of the change over repeats.
+by the interval of the change over repeats, together with all others (Holm): of so many trends one
+would come out by chance.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,35 +11,47 @@ from typing import Final, Literal
 
 from cephqos_base.series import BEST_EFFORT
 from cephqos_base.series import RECOVERY as RECOVERY_CLASS
-from cephqos_loadgen.report.arrays.statistics import ChangeInterval
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval, holm
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.words import interval, percent, with_unit
+from cephqos_loadgen.report.words import interval, listed, percent, with_unit
 
 from .reasons import LIMIT, RESERVATION, Reason, bounds_of, waits_behind
 from .side import RECOVERY, SCRUB, Side
 
-Verdict = Literal["agrees", "no difference found", "differs", "not put to the test", "not known"]
+Verdict = Literal[
+    "agrees",
+    "the other way round",
+    "differs",
+    "no difference found",
+    "not put to the test",
+    "not known",
+]
+DECIDED: Final = ("agrees", "the other way round", "differs")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a run says to a trend."""
+    """What a run says to a trend. `chance`: how often this verdict would come out if it were not
+    so; None where nothing was decided."""
 
     verdict: Verdict
     here: str
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
     """`published` says what was found elsewhere, with the figures; `reason` why a run here may
-    differ."""
+    differ. `same_as` is the trend whose measurement this one is, too: with a fixed number of
+    operations in flight, latency is that number over IOPS. It is judged with it and not counted."""
 
     study: str
     published: str
     judge: Callable[[Side], Judgement]
     reason: Reason | None = None
+    same_as: str = ""
 
 
 _UNKNOWN: Final = Judgement("not known", "Not enough repeats finished.")
@@ -57,7 +70,11 @@ def more(metric: FigureKind, greater: str, than: str) -> Callable[[Side], Judgem
             f"{greater} {with_unit(metric, a.value)}, {than} {with_unit(metric, b.value)}:"
             f" {percent(found.ratio)} ({interval(found)})."
         )
-        return Judgement(_direction(found), words)
+        cut = [policy for policy in (greater, than) if side.is_cut_off(policy, metric)]
+        if cut:
+            reason = "Clients were ended before the recovery of"
+            return Judgement("not known", f"{words} {reason} {listed(cut)}: its time is no less.")
+        return Judgement(_direction(found), words, found.chance)
 
     return judge
 
@@ -67,11 +84,11 @@ def _direction(found: ChangeInterval) -> Verdict:
         return "not known"
     if not found.beyond_noise:
         return "no difference found"
-    return "agrees" if found.absolute > 0 else "differs"
+    return "agrees" if found.absolute > 0 else "the other way round"
 
 
 def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[Side], Judgement]:
-    """Two policies have as much of a figure, to a share of it."""
+    """Two policies have as much of a figure, to a share of it: two one-sided tests (TOST)."""
 
     def judge(side: Side) -> Judgement:
         new, old = side.row(one, metric), side.row(other, metric)
@@ -82,16 +99,20 @@ def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[
         words = f"{one} against {other}: {percent(found.ratio)} ({interval(found)})."
         if found.low is None or found.high is None:
             return Judgement("not known", words)
-        if found.beyond_noise and abs(found.ratio or 0.0) > within:
-            return Judgement("differs", words)
-        sure = max(abs(found.low), abs(found.high)) <= within
-        return Judgement("agrees" if sure else "no difference found", words)
+        bounds = (1 + within, 1 / (1 + within))
+        nearest = max(filter(None, (found.chance_of_beyond(b, sides=1) for b in bounds)), default=0)
+        if found.equivalent(within):
+            return Judgement("agrees", words, nearest)
+        if found.low > within or found.high < 1 / (1 + within) - 1:
+            return Judgement("differs", words, nearest)
+        return Judgement("no difference found", words)
 
     return judge
 
 
 def keeps(policy: str, share: float, *, breaks: bool = False) -> Callable[[Side], Judgement]:
-    """A policy leaves clients this share of their throughput alone, or less than it."""
+    """A policy leaves clients this share of their throughput alone, or less than it. That it keeps
+    the share says something only if another policy of the same run breaks it."""
 
     def judge(side: Side) -> Judgement:
         row = side.row(policy, metrics.IOPS)
@@ -113,9 +134,22 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Callable[[Side]
             return Judgement(kept, words)
         if kept == "too close to call":
             return Judgement("no difference found", words)
-        return Judgement("agrees" if kept == wanted else "differs", words)
+        chance = found.chance_of_beyond(share, sides=1)
+        if kept == wanted == "kept" and not _is_broken_by_another(side, policy, share):
+            return Judgement("not put to the test", f"{words} No policy broke it here.")
+        return Judgement("agrees" if kept == wanted else "differs", words, chance)
 
     return judge
+
+
+def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
+    others = [other for other in side.policies if other != policy]
+    rows = [(side.row(other, metrics.IOPS), side.alone(other)) for other in others]
+    return any(
+        outcome(against_baseline(row, alone), share) == "broken"
+        for row, alone in rows
+        if row and alone
+    )
 
 
 _SLOWER: Final = metrics.RECOVERY_SECONDS
@@ -162,6 +196,7 @@ TRENDS: Final = (
         "Mean latency is lower with high_client_ops than with WPQ: by about 3 %, 5.62 ms.",
         more(metrics.MEAN, "wpq", "high_client_ops"),
         _APART,
+        same_as="high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %.",
     ),
     Trend(
         SCRUB,
@@ -201,6 +236,7 @@ TRENDS: Final = (
         "Latency is lower with high_client_ops than with boosted WPQ: 5.7 ms against about 25 ms.",
         more(metrics.MEAN, "wpq_boosted", "high_client_ops"),
         _BY_PRIORITY,
+        same_as="high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS against 2,544.",
     ),
     Trend(
         RECOVERY,
@@ -234,7 +270,23 @@ TRENDS: Final = (
 
 
 def judged(sides: Mapping[str, Side]) -> Iterator[tuple[Trend, Judgement]]:
-    """Every trend, with what these runs say to it."""
+    """Every trend, with what these runs say to it, all judged together."""
+    found = {
+        trend.published: trend.judge(sides[trend.study]) if trend.study in sides else _UNKNOWN
+        for trend in TRENDS
+    }
+    counted = {
+        trend.published: chance
+        for trend in TRENDS
+        if not trend.same_as
+        and found[trend.published].verdict in DECIDED
+        and (chance := found[trend.published].chance) is not None
+    }
+    stand = dict(zip(counted, holm(list(counted.values())), strict=True))
     for trend in TRENDS:
-        side = sides.get(trend.study)
-        yield trend, trend.judge(side) if side else _UNKNOWN
+        judgement = found[trend.published]
+        decides = trend.same_as or trend.published
+        if judgement.verdict in DECIDED and not stand.get(decides, False):
+            words = f"{judgement.here} Among {len(counted)} trends, that may be chance."
+            judgement = Judgement("no difference found", words)
+        yield trend, judgement
