@@ -77,7 +77,8 @@ def _flags(facts: ClusterFacts) -> Iterator[Finding]:
     for flag in sorted(_FLAGS.intersection(flags)):
         yield Finding(
             "the cluster",
-            f"the flag {flag} is set ({known}): it holds work up, and silences alerts about that",
+            f"the flag {flag} is set ({known}): it holds work up, and silences"
+            " alerts about that for four hours",
             f"ceph osd unset {flag}   # unless someone works on the cluster",
         )
     for osd in _tables(facts.osd_map.get("osds")):

@@ -85,6 +85,7 @@ class PerCluster:
     CAPACITY_OPS: Final = "cluster:cephqos_capacity_ops:sum"
     OSDS: Final = "cluster:cephqos_osds:count"
     RUN_FLAG: Final = "cluster:cephqos_run_flag:bool"  # Label: flag
+    SET_SINCE: Final = "cluster:cephqos_set_since:timestamp"  # Label: setting, a flag or option
 
 
 class PerClusterClass:

@@ -254,6 +254,7 @@ class ClusterSeries:
     COMMAND_SECONDS: Final = "cephqos_cluster_command_seconds_total"
     DATA_AGE_SECONDS: Final = "cephqos_cluster_data_age_seconds"
     FLAG: Final = "cephqos_cluster_flag"
+    HEALTH_CHECK: Final = "cephqos_cluster_health_check"  # Labels: check, severity
     OSD_UP: Final = "cephqos_cluster_osd_up"
     POOL_INFO: Final = "cephqos_cluster_pool_info"
     UP: Final = "cephqos_cluster_up"

@@ -54,6 +54,8 @@ class Thresholds(Bounds):
     many: float = 4  # OSDs with one violation and cause: one alert; restarts in an hour: an alert
     series_per_osd: float = 750  # above, an alert; 20.2 with a DB device shows 728 by default
     series_of_exporter: float = 500  # of host and cluster, besides; five pools show 230
+    # Longer, a flag or setting was forgotten: an alert, and the flag silences no other.
+    forgotten: float = 14400  # seconds (4 h) since it was set
     # Where each PG is scrubbed once a week, a day scrubs 1/7 of them: this is a third of that.
     scrub_growth: float = 0.05  # PGs overdue, more than a day ago / all; above, an alert
 

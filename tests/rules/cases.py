@@ -25,19 +25,27 @@ RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "state": ("state.yml", "coverage.yml", "helpers.yml"),
     "every": (*_ALL, "helpers.yml"),
     "found": ("osds.yml",),
+    "forgotten": ("state.yml", "helpers.yml"),
+    "months": ("osds.yml",),
     "osds": ("osds.yml",),
     "overdue": ("state.yml",),
     "slo": ("recording.yml", "slo.yml"),
     "budget": ("recording.yml", "slo.yml"),
 }
-_EVERY: Final[Mapping[str, int]] = {"overdue": 300, "budget": 300, "osds": 60}
+_EVERY: Final[Mapping[str, int]] = {
+    "overdue": 300,
+    "budget": 300,
+    "months": 3600,
+    "osds": 60,
+    "forgotten": 60,
+}
 # The default ones send no alerts.
 ALERTING_SLOS: Final = [replace(slo, alerts=True) for slo in load_slos(DEFAULT_SLOS)]
 # What is true of single OSDs is a series for each, from which one alert of the cluster follows:
 # cases of these alerts say when the series is there. tests/rules/osds.py has those of the alerts.
 _FINDINGS: Final = {finding.name: finding for finding in EVERY_FINDING}
 # Their alerts need not name a cluster or a host: each case has a Prometheus of its own.
-_ALONE: Final = ("state", "overdue", "found", "osds", "every")
+_ALONE: Final = ("state", "overdue", "found", "osds", "every", "forgotten", "months")
 # Where a series or an alert belongs.
 _PLACE: Final = re.compile(r'\b(cluster|instance)="([^":]*)(:[0-9]+)?"')
 _ALERTS: Final = re.compile(

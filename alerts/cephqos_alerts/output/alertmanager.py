@@ -124,12 +124,25 @@ def _inhibitions(changes: Changes) -> list[dict[str, Any]]:
         ),
         _rule([*burn, critical], [*burn, warning], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
+        # Operations that wait so long have a cause, and one of these names it.
+        _rule(
+            _named(
+                "CephQosReservationViolated",
+                "CephQosReservationViolatedWidely",
+                "CephQosReplicaSlow",
+                "CephQosDaemonNotAnswering",
+            ),
+            _named("CephQosOperationsBlocked"),
+        ),
         *_during_maintenance(),
     ]
 
 
 def _during_maintenance() -> list[dict[str, Any]]:
-    """While a flag of the cluster holds work up, alerts that it explains are silent."""
+    """While a flag of the cluster holds work up, alerts that it explains are silent.
+
+    The source ends after some hours (helpers.yml): a forgotten flag silences nothing.
+    """
     return [
         _rule(_flags("noout|nodown|noup"), _about("absence")),
         _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),

@@ -18,11 +18,14 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "latency": (
         "CephQosLatencySloBurn",
         "CephQosSlowRequestBurst",
+        "CephQosOperationsBlocked",
         "CephQosDaemonNotAnswering",
         "CephQosThreadAtCeiling",
         "CephQosDeviceSaturated",
+        "CephQosDeviceSlowerThanBefore",
         "CephQosReactorShared",
         "CephQosHeartbeatMissed",
+        "CephQosOsdFlapping",
     ),
     "configuration": (
         "CephQosCapacityOverstated",
@@ -34,6 +37,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosSettingReverted",
         "CephQosSchedulersMixed",
         "CephQosReservationsExceedWhole",
+        "CephQosSettingForgotten",
     ),
     "background": (
         "CephQosScrubStalled",
@@ -44,6 +48,12 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosRecoveryTooSlow",
         "CephQosObjectsUnfound",
         "CephQosDaemonCrashed",
+    ),
+    "health": (
+        "CephQosMonitorDiskLow",
+        "CephQosManagerFailing",
+        "CephQosFilesystemDown",
+        "CephQosMdsBehind",
     ),
     "coverage": (
         "CephQosExporterDown",

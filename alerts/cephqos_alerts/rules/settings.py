@@ -59,6 +59,8 @@ WINDOWS: Final[Mapping[str, float]] = {
     "long_hold": 900,
     "hour": 3600,
     "day": 86400,
+    "fortnight": 14 * 86400,  # Prometheus keeps 15 days by default
+    "month": 30 * 86400,
     "history_step": 300,  # between samples of a look back for a day
     "slow_interval": 60,  # between evaluations of rules that look back for a day
 }

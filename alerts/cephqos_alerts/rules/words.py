@@ -12,8 +12,10 @@ _TIMES: Final[Mapping[float, str]] = {
     5 * MINUTE: "five minutes",
     15 * MINUTE: "15 minutes",
     HOUR: "an hour",
+    4 * HOUR: "four hours",
     DAY: "a day",
 }
+_TIMES_OF: Final = ("forgotten",)
 _SECONDS: Final = (
     *("device_floor", "device_latency_ssd", "device_latency_hdd"),
     *("store_latency_ssd", "store_latency_hdd", "reservation_lag"),
@@ -25,6 +27,8 @@ def threshold(name: str, value: float) -> str:
     """A threshold: seconds, bytes, a share, or how many (times)."""
     if name in _SECONDS:
         return f"{value * 1000:g} ms" if value < 1 else f"{value:g} s"
+    if name in _TIMES_OF:
+        return time(value)
     if name in _BYTES:
         return f"{value / KIB:g} KiB"
     if value < 1:

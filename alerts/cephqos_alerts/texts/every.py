@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cephqos_alerts.rules.text import COUNT, ON_SO_MANY, PLURAL_S, worst_first, worst_is, worst_of
-from cephqos_alerts.texts import known, limits, waiting
+from cephqos_alerts.texts import blocked, forgotten, known, limits, waiting
 from cephqos_alerts.texts.replica_writes import WHAT_CAN_BE_KEPT
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD_CLASS
@@ -40,6 +40,9 @@ TEXTS: Final[Mapping[str, str]] = {
     "of_cpus": limits.OF_CPUS,
     "by_taker": limits.BY_TAKER,
     "what_can_be_kept": WHAT_CAN_BE_KEPT,
+    # Why operations are blocked; what a forgotten flag or setting costs.
+    "likely_of_blocked": blocked.LIKELY,
+    "what_it_costs": forgotten.WHAT_IT_COSTS,
 }
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from cephqos_exporter.cluster.health import health_families
 from cephqos_exporter.cluster.osdmap import osd_map_families, pool_family
 from cephqos_exporter.cluster.poller import ClusterState, Poller
 from cephqos_exporter.cluster.recovery_progress import cluster_families
@@ -153,6 +154,7 @@ class ClusterSource:
         yield from osd_map_families(state.osd_map, labels)
         yield pool_family(pools, labels)
         yield from cluster_families(state.status, labels, self.not_understood)
+        yield from health_families(state.status, labels, self.not_understood)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:
             yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)

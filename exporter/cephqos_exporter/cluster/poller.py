@@ -19,7 +19,7 @@ from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster import replies
 from cephqos_exporter.cluster.recovery_progress import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.rotation import Rotation
-from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
+from cephqos_exporter.cluster.schedule import OPTIONS, DaemonOption, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood, listed
 
@@ -42,7 +42,7 @@ class ClusterState:
 
     status: replies.ClusterStatus
     osd_map: replies.OsdMap
-    options: Mapping[str, float]
+    options: Mapping[DaemonOption, float]
     read_at: float  # status and sums
     scrub: ScrubProgress
     recovery: RecoveryTotals
@@ -125,7 +125,7 @@ class Poller:
         self._scrub = ScrubProgress()
         self._recovery = RecoveryTotals()
         self._osd_map: replies.OsdMap | None = None
-        self._options: dict[str, float] = {}
+        self._options: dict[DaemonOption, float] = {}
         self._last_state: ClusterState | None = None  # for parts that are not read in every poll
 
     async def run(self) -> None:
@@ -225,7 +225,7 @@ class Poller:
         if self._options and not self._due.options.is_due(now):
             return
         for who, key in OPTIONS:
-            self._options[key] = float(await self.reader.ask(cluster.option(who, key)))
+            self._options[who, key] = float(await self.reader.ask(cluster.option(who, key)))
         self._due.options.was_read(now, took=0.0, least=_OPTIONS_INTERVAL_SECONDS)
 
     async def _read_scrubs(self, status: replies.ClusterStatus) -> None:

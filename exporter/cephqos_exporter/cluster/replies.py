@@ -25,6 +25,7 @@ class ClusterStatus:
     manager: bool  # whether one is active
     pgs: int
     pgs_by_state: Mapping[str, int]  # "active+clean+scrubbing" -> 3
+    health: Any = None  # the monitors' reply, as it is: health.py reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
         manager=bool(reply["mgrmap"]["available"]),
         pgs=int(reply["pgmap"]["num_pgs"]),
         pgs_by_state={text(entry["state_name"]): int(entry["count"]) for entry in states},
+        health=reply.get("health"),
     )
 
 

@@ -2,7 +2,9 @@
 
 A placement group is "due" when its last scrub is older than the interval: the next one should begin
 as soon as the OSDs have room. It is "overdue" when Ceph warns of it (PG_NOT_SCRUBBED,
-PG_NOT_DEEP_SCRUBBED): the last scrub is older than the interval times 1 plus a ratio.
+PG_NOT_DEEP_SCRUBBED): the last scrub is older than the interval times 1 plus a ratio. OSDs begin
+scrubs by their own intervals, and the manager warns by its own: an interval that is set for `osd`
+alone does not change the warning.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,11 +17,13 @@ from cephqos_exporter.cluster.scrub_progress import PgRecord, ScrubProgress
 from cephqos_exporter.families import Family, gauge
 from cephqos_exporter.labels import Labels
 
-# The options that decide, and the kind of daemon that reads each.
-OPTIONS: Final = (
+# An option, and the kind of daemon that reads it.
+DaemonOption = tuple[str, str]
+OPTIONS: Final[tuple[DaemonOption, ...]] = (
     ("osd", "osd_scrub_min_interval"),
-    ("osd", "osd_scrub_max_interval"),
     ("osd", "osd_deep_scrub_interval"),
+    ("mgr", "osd_scrub_max_interval"),
+    ("mgr", "osd_deep_scrub_interval"),
     ("mgr", "mon_warn_pg_not_scrubbed_ratio"),
     ("mgr", "mon_warn_pg_not_deep_scrubbed_ratio"),
 )
@@ -33,14 +37,24 @@ class Limits:
     overdue: float
 
 
-def limits_of(pool: Pool, options: Mapping[str, float]) -> Mapping[Level, Limits]:
+def limits_of(pool: Pool, options: Mapping[DaemonOption, float]) -> Mapping[Level, Limits]:
     """A pool's limits: by its own intervals, or by the cluster's where it has none."""
-    shallow = pool.intervals.get("scrub_min_interval", options["osd_scrub_min_interval"])
-    longest = pool.intervals.get("scrub_max_interval", options["osd_scrub_max_interval"])
-    deep = pool.intervals.get("deep_scrub_interval", options["osd_deep_scrub_interval"])
+
+    def interval(who: str, key: str) -> float:
+        return pool.intervals.get(key, options[who, f"osd_{key}"])
+
+    def late(key: str, ratio: str) -> float:
+        return interval("mgr", key) * (1 + options["mgr", ratio])
+
     return {
-        "shallow": Limits(shallow, longest * (1 + options["mon_warn_pg_not_scrubbed_ratio"])),
-        "deep": Limits(deep, deep * (1 + options["mon_warn_pg_not_deep_scrubbed_ratio"])),
+        "shallow": Limits(
+            interval("osd", "scrub_min_interval"),
+            late("scrub_max_interval", "mon_warn_pg_not_scrubbed_ratio"),
+        ),
+        "deep": Limits(
+            interval("osd", "deep_scrub_interval"),
+            late("deep_scrub_interval", "mon_warn_pg_not_deep_scrubbed_ratio"),
+        ),
     }
 
 
@@ -51,7 +65,7 @@ class Backlog:
     on_time: int = 0
     due: int = 0
     overdue: int = 0
-    due_objects: int = 0  # of PGs that are due or overdue
+    due_objects: int = 0  # of PGs whose next scrub is due
     oldest: float = 0.0  # age in seconds of the oldest last scrub
 
     @property
@@ -60,14 +74,14 @@ class Backlog:
 
     def count(self, record: PgRecord, age: float, limits: Limits) -> None:
         self.oldest = max(self.oldest, age)
-        if age < limits.due:
-            self.on_time += 1
-            return
-        self.due_objects += record.objects
-        if age < limits.overdue:
+        if age >= limits.due:
+            self.due_objects += record.objects
+        if age >= limits.overdue:
+            self.overdue += 1
+        elif age >= limits.due:
             self.due += 1
         else:
-            self.overdue += 1
+            self.on_time += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ class Schedule:
 
 
 def make_schedule(
-    records: Iterable[PgRecord], osd_map: OsdMap, options: Mapping[str, float], now: float
+    records: Iterable[PgRecord], osd_map: OsdMap, options: Mapping[DaemonOption, float], now: float
 ) -> Schedule:
     """Sort placement groups by the age of their last scrubs."""
     limits = {pool.id: limits_of(pool, options) for pool in osd_map.pools.values()}
@@ -138,7 +152,8 @@ _TEXTS: Final = {
         " cluster's."
     ),
     "cephqos_scrub_pool_overdue_after_seconds": (
-        "Age of the last scrub at which Ceph warns that the next one is overdue."
+        "Age of the last scrub at which Ceph warns that the next one is overdue: by the manager's"
+        " interval, which may differ from that of the OSDs."
     ),
     "cephqos_scrub_pool_allowed": (
         "Whether scrubs of this level may begin: 0 while noscrub or nodeep-scrub is set, on the"
@@ -153,10 +168,10 @@ _TEXTS: Final = {
         " how old this is."
     ),
     "cephqos_scrub_pool_backlog_objects": (
-        "Objects of the placement groups that are due or overdue."
+        "Objects of the placement groups whose next scrub is due."
     ),
     "cephqos_scrub_pool_backlog_eta_seconds": (
-        "Time until the placement groups that are due or overdue are scrubbed, at the rate of the"
+        "Time until the placement groups that are due are scrubbed, at the rate of the"
         " last minute. Absent while nothing moves."
     ),
 }

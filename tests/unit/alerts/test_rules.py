@@ -57,7 +57,7 @@ def test_there_is_no_rule_file_that_nothing_generates() -> None:
 
 def test_every_alert_has_a_page_of_the_runbooks() -> None:
     assert sorted(name for names in RUNBOOKS.values() for name in names) == sorted(
-        [*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))]
+        {*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))}
     )
 
 

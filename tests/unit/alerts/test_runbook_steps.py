@@ -16,7 +16,7 @@ from .test_rules import NAMES
 
 # Sent to nobody, or announcements: there is nothing to look at.
 SILENT: Final = {"CephQosOsdDown", "CephQosMaintenance", "CephQosTestRun"}
-ALERTS: Final = [*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))]
+ALERTS: Final = sorted({*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))})
 _CODE: Final = re.compile(r"^ *```\w+\n.*?^ *```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 # In words: what the output of a step means.
 _LEAST_WORDS: Final = 4

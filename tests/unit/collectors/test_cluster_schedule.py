@@ -12,11 +12,12 @@ from .cluster_replies import NOW, P1, pg
 
 DAY = 86400.0
 OPTIONS = {
-    "osd_scrub_min_interval": DAY,
-    "osd_scrub_max_interval": 7 * DAY,
-    "osd_deep_scrub_interval": 7 * DAY,
-    "mon_warn_pg_not_scrubbed_ratio": 0.5,
-    "mon_warn_pg_not_deep_scrubbed_ratio": 0.75,
+    ("osd", "osd_scrub_min_interval"): DAY,
+    ("osd", "osd_deep_scrub_interval"): 7 * DAY,
+    ("mgr", "osd_scrub_max_interval"): 7 * DAY,
+    ("mgr", "osd_deep_scrub_interval"): 7 * DAY,
+    ("mgr", "mon_warn_pg_not_scrubbed_ratio"): 0.5,
+    ("mgr", "mon_warn_pg_not_deep_scrubbed_ratio"): 0.75,
 }
 LABELS = Labels(LabelText(""))
 
@@ -30,6 +31,16 @@ def test_limits_are_the_clusters_where_the_pool_sets_none() -> None:
     limits = limits_of(P1, OPTIONS)
     assert (limits["shallow"].due, limits["shallow"].overdue) == (DAY, 10.5 * DAY)
     assert (limits["deep"].due, limits["deep"].overdue) == (7 * DAY, 12.25 * DAY)
+
+
+def test_an_interval_of_osds_alone_moves_scrubs_and_not_the_warning_of_ceph() -> None:
+    options = {**OPTIONS, ("osd", "osd_deep_scrub_interval"): 28 * DAY}
+    deep = limits_of(P1, options)["deep"]
+    assert (deep.due, deep.overdue) == (28 * DAY, 12.25 * DAY)
+    records = progress_with_ages((0, 13), (0, 29)).records.values()
+    backlog = make_schedule(records, osd_map(), options, NOW).backlogs[2, "deep"]
+    assert (backlog.on_time, backlog.due, backlog.overdue) == (0, 0, 2)
+    assert backlog.due_objects == 500
 
 
 def test_a_pools_own_intervals_win() -> None:
