@@ -30,12 +30,15 @@ _NOT_OF_REPLIES: Final = (
     *(series.CgroupSeries, series.HostSeries),
     *(series.PlacementSeries, series.ProbeSeries, series.ClientSeries, series.RunSeries),
 )
-# Those of a policy file, and what the exporter measures itself.
+# Those of a policy file, of a device for the DB (no recorded OSD has one), and what the exporter
+# measures itself.
 _OF_OURS: Final = frozenset(
     {
         series.ClusterSeries.COMMAND_SECONDS,
         series.QosSeries.TARGET_RESERVATION_OPS,
         series.QosSeries.CLUSTER_TARGET_RESERVATION_OPS,
+        series.QosSeries.STORE_DB_USED_BYTES,
+        series.QosSeries.STORE_SPILLED_BYTES,
     }
 )
 _OF_THE_HOST: Final = (CgroupCollector, ThreadsCollector, DisksCollector, PlacementCollector)

@@ -39,6 +39,7 @@ _LABELS: Final = {
     "level": "deep",
     "group": "tp_osd_tp",
     "media": "ssd",
+    "op": "commit",
     "option": "osd_max_backfills",
 }
 _KNOWN: Final = {"cause": "device", "by": "osd.4", "host": "ceph3"}

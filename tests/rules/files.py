@@ -25,6 +25,7 @@ from . import (
     reservations,
     slo,
     state,
+    stores,
     understated,
 )
 from .cases import ALERTING_SLOS, RULES, RULES_OF_CHECKOUT, RuleCase, promtool_document
@@ -48,6 +49,7 @@ CASES: list[RuleCase] = [
     *_files("across", across.CASES),
     *_files("recovering", recovering.CASES),
     *_files("devices", devices.CASES),
+    *_files("stores", stores.CASES),
     *_files("nights", nights.CASES),
     *_files("mixed", mixed.CASES),
     *_files("flaps", flaps.CASES),

@@ -37,6 +37,10 @@ class State:
     depth: float = 0.1
     kv_commit: float = 0.001
     read_wait: float | None = None  # seconds; None: no reads
+    own_write: float = 0.001  # seconds of what BlueStore writes beside its database
+    compaction: float = 0.0  # CPUs
+    spilled: float = 0.0  # bytes of the database
+    fragmented: float = 0.0  # allocations of the database per second
     device_bytes: float | None = None  # per second; None: 4 KiB for each piece of work
     write_latency: float | None = None  # of client writes; None: twice their store's
     replica_writes: float = 0.0
@@ -275,6 +279,13 @@ def _add_resources(
     # One thread commits: no more than a second of it in a second.
     add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: min(100 * s.kv_commit, 1.0))
     add_counter("cephqos_qos_store_kv_commits_total", lambda s: 1 / max(s.kv_commit, 0.01))
+    for write, time in (("direct", 1.0), ("deferred", 0.0)):
+        name = "cephqos_qos_store_own_write"
+        add_counter(f"{name}_seconds_total", lambda s, t=time: 50 * t * s.own_write, write=write)
+        add_counter(f"{name}s_total", lambda s, t=time: 50 * t, write=write)
+    add_gauge("cephqos_qos_store_spilled_bytes", lambda s: s.spilled)
+    add_gauge("cephqos_qos_store_db_used_bytes", lambda s: 1e9)
+    add_counter("cephqos_qos_store_fragmented_allocations_total", lambda s: s.fragmented)
     # Ten threads read: no more than ten seconds of it in a second.
     add_counter("cephqos_qos_store_read_waits_total", _reads)
     add_counter(
@@ -288,6 +299,8 @@ def _add_resources(
     add_counter(name, lambda s: s.thread, group="bstore_kv_sync")
     add_counter(name, lambda s: 0.99, group="other")
     add_counter("cephqos_threads_wait_seconds_total", lambda s: s.cpu_waiting, group="tp_osd_tp")
+    group = {"group": "rocksdb:low", "mode": "user"}
+    add_counter("cephqos_threads_cpu_seconds_total", lambda s: s.compaction, **group)
     add_gauge("cephqos_daemon_up", lambda s: s.up, reason="")
 
 

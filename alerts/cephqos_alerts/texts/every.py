@@ -31,6 +31,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "violated_for": known.VIOLATED_FOR,
     "replica_write_takes": known.REPLICA_WRITE_TAKES,
     "reasons": known.REASONS,
+    "store_shows": known.OF_STORE,
     "clients_wait": waiting.CLIENTS_WAIT,
     "others_wait": waiting.OTHERS_WAIT,
     "waiters": waiting.WAITERS,

@@ -17,11 +17,13 @@ from cephqos_base.series import (
     WORKING,
     ClusterSeries,
     DaemonSeries,
+    QosSeries,
     TenantsSeries,
 )
 
 _CPU_SHORT: Final = f'{PerOsd.CONDITION}{{condition="cpu_short"}}'
 _DEVICE_FAILING: Final = f'{PerOsd.CONDITION}{{condition="device_failing"}}'
+_STORE_FAILING: Final = f'{PerOsd.CONDITION}{{condition="store_failing"}}'
 # Labels that an alert about an OSD has, and about a class of an OSD.
 _OSD_LABELS: Final = ("cluster", "ceph_daemon")
 _CLASS_LABELS: Final = (*_OSD_LABELS, "class")
@@ -176,6 +178,21 @@ _ALSO_CPU: Final = _if_lasting(_CPU_SHORT, f" Also: cpu{_DENIED_BY}.")
 _ALSO_IO_LIMIT: Final = _if_lasting(_IO_HELD_UP, " Also: device by io_limit.")
 
 
+# What shows in a store that is slow: each text is empty if its figure is 0 or not known.
+_OF_OSD: Final = "{cluster=%q,ceph_daemon=%q}"
+STORE_SHOWS: Final = when(
+    query(f"max({QosSeries.STORE_SPILLED_BYTES}{_OF_OSD}) > 0", *of_alert(*_OSD_LABELS)),
+    " Its DB has spilled {{ . | first | value | humanize1024 }}B to the slow device.",
+) + when(
+    query(
+        f"max(increase({QosSeries.STORE_FRAGMENTED}{_OF_OSD}[@hour@])) > 0.5",
+        *of_alert(*_OSD_LABELS),
+    ),
+    ' Its DB found no free piece of its size {{ . | first | value | printf "%.0f" }} times in'
+    " the last @hour@.",
+)
+
+
 def _likely_cause_on_osd(otherwise: str) -> str:
     """The likely cause of an OSD that is slow, or does not answer: the first that holds."""
     waits = if_seen(
@@ -196,10 +213,16 @@ def _likely_cause_on_osd(otherwise: str) -> str:
         held_or_waits,
         within="@sustained@",
     )
+    store_or_stopped = if_seen(
+        _STORE_FAILING,
+        f" Likely cause: store by {show('(. | first).Labels.by')}."
+        f" Only its commits are slow: its device is well.{STORE_SHOWS}{_ALSO_CPU}",
+        stopped_or_waits,
+    )
     return if_seen(
         _DEVICE_FAILING,
         f" Likely cause: the device. Its device is slow or has stopped.{_ALSO_CPU}",
-        stopped_or_waits,
+        store_or_stopped,
     )
 
 
@@ -208,6 +231,7 @@ LIKELY_OF_SLOW_OSD: Final = _likely_cause_on_osd(
 )
 LIKELY_OF_SILENT_OSD: Final = _likely_cause_on_osd("the OSD hangs, or its device does.")
 
+OF_STORE: Final = OF_OSD.found(only_if('eq .cause "store"', STORE_SHOWS))
 GETS: Final = if_found(
     f"{PerClass.ATTAINED_OPS}SELECTOR / on (class) ({PerClass.RESERVED_OPS}SELECTOR > 0)",
     _CLASS_LABELS,

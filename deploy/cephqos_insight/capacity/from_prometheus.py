@@ -27,7 +27,7 @@ _RATE_SECONDS: Final = 300.0
 
 
 def _condition(name: str) -> str:
-    return f'{PerOsd.CONDITION}{{condition="{name}"}}'
+    return f'{PerOsd.CONDITION}{{condition=~"{name}"}}'
 
 
 def _over_piece(function: str, series: str) -> str:
@@ -46,7 +46,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "depth": _over_piece("max", PerOsd.DEVICE_DEPTH),
     "piling_up": _over_piece("max", PerOsd.STORE_PILING_UP),
     "large": _over_piece("max", _condition("large_ops")),
-    "failing": _over_piece("max", _condition("device_failing")),
+    "failing": _over_piece("max", _condition("device_failing|store_failing")),
     "capacity": _over_piece("last", PerOsd.CAPACITY_OPS),
 }
 _BOOLEAN_FIELDS: Final = ("piling_up", "large", "failing")

@@ -37,6 +37,7 @@ _CAUSE_IN_TEXT = (
 _LIKELY = re.compile(r"Likely cause: (\w+)(?: by ([\w.]+?))?(?: on host|, on most|\.(?: |$))")
 SEEN_OF_IT = {  # words of a description, and the cause that they state
     "Its device is slow or has stopped.": "device",
+    "Only its commits are slow: its device is well.": "store",
     "Its threads wait for a CPU.": "cpu",
     "A limit of its container stops its threads.": "cpu",
     "A limit of its container holds up its requests.": "device",

@@ -17,6 +17,7 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base.command import main
 from cephqos_exporter.cluster.cluster_source import ClusterSource
+from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.not_understood import NotUnderstood, NotUnderstoodTotals
@@ -104,6 +105,9 @@ def shown() -> Mapping[str, set[str]]:
     _add(found, _families(_puzzled()))
     _add(found, _families(RecordedOsd("pacific").scrape(targets)))
     _add(found, _families(targets.finish()))
+    with_db = RecordedOsd("reef")
+    with_db.counters("bluefs")["slow_total_bytes"] = 1
+    _add(found, _families(with_db.scrape(MclockCollector())))
     _add(found, asyncio.run(_cluster()))
     probe = Measured()
     probe.add("p", "write", 0.01)

@@ -24,6 +24,8 @@ _ON_REQUEST = {
     series.ExporterSeries.RECORDER_PAGES,
     series.PlacementSeries.CPU_THREADS,
     series.ProbeSeries.FAILURES,
+    series.QosSeries.STORE_DB_USED_BYTES,
+    series.QosSeries.STORE_SPILLED_BYTES,
 }
 
 

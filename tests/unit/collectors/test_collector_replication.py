@@ -10,6 +10,7 @@ from tests.recorded import RELEASES
 from cephqos_exporter.collectors.mclock.collector import MclockCollector
 from cephqos_exporter.daemon import ReplyMissing
 
+from ..mclock_osds import MIB
 from ..osd_views import OSD, RecordedOsd, by_name, value, values, waits
 
 BOUND = "cephqos_qos_delivered_is_lower_bound"
@@ -41,6 +42,36 @@ def test_reads_that_waited_for_the_device_are_counted(release: str) -> None:
     assert value(families, "cephqos_qos_store_read_wait_seconds_total") == 0.5
     slow = values(families, "cephqos_qos_store_slow_total")
     assert len(slow) == (0 if release == "pacific" else 3)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_the_store_writes_beside_its_database_is_counted_apart(release: str) -> None:
+    osd = RecordedOsd(release)
+    osd.counters("bluestore")["state_aio_wait_lat"].update(avgcount=40, sum=0.5)
+    osd.counters("bluestore")["state_deferred_aio_wait_lat"].update(avgcount=8, sum=0.25)
+    families = osd.scrape(MclockCollector())
+    seconds = "cephqos_qos_store_own_write_seconds_total"
+    assert value(families, seconds, write="direct") == 0.5
+    assert value(families, seconds, write="deferred") == 0.25
+    assert value(families, "cephqos_qos_store_own_writes_total", write="deferred") == 8
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_database_that_has_spilled_or_finds_no_room_shows(release: str) -> None:
+    osd = RecordedOsd(release)
+    osd.counters("bluefs").update(
+        slow_total_bytes=400 * MIB, slow_used_bytes=12 * MIB, alloc_slow_size_fallback=7
+    )
+    families = osd.scrape(MclockCollector())
+    assert value(families, "cephqos_qos_store_spilled_bytes") == 12 * MIB
+    assert value(families, "cephqos_qos_store_fragmented_allocations_total") == 7
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_without_a_device_for_the_database_nothing_can_spill(release: str) -> None:
+    families = by_name(RecordedOsd(release).scrape(MclockCollector()))
+    assert "cephqos_qos_store_spilled_bytes" not in families
+    assert "cephqos_qos_store_fragmented_allocations_total" in families
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -175,7 +175,17 @@ def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -
 
 # Of programs that a page tells the reader to run, and that nothing of ours runs.
 _OF_OTHERS: Final = {
-    *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
+    *(
+        "--osd-id",
+        "--osd-fsid",
+        "--mode",
+        "--owner",
+        "--sort",
+        "--mount",
+        "--daemon-type",
+        "--since",
+        "--limit",
+    ),
     *(
         "--detach",
         "--namespace",

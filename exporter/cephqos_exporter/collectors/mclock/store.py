@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import Loggers, figure, timed
-from cephqos_exporter.families import Family, counter
+from cephqos_exporter.collectors.counters import Loggers, average, figure, timed
+from cephqos_exporter.families import Family, counter, single
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -56,7 +56,77 @@ def store_families(
         # Renamed in 17.x.
         which = "commit_lat" if key == "txc_commit_lat" and "commit_lat" in bluestore else key
         yield from timed(bluestore, which, families, labels.base, not_understood)
+    yield from _own_writes(bluestore, labels, not_understood)
     yield from _slow(bluestore, labels, not_understood)
+    bluefs = loggers.get("bluefs")
+    if bluefs is None:
+        not_understood.add("counter", "bluefs")
+    else:
+        yield from _space_of_the_db(bluefs, labels, not_understood)
+
+
+# What BlueStore itself writes to the device, beside the key-value store, and its counters.
+_OWN_WRITES: Final = (
+    ("direct", "state_aio_wait_lat"),
+    ("deferred", "state_deferred_aio_wait_lat"),
+)
+
+
+def _own_writes(
+    bluestore: Mapping[str, Any], labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
+    seconds = counter(
+        "cephqos_qos_store_own_write_seconds_total",
+        "Time that transactions waited for data that BlueStore writes to the device itself, beside "
+        "its key-value store: direct, before the commit; deferred, after it. A device that is slow "
+        "is slow for these, too.",
+    )
+    waits = counter(
+        "cephqos_qos_store_own_writes_total",
+        "Transactions that waited for such writes. Those without direct writes count as direct, "
+        "with a time near 0.",
+    )
+    for write, key in _OWN_WRITES:
+        found = average(bluestore, key, not_understood)
+        if found is not None:
+            text = labels.of("write", write)
+            seconds.add(text, found[0])
+            waits.add(text, found[1])
+    yield from (seconds, waits)
+
+
+def _space_of_the_db(
+    bluefs: Mapping[str, Any], labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
+    """Where the database of the key-value store lies, and whether it finds room there."""
+    slow_total = figure(bluefs, "slow_total_bytes", not_understood)
+    if slow_total:  # only with a device for the DB
+        for key, (name, text) in _DB_BYTES.items():
+            value = figure(bluefs, key, not_understood)
+            if value is not None:
+                yield single(name, "gauge", text, labels.base, value)
+    fallbacks = figure(bluefs, "alloc_slow_size_fallback", not_understood)
+    if fallbacks is not None:
+        yield single(*_FALLBACKS, labels.base, fallbacks)
+
+
+_DB_BYTES: Final = {
+    "slow_used_bytes": (
+        "cephqos_qos_store_spilled_bytes",
+        "Bytes of the database that lie on the slow device, as its own device had no room for "
+        "them (spillover). Absent without a device for the DB.",
+    ),
+    "db_used_bytes": (
+        "cephqos_qos_store_db_used_bytes",
+        "Bytes of the database on the device for the DB. Absent without such a device.",
+    ),
+}
+_FALLBACKS: Final = (
+    "cephqos_qos_store_fragmented_allocations_total",
+    "counter",
+    "Allocations of the database that found no free piece of its usual size (64 KiB) on the "
+    "device it shares with data, and took many small ones: the free space is fragmented.",
+)
 
 
 # Operations of BlueStore that took longer than its own bound, and their counters.
