@@ -74,6 +74,11 @@ def test_best_effort_is_unknown_where_no_known_release_gives_what_is_in_force() 
     found = rows(cluster(osd(shares=odd)))["high_client_ops"]
     assert found.reserved == {CLIENT: 60, RECOVERY: 40, BEST_EFFORT: None}
     assert found.limits == {BEST_EFFORT: None}
+    # Nobody scrubs or wants to: that its reservation is not known keeps no verdict from the OSD.
+    assert found.verdicts == {"osd.0": "kept"}
+    scrubs = replace(piece(demand="c"), attained={CLIENT: 40, BEST_EFFORT: 3})
+    busy = rows(cluster(osd(0, *(scrubs,) * 3, shares=odd)))["high_client_ops"]
+    assert busy.verdicts == {"osd.0": "unknown"}
     newer = rows(cluster(osd(shares=shares_of(20, "balanced"))))["high_client_ops"]
     assert newer.reserved[BEST_EFFORT] == 5
 

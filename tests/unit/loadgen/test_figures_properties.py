@@ -70,6 +70,23 @@ def followed(jobs: list[tuple[int, int, int, int, int]], ramp: int) -> tuple[Ste
     return step_of(followers, 4, T0, 60.0), lines
 
 
+def test_rates_of_whole_intervals_are_kept_and_much_shorter_ones_say_nothing() -> None:
+    """A steady state is judged by them: fio may report twice within a moment."""
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = RepeatRecorder(Path(folder) / "repeat")
+        context: Any = SimpleNamespace(recorder=recorder, live=Live(RunPlace()), rates={})
+        follower = FioFollower(context, "load", "client.0", "rbd", 4)
+        for seconds in (0.2, 1.2, 2.2):
+            job = SaidJob(seconds, {10**6: round(100 * seconds)}, 4096, began=T0)
+            follower(document(T0 + seconds, {"volume.0": job}).encode())
+        follower.flush()
+        recorder.close_files()
+    assert [time for time, _ in context.rates["load"]] == pytest.approx(
+        [T0 + 1.2, T0 + 2.2], rel=0, abs=1e-3
+    )
+    assert [rate for _, rate in context.rates["load"]] == pytest.approx([100, 100])
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(JOB, min_size=1, max_size=4), st.sampled_from((0, 0, 5)))
 def test_rates_counts_bytes_and_latencies_of_jobs_together(

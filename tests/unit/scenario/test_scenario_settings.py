@@ -1,5 +1,6 @@
 """Options of the cluster: what a scenario sets, whether it is taken, what is said of it."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -11,6 +12,7 @@ from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
 from cephqos_loadgen.cluster.settings import ClusterSettings, concerned, warnings_for
 from cephqos_loadgen.cluster.undo import Journal
+from cephqos_loadgen.plan.errors import SettingRefused
 from cephqos_loadgen.plan.parts import Device
 from cephqos_loadgen.run.session import scheduler_of
 
@@ -154,7 +156,9 @@ async def test_an_option_that_someone_else_set_during_the_run_is_said(
     settings = ClusterSettings(cluster, journal)
     option = CephOption("osd", "osd_max_backfills", "4")
     await settings.check([])
-    await settings._is_known(option)
+    with pytest.raises(SettingRefused, match="osd_max_backfills = four: expected"):
+        await settings.check([replace(option, value="four")])
+    await settings.check([option])
     await settings._set(option, "2 x")
     assert journal.commands() == ["ceph config set osd osd_max_backfills '2 x'"], "for a shell"
     cluster.options = now

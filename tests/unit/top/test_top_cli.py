@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 
@@ -91,8 +92,18 @@ async def test_json_and_text_come_from_the_same_model(capsys: pytest.CaptureFixt
     arguments = build_parser().parse_args(["top", "--once"])
     await cli._print_once(Watch(FakeSource(), 2.0), View(filter="violated"), arguments)
     printed = capsys.readouterr().out
-    assert "osd.3   client      violated" in printed
-    assert "osd.0 " not in printed
+    violated = {
+        (osd["name"], it["attained"], it["reserved"])
+        for osd in data["osds"]
+        for it in osd["classes"]
+        if it["state"] == "violated"
+    }
+    assert len(violated) == 2
+    for name, attained, reserved in violated:
+        row = rf"{name}\s+client\s+violated\s+{attained:,.0f}\s+{reserved:,.0f}"
+        assert re.search(row, printed), f"{name}: text and JSON are of one model"
+    rows = re.findall(r"^.(osd\.\d+) +client ", printed, re.MULTILINE)
+    assert set(rows) == {name for name, _, _ in violated}
     assert "q quit" not in printed
 
 
