@@ -33,8 +33,7 @@ from cephqos_insight.image_names import ImageNames, images_of, unnamed
 from cephqos_insight.past import Past, add_past, stretch
 from cephqos_insight.prometheus_access import prometheus_of
 from cephqos_insight.who import FAMILIES as TENANT_FAMILIES
-from cephqos_insight.who import Answers, answers_of, names_of, shares_of
-from cephqos_insight.who import queries as tenant_queries
+from cephqos_insight.who import Answers, answers_of, names_of, queries, shares_of
 
 _ANSWER_SECONDS: Final = 60.0  # for an answer about thousands of OSDs
 _ROWS: Final = 20
@@ -296,7 +295,7 @@ async def _ask(
     else:
         moment = (time.time() if at is None else at) - back if back else at
         async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
-            answers = await api.vectors(queries(since), moment)
+            answers = _with_rates(await api.vectors(queries(since), moment), since)
     if not answers["account"]:
         when = f" {time_span(back)} before" if back else ""
         raise BlameFailed(
@@ -308,21 +307,14 @@ async def _ask(
 
 
 def _in_archive(folder: Path, since: float, at: float | None, back: float) -> Answers:
-    account_families = (AccountSeries.SECONDS, AccountSeries.REPLICA_SECONDS)
-    past = Past(folder, (*account_families, *TENANT_FAMILIES), since, at, back)
-    account, replicas = map(past.rates, account_families)
-    return {"account": account, "replicas": replicas, **answers_of(past)}
+    past = Past(folder, TENANT_FAMILIES, since, at, back)
+    return _with_rates(answers_of(past), past.seconds)
 
 
-def queries(since: float) -> Mapping[str, str]:
-    """PromQL by name, for the last `since` seconds. `max`: several servers may scrape an OSD."""
-
-    def rate(name: str) -> str:
-        return f"max by (cluster, ceph_daemon, state, by) (rate({name}[{since:.0f}s]))"
-
-    tenants = tenant_queries(since)
-    return {
-        "account": rate(AccountSeries.SECONDS),
-        "replicas": rate(AccountSeries.REPLICA_SECONDS),
-        **{name: tenants[name] for name in ("seconds", "samples", "pools")},
-    }
+def _with_rates(answers: Answers, seconds: float) -> Answers:
+    """With the accounts in seconds per second."""
+    account, replicas = (
+        [(labels, grown / seconds) for labels, grown in answers[name]]
+        for name in ("counted", "counted_for_others")
+    )
+    return {**answers, "account": account, "replicas": replicas}

@@ -21,8 +21,24 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.prometheus import OsdKey, Sample, osd_of
 from cephqos_base.recorded import PerClass
-from cephqos_base.series import CLIENT, OSD, TENANT, ClusterSeries, TenantsSeries
-from cephqos_base.tenant_shares import OsdSums, OsdTenants, TenantFigures, TenantKey, TenantShare
+from cephqos_base.series import (
+    CLIENT,
+    OSD,
+    TENANT,
+    WAITING,
+    WORKING,
+    AccountSeries,
+    ClusterSeries,
+    TenantsSeries,
+)
+from cephqos_base.tenant_shares import (
+    OsdSums,
+    OsdTenants,
+    TenantFigures,
+    TenantKey,
+    TenantShare,
+    counted_by_osd,
+)
 from cephqos_base.terminal import printable, say_json, say_text
 from cephqos_base.units import duration, time_span
 from cephqos_base.version import __version__
@@ -36,7 +52,13 @@ _ROWS: Final = 20
 _WIDTH: Final = 100  # of a line, if its parts are not longer
 _MOST_SUMS: Final = 5  # pools or applications that are shown; --json has all
 # What is read of an archive.
-FAMILIES: Final = (TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO)
+FAMILIES: Final = (
+    TenantsSeries.SECONDS,
+    TenantsSeries.SQUARES,
+    ClusterSeries.POOL_INFO,
+    AccountSeries.SECONDS,
+    AccountSeries.REPLICA_SECONDS,
+)
 _NO_TENANT: Final = (
     "No tenant is shown: no operation was sampled in this time, the collector `tenants` is off, or"
     " the exporter is not scraped."
@@ -116,17 +138,25 @@ def queries(since: float) -> Mapping[str, str]:
     window = duration(since)
     return {
         "seconds": f"max by ({OSD}, {TENANT}, state) (increase({TenantsSeries.SECONDS}[{window}]))",
-        "samples": f"max by ({OSD}, state) (increase({TenantsSeries.SAMPLED}[{window}]))",
+        "squares": f"max by ({OSD}, state) (increase({TenantsSeries.SQUARES}[{window}]))",
+        "counted": _counted(AccountSeries.SECONDS, window),
+        "counted_for_others": _counted(AccountSeries.REPLICA_SECONDS, window),
         "shortfall": f'max by ({OSD}) ({PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}})',
         "pools": f"max by (cluster, pool_id, pool, application) ({ClusterSeries.POOL_INFO})",
     }
+
+
+def _counted(series: str, window: str) -> str:
+    return f"max by ({OSD}, state, by) (increase({series}[{window}]))"
 
 
 def answers_of(past: Past) -> Answers:
     """What `queries` would find, without `shortfall`: an archive has no series of rules."""
     return {
         "seconds": past.grown(TenantsSeries.SECONDS),
-        "samples": past.grown(TenantsSeries.SAMPLED),
+        "squares": past.grown(TenantsSeries.SQUARES),
+        "counted": past.grown(AccountSeries.SECONDS),
+        "counted_for_others": past.grown(AccountSeries.REPLICA_SECONDS),
         "pools": past.known(ClusterSeries.POOL_INFO),
     }
 
@@ -143,13 +173,15 @@ def _waiting_seconds(tenants: OsdTenants) -> float:
 
 
 def _sums(answers: Answers) -> Mapping[OsdKey, OsdSums]:
-    """Seconds and samples of each OSD that has any; the OSD "" is the cluster as a whole."""
+    """The sums of each OSD that has any seconds; the OSD "" is the cluster as a whole."""
     all_sums = defaultdict[OsdKey, OsdSums](OsdSums)
     for labels, seconds in answers["seconds"]:
         key = TenantKey(*(labels.get(name, "") for name in ("kind", "pool_id", "tenant")))
         all_sums[osd_of(labels)].seconds[key, labels.get("state", "")] = seconds
-    for labels, count in answers["samples"]:
-        all_sums[osd_of(labels)].samples[labels.get("state", "")] = count
+    for labels, squares in answers["squares"]:
+        all_sums[osd_of(labels)].squares[labels.get("state", "")] = squares
+    for osd, counted in counted_by_osd(answers["counted"], answers["counted_for_others"]).items():
+        all_sums[osd].counted = counted
     osds = {osd: sums for osd, sums in all_sums.items() if _has_work(sums)}
     clusters = {}
     for cluster in sorted({osd.cluster for osd in osds}):
@@ -232,7 +264,7 @@ def _text(shown: _Shown, most: int | None) -> str:
 
 def _lines(tenants: OsdTenants, name: Namer, say_cluster: bool) -> Sequence[str]:
     """An OSD or a cluster: its largest tenant, and those that wait because of it."""
-    cluster, samples = tenants.cluster, tenants.samples
+    cluster = tenants.cluster
     parts = [f"cluster {cluster}"] if say_cluster else []
     if tenants.osd:
         parts.append(tenants.osd)
@@ -241,14 +273,14 @@ def _lines(tenants: OsdTenants, name: Namer, say_cluster: bool) -> Sequence[str]
     if largest := tenants.largest:
         parts.append(
             f"{name(cluster, largest.key)} has {_percent(largest.working)} of the work"
-            f" ({_bounds(largest.working)} %, {samples.get('working', 0.0):,.0f} samples)"
+            f" ({_bounds(largest.working)} %, {_basis(tenants, WORKING)})"
         )
     else:
         parts.append("no work was seen")
     lines = _filled(parts, "   ")
     if tenants.victims:
         waiting = [f"{name(cluster, v.key)} {_with_bounds(v.waiting)}" for v in tenants.victims]
-        title = f"waiting ({samples.get('waiting', 0):,.0f} samples)"
+        title = f"waiting ({_basis(tenants, WAITING)})"
         lines += _listed(title, waiting)
     return lines
 
@@ -309,6 +341,12 @@ def _filled(parts: Sequence[str], separator: str, width: int = _WIDTH) -> list[s
     return lines
 
 
+def _basis(tenants: OsdTenants, state: str) -> str:
+    """What an interval rests on."""
+    samples = f"{tenants.samples[state]:,.0f} samples"
+    return samples if tenants.bursts_known[state] else f"{samples}, bursts: not known"
+
+
 def _percent(share: TenantShare) -> str:
     return f"{share.share * 100:.0f} %"
 
@@ -344,6 +382,7 @@ def _osd_document(osd: OsdTenants, shown: _Shown) -> dict[str, Any]:
         "osd": osd.osd or None,
         "client_short_ops": osd.shortfall,
         "samples": dict(osd.samples),
+        "bursts_known": dict(osd.bursts_known),
         "tenants": [tenant_document(tenant) for tenant in osd.tenants],
         "other": tenant_document(osd.other),
         "pools": [

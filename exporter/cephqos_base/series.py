@@ -94,8 +94,8 @@ class OpsSeries:
 class TenantsSeries:
     """Time of operations by tenant and state, per OSD, and how many were sampled."""
 
-    SAMPLED: Final = "cephqos_tenants_sampled_total"
     SECONDS: Final = "cephqos_tenants_seconds_total"
+    SQUARES: Final = "cephqos_tenants_squared_seconds_total"
 
 
 class NetworkSeries:

@@ -87,13 +87,13 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
 
 _LABELS = OF_OSD | {"class": "client", "cause": "limit", "by": "", "instance": "h:1"}
 _WORK = f'{TenantsSeries.SECONDS}{{cluster="c1",ceph_daemon="osd.3",state="working"'
-_WORKED = f'{TenantsSeries.SAMPLED}{{cluster="c1",ceph_daemon="osd.3",state="working"}}'
+_SQUARES = f'{TenantsSeries.SQUARES}{{cluster="c1",ceph_daemon="osd.3",state="working"}}'
 _WAITED = f'{AccountSeries.SECONDS}{{cluster="c1"'
 # What a description looks up, and the value that it finds.
 _LOOKED_UP: dict[str, float | str] = {
-    f'{_WORK},kind="image",pool_id="3",tenant="17af"}}': "0+7",
-    f'{_WORK},kind="other"}}': "0+3",
-    _WORKED: "0+50",
+    f'{_WORK},kind="image",pool_id="3",tenant="17af"}}': "0+105",
+    f'{_WORK},kind="other"}}': "0+45",
+    _SQUARES: "0+450",
     f'{_WAITED},ceph_daemon="osd.3",state="store_device"}}': "0+135",
     f'{_WAITED},ceph_daemon="osd.3",state="replica",by="osd.4"}}': "0+45",
     f'{_WAITED},ceph_daemon="osd.5",state="replica",by="osd.3"}}': "0+120",
@@ -180,7 +180,7 @@ def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Pat
                 f"0+{mine}x9"
             ),
             f'{_WORK},kind="other"}}'.replace("osd.3", osd): f"0+{10 - mine}x9",
-            _WORKED.replace("osd.3", osd): f"0+{samples}x9",
+            _SQUARES.replace("osd.3", osd): f"0+{100 / samples}x9",
         }
         template = f"{{{{ $labels.ceph_daemon }}}}{MOSTLY}"
         out += rendered(template, _LABELS | {"ceph_daemon": osd}, 3, shown, tmp_path)

@@ -58,7 +58,9 @@ def said(rates: Rates, primaries: Sequence[str]) -> Samples:
     }
     answers: Answers = {
         "seconds": [(labels, rate * WINDOW) for labels, rate in of[TENANTS]],
-        "samples": [],
+        "squares": [],
+        "counted": [],
+        "counted_for_others": [],
         "pools": [({"cluster": "c", "pool_id": "3", "pool": "3"}, 1.0)],
     }
     primary_waits = [it for it in waits(of[ACCOUNT], of[REPLICAS]) if it.waiter in primaries]

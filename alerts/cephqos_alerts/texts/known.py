@@ -15,11 +15,13 @@ from cephqos_base.series import (
     OSD_CLASS,
     TENANT,
     WORKING,
+    AccountSeries,
     ClusterSeries,
     DaemonSeries,
     QosSeries,
     TenantsSeries,
 )
+from cephqos_base.tenant_shares import COUNTED_STATES
 
 _CPU_SHORT: Final = f'{PerOsd.CONDITION}{{condition="cpu_short"}}'
 _DEVICE_FAILING: Final = f'{PerOsd.CONDITION}{{condition="device_failing"}}'
@@ -69,13 +71,27 @@ def if_seen(series: str, text: str, otherwise: str, within: str = "") -> str:
 
 
 # A tenant that has more than half of an OSD's work for certain, although work is only sampled. Its
-# share of N samples must be above 1/2 by 1.96 standard errors (95 %), where one is 0.5 / sqrt(N):
-# share - 0.98 / sqrt(N) > 0.5.
+# share of N samples must be above 1/2 by 1.96 standard errors (95 %), where one is 0.5 / sqrt(N).
+# S seconds are as sure as S * S / squares samples: (seconds - 0.98 * sqrt(squares)) / S > 0.5. If
+# the OSD counted more work than samples saw, the rest may be another tenant's: S is the larger.
 _WORK: Final = f'{{cluster=%[1]q,ceph_daemon=%[2]q,state="{WORKING}"}}[10m]'
 _OF_TENANT: Final = f"max by ({TENANT}) (increase({TenantsSeries.SECONDS}{_WORK}))"
+_SAMPLED: Final = f"sum({_OF_TENANT})"
+_STATES: Final = "|".join(COUNTED_STATES[WORKING])
+
+
+def _grown(series: str) -> str:
+    selector = f'{{cluster=%[1]q,ceph_daemon=%[2]q,state=~"{_STATES}"}}[10m]'
+    return f"sum(max by (state, by) (increase({series}{selector})))"
+
+
+_COUNTED: Final = (
+    f"({_grown(AccountSeries.SECONDS)} + ({_grown(AccountSeries.REPLICA_SECONDS)} or vector(0)))"
+)
 _MAJORITY: Final = (
-    f"{_OF_TENANT} / on () group_left () sum({_OF_TENANT})"
-    f" - on () group_left () 0.98 / sqrt(max(increase({TenantsSeries.SAMPLED}{_WORK}))) > 0.5"
+    f"({_OF_TENANT}"
+    f" - on () group_left () 0.98 * sqrt(max(increase({TenantsSeries.SQUARES}{_WORK}))))"
+    f" / on () group_left () ({_SAMPLED} > {_COUNTED} or {_COUNTED} or {_SAMPLED}) > 0.5"
 )
 _POOL: Final = when(
     query(

@@ -26,11 +26,13 @@ def _shares(selector: str, state: str) -> tuple[PanelQuery, ...]:
         f" (rate({TenantsSeries.SECONDS}{matchers})))"
     )
     shares = top(f"{seconds} / on () group_left () (sum({seconds}) > 0)", TENANT)
-    samples = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SAMPLED}{matchers})) > 0)"
+    squares = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SQUARES}{matchers})) > 0)"
+    grown = f"sum(max by (ceph_daemon, {TENANT}) (increase({TenantsSeries.SECONDS}{matchers})))"
     return (
         PanelQuery(tenants_named(shares), TENANT_NAME),
-        # Half the 95 % interval of a share of 1/2, the widest: 0.98 / sqrt(samples).
-        PanelQuery(f"{samples} ^ -0.5 * 0.98", "95 % interval: ± this (dashed)"),
+        # Half the 95 % interval of a share of 1/2, the widest: 0.98 / sqrt(samples). The seconds
+        # are as sure as seconds ^ 2 / squares samples.
+        PanelQuery(f"{squares} ^ 0.5 / {grown} * 0.98", "95 % interval: ± this (dashed)"),
     )
 
 

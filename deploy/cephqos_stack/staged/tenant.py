@@ -28,9 +28,9 @@ async def noisy_tenant(query: Query, image: str, seconds: float, pace: float = 1
         return None
     window = f'{{state="{WORKING}"}}[{min(seconds, _LONGEST * pace):.0f}s]'
     work = f"max by (ceph_daemon, {TENANT}) (increase({TenantsSeries.SECONDS}{window}))"
-    samples = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SAMPLED}{window})))"
-    share = f"sum by ({TENANT}) ({work}) / on () group_left () sum({work})"
-    sure = f"{share} - on () group_left () {_HALF_INTERVAL} / sqrt({samples}) > 0.5"
+    squares = f"sum(max by (ceph_daemon) (increase({TenantsSeries.SQUARES}{window})))"
+    error = f"on () group_left () {_HALF_INTERVAL} * sqrt({squares})"
+    sure = f"(sum by ({TENANT}) ({work}) - {error}) / on () group_left () sum({work}) > 0.5"
     tenants = {series["metric"].get("tenant") for series in await query(sure)}
     if image not in tenants:
         return None

@@ -17,10 +17,10 @@ _SECONDS = (
     "what its client did last. Sub-operations of erasure-coded pools are left out. Absent until "
     "operations were sampled."
 )
-_SAMPLED = (
-    "How many samples cephqos_tenants_seconds_total rests on. Many operations of one tenant in a "
-    "sample count once: a sample counts as often as it has tenants, less where one has most of it "
-    "(1 / the sum of squared shares). Absent until operations were sampled."
+_SQUARES = (
+    "How sure shares of cephqos_tenants_seconds_total are: the seconds of each tenant in each "
+    "sample, squared and added. Shares of S seconds are as sure as those of S * S / this many "
+    "independent samples. Absent until operations were sampled."
 )
 
 
@@ -59,7 +59,7 @@ def _families(meter: TenantMeter, labels: Labels) -> Iterable[Family]:
         named = ("pool_id", who.pool, "tenant", who.name) if who.name else ()
         family.add(labels.of("kind", who.kind, *named, "state", of), seconds)
     yield family
-    family = Family("cephqos_tenants_sampled_total", "counter", _SAMPLED)
-    for of, count in meter.sampled.items():
-        family.add(labels.of("state", of), count)
+    family = Family("cephqos_tenants_squared_seconds_total", "counter", _SQUARES)
+    for of, squares in meter.squares.items():
+        family.add(labels.of("state", of), squares)
     yield family

@@ -7,7 +7,7 @@ the tenant that its client last worked for in that pool.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -140,22 +140,17 @@ def _senders(operations: SampledOperations, not_understood: NotUnderstood) -> di
     return senders
 
 
-def _different(parts: Sequence[float]) -> float:
-    """How many there are, where large ones count more: 1 / the sum of their squared shares."""
-    return sum(parts) ** 2 / sum(part * part for part in parts) if parts else 0.0
-
-
 @dataclass(slots=True)
 class TenantMeter:
     """Adds up the time that operations of each tenant wait on one OSD, and are worked on.
 
-    `sampled` says how sure shares of these seconds are. A tenant's operations come in batches, so
-    a hundred of one tenant in a sample say no more than one. A sample counts as often as it has
-    tenants, and less where one has most of it: 1 / the sum of their squared shares.
+    `squares` says how sure shares of these seconds are. A tenant's operations come in batches, so
+    a hundred of one tenant in a sample say no more than one. So what one tenant has in one sample
+    is squared and added: shares of S seconds are as sure as those of S * S / squares draws.
     """
 
     seconds: dict[tuple[Tenant, State], float] = field(default_factory=dict)
-    sampled: dict[State, float] = field(default_factory=lambda: dict.fromkeys(STATES, 0.0))
+    squares: dict[State, float] = field(default_factory=lambda: dict.fromkeys(STATES, 0.0))
     _largest: Largest[Tenant] = field(
         default_factory=lambda: Largest(NAMED_TENANTS, keep=_KEEP, held=_HELD_SECONDS)
     )
@@ -179,8 +174,8 @@ class TenantMeter:
                 who = tenant or self._last_tenant.get((client, pool), NOBODY)
                 for state, seconds in by_state.items():
                     sampled[who, state] = sampled.get((who, state), 0.0) + number * seconds
-        for state in STATES:
-            self.sampled[state] += _different([s for (_, of), s in sampled.items() if of == state])
+        for (_, state), seconds in sampled.items():
+            self.squares[state] += seconds * seconds
         self._add(sampled, now)
 
     def _remember(self, client: tuple[str, str], tenant: Tenant) -> None:

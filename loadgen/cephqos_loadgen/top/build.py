@@ -190,8 +190,8 @@ def _tenants(samples: TopSamples) -> tuple[OsdTenant, ...]:
     sums: dict[str, OsdSums] = defaultdict(OsdSums)
     for (_, osd, kind, pool_id, name, state), seconds in samples.of("tenants").items():
         sums[osd].seconds[TenantKey(kind, pool_id, name), state] = seconds
-    for (_, osd, state), rate in samples.of("tenant_samples").items():
-        sums[osd].samples[state] = rate * TENANTS_SECONDS
+    for (_, osd, state), rate in samples.of("tenant_squares").items():
+        sums[osd].squares[state] = rate / TENANTS_SECONDS  # as the seconds, per second of it
     pools = {pool_id: pool for _, pool_id, pool in samples.of("pools")}
     rows_by_osd: dict[str, list[OsdTenant]] = {}
     for osd, of_osd in sums.items():

@@ -242,8 +242,8 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
         how="rate_max",
         tenants_window=TENANTS_SECONDS,
     ),
-    "tenant_samples": TopFigure(
-        TenantsSeries.SAMPLED, (*_OSD, "state"), how="rate_max", tenants_window=TENANTS_SECONDS
+    "tenant_squares": TopFigure(
+        TenantsSeries.SQUARES, (*_OSD, "state"), how="rate_max", tenants_window=TENANTS_SECONDS
     ),
     "pools": TopFigure(
         ClusterSeries.POOL_INFO, (CLUSTER, "pool_id", "pool"), tenants_window=TENANTS_SECONDS

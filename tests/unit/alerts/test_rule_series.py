@@ -142,7 +142,7 @@ def test_the_list_of_series_to_keep_has_what_rules_dashboards_and_commands_read(
     every = set(series_needed.series([*load_slos(Path("alerts/slo")), FIO]))
     assert set(_read()) - PROMETHEUS <= every >= set(names)
     assert names == sorted(set(names))
-    assert {"process_cpu_seconds_total", "cephqos_tenants_sampled_total"} <= set(names)
+    assert {"process_cpu_seconds_total", "cephqos_tenants_squared_seconds_total"} <= set(names)
     assert all(re.fullmatch(r"(cephqos|process)_[a-z0-9_]+", name) for name in names)
     assert {f"cephqos_probe_latency_seconds_{it}" for it in ("bucket", "count", "sum")} <= {*names}
 

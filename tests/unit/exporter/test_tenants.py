@@ -146,7 +146,7 @@ def test_queued_operations_count_for_what_their_client_did_last() -> None:
     assert meter.seconds[id_of(1), "waiting"] == 20.0
     assert meter.seconds[id_of(2), "waiting"] == 20.0
     assert meter.seconds[NOBODY, "waiting"] == 10.0  # its client is not known
-    assert meter.sampled["working"] == 2.0  # two images at first, none later
+    assert meter.squares["working"] == 200.0  # two images at first, none later
     assert not odd.found
 
 
@@ -172,15 +172,12 @@ def test_who_comes_once_each_takes_no_place_from_another() -> None:
     assert named == {id_of(now) for now in range(0, 10 * NAMED_TENANTS, 10)}
 
 
-def test_many_operations_of_one_tenant_in_a_sample_count_once() -> None:
+def test_what_a_tenant_has_in_a_sample_is_squared_however_many_operations_it_is() -> None:
     meter = TenantMeter()
     meter.sample([sampled(image(1))] * 100, 0.0, NotUnderstood())
-    assert meter.sampled == {"waiting": 0.0, "working": 1.0}
-    meter.sample([sampled(image(n)) for n in (1, 2, 3, 4)] * 50, 10.0, NotUnderstood())
-    assert meter.sampled["working"] == 5.0
-    uneven = [*[sampled(image(1))] * 3, sampled(image(2))]
-    meter.sample(uneven, 20.0, NotUnderstood())
-    assert meter.sampled["working"] == pytest.approx(5.0 + 1 / (0.75**2 + 0.25**2))
+    assert meter.squares == {"waiting": 0.0, "working": 1000.0**2}
+    meter.sample([sampled(image(n)) for n in (1, 2)] * 3, 10.0, NotUnderstood())
+    assert meter.squares["working"] == 1000.0**2 + 2 * 30.0**2
 
 
 def test_intervals_hold_for_tenants_whose_work_comes_in_bursts() -> None:
@@ -195,8 +192,8 @@ def test_intervals_hold_for_tenants_whose_work_comes_in_bursts() -> None:
             ops = [sampled(image(n)) for n in (0, 1, 2)] + [sampled(image(flushes))] * 200
             meter.sample(ops, float(now), NotUnderstood())
         seconds = meter.seconds[id_of(0), "working"]
-        share = seconds / sum(meter.seconds[id_of(n), "working"] for n in (0, 1, 2))
-        low, high = interval(share, meter.sampled["working"])
+        total = sum(meter.seconds[id_of(n), "working"] for n in (0, 1, 2))
+        low, high = interval(seconds / total, total**2 / meter.squares["working"])
         held += low <= true_shares[0] <= high
     assert held >= 90
 
@@ -285,7 +282,7 @@ def test_an_osd_shows_its_tenants_and_none_with_the_collector_off(release: str) 
     for _ in range(3):
         osd.time += 10
         names = set(by_name(osd.scrape(collector)))
-    assert names == {"cephqos_tenants_seconds_total", "cephqos_tenants_sampled_total"}
+    assert names == {"cephqos_tenants_seconds_total", "cephqos_tenants_squared_seconds_total"}
     assert not osd.not_understood
     off = Settings().given({TenantsCollector.switch().name: False})
     assert "tenants" not in {one.name for one in build_enabled(CollectorInputs(off))}

@@ -20,12 +20,12 @@ from cephqos_insight.blame import (
     add_options,
     before_of,
     edges,
-    queries,
     roots,
     table,
     tenants_of,
     waits,
 )
+from cephqos_insight.who import queries
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -58,7 +58,10 @@ ANSWERS: Mapping[str, Sequence[Sample]] = {
         tenant("osd.0", "", "waiting", 2.0),
         tenant("osd.0", "02bc", "working", 50.0),
     ],
-    "samples": [({"cluster": "c", "ceph_daemon": "osd.0", "state": "waiting"}, 40.0)],
+    "squares": [({"cluster": "c", "ceph_daemon": "osd.0", "state": "waiting"}, 40.0)],
+    "counted": [],
+    "counted_for_others": [],
+    "shortfall": [],
     "pools": [({"cluster": "c", "pool_id": "3", "pool": "rbd"}, 1.0)],
 }
 TENANTS = tenants_of(ANSWERS)
@@ -165,9 +168,10 @@ BEFORE: Mapping[str, Sequence[Sample]] = {
 async def prometheus(request: web.Request) -> web.Response:
     asked = await request.post()
     query, then = str(asked["query"]), asked.get("time") == f"{HOUR_BEFORE:.3f}"
-    samples = {**ANSWERS, **(BEFORE if then else {})}[
-        {text: name for name, text in queries(300).items()}[query]
-    ]
+    found = {**ANSWERS, **(BEFORE if then else {})}
+    for name, rates in (("counted", "account"), ("counted_for_others", "replicas")):
+        found = {**found, name: [(labels, rate * 300) for labels, rate in found[rates]]}
+    samples = found[{text: name for name, text in queries(300).items()}[query]]
     result = [{"metric": labels, "value": [1.0, str(rate)]} for labels, rate in samples]
     return web.json_response({"status": "success", "data": {"result": result}})
 

@@ -7,10 +7,11 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from aiohttp import web
+from tests.shares.coverage import LOADS, ONE, Load, covered
 from tests.unit.doctor.test_doctor_http import serving
 
 from cephqos_base.command import Parser
@@ -55,9 +56,15 @@ def tenant(osd: str, image: str, waiting: float, working: float, kind: str = "im
     ]
 
 
-def sampled(osd: str, waiting: float, working: float) -> Samples:
+def squares(osd: str, waiting: float, working: float) -> Samples:
     labels = {"cluster": "c1", "ceph_daemon": osd}
     return [(labels | {"state": "waiting"}, waiting), (labels | {"state": "working"}, working)]
+
+
+def counted(osd: str, waiting: float, working: float) -> Samples:
+    """What the OSD's account has of it."""
+    labels = {"cluster": "c1", "ceph_daemon": osd}
+    return [(labels | {"state": "queue"}, waiting), (labels | {"state": "store_device"}, working)]
 
 
 NOISY: Mapping[str, Samples] = {
@@ -70,10 +77,32 @@ NOISY: Mapping[str, Samples] = {
         *tenant("osd.4", "", 0, 0, kind="other"),
         *tenant("osd.5", "02bc", 0, 0),
     ],
-    "samples": [*sampled("osd.3", 300, 214), *sampled("osd.4", 2, 18), *sampled("osd.5", 0, 0)],
+    # As sure as 300 samples of waiting and 214 of work; of osd.4 as 2 and 18.
+    "squares": [
+        *squares("osd.3", 1000**2 / 300, 1000**2 / 214),
+        *squares("osd.4", 1 / 2, 81 / 18),
+        *squares("osd.5", 0, 0),
+    ],
+    "counted": [*counted("osd.3", 1000, 1000), *counted("osd.4", 1, 9)],
+    "counted_for_others": [],
     "shortfall": [({"cluster": "c1", "ceph_daemon": "osd.3"}, 420.0)],
     "pools": [({"cluster": "c1", "pool_id": "3", "pool": "rbd"}, 1.0)],
 }
+
+
+def noisy_with(more: Samples) -> Mapping[str, Samples]:
+    """The same with more seconds of osd.3, as sure as before."""
+    seconds = [*NOISY["seconds"], *more]
+    of_osd = [(it["state"], value) for it, value in seconds if it["ceph_daemon"] == "osd.3"]
+    waiting, working = (
+        sum(value for state, value in of_osd if state == of) for of in ("waiting", "working")
+    )
+    return {
+        **NOISY,
+        "seconds": seconds,
+        "squares": [*squares("osd.3", waiting**2 / 300, working**2 / 214), *NOISY["squares"][2:]],
+        "counted": [*counted("osd.3", waiting, working), *NOISY["counted"][2:]],
+    }
 
 
 def answering(found: Mapping[str, Samples], since: float = 600) -> Any:
@@ -113,7 +142,7 @@ async def test_the_worst_osd_names_who_has_its_work_and_who_waits(
     assert lines[worst + 1] == (
         "    waiting (300 samples): image rbd/02bc 40 % (35–46), image rbd/09de 8 % (5–12)"
     )
-    assert cluster.startswith("cluster c1   image rbd/17af has 70 % of the work (64–76 %, 232")
+    assert cluster.startswith("cluster c1   image rbd/17af has 70 % of the work (64–76 %, 218")
     assert lines[worst + 2] == (
         "osd.4   image rbd/02bc has 100 % of the work (82–100 %, 18 samples)"
     )
@@ -148,7 +177,7 @@ async def test_a_time_in_the_past_is_asked_for() -> None:
     async with serving(answer) as url:
         await run("--prometheus", url, "--at", "2026-01-31T03:00:00Z")
         await run("--prometheus", url)
-    assert times == ["1769828400.000"] * 4 + [None] * 4
+    assert times == ["1769828400.000"] * 6 + [None] * 6
 
 
 async def test_json_has_all_shares_with_their_bounds(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,10 +195,10 @@ async def test_work_and_waiting_are_divided_by_the_application_of_the_pool(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     bucket = tenant("osd.3", "d1.4137.1", 0, 250, kind="bucket")
-    found = {**NOISY, "seconds": [*NOISY["seconds"], *bucket]}
+    found = noisy_with(bucket)
     assert await asked(found) == 0
     lines = capsys.readouterr().out.splitlines()
-    work = "    work by application: rbd 76 % (70–81), rgw 20 % (15–25), other 4 % (2–7)"
+    work = "    work by application: rbd 76 % (70–81), rgw 20 % (15–26), other 4 % (2–7)"
     waiting = "    waiting by application: rbd 98 % (96–99), other 2 % (1–4)"
     assert [lines.index(work) + 1, lines.count(work)] == [lines.index(waiting), 1]
     labels = {"cluster": "c1", "pool_id": "3", "pool": "p", "application": "cephfs"}
@@ -180,19 +209,18 @@ async def test_work_and_waiting_are_divided_by_the_application_of_the_pool(
     assert only["working"]["low"] < only["working"]["share"] < only["working"]["high"]
 
 
-IN_TWO_POOLS: Samples = [
-    *NOISY["seconds"],
-    *[({**labels, "pool_id": "7"}, 500.0) for labels, _ in tenant("osd.3", "17af", 0, 0)],
-]
+IN_TWO_POOLS: Final = noisy_with(
+    [({**labels, "pool_id": "7"}, 500.0) for labels, _ in tenant("osd.3", "17af", 0, 0)]
+)
 
 
 async def test_work_and_waiting_are_divided_by_pool(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {**NOISY, "seconds": IN_TWO_POOLS}
+    found = IN_TWO_POOLS
     assert await asked(found) == 0
     lines = capsys.readouterr().out.splitlines()
-    work = lines.index("    work by pool: rbd 64 % (57–69), pool 7 33 % (27–39), other 3 % (2–6)")
+    work = lines.index("    work by pool: rbd 64 % (57–70), pool 7 33 % (27–40), other 3 % (2–7)")
     assert lines[work + 1] == (
-        "    waiting by pool: rbd 65 % (60–70), pool 7 33 % (28–39), other 1 % (1–3)"
+        "    waiting by pool: rbd 65 % (60–71), pool 7 33 % (28–39), other 1 % (1–3)"
     )
     assert not [line for line in lines[:work] if line.startswith("osd.")], "of the cluster"
     assert await asked(found, "--json", "--osd", "osd.3") == 0
@@ -208,7 +236,7 @@ async def test_work_and_waiting_are_divided_by_pool(capsys: pytest.CaptureFixtur
 async def test_an_osd_that_is_asked_for_has_its_sums_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert await asked({**NOISY, "seconds": IN_TWO_POOLS}, "--osd", "osd.3") == 0
+    assert await asked(IN_TWO_POOLS, "--osd", "osd.3") == 0
     osd, *lines = capsys.readouterr().out.splitlines()
     assert osd.startswith("osd.3 ")
     titles = [title for title, is_list, _ in (line.partition(": ") for line in lines) if is_list]
@@ -290,8 +318,7 @@ async def test_without_tenants_it_says_why_and_is_no_success(
 
 async def test_many_osds_are_cut_to_the_worst_twenty(capsys: pytest.CaptureFixture[str]) -> None:
     many = [one for n in range(30) for one in tenant(f"osd.{n}", "17af", n, 5)]
-    counts = [one for n in range(30) for one in sampled(f"osd.{n}", 5, 5)]
-    found = {**NOISY, "seconds": many, "samples": counts}
+    found = {**NOISY, "seconds": many}
     assert await asked(found) == 0
     lines = capsys.readouterr().out.splitlines()
     shown = [line.partition(" ")[0] for line in lines if line.startswith("osd.")]
@@ -321,7 +348,58 @@ async def test_an_odd_answer_is_one_line(odd: Any) -> None:
             await run("--prometheus", url)
 
 
+async def test_what_the_osd_counted_and_no_sample_saw_may_be_anyones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Samples missed a burst: as much work again as they saw."""
+    missed = {**NOISY, "counted": counted("osd.3", 1000, 1600), "counted_for_others": [
+        ({"cluster": "c1", "ceph_daemon": "osd.3", "state": "store_commit"}, 400.0),
+        ({"cluster": "c1", "ceph_daemon": "osd.3", "state": "queue"}, 7000.0),  # no tenant's
+    ]}  # fmt: skip
+    assert await asked(missed, "--json", "--osd", "osd.3") == 0
+    (osd,) = json.loads(capsys.readouterr().out)["shares"]
+    first = osd["tenants"][0]
+    assert osd["bursts_known"] == {"waiting": True, "working": True}
+    assert first["working"]["low"] == pytest.approx(0.65 / 2, abs=0.005)
+    assert first["working"]["high"] == pytest.approx((0.77 + 1) / 2, abs=0.005)
+    assert first["waiting"]["high"] == pytest.approx(0.557, abs=0.002)
+
+
+async def test_without_the_account_of_an_osd_bursts_are_not_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = {**NOISY, "counted": counted("osd.4", 1, 9)}
+    assert await asked(one) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "71 % of the work (65–77 %, 214 samples, bursts: not known)" in out
+    assert "waiting (300 samples, bursts: not known): image rbd/02bc" in out
+    assert "(82–100 %, 18 samples)" in out  # osd.4
+    assert "cluster c1 image rbd/17af has 70 % of the work (64–76 %, 218 samples, bursts" in out
+
+
 # Intervals.
+
+
+def test_a_sample_counts_by_its_seconds_and_an_osd_by_its_part() -> None:
+    """Ten samples of which one has nearly all, and a second OSD that adds little."""
+    key = TenantKey("image", "3", "17af")
+    large = OsdSums(seconds={(key, "working"): 109.0}, squares={"working": 100.0**2 + 9})
+    assert large.shares("c", "osd.0").samples["working"] == pytest.approx(1.19, abs=0.01)
+    small = OsdSums(seconds={(key, "working"): 20.0}, squares={"working": 20.0})
+    both = OsdSums().add([large, small]).shares("c", "")
+    parts = (109 / 129) ** 2 / 1.187 + (20 / 129) ** 2 / 20
+    assert both.samples["working"] == pytest.approx(1 / parts, rel=0.01)
+
+
+@pytest.mark.parametrize("load", LOADS, ids=lambda load: f"{load.name} {load.osds == ONE}")
+def test_intervals_hold_the_true_shares_of_simulated_loads(load: Load) -> None:
+    assert covered(load, 10.0, runs=3).part >= 0.9
+
+
+def test_without_the_osds_own_count_bursts_between_samples_break_the_intervals() -> None:
+    """So the simulation can fail, and `bursts: not known` is said for a reason."""
+    (paced,) = [load for load in LOADS if load.paced and load.ops == 100]
+    assert covered(paced, 10.0, runs=3, counted=False).part < 0.5
 
 
 def test_an_interval_holds_the_true_share_in_nineteen_of_twenty_cases() -> None:

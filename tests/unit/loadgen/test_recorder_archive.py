@@ -72,7 +72,7 @@ TENANT = (
     'cephqos_tenants_seconds_total{{ceph_daemon="osd.0",cluster="c1",kind="image",pool_id="3",'
     'tenant="{}",state="working"}}'
 )
-SAMPLED = 'cephqos_tenants_sampled_total{ceph_daemon="osd.0",cluster="c1",state="working"}'
+SQUARES = 'cephqos_tenants_squared_seconds_total{ceph_daemon="osd.0",cluster="c1",state="working"}'
 ACCOUNT = 'cephqos_account_seconds_total{ceph_daemon="osd.0",cluster="c1",state="queue",by=""}'
 POOLS = 'cephqos_cluster_pool_info{cluster="c1",pool_id="3",pool="rbd"}'
 
@@ -84,7 +84,7 @@ async def test_who_and_blame_answer_from_an_archive_about_any_time_in_it(
         for at in range(0, 615, 15):
             late = max(0, at - 540)  # seconds of the last minute
             shown = {TENANT.format("17af"): 3.0 * at, TENANT.format("02bc"): 1.0 * at + 8.0 * late}
-            shown |= {SAMPLED: 10.0 * at, ACCOUNT: 0.5 * at + 2.0 * late}
+            shown |= {SQUARES: 96.0 * at, ACCOUNT: 0.5 * at + 2.0 * late}
             await a.record(START + at, shown)
             await b.record(START + at, {POOLS: 1.0, **shown})  # the same OSD counts once
         both = ("--exporter", a.address, "--exporter", b.address)
@@ -94,7 +94,10 @@ async def test_who_and_blame_answer_from_an_archive_about_any_time_in_it(
     capsys.readouterr()
     past = ("--archive", str(folder), "--since", "1m")
     assert await cephqos("who", *past, "--at", str(START + 500)) == 0
-    assert "image rbd/17af has 75 % of the work (71–78 %, 600 samples)" in capsys.readouterr().out
+    assert (
+        "image rbd/17af has 75 % of the work (44–92 %, 10 samples, bursts"
+        in capsys.readouterr().out
+    )
     assert await cephqos("who", *past) == 0
     assert "osd.0   image rbd/02bc has 75 % of the work" in capsys.readouterr().out
     for at, seconds in ((500, "0.50"), (600, "2.50")):

@@ -38,7 +38,7 @@ from cephqos_loadgen.run_recording.layout import (
 _RECOVERING = ("recovering", "backfilling")
 # What is read of `metrics.columns`, which has many more families.
 FAMILIES = COST_FAMILIES | ATTAINED_FAMILIES | ADVICE_FAMILIES | {ScrubSeries.POOL_OBJECTS}
-FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SAMPLED, ClusterSeries.POOL_INFO}
+FAMILIES |= {TenantsSeries.SECONDS, TenantsSeries.SQUARES, ClusterSeries.POOL_INFO}
 FAMILIES |= {AccountSeries.SECONDS}
 FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
 

@@ -69,8 +69,8 @@ def _by_osd(samples: Samples, load: LoadStep) -> Mapping[str, OsdSums]:
         names = (series.labels.get(name, "") for name in ("kind", "pool_id", "tenant"))
         key = TenantKey(*names), series.labels.get("state", "")
         seconds[key] = max(seconds.get(key, 0.0), series.growth(load.start, load.end))
-    for series in samples.of(TenantsSeries.SAMPLED):
-        counts = sums[series.labels.get("ceph_daemon", "")].samples
+    for series in samples.of(TenantsSeries.SQUARES):
+        squares = sums[series.labels.get("ceph_daemon", "")].squares
         state = series.labels.get("state", "")
-        counts[state] = max(counts.get(state, 0.0), series.growth(load.start, load.end))
+        squares[state] = max(squares.get(state, 0.0), series.growth(load.start, load.end))
     return sums
