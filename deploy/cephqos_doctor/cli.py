@@ -23,6 +23,7 @@ from cephqos_doctor import (
     key,
     leftovers,
     prometheus_facts,
+    recovery,
     rules,
     scheduler,
     sockets,
@@ -67,7 +68,13 @@ CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
     key.REACHABLE,
     *unless(
         _no_cluster,
-        (*key.CHECKS, *cluster_state.CHECKS, *upkeep.CLUSTER_CHECKS, *leftovers.CHECKS),
+        (
+            *key.CHECKS,
+            *cluster_state.CHECKS,
+            *upkeep.CLUSTER_CHECKS,
+            *recovery.CHECKS,
+            *leftovers.CHECKS,
+        ),
     ),
 )
 DUMP_CHECKS: Final[tuple[Check[DumpFacts], ...]] = (
@@ -100,7 +107,7 @@ def add_options(parser: Parser) -> None:
         ("host", "this host: admin sockets, user, OSDs, clock", _host, _HOST_OPTIONS),
         (
             "cluster",
-            "a cluster: connection, key, manager, clocks, scrubs, what a run has left",
+            "a cluster: connection, key, manager, clocks, scrubs, recovery, what a run has left",
             _cluster,
             _CLUSTER_OPTIONS,
         ),

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from cephqos_doctor import recovery_facts
+from cephqos_doctor.recovery_facts import RecoveryFacts
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import (
     ClusterAccess,
@@ -86,6 +88,8 @@ class ClusterFacts:
     balancing: bool | None = None  # whether the balancer is on; None: not known
     osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
     run_keys: Mapping[str, Any] | None = None  # of `cephqos run` in the monitors; None: not known
+    recovery: RecoveryFacts | None = None  # None: the key may not ask
+    intervals: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of scrubs
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -119,7 +123,12 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
             facts, osd_map = await _needed(client, facts)
             facts = replace(facts, osd_map=osd_map if isinstance(osd_map, dict) else {})
             if try_powers or connection.name == _ADMIN:
-                facts = replace(facts, run_keys=await _run_keys(client))
+                facts = replace(
+                    facts,
+                    run_keys=await _run_keys(client),
+                    recovery=await recovery_facts.gather(client, facts.status),
+                )
+            facts = replace(facts, intervals=await recovery_facts.intervals(client))
             window = await _options(client, _WINDOW) if facts.overdue else None
             facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
             allowed = {power.what: await _may(client, power, facts, osd_map) for power in tried}
