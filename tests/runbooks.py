@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cephqos_alerts.rules.runbooks import RUNBOOKS
+from cephqos_alerts.rules.runbooks import RUNBOOKS, WARNING_SUFFIX
 
 FOLDER: Final = Path("docs/operate/runbooks")
 INDEX: Final = (FOLDER / "index.md").read_text(encoding="utf-8")
@@ -25,5 +25,8 @@ def entries(page: str) -> dict[str, str]:
 
 
 ENTRIES: Final[Mapping[str, str]] = {
-    alert: text for page in PAGES for alert, text in entries(page).items()
+    name: text
+    for page in PAGES
+    for alert, text in entries(page).items()
+    for name in (alert, alert + WARNING_SUFFIX)
 }

@@ -229,7 +229,7 @@ def test_the_time_is_when_it_began_and_not_when_it_was_sent(known: list[str]) ->
     of = _by_name(known)
     assert "Since: 00:00 UTC, 1 January." in of["CephQosExporterDown"]
     assert "Since: 23:55 UTC, 31 December." in of["CephQosReplicaSlow"]
-    assert "Since: 23:45 UTC, 31 December." in of[_NO_ANSWER], "the one that counts OSDs"
+    assert "Since: 23:45 UTC, 31 December." in of[f"{_NO_ANSWER}CanWait"], "counts OSDs"
 
 
 def test_the_host_of_the_osd_to_blame_is_named_too(known: list[str]) -> None:

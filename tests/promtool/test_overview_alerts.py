@@ -10,7 +10,7 @@ from tests.release_tools import tool
 from cephqos_dashboards.queries.overview import FIRING
 
 CRITICAL = FIRING[0].expr.replace("$cluster", "c1")
-WATCHDOG = 'ALERTS{alertname="CephQosWatchdog",alertstate="firing",severity="none",cluster=""}'
+RULES = 'cluster:cephqos_osds:count{cluster="c2"}'
 
 
 def _alert(severity: str, cluster: str = "c1") -> str:
@@ -23,9 +23,9 @@ def _alert(severity: str, cluster: str = "c1") -> str:
 @pytest.mark.parametrize(
     ("fires", "count"),
     [
-        pytest.param((WATCHDOG, _alert("critical")), 1, id="one fires"),
-        pytest.param((WATCHDOG, _alert("warning"), _alert("page", "c2")), 0, id="none fires"),
-        pytest.param((WATCHDOG, _alert("page")), None, id="one fires, called in another word"),
+        pytest.param((RULES, _alert("critical")), 1, id="one fires"),
+        pytest.param((RULES, _alert("warning"), _alert("page", "c2")), 0, id="none fires"),
+        pytest.param((RULES, _alert("page")), None, id="one fires, called in another word"),
         pytest.param((), None, id="no rules"),
     ],
 )

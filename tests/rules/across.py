@@ -242,9 +242,8 @@ REPLICAS = [
 
 _SLOW_LINK = {"interface": "back"}
 # How often the alert began anew.
-_CHANGES = (
-    'max(changes(ALERTS_FOR_STATE{cluster="c1", alertname="CephQosReservationViolated"}[13m]))'
-)
+_VIOLATED = 'cluster="c1", alertname=~"CephQosReservationViolated(CanWait)?"'
+_CHANGES = f"max(changes(ALERTS_FOR_STATE{{{_VIOLATED}}}[13m]))"
 
 
 def slow_link(number: int, worst: str, slow: int = 1) -> Series:

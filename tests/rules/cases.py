@@ -11,6 +11,7 @@ from tests.findings import EVERY_FINDING
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.findings import OsdFinding
+from cephqos_alerts.rules.runbooks import ALERTS, WARNING_SUFFIX
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 from cephqos_base.recorded import PerClass, PerClusterClass
@@ -114,14 +115,9 @@ def firing(
 
 def _check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     finding = _FINDINGS.get(case.alert)
-    if finding is None or case.group in ("osds", "state") or _of_one_osd(case):
+    if finding is None or case.group in ("osds", "state"):
         return _alert_check(case, moment)
     return _finding_check(finding, moment)
-
-
-def _of_one_osd(case: RuleCase) -> bool:
-    """A daemon that does not answer has both: a finding, and the critical alert of its OSD."""
-    return any(it.get("severity") == "critical" for each in case.moments for it in each.firing)
 
 
 def _finding_check(finding: OsdFinding, moment: CaseMoment) -> dict[str, Any]:
@@ -142,7 +138,7 @@ def _finding_check(finding: OsdFinding, moment: CaseMoment) -> dict[str, Any]:
 def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     # ALERTS and not an alert_rule_test, which would repeat every annotation word for word.
     check: dict[str, Any] = {
-        "expr": f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}',
+        "expr": f'ALERTS{{{_of(case.alert)}, alertstate="firing"}}',
         "eval_time": _time(moment.minute),
     }
     if moment.firing:
@@ -150,7 +146,7 @@ def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
             {
                 "labels": _selector(
                     {
-                        "alertname": case.alert,
+                        "alertname": named(case.alert, labels),
                         "alertstate": "firing",
                         **_identity(case.alert, labels),
                     }
@@ -160,6 +156,20 @@ def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
             for labels in moment.firing
         ]
     return check
+
+
+def named(alert: str, labels: Mapping[str, str]) -> str:
+    """The name of a case's alert, of which the warning may have another one."""
+    warning = alert + WARNING_SUFFIX
+    return warning if warning in ALERTS and labels.get("severity") == "warning" else alert
+
+
+def _of(alert: str) -> str:
+    return (
+        f'alertname=~"{alert}({WARNING_SUFFIX})?"'
+        if alert + WARNING_SUFFIX in ALERTS
+        else f'alertname="{alert}"'
+    )
 
 
 def _identity(alert: str, labels: Mapping[str, str]) -> dict[str, str]:
@@ -181,7 +191,7 @@ def _causes(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     key = ", ".join(wanted)
     series = PerClass.MAIN_CAUSE if "ceph_daemon" in wanted else PerClusterClass.MAIN_CAUSE
     wanted += ["cause", "by"]
-    of_whom = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
+    of_whom = f'ALERTS{{{_of(case.alert)}, alertstate="firing"}}'
     if moment.waiting:
         of_whom = f'({of_whom} or on ({key}) {PerClass.VIOLATED_LASTING}{{class!=""}})'
     return {

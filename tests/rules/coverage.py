@@ -17,7 +17,7 @@ def _daemon_up(values: str, reason: str, instance: str = "host1", osd: str = "os
     return flat("cephqos_daemon_up", values, reason=reason, **at)
 
 
-_CAN_WAIT = 'count(osd:cephqos_finding:value{finding="DaemonNotAnswering"})'
+_CAN_WAIT = 'count(osd:cephqos_finding:value{finding="DaemonNotAnsweringCanWait"})'
 _COLLECTOR = {**AT, "collector": "mclock"}
 _NOT_UNDERSTOOD = "cephqos_collector_not_understood_total"
 _ODD = {"collector": "mclock", "what": "class"}

@@ -12,6 +12,7 @@ import pytest
 from tests.waiting import wait_until
 
 from cephqos_alerts.output.alertmanager import alertmanager_config
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import free_ports
@@ -19,6 +20,13 @@ from cephqos_loadgen.programs import free_ports
 CRITICAL = {"severity": "critical"}
 WARNING = {"severity": "warning"}
 BASE = {"cluster": "c1"}
+
+
+def warning(alert: dict[str, str]) -> dict[str, str]:
+    """The warning of an alert that has two severities."""
+    return {**alert, **WARNING, "alertname": alert["alertname"] + WARNING_SUFFIX}
+
+
 OSD = {**BASE, "ceph_daemon": "osd.1", "class": "client"}
 VIOLATED = {
     **OSD,
@@ -43,14 +51,40 @@ SLOW = {
 
 @pytest.fixture(scope="module")
 def alertmanager(small_lab: RunningLab) -> Iterator[str]:
+    with _started(small_lab, "ours", alertmanager_config(RuleSettings())) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def of_stack(small_lab: RunningLab) -> Iterator[str]:
+    """With what kube-prometheus-stack has by default, and nothing of ours."""
+    named = [
+        ("severity = critical", "severity =~ warning|info", ["namespace", "alertname"]),
+        ("severity = warning", "severity = info", ["namespace", "alertname"]),
+        ("alertname = InfoInhibitor", "severity = info", ["namespace"]),
+    ]
+    config = {
+        "route": {"receiver": "null"},
+        "receivers": [{"name": "null"}],
+        "inhibit_rules": [
+            {"source_matchers": [source], "target_matchers": [target], "equal": equal}
+            for source, target, equal in named
+        ],
+    }
+    with _started(small_lab, "stack", json.dumps(config)) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _started(lab: RunningLab, name: str, text: str) -> Iterator[str]:
     """Alertmanager alone, in a lab, for the files that its package puts beside it."""
-    config = small_lab.paths.work / "alertmanager.yml"
-    config.write_text(alertmanager_config(RuleSettings()), encoding="utf-8")
+    config = lab.paths.work / f"alertmanager-{name}.yml"
+    config.write_text(text, encoding="utf-8")
     (port,) = free_ports(1)
     argv = ["prometheus-alertmanager", f"--config.file={config}", "--cluster.listen-address="]
-    argv += [f"--storage.path={small_lab.paths.work / 'data'}", "--log.level=error"]
+    argv += [f"--storage.path={lab.paths.work / name}", "--log.level=error"]
     argv += [f"--web.listen-address=127.0.0.1:{port}"]
-    process = subprocess.Popen(small_lab.enter_argv(argv), process_group=0)
+    process = subprocess.Popen(lab.enter_argv(argv), process_group=0)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait(url)
@@ -115,7 +149,7 @@ def inhibited(url: str, *alerts: dict[str, str], within: float = 30) -> bool:
         pytest.param(WIDE, VIOLATED, id="a cluster-wide violation, that of an OSD"),
         pytest.param(
             BURN | CRITICAL,
-            BURN | WARNING,
+            warning(BURN),
             id="critical, its warning",
         ),
         pytest.param(FLAG | {"flag": "noout"}, SILENT, id="noout, a silent OSD"),
@@ -146,23 +180,23 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
             SILENT | {"ceph_daemon": "osd.2"}, VIOLATED, id="a silent OSD, another's reservations"
         ),
         pytest.param(
-            WIDE | WARNING,
+            warning(WIDE),
             VIOLATED,
             id="a cluster-wide warning, an OSD's critical one",
         ),
         pytest.param(
-            WIDE | WARNING | {"cause": "replica_writes"},
-            VIOLATED | WARNING,
+            warning(WIDE) | {"cause": "replica_writes"},
+            warning(VIOLATED),
             id="that replica writes fill OSDs, the warning of an OSD with another cause",
         ),
         pytest.param(
-            BURN | WARNING,
+            warning(BURN),
             BURN | CRITICAL,
             id="a warning, the critical one",
         ),
         pytest.param(FLAG | {"flag": "noscrub"}, SILENT, id="noscrub, a silent OSD"),
         pytest.param(
-            VIOLATED | WARNING,
+            warning(VIOLATED),
             SLOW,
             id="an OSD's own warning, that others wait for it",
         ),
@@ -184,3 +218,14 @@ def test_it_does_not_silence(
 def test_what_is_silenced_silences_all_the_same(alertmanager: str) -> None:
     """One notification: that of the cluster, and not that others wait for one of its OSDs."""
     assert inhibited(alertmanager, WIDE, VIOLATED, SLOW)
+
+
+@pytest.mark.parametrize("alert", [VIOLATED, WIDE, BURN | CRITICAL, SILENT | CRITICAL])
+def test_kube_prometheus_stack_lets_no_critical_alert_of_ours_silence_a_warning(
+    of_stack: str, alert: dict[str, str]
+) -> None:
+    """Neither of another OSD nor of its own: names differ."""
+    of_another = warning(alert) | {"ceph_daemon": "osd.2"}
+    assert not inhibited(of_stack, alert, of_another, within=1.5)
+    # That its rule is in force: with one name for both it would.
+    assert inhibited(of_stack, alert, of_another | {"alertname": alert["alertname"]})

@@ -13,6 +13,7 @@ from typing import Any, Final
 from tests.stack.conftest import Received, Watched, Webhook
 from tests.waiting import until
 
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 from cephqos_base import marked
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import QosSeries
@@ -200,7 +201,7 @@ async def _stayed(stage: Stage, on: Watched, heard: list[Heard]) -> float | None
         return None
     shares = []
     for finding in situation.expect:
-        which = f'alertstate="firing",alertname=~"{"|".join(finding.alert)}"'
+        which = f'alertstate="firing",alertname=~"({"|".join(finding.alert)})({WARNING_SUFFIX})?"'
         if finding.osd is not None:
             which += f',ceph_daemon="{osd_name(finding.osd, stage.turn, situation.cluster.osds)}"'
         fires = f"max(ALERTS{{{which}}}) or vector(0)"

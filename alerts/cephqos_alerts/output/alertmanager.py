@@ -6,7 +6,9 @@ from typing import Any, Final
 from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Severity, Subject
-from cephqos_alerts.rules.settings import Changes, RuleSettings
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.groups import SLO_ALERT
 from cephqos_base.units import DAY, HOUR, duration
 from cephqos_base.yamlfile import Value
 
@@ -35,10 +37,7 @@ def alertmanager_config(
         receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
-        "inhibit_rules": [
-            *_inhibitions(settings.changes),
-            *([_DURING_TEST_RUNS] if runs_silence else []),
-        ],
+        "inhibit_rules": [*_inhibitions(), *([_DURING_TEST_RUNS] if runs_silence else [])],
         "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
@@ -98,10 +97,8 @@ def _receiver(name: str, webhook: str) -> dict[str, Any]:
     return {"name": name, "webhook_configs": [{"url": f"{webhook}/{name}", "send_resolved": True}]}
 
 
-def _inhibitions(changes: Changes) -> list[dict[str, Any]]:
+def _inhibitions() -> list[dict[str, Any]]:
     """While the first alert fires, the second with the same cluster and labels is silent."""
-    burn = _named("CephQosLatencySloBurn")
-    critical, warning = (f'severity="{changes.severity(name)}"' for name in ("critical", "warning"))
     return [
         # Only about one OSD: an alert that counts OSDs has no label ceph_daemon, and Alertmanager
         # would take it as equal to every other alert without that label.
@@ -113,16 +110,16 @@ def _inhibitions(changes: Changes) -> list[dict[str, Any]]:
         # If the reservation of the slow OSD is violated too, it has that alert. Its description
         # names the OSDs that wait, so CephQosReplicaSlow is not sent.
         _rule(
-            [*_named("CephQosReservationViolated"), critical],
+            _named("CephQosReservationViolated"),
             _named("CephQosReplicaSlow"),
             "ceph_daemon",
         ),
         _rule(
-            _named("CephQosReservationViolatedWidely"),
-            _named("CephQosReservationViolated"),
+            _named("CephQosReservationViolatedWidely", "CephQosReservationViolatedWidelyCanWait"),
+            _named("CephQosReservationViolated", "CephQosReservationViolatedCanWait"),
             *("class", "cause", "severity"),
         ),
-        _rule([*burn, critical], [*burn, warning], "slo"),
+        _rule(_named(SLO_ALERT), _named(SLO_ALERT + WARNING_SUFFIX), "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
         # Operations that wait so long have a cause, and one of these names it.
         _rule(

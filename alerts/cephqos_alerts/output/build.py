@@ -10,7 +10,7 @@ from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.rules.source import Shared, read_groups
-from cephqos_alerts.slo.groups import SLO_ALERT, SLO_SUBJECTS, slo_groups
+from cephqos_alerts.slo.groups import SLO_ALERTS, SLO_SUBJECTS, slo_groups
 from cephqos_alerts.slo.spec import Slo
 from cephqos_alerts.texts.every import TEXTS, texts_of_count
 
@@ -61,5 +61,5 @@ def alerts_about(subject: Subject) -> list[str]:
     rules = [rule for group in (*groups, LOGS) for rule in group.rules]
     names = [rule.name for rule in rules if isinstance(rule, Alert) and subject in rule.about]
     if subject in SLO_SUBJECTS:
-        names.append(SLO_ALERT)
+        names.extend(SLO_ALERTS)
     return list(dict.fromkeys(names))

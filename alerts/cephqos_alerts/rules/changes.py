@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from typing import Final, get_args
 
 from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity
-from cephqos_alerts.rules.runbooks import RUNBOOKS
+from cephqos_alerts.rules.runbooks import ALERTS
 from cephqos_alerts.rules.settings import Changes, RuleSettings
 from cephqos_base.judge import Bounds
 from cephqos_base.recorded import PerCluster
@@ -33,7 +33,6 @@ _JUDGE_BOUNDS: Final = {bound.name for bound in fields(Bounds)}
 THRESHOLDS: Final = tuple(
     threshold.name for threshold in fields(Thresholds) if threshold.name not in _JUDGE_BOUNDS
 )
-_ALERTS: Final = tuple(name for names in RUNBOOKS.values() for name in names)
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 # Labels and annotations that alerts have already.
@@ -77,7 +76,7 @@ def _severities(value: Value) -> Mapping[str, str]:
 
 def _alerts(value: Value) -> tuple[str, ...]:
     items = value.sequence("a list of alerts")
-    return tuple(item.one_of(_ALERTS, "the name of an alert") for item in items)
+    return tuple(item.one_of(ALERTS, "the name of an alert") for item in items)
 
 
 def _texts(value: Value, taken: frozenset[str]) -> Mapping[str, str]:

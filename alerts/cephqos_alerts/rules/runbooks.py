@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.errors import UsageError
 
-# Every alert, by page, in the order of the entries.
+# Entries by page, in their order. An alert and its CanWait have one.
 RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "reservations": (
         "CephQosReservationViolated",
@@ -79,6 +79,20 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 
+# Alerts with two severities. The warning has CanWait behind the name: kube-prometheus-stack lets a
+# critical alert silence all warnings of its name, also those of other OSDs and clusters.
+WARNING_SUFFIX: Final = "CanWait"
+_TWO_SEVERITIES: Final = (
+    "CephQosReservationViolated",
+    "CephQosReservationViolatedWidely",
+    "CephQosLatencySloBurn",
+    "CephQosDaemonNotAnswering",
+)
+ALERTS: Final = (
+    *(name for names in RUNBOOKS.values() for name in names),
+    *(name + WARNING_SUFFIX for name in _TWO_SEVERITIES),
+)
+
 _PAGES: Final[Mapping[str, str]] = {
     name: page for page, names in RUNBOOKS.items() for name in names
 }
@@ -89,10 +103,15 @@ PAGE: Final = "{page}"
 def runbook_url(folder: str, alert: str) -> str:
     """The entry of an alert, in the folder or by the pattern that `--runbook-url` gave."""
     pattern = folder if PAGE in folder else f"{folder.rstrip('/')}/{PAGE}.html"
-    return f"{pattern.replace(PAGE, runbook_page(alert))}#{alert.lower()}"
+    return f"{pattern.replace(PAGE, runbook_page(alert))}#{_entry(alert).lower()}"
 
 
 def runbook_page(alert: str) -> str:
-    if alert not in _PAGES:
+    if _entry(alert) not in _PAGES:
         raise UsageError(f"{alert} has no runbook: add it to RUNBOOKS of {__name__}")
-    return _PAGES[alert]
+    return _PAGES[_entry(alert)]
+
+
+def _entry(alert: str) -> str:
+    """The alert whose entry this one has, too."""
+    return alert.removesuffix(WARNING_SUFFIX)

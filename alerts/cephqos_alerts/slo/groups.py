@@ -23,6 +23,7 @@ from cephqos_alerts.rules.rule import (
     Subject,
     Urgency,
 )
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 from cephqos_alerts.rules.settings import LEAST_OPS, RuleSettings
 from cephqos_alerts.rules.template import ITSELF, only_if, query, show, when
 from cephqos_alerts.slo.spec import Slo
@@ -31,6 +32,7 @@ from cephqos_base.series import ClientSeries, OpSeries, ProbeSeries
 from cephqos_base.units import DAY, HOUR, MINUTE, duration
 
 SLO_ALERT: Final = "CephQosLatencySloBurn"
+SLO_ALERTS: Final = (SLO_ALERT, SLO_ALERT + WARNING_SUFFIX)
 SLO_SUBJECTS: Final[Sequence[Subject]] = ("load",)
 
 
@@ -163,7 +165,7 @@ def _alert(slo: Slo, burn: BurnAlert, settings: RuleSettings) -> Alert:
     same_slo = f"on ({_GROUPING[slo.source]}, slo)"
     objective = f"{100 * slo.objective:g} % of {slo.op} operations within {slo.threshold:g} s"
     return Alert(
-        name=SLO_ALERT,
+        name=SLO_ALERT if burn.urgency is NOW else SLO_ALERT + WARNING_SUFFIX,
         about=SLO_SUBJECTS,
         expr=f"""
         ({errors_long} and {same_slo} {errors_short} and {same_slo} {enough_ops})

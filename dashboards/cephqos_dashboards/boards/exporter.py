@@ -50,9 +50,9 @@ _NOW = (
         width=4,
     ),
     figure(
-        exporter.WATCHDOG,
-        title="Alerting",
-        reads="yes: CephQosWatchdog fires, as it always should. no: no alert can.",
+        exporter.RULES,
+        title="Rules",
+        reads="yes: they count OSDs of some cluster now. no: no alert can fire.",
         empty="no rules",
         width=3,
         thresholds=theme.UP,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_base.recorded import PerCluster
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import ROWS, highest
@@ -25,9 +26,7 @@ FAILING: Final = PanelQuery(
 CLUSTER: Final = PanelQuery(f"min by (cluster) ({ClusterSeries.UP})", "{{cluster}}")
 SERIES: Final = PanelQuery(f"sum(scrape_samples_post_metric_relabeling{{{JOB}}})", "series")
 VERSIONS: Final = PanelQuery(f"count by (version) ({ExporterSeries.BUILD_INFO})", "{{version}}")
-WATCHDOG: Final = PanelQuery(
-    'count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"}) or vector(0)', "watchdog"
-)
+RULES: Final = PanelQuery(f"clamp_max(count({PerCluster.OSDS}), 1) or vector(0)", "rules")
 
 STATE: Final = PanelQuery(
     f"max by (instance) (up{{{JOB}}}) and on (instance)"

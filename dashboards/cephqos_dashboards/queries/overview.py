@@ -108,10 +108,10 @@ CULPRIT: Final = PanelQuery(
     "{{says}}",
 )
 _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}'
-# 0 if no alert fires. It is absent, so that no figure is shown, if our rules are not loaded (the
-# watchdog always fires), or if an operator's file gives severities another name.
+# 0 if no alert fires. It is absent, so that no figure is shown, if our rules are not loaded,
+# or if an operator's file gives severities another name.
 _NO_ALERTS: Final = (
-    '0 * count(ALERTS{alertname="CephQosWatchdog", alertstate="firing"})'
+    f"0 * count({PerCluster.OSDS})"
     f' unless on () ALERTS{{{CLUSTER}, alertstate="firing", alertname=~"CephQos.*",'
     ' severity!~"critical|warning|info|none"}'
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_stack.staged.situation import FASTER, ExpectedFinding, Situation
 
@@ -54,7 +55,11 @@ class Heard:
 
     @classmethod
     def of(cls, after: float, labels: Mapping[str, str], description: str) -> "Heard":
-        """An alert with the cause and the culprit of its description as labels."""
+        """An alert with the cause and the culprit of its description as labels.
+
+        Situations name the severity, so an alert has one name for both.
+        """
+        labels = {**labels, "alertname": labels["alertname"].removesuffix(WARNING_SUFFIX)}
         text = " ".join(description.split())
         causes = [cause for words, cause in SEEN_OF_IT.items() if words in text]
         if labels["alertname"] == "CephQosReplicaSlow":

@@ -10,7 +10,7 @@ from cephqos_alerts.output.alertmanager import RECEIVERS, alertmanager_config, p
 from cephqos_alerts.output.build import FILES, LOGS, alerts_about
 from cephqos_alerts.rules.rule import Alert, Subject
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_alerts.slo.groups import SLO_ALERT
+from cephqos_alerts.slo.groups import SLO_ALERTS
 from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
 
@@ -85,7 +85,7 @@ def test_every_subject_that_an_inhibition_names_has_alerts() -> None:
 def test_an_inhibition_names_only_alerts_that_exist() -> None:
     groups = [*(group for groups in FILES.values() for group in groups), LOGS]
     rules = [rule for group in groups for rule in group.rules]
-    known = {rule.name for rule in rules if isinstance(rule, Alert)} | {SLO_ALERT}
+    known = {rule.name for rule in rules if isinstance(rule, Alert)} | {*SLO_ALERTS}
     for rule in yaml.safe_load(alertmanager_config(RuleSettings()))["inhibit_rules"]:
         for matcher in (*rule["source_matchers"], *rule["target_matchers"]):
             if matcher.startswith("alertname"):

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rules import files
-from tests.rules.cases import ALERTING_SLOS, RuleCase
+from tests.rules.cases import ALERTING_SLOS, RuleCase, named
 from tests.runbooks import ENTRIES, TEXT, entries
 from tests.truth.run import SEEN
 
@@ -17,7 +17,8 @@ from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.alertmanager import alertmanager_config
 from cephqos_alerts.output.build import FILES, LOGS, build_rules, log_rules
 from cephqos_alerts.rules.rule import LABELS_OF_PLACE, Alert, RecordedSeries
-from cephqos_alerts.rules.runbooks import RUNBOOKS, runbook_page
+from cephqos_alerts.rules.runbooks import ALERTS as ALERTS_OF_PAGES
+from cephqos_alerts.rules.runbooks import RUNBOOKS, WARNING_SUFFIX, runbook_page
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
 from cephqos_base.causes import CAUSES
 from cephqos_base.units import duration
@@ -56,7 +57,7 @@ def test_there_is_no_rule_file_that_nothing_generates() -> None:
 
 
 def test_every_alert_has_a_page_of_the_runbooks() -> None:
-    assert sorted(name for names in RUNBOOKS.values() for name in names) == sorted(
+    assert sorted(ALERTS_OF_PAGES) == sorted(
         {*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))}
     )
 
@@ -79,12 +80,21 @@ CLOSELY = {"CephQosScrubsOverdueGrowing": 10.0}
 
 
 def cases_of(alert: str) -> list[RuleCase]:
-    return [case for case in files.CASES if case.alert == alert]
+    """An alert with two severities has two names, and shares its cases."""
+    return [
+        case for case in files.CASES if case.alert in (alert, alert.removesuffix(WARNING_SUFFIX))
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_alert_has_a_test_in_which_it_fires(name: str) -> None:
-    assert any(case.fires for case in cases_of(name))
+    fired = [
+        named(case.alert, labels)
+        for case in cases_of(name)
+        for moment in case.moments
+        for labels in moment.firing
+    ]
+    assert name in fired
 
 
 @pytest.mark.parametrize("name", ENDING)
@@ -128,7 +138,7 @@ def test_with_urls_each_alert_links_to_its_runbook_and_to_a_dashboard(text: str)
     for rule in (rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]):
         if name := str(rule.get("alert", "")):
             links = rule["annotations"]
-            page = f"{runbook_page(name)}.html#{name.lower()}"
+            page = f"{runbook_page(name)}.html#{name.removesuffix(WARNING_SUFFIX).lower()}"
             assert links["runbook_url"] == f"https://docs/operate/runbooks/{page}"
             assert links["dashboard_url"].startswith("https://grafana/d/cephqos-")
 
@@ -195,8 +205,8 @@ def test_the_source_of_an_alert_says_by_which_labels_it_is_known(alert: Alert) -
 UNMEASURED = {
     *("CephQosCapacityNeverMeasured", "CephQosSchedulersMixed", "CephQosExporterDown"),
     *("CephQosOsdNotScraped", "CephQosClusterExporterAbsent", "CephQosCollectorFailing"),
-    *("CephQosClusterLabelTaken", "CephQosDaemonNotAnswering", "CephQosNothingScraped"),
-    "CephQosReplyNotUnderstood",
+    *("CephQosClusterLabelTaken", "CephQosNothingScraped"),
+    *("CephQosReplyNotUnderstood", "CephQosDaemonNotAnswering"),
 }
 
 
@@ -333,3 +343,12 @@ def test_every_window_is_used() -> None:
     ]
     used = set(re.findall(r"@(\w+?)(?:_samples)?@", "".join(sources))) | {"slow_interval"}
     assert set(WINDOWS) <= used
+
+
+def test_no_alert_has_two_severities() -> None:
+    """Others let the critical alert of a name silence all warnings of it."""
+    severities: dict[str, set[str]] = {}
+    for rule in RULES:
+        if "alert" in rule:
+            severities.setdefault(rule["alert"], set()).add(rule["labels"]["severity"])
+    assert {name: found for name, found in severities.items() if len(found) > 1} == {}
