@@ -17,7 +17,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.units import osd_order
 from cephqos_doctor.cluster_facts import scrub_hours
 from cephqos_doctor.host_facts import OsdFacts, read_osd
-from cephqos_exporter.cluster.replies import parse_stamp
+from cephqos_exporter.ceph.stamps import parse_stamp
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 from cephqos_exporter.qos.tags import MCLOCK
 from cephqos_insight.capacity.from_prometheus import model_of

@@ -9,7 +9,6 @@ sets `run` to a coroutine function that takes the parsed arguments and returns a
 """
 
 import argparse
-import asyncio
 import contextlib
 import importlib
 import importlib.util
@@ -237,6 +236,7 @@ def build_parser(commands: Sequence[CommandEntry] = COMMANDS) -> Parser:
 
 def run_command(work: Coroutine[Any, Any, int]) -> int:
     """Run to the end; Ctrl-C and SIGTERM cancel it, so that clean-up runs in either case."""
+    import asyncio  # a third of what --help would take
 
     async def guarded() -> int:
         task = asyncio.current_task()

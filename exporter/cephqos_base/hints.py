@@ -3,7 +3,6 @@
 import argparse
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 _UNKNOWN: Final = re.compile(r"unrecognized arguments: (--[^\s=]+)")
@@ -38,4 +37,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     >>> nearest("scrubs", ["scrub", "recovery"])
     'scrub'
     """
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(word, set(known), n=1)), "")

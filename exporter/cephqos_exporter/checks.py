@@ -5,9 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
-
-import psutil
+from typing import TYPE_CHECKING, Final
 
 from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter import core_options
@@ -21,6 +19,9 @@ from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.addresses import bind_to, split_address
 from cephqos_exporter.web.server import OTHER_PATHS
 from cephqos_exporter.web.tls import server_context
+
+if TYPE_CHECKING:
+    import psutil
 
 # Each root with something that is in it on every machine, or in every fixture tree of one.
 _ROOTS: Final[Mapping[Option[str], tuple[str, Callable[[Path], bool]]]] = {
@@ -156,8 +157,10 @@ def address_error(settings: Settings, address: str, exc: Exception) -> ConfigErr
     return settings.error(option, allowed, found=address)
 
 
-def holder_of(port: int) -> psutil.Process | None:
+def holder_of(port: int) -> "psutil.Process | None":
     """The process that listens on a TCP port, if this user may see it."""
+    import psutil
+
     try:
         for one in psutil.net_connections("tcp"):
             if one.pid and one.laddr and one.status == "LISTEN" and one.laddr.port == port:
@@ -169,12 +172,16 @@ def holder_of(port: int) -> psutil.Process | None:
 
 def _runs_already(port: int) -> bool:
     """Whether the port is held by an exporter, as far as this user may see who holds it."""
+    import psutil
+
     holder = holder_of(port)
     processes = [holder] if holder else psutil.process_iter()
     return any(one.pid != os.getpid() and _is_exporter(one) for one in processes)
 
 
-def _is_exporter(process: psutil.Process) -> bool:
+def _is_exporter(process: "psutil.Process") -> bool:
+    import psutil
+
     try:
         return any(Path(word).name == "cephqos-exporter" for word in process.cmdline()[:2])
     except psutil.Error:

@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
-from cephqos_base import yamlfile
 from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described, UsageError
 from cephqos_base.hints import nearest
-from cephqos_base.yamlfile import Value
+
+if TYPE_CHECKING:
+    from cephqos_base.yamlfile import Value
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -246,6 +247,8 @@ def _raw_values(
                 )
             yield "environment", variables[variable], raw
     if file is not None:
+        from cephqos_base import yamlfile
+
         document = yamlfile.read(file)
         if not document.is_null:
             for name, value in _flatten(document, "", known):
@@ -253,8 +256,8 @@ def _raw_values(
 
 
 def _flatten(
-    node: Value, prefix: str, known: Mapping[str, Option[Any]]
-) -> Iterator[tuple[str, Value]]:
+    node: "Value", prefix: str, known: Mapping[str, Option[Any]]
+) -> Iterator[tuple[str, "Value"]]:
     """`{web: {telemetry-path: /m}}` as `web.telemetry-path`; `enabled` stands for the key above."""
     for key, value in node.entries("a mapping of keys").items():
         name = f"{prefix}{key}"

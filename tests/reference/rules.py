@@ -12,7 +12,7 @@ from tests.reference.tables import code, page, table
 from cephqos_alerts.output.build import FILES, LOGS
 from cephqos_alerts.rules.changes import THRESHOLDS
 from cephqos_alerts.rules.rule import Alert
-from cephqos_alerts.rules.runbooks import runbook_page
+from cephqos_alerts.rules.runbooks import runbook_url
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.causes import CAUSES
 from cephqos_base.thresholds import Thresholds
@@ -41,7 +41,7 @@ def _named(template: str) -> str:
 
 def _runbook(alert: str) -> str:
     """The name, linked to what to do about it."""
-    return f"[{code(alert)}](../operate/runbooks/{runbook_page(alert)}.md#{alert.lower()})"
+    return f"[{code(alert)}]({runbook_url('../operate/runbooks/{page}.md', alert)})"
 
 
 def alerts() -> str:

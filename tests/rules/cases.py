@@ -237,7 +237,7 @@ def _test(case: RuleCase) -> dict[str, Any]:
     series = case.series
     if case.only:
         series = {_UP: "1x400", **series, _CLUSTER_EXPORTER: "1x400"}
-        others = f'severity!="none", alertname!="{case.alert}"'
+        others = f'severity!="none", alertname!~"{case.alert}({WARNING_SUFFIX})?"'
         checks.append(
             {
                 "expr": f'count by (alertname) (ALERTS{{alertstate="firing", {others}}})',

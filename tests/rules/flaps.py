@@ -13,7 +13,8 @@ _NOBODY: State = replace(SLOW, in_progress=(0,), queue=(0, 0, 0, 0))
 _SLOW_DEVICE = violated("critical", "device")
 _REPLICAS_FILL_IT = 'count(osd_class:cephqos_main_cause{cluster="c1",cause="replica_writes"})'
 # 60 evaluations. In Prometheus 2.53 a window of 15 minutes has a 61st at its far end.
-_EACH = f'count_over_time(ALERTS{{alertname="{VIOLATED}",alertstate="firing"}}[895s:15s])'
+_FIRING = f'ALERTS{{alertname=~"{VIOLATED}(CanWait)?",alertstate="firing"}}'
+_EACH = f"count_over_time({_FIRING}[895s:15s])"
 # The OSDs of one host, of which another one is the worst each minute.
 _HOST = (1, 2, 3)
 # Too little CPU. It delivers a third of what it did, or, as noise has it, more than that, of which

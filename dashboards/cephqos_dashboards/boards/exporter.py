@@ -50,8 +50,8 @@ _NOW = (
         width=4,
     ),
     figure(
-        exporter.RULES,
-        title="Rules",
+        exporter.RULES_RUN,
+        title="Alerting",
         reads="yes: they count OSDs of some cluster now. no: no alert can fire.",
         empty="no rules",
         width=3,

@@ -26,7 +26,7 @@ FAILING: Final = PanelQuery(
 CLUSTER: Final = PanelQuery(f"min by (cluster) ({ClusterSeries.UP})", "{{cluster}}")
 SERIES: Final = PanelQuery(f"sum(scrape_samples_post_metric_relabeling{{{JOB}}})", "series")
 VERSIONS: Final = PanelQuery(f"count by (version) ({ExporterSeries.BUILD_INFO})", "{{version}}")
-RULES: Final = PanelQuery(f"clamp_max(count({PerCluster.OSDS}), 1) or vector(0)", "rules")
+RULES_RUN: Final = PanelQuery(f"clamp_max(count({PerCluster.OSDS}), 1) or vector(0)", "rules")
 
 STATE: Final = PanelQuery(
     f"max by (instance) (up{{{JOB}}}) and on (instance)"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from cephqos_exporter.cluster.cluster_options import MOST_POOLS_SHOWN
 from cephqos_exporter.cluster.health import health_families
 from cephqos_exporter.cluster.osdmap import osd_map_families, pool_family
 from cephqos_exporter.cluster.poller import ClusterState, Poller
@@ -29,7 +30,6 @@ log = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS: Final = 1.0
 _LABEL_BYTES: Final = 64 << 20  # of 10,000 pools; pools come and go for years
-MOST_POOLS_SHOWN: Final = 1000  # 0.1 s of CPU and 7 MB for a scrape
 
 
 class ClusterSource:

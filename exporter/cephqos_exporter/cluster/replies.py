@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 
+from cephqos_exporter.ceph.stamps import parse_stamp
 from cephqos_exporter.not_understood import NotUnderstood, listed
 
 T = TypeVar("T")
@@ -209,14 +209,6 @@ def _parse_duration(row: Mapping[str, Any]) -> float | None:
         return float(whole)
     milliseconds = exact.is_integer() or exact > whole + 0.001
     return exact / 1000 if milliseconds else exact
-
-
-def parse_stamp(text: str) -> float:
-    """Seconds since the epoch; 0 for what has never been, which Ceph writes as a number."""
-    if "-" not in text:
-        return float(text)
-    moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def count_states(pgs_by_state: Mapping[str, int]) -> dict[str, int]:

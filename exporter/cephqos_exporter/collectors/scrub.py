@@ -14,7 +14,7 @@ what placement groups do.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from cephqos_exporter.cluster.replies import parse_stamp
+from cephqos_exporter.ceph.stamps import parse_stamp
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED, figure
 from cephqos_exporter.collectors.interval import SLOWLY

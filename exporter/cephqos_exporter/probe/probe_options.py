@@ -1,10 +1,12 @@
 """The options of `--role probe` and the source made from them; `--cluster.*` say how to connect."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.config import Option, Settings, integer, number, seconds, text, texts
-from cephqos_exporter.probe.probe_source import ProbeSource, ProbeSpec
+
+if TYPE_CHECKING:
+    from cephqos_exporter.probe.probe_source import ProbeSource
 
 POOLS = texts("probe.pools", (), "Pools to probe. Required for the role probe.")
 RATE = number(
@@ -49,8 +51,10 @@ def check(settings: Settings) -> None:
         raise settings.error(NAMESPACE, NAMESPACE.allowed)
 
 
-def build_source(settings: Settings) -> ProbeSource:
+def build_source(settings: Settings) -> "ProbeSource":
     """A probe that starts when it is first scraped."""
+    from cephqos_exporter.probe.probe_source import ProbeSource, ProbeSpec
+
     spec = ProbeSpec(
         pools=tuple(settings[POOLS]),
         rate=settings[RATE],

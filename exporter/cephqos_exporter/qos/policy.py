@@ -18,11 +18,12 @@ targets:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from cephqos_base import yamlfile
 from cephqos_base.series import SCHEDULED
-from cephqos_base.yamlfile import Value
+
+if TYPE_CHECKING:
+    from cephqos_base.yamlfile import Value
 
 Scope = Literal["osd", "cluster"]
 
@@ -70,10 +71,12 @@ class Policy:
 
 def load_policy(path: Path) -> Policy:
     """Read and check a policy file; ConfigError says in one line what is wrong with it."""
+    from cephqos_base import yamlfile
+
     return parse_policy(yamlfile.read(path))
 
 
-def parse_policy(document: Value) -> Policy:
+def parse_policy(document: "Value") -> Policy:
     """Check a policy that has been read already."""
     top = document.table(_TOP_KEYS, _TOP_KEYS)
     top["version"].integer(1, 1, "1")
@@ -83,7 +86,7 @@ def parse_policy(document: Value) -> Policy:
     return Policy(tuple(targets))
 
 
-def _target(entry: Value) -> Target:
+def _target(entry: "Value") -> Target:
     keys = entry.entries()
     scope: Scope = "osd"
     if "scope" in keys and keys["scope"].choice(("osd", "cluster")) == "cluster":
@@ -110,7 +113,7 @@ def _target(entry: Value) -> Target:
     )
 
 
-def _positive(value: Value | None, most: float | None = None) -> float | None:
+def _positive(value: "Value | None", most: float | None = None) -> float | None:
     """A number above 0, or None where the key is absent."""
     if value is None:
         return None
@@ -121,7 +124,7 @@ def _positive(value: Value | None, most: float | None = None) -> float | None:
     return number
 
 
-def _osds(value: Value) -> frozenset[str]:
+def _osds(value: "Value") -> frozenset[str]:
     allowed = "a list of OSD numbers"
     named = [item.plain() for item in value.sequence(allowed, least=1)]
     if any(isinstance(osd, bool) or not isinstance(osd, int) or osd < 0 for osd in named):
@@ -129,7 +132,7 @@ def _osds(value: Value) -> frozenset[str]:
     return frozenset(map(str, named))
 
 
-def _no_duplicates(entries: Sequence[Value], targets: Sequence[Target]) -> None:
+def _no_duplicates(entries: Sequence["Value"], targets: Sequence[Target]) -> None:
     """The same words twice would leave open which of the two numbers holds."""
     seen: set[tuple[object, ...]] = set()
     for entry, target in zip(entries, targets, strict=True):

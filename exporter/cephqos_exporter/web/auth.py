@@ -13,8 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 
-import bcrypt
-
 from cephqos_exporter.web.config import RateLimit
 
 
@@ -52,6 +50,8 @@ class BasicAuth:
 
 
 def _matches(password: bytes, hashed: str) -> bool:
+    import bcrypt
+
     # bcrypt looks at 72 bytes; newer versions of the library refuse more instead of cutting.
     # PHP and htpasswd write 2y, the library knows the same thing as 2b.
     encoded = hashed.encode()

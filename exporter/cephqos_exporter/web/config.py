@@ -9,13 +9,13 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import bcrypt
-
-from cephqos_base import textfile, units, yamlfile
+from cephqos_base import textfile, units
 from cephqos_base.errors import MISSING, ConfigError, Described
-from cephqos_base.yamlfile import Value
+
+if TYPE_CHECKING:
+    from cephqos_base.yamlfile import Value
 
 # TLS 1.0 and 1.1 are the schema's too; OpenSSL as it is built today completes neither.
 TLS_VERSIONS: Final = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
@@ -75,11 +75,13 @@ class WebConfig:
     rate_limit: RateLimit = field(default_factory=RateLimit)
 
 
-Parser = Callable[[Value], Any]
+Parser = Callable[["Value"], Any]
 
 
 def load(path: Path) -> WebConfig:
     """Read and check a web configuration file; ConfigError tells the first thing wrong."""
+    from cephqos_base import yamlfile
+
     try:
         document = yamlfile.read(path)
     except ConfigError as exc:
@@ -98,7 +100,7 @@ class _Reader:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def web(self, document: Value) -> WebConfig:
+    def web(self, document: "Value") -> WebConfig:
         parts = _section(
             document,
             {
@@ -113,16 +115,16 @@ class _Reader:
             rate_limit=parts.get("rate_limit", RateLimit()),
         )
 
-    def _tls(self, node: Value) -> TlsConfig:
+    def _tls(self, node: "Value") -> TlsConfig:
         parts = _section(
             node,
             {
                 "cert_file": self._file,
                 "key_file": self._file,
                 "client_ca_file": self._file,
-                "cert": Value.string,
+                "cert": _string,
                 "key": _secret,
-                "client_ca": Value.string,
+                "client_ca": _string,
                 "client_auth_type": _client_auth,
                 "min_version": _one_of(TLS_VERSIONS),
                 "max_version": _one_of(TLS_VERSIONS),
@@ -136,7 +138,7 @@ class _Reader:
         _check_pairs(node, tls)
         return tls
 
-    def _file(self, value: Value) -> str:
+    def _file(self, value: "Value") -> str:
         path = self._directory / value.string()
         try:
             textfile.regular_file(path).read_bytes()
@@ -151,7 +153,7 @@ class _Reader:
 _PROTECTING: Final = frozenset({"tls_server_config", "basic_auth_users"})
 
 
-def _section(node: Value, parsers: Mapping[str, Parser]) -> dict[str, Any]:
+def _section(node: "Value", parsers: Mapping[str, Parser]) -> dict[str, Any]:
     """Every key checked by its parser; unknown ones refused, empty ones as if not there."""
     if node.is_null:
         return {}
@@ -166,7 +168,7 @@ def _section(node: Value, parsers: Mapping[str, Parser]) -> dict[str, Any]:
     }
 
 
-def _users(node: Value) -> Mapping[str, str]:
+def _users(node: "Value") -> Mapping[str, str]:
     if node.is_null or (node.is_mapping and not node.entries()):
         node.fail("at least one user, or no such key", "no user")
     if not node.is_mapping:
@@ -185,6 +187,8 @@ def _users(node: Value) -> Mapping[str, str]:
 
 def _can_match(text: str) -> bool:
     """Whether it is a bcrypt hash that some password has: it may have been cut or mistyped."""
+    import bcrypt
+
     if not _BCRYPT_HASH.fullmatch(text):
         return False
     salt = text[7:29]
@@ -194,14 +198,18 @@ def _can_match(text: str) -> bool:
         return False
 
 
-def _secret(value: Value) -> str:
+def _string(value: "Value") -> str:
+    return value.string()
+
+
+def _secret(value: "Value") -> str:
     if not value.is_string:
         value.fail("text", _HIDDEN)
     return value.string()
 
 
-def _rate_limit(node: Value) -> RateLimit:
-    def count(value: Value) -> int:
+def _rate_limit(node: "Value") -> RateLimit:
+    def count(value: "Value") -> int:
         return value.integer(allowed="a whole number, 0 or more")
 
     limit = RateLimit(**_section(node, {"interval": _duration, "burst": count}))
@@ -212,7 +220,7 @@ def _rate_limit(node: Value) -> RateLimit:
     return limit
 
 
-def _check_pairs(node: Value, tls: TlsConfig) -> None:
+def _check_pairs(node: "Value", tls: TlsConfig) -> None:
     """What is only wrong in combination."""
 
     def wrong(key: str, found: object, allowed: str) -> ConfigError:
@@ -235,7 +243,7 @@ def _check_pairs(node: Value, tls: TlsConfig) -> None:
         raise wrong("min_version", tls.min_version, f"at most max_version, {tls.max_version}")
 
 
-def _client_auth(value: Value) -> str:
+def _client_auth(value: "Value") -> str:
     text = value.string()
     if text in ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert"):
         found = f"{text!r}, which takes certificates without verifying them"
@@ -243,12 +251,12 @@ def _client_auth(value: Value) -> str:
     return value.choice(tuple(CLIENT_AUTH_TYPES))
 
 
-def _duration(value: Value) -> float:
+def _duration(value: "Value") -> float:
     """As Go writes it: only 0 has no unit, and there are no days."""
     allowed = "a duration such as 500ms or 1m30s"
     text = value.text(r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?(?:ns|us|µs|ms|s|m|h)){1,6}|0", allowed)
     return units.parse_seconds(text)
 
 
-def _one_of(names: Mapping[str, Any]) -> Callable[[Value], str]:
+def _one_of(names: Mapping[str, Any]) -> Callable[["Value"], str]:
     return lambda value: value.choice(tuple(names))

@@ -3,6 +3,7 @@
 import pytest
 from tests.recorded import RELEASES
 
+from cephqos_exporter.ceph.stamps import parse_stamp
 from cephqos_exporter.cluster.osdmap import osd_map_families
 from cephqos_exporter.cluster.replies import (
     count_states,
@@ -10,7 +11,6 @@ from cephqos_exporter.cluster.replies import (
     parse_osd_dump,
     parse_pgs,
     parse_pool_totals,
-    parse_stamp,
     parse_status,
 )
 from cephqos_exporter.labels import Labels, LabelText

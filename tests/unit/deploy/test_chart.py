@@ -14,6 +14,7 @@ from tests.reference.helm import values
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules import changes
 from cephqos_alerts.rules.rule import Alert
+from cephqos_alerts.rules.runbooks import ALERTS
 from cephqos_base.version import __version__
 
 from .programs import DEPLOY
@@ -105,7 +106,7 @@ def test_the_chart_knows_by_name_the_alerts_that_it_does_not_have() -> None:
     [listed] = re.findall(r'\$alerts := splitList " " "([^"]+)"', template)
     texts = "".join(file.read_text() for file in Path("alerts/rules").glob("*.yml"))
     here = set(re.findall(r"^ +- alert: (\w+)$", texts, re.MULTILINE))
-    assert set(listed.split()) == set(changes._ALERTS) - here
+    assert set(listed.split()) == set(ALERTS) - here
 
 
 def test_the_chart_leaves_out_the_alerts_that_duplicates_no_leaves_out() -> None:

@@ -340,7 +340,7 @@ async def test_a_password_that_is_right_is_hashed_once(
         hashed += 1
         return really(password, salt)
 
-    monkeypatch.setattr("cephqos_exporter.web.auth.bcrypt.hashpw", counting)
+    monkeypatch.setattr(bcrypt, "hashpw", counting)
     auth = BasicAuth({"a": HASH, "old": HASH.replace("$2b$", "$2y$")})
     assert [await auth.allows(basic("a", "secret")) for _ in range(3)] == [True] * 3
     assert hashed == 1
