@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 from tests.reference.rules import RULES_PAGE, rules_page
+from tests.rules.files import CASES
 
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.render import render
@@ -59,6 +60,12 @@ def test_a_rule_gives_the_ranks_of_its_cause_and_no_others() -> None:
         given = {int(rank) for rank in re.findall(r"\* 0 \+ (\d\d?)\b", rule["expr"])} - {1}
         said = {cause.rank, *(other.rank for other in cause.other_ranks)}
         assert given == said - {1}, cause
+
+
+@_CAUSE
+def test_a_case_of_the_rules_has_the_cause_in_the_lead(cause: Cause) -> None:
+    leads = {it.get("cause") for case in CASES for moment in case.moments for it in moment.firing}
+    assert cause.name in leads, "write a case in tests/rules"
 
 
 @_CAUSE

@@ -317,16 +317,6 @@ def test_no_paragraph_is_a_wall_of_text(page: Path) -> None:
     assert long == []
 
 
-def test_make_and_contributing_tell_the_same_time_for_a_target() -> None:
-    helps = dict(re.findall(r"^([a-z-]+):.*?## (.*)$", Path("Makefile").read_text(), re.MULTILINE))
-    page = read(Path("CONTRIBUTING.md"))
-    rows = re.findall(r"^\| `make ([a-z-]+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE)
-    times = "about two minutes|about half an hour|about an hour"
-    rows += re.findall(rf"^make (test-fast|test-full|test) .*?({times})", page, re.MULTILINE)
-    assert len(rows) >= 10
-    assert {name: time for name, time in rows if time not in helps[name]} == {}
-
-
 @pytest.mark.parametrize("page", [it for it in PAGES if it.parts[0] == "docs"], ids=str)
 def test_what_belongs_to_an_item_of_a_list_is_indented_by_four(page: Path) -> None:
     """With less, the site ends the list there: the next item would be text of a paragraph."""

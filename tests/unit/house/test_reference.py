@@ -5,6 +5,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +111,16 @@ def test_a_default_is_what_the_reader_takes_where_the_key_is_not_there(
             del holder[key.rpartition(".")[2]]
         assert _read(name, with_it) == _read(name, without)
     assert used
+
+
+_COLLECTORS = sorted(Path("exporter/cephqos_exporter/collectors").rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", _COLLECTORS, ids=lambda file: file.stem)
+def test_the_golden_host_shows_something_of_each_collector(file: Path) -> None:
+    """The reference of metrics is made from its page."""
+    names = re.findall(r'"(cephqos_[a-z0-9_]+)"', file.read_text(encoding="utf-8"))
+    page = Path("docs/reference/metrics.md").read_text(encoding="utf-8")
+    assert not names or any(f"`{name}" in page for name in names), (
+        "add what it reads to example_host of tests/replay/host_tree.py, or a recorded reply"
+    )
