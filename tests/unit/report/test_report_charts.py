@@ -172,12 +172,10 @@ def test_a_point_of_one_repeat_is_not_drawn_as_one_without_spread(tmp_path: Path
             chart.title for chart in build([run], ReportSettings()).charts if chart.name == "curve"
         ]
 
-    assert titles(1) == ["Response curve: depth at each point"]
-    assert titles(2, 3) == ["Response curve: depth at each point; bars: ± 1 σ over repeats"]
-    assert titles(2, 1) == [
-        "Response curve: depth at each point; bars: ± 1 σ over repeats, none where there was one"
-        " repeat"
-    ]
+    curve = "Response curve of randwrite 4 KiB: depth at each point; bars up: σ of latency"
+    assert titles(1) == [curve]
+    assert titles(2, 3) == [f"{curve}, across: ± 1 σ over repeats"]
+    assert titles(2, 1) == [f"{curve}, across: ± 1 σ over repeats, none where there was one repeat"]
 
 
 # -- causes ----------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from cephqos_loadgen.report.charts.of_points import curves_chart, dots_chart, percentiles_chart
+from cephqos_loadgen.report.charts.of_points import curve_charts, dots_chart, percentiles_chart
 from cephqos_loadgen.report.charts.over_time import timelines
+from cephqos_loadgen.report.charts.overlaid import overlaid
 from cephqos_loadgen.report.charts.surface import surfaces
 from cephqos_loadgen.report.charts.trade import trades
 from cephqos_loadgen.report.document import Chart
@@ -22,7 +23,7 @@ def charts(subject: Subject) -> Iterator[Chart]:
         if any(metrics.P99.key in row.figures for row in loads):
             yield percentiles_chart(subject, loads)
     if subject.steps:
-        yield curves_chart(subject, subject.steps)
+        yield from curve_charts(subject, subject.steps)
     for metric, name in (
         (metrics.SCRUB_SECONDS, "scrub-time"),
         (metrics.RECOVERY_SECONDS, "recovery-time"),
@@ -31,5 +32,6 @@ def charts(subject: Subject) -> Iterator[Chart]:
         rows = [row for row in background_rows(subject) if metric.key in row.figures]
         if rows:
             yield dots_chart(subject, rows, metric, name, metric.title)
+    yield from overlaid(subject)
     yield from surfaces(subject)
     yield from timelines(subject)

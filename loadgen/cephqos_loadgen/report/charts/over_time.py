@@ -12,7 +12,7 @@ import numpy as np
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.report.arrays.statistics import Floats
 from cephqos_loadgen.report.charts import plot_time
-from cephqos_loadgen.report.charts.plot_time import Band, Line, Panel, Strip, stretches
+from cephqos_loadgen.report.charts.plot_time import Band, Panel, Strip, line_of, stretches
 from cephqos_loadgen.report.charts.tracks import RATE_SECONDS, Track, tracks_of
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.observe import Observation
@@ -70,13 +70,8 @@ def _panels(times: Floats, tracks: Sequence[Track]) -> Iterator[Panel]:
         only_line = f" of {in_panel[0].name}" if len(in_panel) == 1 else ""
         averaged = f", mean of {RATE_SECONDS:.0f} s" if name in _AVERAGED else ""
         title = f"{name}{only_line}, {in_panel[0].unit}{averaged}"
-        yield Panel(title, [_line(times, track) for track in in_panel], step)
-
-
-def _line(times: Floats, track: Track) -> Line:
-    known = np.isfinite(track.values)
-    points = zip(times[known].tolist(), track.values[known].tolist(), strict=True)
-    return Line(track.name, tuple(points))
+        lines = [line_of(track.name, times, track.values) for track in in_panel]
+        yield Panel(title, lines, step)
 
 
 def _data(name: str, title: str, times: Floats, tracks: Sequence[Track]) -> Table:

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from cephqos_loadgen.report.arrays.statistics import Floats
 from cephqos_loadgen.report.charts import svg
 from cephqos_loadgen.report.charts.svg import Scale
 
@@ -32,6 +35,12 @@ class Line:
     points: tuple[tuple[float, float], ...]
     errors: tuple[tuple[float, float], ...] = ()
     labels: tuple[str, ...] = ()
+
+
+def line_of(name: str, times: Floats, values: Floats) -> Line:
+    """Through the values that are known."""
+    known = np.isfinite(values)
+    return Line(name, tuple(zip(times[known].tolist(), values[known].tolist(), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,8 @@ def over_time(
     bands: Sequence[Band],
     strips: Sequence[Strip],
     seconds: float,
+    *,
+    since: str = "seconds since the repeat began",
 ) -> str:
     """One repeat of `seconds`: `bands` are when scrub and recovery were active."""
     across = Scale(0.0, max(seconds, 1.0), _LEFT, _RIGHT)
@@ -84,7 +95,7 @@ def over_time(
     strips_top = panels_top + (_PANEL + _BETWEEN_PANELS) * len(panels)
     bottom = strips_top + _STRIP * len(strips) if strips else strips_top - _BETWEEN_PANELS
     body = [svg.text(8, 20, title, "title"), *_phase_bars(lanes, across)]
-    body.append(_time_axis(across, panels_top, bottom))
+    body.append(_time_axis(across, panels_top, bottom, since))
     for index, panel in enumerate(panels):
         body += _panel(panel, bands, across, panels_top + (_PANEL + _BETWEEN_PANELS) * index)
     if strips:
@@ -167,7 +178,7 @@ def _strips(strips: Sequence[Strip], across: Scale, top: float) -> Iterator[str]
         yield svg.moving("".join(cells))
 
 
-def _time_axis(across: Scale, top: float, bottom: float) -> str:
+def _time_axis(across: Scale, top: float, bottom: float, since: str) -> str:
     parts = [
         svg.line(across.at(tick), top, across.at(tick), bottom, "grid") for tick in across.ticks()
     ]
@@ -175,7 +186,7 @@ def _time_axis(across: Scale, top: float, bottom: float) -> str:
         svg.text(across.at(tick), bottom + 16, svg.tick_text(tick), "soft middle")
         for tick in across.ticks()
     ]
-    title = svg.text((_LEFT + _RIGHT) / 2, bottom + 34, "seconds since the repeat began", "middle")
+    title = svg.text((_LEFT + _RIGHT) / 2, bottom + 34, since, "middle")
     return f'<g class="times" data-y="{top:.0f} {bottom:.0f}">{"".join(parts)}</g>{title}'
 
 

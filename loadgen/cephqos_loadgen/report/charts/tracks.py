@@ -91,6 +91,27 @@ def rate(counters: Sequence[Series], moments: Floats, window: float) -> Floats:
     return _sum_of_known(usable, moments, growth_per_second)
 
 
+def grown_since(counters: Sequence[Series], moments: Floats, start: float) -> Floats:
+    """Growth of all these counters together from `start` to each moment."""
+
+    def growth(series: Series) -> Floats:
+        grown = series.grown()
+        return np.interp(moments, series.times, grown) - np.interp(start, series.times, grown)
+
+    return _sum_of_known([series for series in counters if len(series.times)], moments, growth)
+
+
+def mean_latency(intervals: Intervals, phase: str, moments: Floats, step: float) -> Floats:
+    """In seconds: of what completed in the intervals whose middle lies in each step of the phase.
+    `moments` are the middles of the steps."""
+    chosen = intervals.of(phase)
+    at = np.floor((intervals.middles[chosen] - moments[0]) / step + 0.5).astype(np.int64)
+    inside = (at >= 0) & (at < len(moments))
+    ios = np.bincount(at[inside], intervals.ios[chosen][inside], len(moments))
+    sums = np.bincount(at[inside], intervals.latency_sum[chosen][inside], len(moments))
+    return np.where(ios > 0, sums / np.maximum(ios, 1), np.nan)
+
+
 def level(gauges: Sequence[Series], moments: Floats) -> Floats:
     """The sum of all these gauges at each moment, each as of its last sample."""
 
