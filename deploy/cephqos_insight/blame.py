@@ -24,7 +24,7 @@ from typing import Any, Final
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.prometheus import OsdKey, Sample, osd_of
-from cephqos_base.series import AccountSeries
+from cephqos_base.series import AccountSeries, DisksSeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_base.units import parse_seconds, time_span
@@ -32,6 +32,8 @@ from cephqos_insight.cluster_access import add_access
 from cephqos_insight.image_names import ImageNames, images_of, unnamed
 from cephqos_insight.past import Past, add_past, stretch
 from cephqos_insight.prometheus_access import prometheus_of
+from cephqos_insight.shared import QUERIES as TRAITS
+from cephqos_insight.shared import shared_by, slow_osds, traits_of
 from cephqos_insight.who import FAMILIES as TENANT_FAMILIES
 from cephqos_insight.who import Answers, answers_of, names_of, queries, shares_of
 
@@ -267,9 +269,22 @@ async def _run(arguments: argparse.Namespace) -> int:
         say_json(_document(worst[:rows], tenants, before))
     else:
         say_text(table(worst, tenants, rows, before))
+        traits = traits_of(answers["disks"], answers["hosts"])
+        if shared := shared_by(slow_osds(_seconds_at(worst)), traits):
+            say_text(f"\nThe slow OSDs share: {printable(shared)}.")
     if names_failure:  # not in the output: JSON is a list of edges
         say(unnamed(names_failure), file=sys.stderr)
     return 0
+
+
+def _seconds_at(worst: Iterable[Root]) -> Mapping[OsdKey, float]:
+    """The seconds per second that are spent at each OSD; 0 at one where clients do not wait."""
+    seconds = defaultdict[OsdKey, float](float)
+    for root in worst:
+        seconds[OsdKey(root.cluster, root.osd)] += root.seconds
+        for wait in root.waits:
+            seconds[OsdKey(wait.cluster, wait.waiter)] += 0.0
+    return {osd: spent for osd, spent in seconds.items() if osd.osd.startswith("osd.")}
 
 
 def _document(
@@ -295,7 +310,8 @@ async def _ask(
     else:
         moment = (time.time() if at is None else at) - back if back else at
         async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
-            answers = _with_rates(await api.vectors(queries(since), moment), since)
+            asked = {**queries(since), **TRAITS}
+            answers = _with_rates(await api.vectors(asked, moment), since)
     if not answers["account"]:
         when = f" {time_span(back)} before" if back else ""
         raise BlameFailed(
@@ -307,8 +323,10 @@ async def _ask(
 
 
 def _in_archive(folder: Path, since: float, at: float | None, back: float) -> Answers:
-    past = Past(folder, TENANT_FAMILIES, since, at, back)
-    return _with_rates(answers_of(past), past.seconds)
+    past = Past(folder, (*TENANT_FAMILIES, DisksSeries.INFO), since, at, back)
+    # An archive does not say on which host an OSD is.
+    answers = {**answers_of(past), "disks": past.known(DisksSeries.INFO), "hosts": ()}
+    return _with_rates(answers, past.seconds)
 
 
 def _with_rates(answers: Answers, seconds: float) -> Answers:

@@ -1,6 +1,7 @@
 """Block devices, CPUs and NUMA nodes as /sys tells them, and which devices an OSD lives on."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,6 +109,29 @@ def read_queue(sys: Path, device: str) -> Queue:
     before, bracket, after = text["scheduler"].partition("[")
     text["scheduler"] = after.partition("]")[0] if bracket else before
     return Queue(**text)
+
+
+# Where a disk says what it is: SCSI and SATA, and NVMe.
+_HARDWARE: Final = (("model", ("model",)), ("firmware", ("rev", "firmware_rev")))
+_PCI_ADDRESS: Final = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+def read_hardware(sys: Path, device: str) -> dict[str, str]:
+    """Model and firmware of a disk, and the PCI address of its controller, as far as it says them.
+
+    A partition has those of its disk; what lies above disks (LVM, crypt, RAID) has none.
+    """
+    node = (sys / "class" / "block" / device).resolve()
+    if not (node / "device").exists():
+        node = node.parent
+    found = {}
+    for label, names in _HARDWARE:
+        texts = (read_text(node / "device" / name) for name in names)
+        if said := next((text for text in texts if text), ""):
+            found[label] = said
+    if found and (on_the_way := _PCI_ADDRESS.findall(str(node))):
+        found["controller"] = on_the_way[-1]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """disks: all that the kernel counts for the devices an OSD lives on, and their queue settings."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -68,6 +68,7 @@ class _Row:
     diskstats_name: bytes = b""
     labels: list[LabelText] = field(default_factory=list)  # one for each of _FIELDS
     info: LabelText = field(default_factory=lambda: LabelText(""))  # with the queue's settings
+    hardware: Mapping[str, str] | None = None  # read once
 
     def __post_init__(self) -> None:
         self.diskstats_name = self.device.encode()
@@ -232,6 +233,8 @@ def _read_queues(osd: _DisksOsd, view: DaemonView) -> None:
     osd.queues_read = view.time
     for row in osd.rows:
         queue = sysfs.read_queue(view.host.sys, row.device)
+        if row.hardware is None:
+            row.hardware = sysfs.read_hardware(view.host.sys, row.device)
         row.info = extend_labels(
             row.base,
             {
@@ -240,6 +243,7 @@ def _read_queues(osd: _DisksOsd, view: DaemonView) -> None:
                 "read_ahead_kb": queue.read_ahead_kb,
                 "rotational": queue.rotational,
                 "write_cache": queue.write_cache,
+                **row.hardware,
             },
         )
 
@@ -247,8 +251,9 @@ def _read_queues(osd: _DisksOsd, view: DaemonView) -> None:
 def _info(osd: _DisksOsd) -> Family:
     family = gauge(
         "cephqos_disks_info",
-        "Queue settings of a device of an OSD. Layer osd: the device that the OSD opens; "
-        "disk: a disk beneath it, which other OSDs may share.",
+        "Queue settings of a device of an OSD; of a disk also model, firmware and the controller's "
+        "PCI address, where it says them. Layer osd: the device that the OSD opens; disk: a disk "
+        "beneath it, which other OSDs may share.",
     )
     for row in osd.rows:
         family.add(row.info, 1)

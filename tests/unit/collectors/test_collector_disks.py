@@ -16,6 +16,7 @@ from cephqos_exporter.sysfs import (
     device_by_number,
     disks_under,
     osd_devices,
+    read_hardware,
     read_queue,
 )
 
@@ -423,3 +424,19 @@ def test_a_file_on_this_machine_leads_to_a_device_of_proc_diskstats(tmp_path: Pa
     assert found == [OsdDevice("block", expected, in_file=True)]
     names = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
     assert {expected, *disks_under(real, expected)} <= names
+
+
+def test_a_disk_says_its_model_firmware_and_controller(tmp_path: Path) -> None:
+    disk = tmp_path / "devices/pci0000:00/0000:00:1f.2/ata1/block/sda"
+    (disk / "sda1").mkdir(parents=True)
+    (disk / "device").mkdir()
+    (disk / "device/model").write_text("VENDOR SSD 1  \n")
+    (disk / "device/rev").write_text("1.0\n")
+    block = tmp_path / "class/block"
+    block.mkdir(parents=True)
+    (block / "sda").symlink_to(disk)
+    (block / "sda1").symlink_to(disk / "sda1")
+    said = {"model": "VENDOR SSD 1", "firmware": "1.0", "controller": "0000:00:1f.2"}
+    assert read_hardware(tmp_path, "sda") == said
+    assert read_hardware(tmp_path, "sda1") == said
+    assert read_hardware(tmp_path, "dm-1") == {}

@@ -25,6 +25,7 @@ from cephqos_insight.blame import (
     tenants_of,
     waits,
 )
+from cephqos_insight.shared import QUERIES as TRAITS
 from cephqos_insight.who import queries
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -171,7 +172,8 @@ async def prometheus(request: web.Request) -> web.Response:
     found = {**ANSWERS, **(BEFORE if then else {})}
     for name, rates in (("counted", "account"), ("counted_for_others", "replicas")):
         found = {**found, name: [(labels, rate * 300) for labels, rate in found[rates]]}
-    samples = found[{text: name for name, text in queries(300).items()}[query]]
+    name = {text: name for name, text in {**queries(300), **TRAITS}.items()}[query]
+    samples = found.get(name, ()) if name in TRAITS else found[name]
     result = [{"metric": labels, "value": [1.0, str(rate)]} for labels, rate in samples]
     return web.json_response({"status": "success", "data": {"result": result}})
 
@@ -184,6 +186,23 @@ async def test_the_command_asks_prometheus_once_for_each_account(
     assert await run(prometheus, "--json") == 0
     first, *_ = json.loads(capsys.readouterr().out)
     assert first["waits_for"] == "osd.1 store_device" and first["root"] and first["low"] is None
+
+
+async def test_what_slow_osds_share_is_the_last_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"osd.{number}" for number in range(12)]
+    slow = names[:3]
+    account = [sample(name, "store_device", 10 if name in slow else 0.5) for name in names]
+    disks = [
+        ({"cluster": "c", "ceph_daemon": name, "model": "B" if name in slow else "A"}, 1.0)
+        for name in names
+    ]
+    monkeypatch.setitem(ANSWERS, "account", account)
+    monkeypatch.setitem(ANSWERS, "disks", disks)
+    assert await run(prometheus) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "The slow OSDs share: model B (3 of 3 slow OSDs; 0 of 9 others)."
 
 
 async def test_each_place_is_compared_with_what_clients_waited_there_before(
