@@ -351,6 +351,8 @@ async def test_after_a_run_killed_with_9_another_is_refused_and_what_it_changed_
             while not any(out.glob("*.partial/repeats/*/output/client.client.0.stdout.gz")):
                 assert process.returncode is None
                 await asyncio.sleep(0.05)
+            while not any(e["name"] == "osd_max_scrubs" for e in await ask(lab, "config dump")):
+                assert process.returncode is None
     finally:
         process.kill()
         await process.wait()
