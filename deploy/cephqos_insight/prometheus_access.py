@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from cephqos_base.command import Parser
+from cephqos_base.command import Group, Parser
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_base.prometheus import Prometheus
 from cephqos_base.servers import Address, HttpServer, NoAnswer
@@ -23,7 +23,7 @@ def add_prometheus(parser: Parser, *, since: str) -> None:
     parser.option("--since TIME", "look back this far (default: %(default)s)", default=since)
 
 
-def add_header(parser: Parser) -> None:
+def add_header(parser: Parser | Group) -> None:
     parser.option(
         "--header FILE",
         "file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",

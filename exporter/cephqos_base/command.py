@@ -75,6 +75,8 @@ COMMANDS: Final = (
             "cephqos_insight.capacity.cli:add_options"),
     CommandEntry("advise", "show what another profile, WPQ or other reservations would give",
             "cephqos_insight.advise.cli:add_options"),
+    CommandEntry("trial", "try settings on a cluster in turns, with guard rails and a way back",
+            "cephqos_insight.trial.cli:add_options", extra="report", needs=("numpy",)),
     CommandEntry("who", "show which images, buckets and clients an OSD works for, and which wait",
             "cephqos_insight.who:add_options"),
     CommandEntry("blame", "list what client operations wait for, and on which OSDs",

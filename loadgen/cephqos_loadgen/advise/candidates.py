@@ -1,5 +1,6 @@
 """What could be set instead, and the commands that set it and take it back."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -61,6 +62,17 @@ def with_right_capacities(facts: Facts, among: Iterable[Candidate]) -> Iterator[
     for candidate in among:
         name = f"{candidate.name}, capacity right"
         yield replace(candidate, name=name, capacities=right, now=False)
+
+
+def trial(facts: Facts) -> str:
+    """The command that measures what arithmetic does not say; empty under WPQ, which only a restart
+    changes."""
+    if facts.in_force != MCLOCK:
+        return ""
+    profiles = [profile for profile in PROFILES if profile != facts.profile][:2]
+    words = ["cephqos", "trial", "--conf", "/etc/ceph/ceph.conf"]
+    words += ["--i-know-this-cluster", facts.cluster]
+    return shlex.join(words + [f"--try=profile={profile}" for profile in profiles])
 
 
 def custom(client: float) -> Candidate:

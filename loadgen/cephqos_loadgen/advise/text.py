@@ -7,7 +7,7 @@ from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
-from cephqos_loadgen.advise.candidates import Candidate, commands
+from cephqos_loadgen.advise.candidates import Candidate, commands, trial
 from cephqos_loadgen.advise.facts import WPQ, Facts
 from cephqos_loadgen.advise.goals import GoalAnswer
 from cephqos_loadgen.advise.outcome import Outcome
@@ -99,6 +99,9 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
     if facts.backlog.copies is None:
         yield "No exporter with the role cluster shows what is to be recovered."
     yield "Not predicted: client throughput, latencies and recovery time."
+    if command := trial(facts):
+        yield "A trial measures them on the cluster itself, in two to three hours, and goes back:"
+        yield f"    {command}"
 
 
 def _why_reservations_are_unknown(facts: Facts) -> str:
@@ -131,6 +134,7 @@ def document(
         "osds_left_out": facts.left_out,
         "answer": None if answered is None else _answer(answered),
         "unknown": dict.fromkeys(_NOT_PREDICTED, "not predicted"),
+        "trial": trial(facts),
         "candidates": [_candidate(outcome, facts) for outcome in outcomes],
     }
 

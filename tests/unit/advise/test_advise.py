@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_base.profiles import Share, shares_of
+from cephqos_base.profiles import PROFILES, Share, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
 from cephqos_loadgen.advise import text
 from cephqos_loadgen.advise.candidates import candidates, commands, custom
@@ -342,6 +342,10 @@ def test_the_table_says_what_is_not_known() -> None:
     assert lines[4].split()[5:8] == ["0", "to", "1"]
     assert "1 of 1 OSDs were not seen saturated" in shown
     assert "Not predicted" in shown
+    command = "cephqos trial --conf /etc/ceph/ceph.conf --i-know-this-cluster c"
+    tried = " ".join(f"--try=profile={name}" for name in PROFILES if name != "balanced")
+    assert f"    {command} {tried}" in lines
+    assert f"{command} {tried}" == text.document(facts, [])["trial"]
     found = text.document(facts, [outcome(it, facts) for it in candidates(facts)])
     assert found["candidates"][1]["osds"] == {"osd.0": "unknown"}
     assert found["candidates"][1]["back"] == ["ceph config set osd osd_mclock_profile balanced"]

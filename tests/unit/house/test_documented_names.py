@@ -132,6 +132,7 @@ _PAGE_OF: Final = {
     "dashboards": "docs/operate/dashboards.md",
     "doctor": "docs/operate/doctor.md",
     "advise": "docs/operate/advise.md",
+    "trial": "docs/operate/trial.md",
     "capacity": "docs/operate/capacity.md",
     "who": "docs/operate/who.md",
     "blame": "docs/operate/blame.md",

@@ -1,0 +1,269 @@
+"""`cephqos trial`: its options, and the trial from its first check to its report."""
+
+import argparse
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.servers import Address
+from cephqos_base.terminal import say
+from cephqos_base.units import parse_seconds, time_span
+from cephqos_base.version import __version__
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_insight.prometheus_access import add_header, check_url, prometheus_of
+from cephqos_insight.trial import plan, report
+from cephqos_insight.trial.cluster import RealWorld
+from cephqos_insight.trial.conduct import Trial, Watching, conduct
+from cephqos_insight.trial.guard import Harm
+from cephqos_insight.trial.measure import LATENCIES
+from cephqos_insight.trial.plan import Timetable, TriedSetting
+from cephqos_loadgen.check.ask_cluster import access_to
+from cephqos_loadgen.check.run_options import RunOptions
+from cephqos_loadgen.cluster import run_keys, work_folder
+from cephqos_loadgen.cluster.connection import ClusterConnection, write_client_conf
+from cephqos_loadgen.cluster.lock import ClusterLock
+from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
+from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.run.session import finish
+from cephqos_loadgen.run_recording.files import JsonLines
+
+DEFAULT_OUT: Final = "cephqos-trials"
+_LEAST_BLOCK_SECONDS: Final = 10.0
+_LEAST_LOOKS: Final = 5  # in a block
+_PROMETHEUS_SECONDS: Final = 5.0
+# Interruptions that do not stop the way back.
+_SPARE: Final = 1
+
+
+def add_options(parser: Parser) -> None:
+    parser.description = (
+        "Ask the cluster what a setting does: the setting and what is set now take turns, in blocks"
+        " in random order, under the load that is there. Then all is as it was."
+    )
+    parser.epilog = (
+        "Status 0: an answer, also `no difference found`. 1: it ended early. 2: a mistake in the"
+        " command, or a setting that cannot be tried."
+    )
+    parser.option(
+        "--try SETTINGS...",
+        "a candidate, such as profile=high_client_ops (repeatable); `same` changes nothing",
+        dest="tries",
+    )
+    parser.option("--dry-run", "print the timetable and the commands, and ask no cluster")
+    parser.option(
+        "--by FIGURE", "the figure that decides: p99 (default), p95, p50 or mean", default="p99"
+    )
+    time_table = parser.add_argument_group("timetable")
+    time_table.option("--block TIME", "length of a block (default: %(default)s)", default="5m")
+    time_table.option(
+        "--least-rounds N", "rounds before it may end (default: %(default)s)", default=6
+    )
+    time_table.option("--rounds N", "rounds at most (default: %(default)s)", default=12)
+    time_table.option("--seed N", "of the order (default: drawn, and recorded)")
+    rails = parser.add_argument_group("guard rails")
+    rails.option(
+        "--harm FACTOR",
+        "a block ends when clients' p99 is above this times the reference (default: %(default)s)",
+        default=1.5,
+    )
+    rails.option(
+        "--harm-time TIME", "and stays there for longer than this (default: %(default)s)",
+        default="20s",
+    )  # fmt: skip
+    rails.option("--every SECONDS", "between two looks (default: %(default)s)", default=3.0)
+    rails.option("--prometheus URL", "end when an alert fires there, or when it is lost")
+    add_header(rails)
+    _add_cluster(parser)
+    parser.option(
+        "--out DIR", "folder of archives (default: %(default)s)", default=Path(DEFAULT_OUT)
+    )
+    parser.option("--grafana URL", f"annotate blocks there (token in {TOKEN_VARIABLE})")
+    parser.set_defaults(run=_run)
+
+
+def _add_cluster(parser: Parser) -> None:
+    group = parser.add_argument_group("which cluster")
+    group.option("--lab NAME", "a running lab (cephqos lab list)")
+    group.option("--conf FILE", "ceph.conf of a cluster")
+    group.option("--keyring FILE", "keyring of the client, with --conf")
+    group.option("--user NAME", "name of the client (default: admin)", default="admin")
+    group.option(
+        "--i-know-this-cluster FSID",
+        "required with --conf: the trial changes settings of this cluster",
+        dest="known_fsid",
+    )
+    defaults = RunOptions(out=Path())
+    group.option(
+        "--python PROGRAM",
+        "Python interpreter that can import rados (default: %(default)s)",
+        default=defaults.python,
+    )
+    group.option(
+        "--work DIR", "folder for the client's ceph.conf (default: %(default)s)",
+        default=defaults.work,
+    )  # fmt: skip
+
+
+def timetable_from(arguments: argparse.Namespace, candidates: Sequence[TriedSetting]) -> Timetable:
+    block = parse_seconds(arguments.block)
+    least = max(_LEAST_BLOCK_SECONDS, _LEAST_LOOKS * arguments.every)
+    if not least <= block <= 86400:
+        raise UsageError(
+            f"--block {arguments.block}: expected {least:g} s or more, and a day at most"
+        )
+    if not 0.5 <= arguments.every <= 60:
+        raise UsageError(f"--every {arguments.every:g}: expected 0.5 to 60")
+    if not 3 <= arguments.least_rounds <= arguments.rounds <= 1000:
+        raise UsageError(
+            f"--least-rounds {arguments.least_rounds} --rounds {arguments.rounds}: expected 3 or"
+            " more, and as many rounds at most or more"
+        )
+    seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1 << 31)
+    names = tuple(candidate.name for candidate in candidates)
+    return Timetable(names, block, arguments.least_rounds, arguments.rounds, seed)
+
+
+def _candidates(arguments: argparse.Namespace) -> list[TriedSetting]:
+    candidates = [plan.parse_candidate(text) for text in arguments.tries]
+    names = [candidate.name for candidate in candidates]
+    if not 1 <= len(names) <= 3 or len({*names}) < len(names):
+        raise UsageError("--try: expected one to three candidates that are different")
+    if arguments.by not in LATENCIES:
+        raise UsageError(f"--by {arguments.by}: expected one of {', '.join(LATENCIES)}")
+    return candidates
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    candidates = _candidates(arguments)
+    timetable = timetable_from(arguments, candidates)
+    if arguments.dry_run:
+        say(*plan.lines(timetable, candidates))
+        return 0
+    harm = Harm(arguments.harm, parse_seconds(arguments.harm_time))
+    if not 1 < harm.factor <= 100:
+        raise UsageError(f"--harm {harm.factor:g}: expected more than 1")
+    if bool(arguments.lab) == bool(arguments.conf):
+        raise UsageError("which cluster? Name it with --conf FILE or --lab NAME")
+    if arguments.prometheus:
+        check_url(arguments.prometheus)
+    trial = Trial(timetable, arguments.by)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    name = f"{stamp}-trial-{secrets.token_hex(2)}"
+    way_back = await _conducted(arguments, name, trial, candidates, harm)
+    lines = list(report.lines(trial, candidates, way_back))
+    (arguments.out / name / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    say(*lines)
+    return 1 if trial.ended or trial.harmed else 0
+
+
+async def _conducted(
+    arguments: argparse.Namespace,
+    name: str,
+    trial: Trial,
+    candidates: Sequence[TriedSetting],
+    harm: Harm,
+) -> Mapping[str, Sequence[str]]:
+    """Carry the trial out. Returns the way back of each candidate; NotRestored if something that
+    was changed could not be undone."""
+    progress = Progress()
+    grafana = arguments.grafana and Address.parse(arguments.grafana, "--grafana", 3000)
+    async with AsyncExitStack() as stack:
+        world = await stack.enter_async_context(_world(arguments, name, candidates))
+        await world.check()
+        folder: Path = arguments.out / name
+        folder.mkdir(parents=True)  # noqa: ASYNC240 - once
+        archive = JsonLines(folder / "trial.jsonl")
+        stack.callback(archive.close)
+        notify = await stack.enter_async_context(Notifier(grafana, None, name))
+        table = trial.timetable
+        archive.write(
+            {
+                "event": "planned", "at": time.time(), "cephqos": __version__, "by": trial.by,
+                "fsid": world.fsid, "seed": table.seed, "block_seconds": table.block_seconds,
+                "looks": table.looks, "harm_factor": harm.factor, "harm_seconds": harm.seconds,
+                "candidates": {each.name: each.commands for each in candidates},
+            }
+        )  # fmt: skip
+        progress.note(f"archive: {folder}")
+
+        def heard(event: str, details: Mapping[str, Any]) -> None:
+            archive.write({"event": event, "at": time.time(), **details})
+            if event != "look_at":
+                notify(f"trial_{event}", **{k: v for k, v in details.items() if k != "figures"})
+            if line := live_line(trial, event, details):
+                progress.note(line)
+
+        try:
+            await conduct(trial, world, Watching(harm, arguments.every, heard))
+        except (CephqosError, CommandFailed) as error:
+            trial.ended = str(error)
+        archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
+        return world.way_back
+
+
+def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
+    """What the terminal shows of an event."""
+    table = trial.timetable
+    if event == "block_ended":
+        figures = details["figures"]
+        shown = f"{trial.by} {figures[trial.by] * 1e3:.3g} ms" if trial.by in figures else ""
+        place = f"round {details['round']} of {table.most_rounds}" if details["round"] else "before"
+        return f"{place}, {details['arm']}: {details['lost'] or shown}"
+    if event == "look":
+        left = table.seconds(table.most_rounds) - table.seconds(trial.rounds)
+        parts = [
+            f"{name}: {trial.by} {report.percent(change)}"
+            for name in table.candidates
+            if (change := trial.change(name, trial.by))
+        ]
+        return f"  after {trial.rounds} rounds, {time_span(left)} left at most: {'; '.join(parts)}"
+    return ""
+
+
+@asynccontextmanager
+async def _world(
+    arguments: argparse.Namespace, name: str, candidates: Sequence[TriedSetting]
+) -> AsyncIterator[RealWorld]:
+    """The cluster, locked; what was changed is undone at the end, whatever happens."""
+    options = RunOptions(
+        out=arguments.out,
+        lab=arguments.lab,
+        conf=arguments.conf and arguments.conf.absolute(),
+        keyring=arguments.keyring and arguments.keyring.absolute(),
+        user=arguments.user,
+        python=arguments.python,
+    )
+    access = access_to(options, name, arguments.work.absolute() / name)
+    async with AsyncExitStack() as stack:
+        stack.callback(work_folder.remove, Path(access.place.work))
+        write_client_conf(access, {})
+        cluster = await stack.enter_async_context(ClusterConnection(access))
+        cluster.note = say
+        if options.conf and arguments.known_fsid != cluster.fsid:
+            raise ClusterUnfit(
+                f"a trial changes settings of the cluster {cluster.fsid}, under the load that it"
+                f" has; if that is what you want, add --i-know-this-cluster {cluster.fsid}"
+            )
+        await run_keys.check_size(cluster)
+        watch = await stack.enter_async_context(ClusterConnection(access))
+        prometheus = prometheus_of(arguments, _PROMETHEUS_SECONDS)
+        api = await stack.enter_async_context(prometheus if arguments.prometheus else nullcontext())
+        lock = await stack.enter_async_context(ClusterLock(cluster, name, take_over=False))
+        world = RealWorld(cluster, watch, lock, candidates, api)
+        try:
+            yield world
+        finally:
+            await finish(_give_back(world), say, _SPARE)
+
+
+async def _give_back(world: RealWorld) -> None:
+    """Undo what is still changed. NotRestored says how to do it by hand."""
+    if failures := await world.give_back():
+        commands = "".join(f"\n  {line}" for line in world.journal.commands())
+        raise NotRestored(f"not undone: {'; '.join(failures)}; these commands do it:{commands}")

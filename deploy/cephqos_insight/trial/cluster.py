@@ -1,0 +1,197 @@
+"""The world of a trial that is a real cluster: settings by the journal, counters of all OSDs."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.prometheus import Prometheus
+from cephqos_base.servers import NoAnswer
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
+from cephqos_insight.trial.plan import TriedSetting
+from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.lock import ClusterLock
+from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
+from cephqos_loadgen.cluster.undo import Journal
+from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
+
+_READ_SECONDS: Final = 5.0  # for the counters of one OSD
+_PROMETHEUS_SECONDS: Final = 15.0  # without an answer, after which a trial ends
+# An OSD writes there by itself what it measures when it starts.
+_OWN: Final = "osd_mclock_max_capacity_iops"
+_ALERTS: Final = 'ALERTS{alertstate="firing",severity!~"info|none"}'
+
+_Config = Mapping[tuple[str, str, str], str]  # by section, mask and name
+
+
+class RealWorld:
+    """Used by `conduct`. `check` comes first, and changes nothing."""
+
+    def __init__(
+        self,
+        cluster: ClusterConnection,
+        watch: ClusterConnection,
+        lock: ClusterLock,
+        candidates: Sequence[TriedSetting],
+        prometheus: Prometheus | None,
+    ) -> None:
+        self._cluster, self._lock, self._prometheus = cluster, lock, prometheus
+        self._watch = watch  # of its own: what waits for an OSD must not hold up the way back
+        self._candidates = {candidate.name: candidate for candidate in candidates}
+        self.journal = Journal(lock.save)
+        self._settings = ClusterSettings(cluster, self.journal)
+        self.way_back: dict[str, list[str]] = {}  # by candidate: the commands, once they are known
+        self._numbers: list[int] = []
+        self._osds: list[int] = []
+        self._flags = ""
+        self._before: _Config = {}
+        self._expected: _Config = {}
+        self._alerts: set[tuple[tuple[str, str], ...]] = set()
+        self._answered = 0.0  # when Prometheus last did
+
+    async def check(self) -> None:
+        """UsageError or SettingRefused for a candidate that cannot be tried here."""
+        for candidate in self._candidates.values():
+            await self._settings.check(candidate.options)
+            if at_start := await self._settings.wanted_at_start(candidate.options):
+                names = ", ".join(sorted({name for _, name in at_start}))
+                raise UsageError(
+                    f"{candidate.name}: OSDs read {names} only when they start; a trial changes"
+                    " only what needs no restart"
+                )
+            await self._check_effect(candidate)
+        self._osds = await self._cluster.up_osds()
+        self._flags = (await self._cluster.command("osd dump"))["flags"]
+        self._before = self._expected = await self._config()
+        if self._prometheus:
+            self._alerts = await self._firing(self._prometheus)
+        self._answered = self.now()
+
+    async def _check_effect(self, candidate: TriedSetting) -> None:
+        if not candidate.options:
+            return
+        osd = (await self._cluster.up_osds())[0]
+        effective = await self._settings.effective(osd)
+        effective |= {option.name: option.value for option in candidate.options}
+        if warnings := warnings_for(candidate.options, effective):
+            raise SettingRefused(f"{candidate.name}: {warnings[0]}")
+        before = {
+            (s, name): value
+            for (s, mask, name), value in (await self._config()).items()
+            if not mask
+        }
+        if all(before.get((o.section, o.name)) == o.value for o in candidate.options):
+            raise UsageError(
+                f"{candidate.name}: that is set already; `same` compares it with itself"
+            )
+
+    # -- the world ------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def put(self, candidate: str) -> None:
+        options = self._candidates[candidate].options
+        if not options:
+            return
+        self._numbers = await self._settings.put(options)
+        self.way_back[candidate] = self.journal.commands()
+        await self._settings.verify(options)
+        self._expected = await self._config()
+
+    async def back(self) -> None:
+        """NotRestored if the settings are not as before: someone may have changed them."""
+        if not self._numbers:
+            return
+        failures = await self.journal.take_back(self._cluster, self._numbers)
+        self._numbers = []
+        problems = [*failures, *self.journal.left]
+        if not problems:
+            differing = _differing(self._before, await self._config())
+            problems = [f"not as before the trial: {name}" for name in differing]
+        if problems:
+            raise NotRestored("; ".join(problems))
+        self._expected = self._before
+
+    @property
+    def fsid(self) -> str:
+        return self._cluster.fsid
+
+    async def give_back(self) -> list[str]:
+        """Undo all that is still changed, at the end. Returns what could not be undone."""
+        if not self.journal.entries:
+            return []
+        await self._lock.look()
+        if self._lock.lost:
+            self.journal.forget()  # the run that took the cluster over has undone it
+            return []
+        return await self.journal.roll_back(self._cluster)
+
+    async def read(self) -> Reading:
+        at = self.now()
+        answers = await asyncio.gather(*map(self._read_osd, self._osds))
+        read = {osd: answer for osd, answer in zip(self._osds, answers, strict=True) if answer}
+        bounds = next((bounds for _, bounds in read.values()), ())
+        silent = tuple(osd for osd in self._osds if osd not in read)
+        return Reading(at, bounds, {osd: counters for osd, (counters, _) in read.items()}, silent)
+
+    async def _read_osd(self, osd: int) -> tuple[OsdCounters, tuple[float, ...]] | None:
+        with suppress(ClusterUnreachable, CommandFailed):
+            target = f"osd.{osd}"
+            histograms = await self._watch.once("perf histogram dump", target=target)
+            return counters_of(histograms, await self._watch.once("perf dump", target=target))
+        return None
+
+    async def trouble(self) -> str:
+        if self._lock.lost or self._lock.failure:
+            return self._lock.failure or "another run took this cluster over"
+        try:
+            dump = await self._watch.once("osd dump")
+            config = await self._config()
+        except (ClusterUnreachable, CommandFailed, CephqosError) as error:
+            return f"the monitors did not answer: {error}"
+        if down := sorted({*self._osds} - {osd["osd"] for osd in dump["osds"] if osd["up"]}):
+            return f"down: {', '.join(f'osd.{osd}' for osd in down)}"
+        if dump["flags"] != self._flags:
+            changed = {*dump["flags"].split(",")} ^ {*self._flags.split(",")}
+            return f"someone has changed flags of the cluster: {', '.join(sorted(changed))}"
+        if differing := _differing(self._expected, config):
+            return f"someone has changed {', '.join(differing)}"
+        return await self._trouble_of_prometheus() if self._prometheus else ""
+
+    async def _trouble_of_prometheus(self) -> str:
+        assert self._prometheus is not None  # noqa: S101 - the caller looks
+        try:
+            new = await self._firing(self._prometheus) - self._alerts
+        except NoAnswer as error:
+            silent = self.now() - self._answered
+            return f"Prometheus is lost: {error}" if silent > _PROMETHEUS_SECONDS else ""
+        self._answered = self.now()
+        return f"an alert fires: {dict(min(new))['alertname']}" if new else ""
+
+    async def _firing(self, prometheus: Prometheus) -> set[tuple[tuple[str, str], ...]]:
+        """Alerts of this cluster, and those that name none."""
+        found = await prometheus.vector(_ALERTS)
+        return {
+            tuple(sorted(labels.items()))
+            for labels, _ in found
+            if labels.get("cluster", self._cluster.fsid) == self._cluster.fsid
+        }
+
+    async def _config(self) -> _Config:
+        dump: Any = await self._watch.once("config dump")
+        return {(e["section"], e.get("mask", ""), e["name"]): e["value"] for e in dump}
+
+
+def _differing(expected: _Config, found: _Config) -> list[str]:
+    """Options that have another value, were removed or are new."""
+    keys = {key for key in {*expected, *found} if expected.get(key) != found.get(key)}
+    return sorted(
+        f"{key[0]} {key[2]}" for key in keys if key in expected or not key[2].startswith(_OWN)
+    )

@@ -1,0 +1,54 @@
+"""When a block must end, because clients suffer: pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from cephqos_base.units import time_span
+from cephqos_insight.trial.measure import BlockFigures
+
+# Fewer operations say nothing of a 99th percentile.
+_LEAST_OPERATIONS = 100
+# Clients that wait for an OSD do nothing, and have no latency.
+_STALLED_SHARE = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """The stated bound: p99 not above `factor` times the reference for more than `seconds`."""
+
+    factor: float = 1.5
+    seconds: float = 20.0
+
+
+@dataclass(slots=True)
+class Guard:
+    """Watches one block of a candidate."""
+
+    harm: Harm
+    reference: Sequence[BlockFigures]  # blocks of the reference so far
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def take(self, began: float, now: float, stretch: BlockFigures | None) -> str:
+        """Take what OSDs did from `began` to `now`. Returns why the block must end, or nothing."""
+        for what, bad in self._bad(stretch).items():
+            if not bad:
+                self._since.pop(what, None)
+            elif now - self._since.setdefault(what, began) > self.harm.seconds:
+                return f"{what} for {time_span(now - self._since[what])}"
+        return ""
+
+    def _bad(self, stretch: BlockFigures | None) -> dict[str, bool]:
+        if stretch is None:
+            return {"an OSD did not answer, or has started again,": True}
+        p99 = median(one.figures["p99"] for one in self.reference)
+        rate = median(one.figures["ops/s"] for one in self.reference)
+        enough = stretch.operations >= _LEAST_OPERATIONS
+        slow = enough and stretch.figures.get("p99", 0.0) > self.harm.factor * p99
+        stalled = stretch.figures.get("ops/s", 0.0) < _STALLED_SHARE * rate
+        bound = f"{self.harm.factor:g} × {p99 * 1e3:.3g} ms"
+        return {
+            f"clients' p99 was above {bound}": slow,
+            f"clients did less than a third of {rate:,.0f} ops/s": stalled,
+            "an OSD did not answer, or has started again,": False,
+        }

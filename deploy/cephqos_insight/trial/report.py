@@ -1,0 +1,104 @@
+"""The report of a trial. Its first line is the answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cephqos_base.terminal import aligned
+from cephqos_base.units import time_span
+from cephqos_insight.trial.conduct import FIGURES, Trial
+from cephqos_insight.trial.estimate import Effect
+from cephqos_insight.trial.measure import LATENCIES
+from cephqos_insight.trial.plan import REFERENCE, SAME, TriedSetting
+
+
+def lines(
+    trial: Trial, candidates: Sequence[TriedSetting], way_back: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    yield from (_answer(trial, candidate.name) for candidate in candidates)
+    yield ""
+    yield from _commands(trial, candidates, way_back)
+    yield from _table(trial)
+    yield ""
+    yield from _notes(trial)
+
+
+def _answer(trial: Trial, name: str) -> str:
+    if name in trial.harmed:
+        return f"{name}: ended by a guard rail: {trial.harmed[name]}"
+    change = trial.change(name, trial.by)
+    if change is None:
+        return f"{name}: no answer: {trial.ended or 'too few blocks could be compared'}"
+    says = f"{trial.by} {percent(change)}"
+    if not change.clear or trial.verdicts.get(name) != "clear":
+        found = f"{name}: no difference found: {says}"
+        return f"{found}; it ended early: {trial.ended}" if trial.ended else found
+    others = [
+        f"{figure} {percent(other)}"
+        for figure in ("ops/s", "recovery/s")
+        if (other := trial.change(name, figure))
+    ]
+    return f"{name}: {', '.join([says, *others])}"
+
+
+def percent(change: Effect) -> str:
+    """As in `-31 % (-38 … -22)`; small ones have one more digit."""
+    percents = [(ratio - 1) * 100 for ratio in (change.ratio, change.low, change.high)]
+    digits = 1 if abs(percents[0]) < 10 else 0
+    middle, low, high = (f"{round(one, digits) + 0.0:+.{digits}f}" for one in percents)
+    return f"{middle} % ({low} … {high})"
+
+
+def _commands(
+    trial: Trial, candidates: Sequence[TriedSetting], way_back: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    yield "The settings are as they were before the trial."
+    for candidate in candidates:
+        if candidate.name == SAME or candidate.name in trial.harmed or not candidate.options:
+            continue
+        yield f"to keep {candidate.name}:"
+        yield from (f"    {line}" for line in candidate.commands)
+        if back := way_back.get(candidate.name):
+            yield "and to go back:"
+            yield from (f"    {line}" for line in back)
+    yield ""
+
+
+def _table(trial: Trial) -> Iterator[str]:
+    names = [REFERENCE, *trial.timetable.candidates]
+    rows = [("", *names)]
+    for figure in FIGURES:
+        cells = [_value(trial, REFERENCE, figure)]
+        for name in trial.timetable.candidates:
+            change = trial.change(name, figure)
+            shown = _value(trial, name, figure)
+            cells.append(f"{shown}  {percent(change)}" if change else shown)
+        if any(cells):
+            rows.append((figure, *cells))
+    yield from aligned(rows)
+
+
+def _value(trial: Trial, arm: str, figure: str) -> str:
+    value = trial.mean(arm, figure)
+    if value is None:
+        return ""
+    return f"{value * 1e3:.3g} ms" if figure in LATENCIES else f"{value:,.3g}"
+
+
+def _notes(trial: Trial) -> Iterator[str]:
+    measured = sum(block.stretch is not None for block in trial.blocks)
+    length = time_span(trial.timetable.block_seconds)
+    yield (
+        f"{trial.rounds} rounds, {measured} of {len(trial.blocks)} blocks of {length} measured,"
+        f" seed {trial.timetable.seed}."
+    )
+    if trial.ended:
+        yield f"The trial ended early: {trial.ended}."
+    if "cannot become clear" in trial.verdicts.values():
+        yield "More rounds in the time given would hardly have made the answer clear."
+    for block in trial.blocks:
+        if block.lost and not block.harm:
+            place = f"round {block.round}" if block.round else "before the rounds"
+            yield f"Thrown away: {place}, {block.arm}: {block.lost}."
+    yield (
+        "p50, p95 and p99 come from histograms whose buckets double, so their intervals are 8 %"
+        " wider on each side. The mean is exact."
+    )

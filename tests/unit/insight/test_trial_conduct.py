@@ -1,0 +1,159 @@
+"""Trials on simulated clusters: right answers, guard rails, blocks that are thrown away."""
+
+import math
+
+import pytest
+from tests.trial.simulated import Load, SimulatedWorld, run
+
+from cephqos_insight.trial import report
+from cephqos_insight.trial.guard import Harm
+from cephqos_insight.trial.plan import REFERENCE, parse_candidate
+
+HARM = Harm(1.5, 20.0)
+QUIET = Load(noise=0.01, wander=0.01)
+
+
+def test_of_100_trials_of_the_same_at_least_95_say_no_difference() -> None:
+    """The load wanders, drifts, and has outliers."""
+    load = Load(drift=0.2, wild=0.05)
+    trials = [run(SimulatedWorld({"c": 1.0}, seed, load))[0] for seed in range(100)]
+    assert sum(trial.verdicts["c"] != "clear" for trial in trials) >= 95
+
+
+@pytest.mark.parametrize(("effect", "by"), [(0.7, "mean"), (1.25, "p99")])
+def test_the_true_effect_is_in_the_interval_of_nine_in_ten(effect: float, by: str) -> None:
+    found = []
+    for seed in range(60):
+        trial, _ = run(SimulatedWorld({"c": effect}, seed), by=by)
+        change = trial.change("c", by)
+        assert change is not None
+        found.append(change.low <= effect <= change.high)
+    assert sum(found) >= 54
+
+
+def test_a_large_effect_is_clear_after_the_least_rounds_and_a_small_one_takes_longer() -> None:
+    large, _ = run(SimulatedWorld({"c": 0.5}, 1))
+    assert (large.rounds, large.verdicts["c"]) == (6, "clear")
+    noisy, _ = run(SimulatedWorld({"c": 1.15}, 4, Load(noise=0.3)))
+    assert noisy.rounds > 6 or noisy.verdicts["c"] == "cannot become clear"
+
+
+def test_what_is_decided_is_not_tried_any_more() -> None:
+    world = SimulatedWorld({"far": 0.4, "near": 1.12}, 2)
+    trial, _ = run(world)
+    blocks = {arm: sum(b.arm == arm for b in trial.blocks) for arm in ("far", "near")}
+    assert blocks["far"] == 6 < blocks["near"]
+
+
+# -- guard rails ---------------------------------------------------------------------------------
+
+
+def test_a_harmful_block_is_taken_back_in_less_than_30_s_and_its_setting_is_not_tried_again() -> (
+    None
+):
+    for seed in range(10):
+        world = SimulatedWorld({"bad": 3.0}, seed, QUIET)
+        trial, _ = run(world, every=3.0, harm=HARM)
+        (tried, _), (back, what) = world.log
+        assert what == "back" and 20 < back - tried < 30
+        assert trial.harmed["bad"].startswith("clients' p99 was above 1.5 × ")
+        (line, *_) = report.lines(trial, [parse_candidate("slots=2")], {})
+        assert trial.open_candidates() == [] and "no answer" in line
+        bad = [block for block in trial.blocks if block.arm == "bad"]
+        assert [block.stretch for block in bad] == [None]
+
+
+def test_clients_that_stand_still_have_no_latency_and_are_harm_all_the_same() -> None:
+    world = SimulatedWorld({"bad": 1.0}, 3, QUIET)
+    world.ops = lambda at: 5.0 if world.arm else 2000.0
+    trial, _ = run(world, every=3.0, harm=HARM)
+    assert "less than a third of 2,000 ops/s" in trial.harmed["bad"]
+    assert world.log[1][0] - world.log[0][0] < 30
+
+
+def test_a_short_peak_is_no_harm() -> None:
+    world = SimulatedWorld({"c": 1.0}, 3, QUIET)
+    world.ops = lambda at: 5.0 if at % 100 < 15 else 2000.0
+    trial, _ = run(world, every=3.0, harm=HARM, rounds=(3, 3))
+    assert not trial.harmed and trial.rounds == 3
+
+
+def test_an_osd_that_does_not_answer_ends_the_block() -> None:
+    world = SimulatedWorld({"c": 1.0}, 5, QUIET)
+    world.missing = lambda at: bool(world.arm)
+    trial, _ = run(world, every=3.0, harm=HARM)
+    assert "an OSD did not answer" in trial.harmed["c"]
+    assert world.arm == ""
+
+
+def test_trouble_ends_the_trial_and_the_setting_is_taken_back() -> None:
+    world = SimulatedWorld({"c": 1.0}, 6, QUIET)
+    world.says = lambda at: "down: osd.1" if at > 1000 and world.arm else ""
+    trial, heard = run(world, every=3.0, harm=HARM)
+    assert trial.ended == "down: osd.1" and world.arm == ""
+    assert heard[-1][1]["lost"] == "down: osd.1"
+    (line, *_) = report.lines(trial, [], {})
+    assert line == ""
+
+
+def test_without_clients_nothing_is_tried() -> None:
+    world = SimulatedWorld({"c": 1.0}, 7)
+    world.ops = lambda at: 0.0
+    trial, _ = run(world)
+    assert "no guard rail would hold" in trial.ended and world.log == []
+
+
+# -- blocks that say nothing ---------------------------------------------------------------------
+
+
+def test_a_block_in_which_the_load_changed_is_thrown_away() -> None:
+    world = SimulatedWorld({"c": 1.0}, 8, QUIET)
+    world.ops = lambda at: 2000.0 if at < 1000 else 6000.0
+    trial, heard = run(world, rounds=(6, 6))
+    (lost,) = [block for block in trial.blocks if block.lost]
+    assert "the load changed" in lost.lost
+    assert len(trial.differences("c", "mean")) == 5
+    assert any(details.get("lost") == lost.lost for _, details in heard)
+
+
+def test_the_first_fifth_of_a_block_does_not_count() -> None:
+    world = SimulatedWorld({"c": 1.0}, 9, QUIET)
+    trial, _ = run(world, rounds=(6, 6), every=30.0)
+    seconds = {round(b.stretch.seconds) for b in trial.blocks if b.stretch}
+    assert seconds == {240}
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+def test_the_first_line_is_the_answer_and_commands_follow() -> None:
+    candidate = parse_candidate("profile=high_client_ops")
+    trial, _ = run(SimulatedWorld({candidate.name: 0.7}, 1))
+    lines = list(report.lines(trial, [candidate], {candidate.name: ["ceph config rm osd x"]}))
+    change = trial.change(candidate.name, "mean")
+    assert change is not None
+    assert lines[0] == (
+        f"profile=high_client_ops: mean {report.percent(change)}, ops/s +0.0 % (+0.0 … +0.0)"
+    )
+    assert lines[2:7] == [
+        "The settings are as they were before the trial.",
+        "to keep profile=high_client_ops:",
+        "    ceph config set osd osd_mclock_profile high_client_ops",
+        "and to go back:",
+        "    ceph config rm osd x",
+    ]
+
+
+def test_a_difference_that_is_not_clear_is_said_to_be_none() -> None:
+    trial, _ = run(SimulatedWorld({"same": 1.0}, 1))
+    (line, *_) = report.lines(trial, [parse_candidate("same")], {})
+    assert line.startswith("same: no difference found: mean ")
+
+
+def test_the_interval_does_not_depend_on_which_side_is_the_reference() -> None:
+    trial, _ = run(SimulatedWorld({"c": 0.7}, 1))
+    change = trial.change("c", "mean")
+    assert change is not None
+    assert math.isclose(change.high / change.ratio, change.ratio / change.low)
+    arms = [block.arm for block in trial.blocks]
+    assert arms.count(REFERENCE) == arms.count("c") + 1
