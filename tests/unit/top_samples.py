@@ -108,7 +108,7 @@ def _example() -> TopSamples:
             "oldest": {osd["osd.3"]: 33.0},
             "throttle": {(*osd["osd.3"], "bluestore"): 1.0},
             "tenants": _tenants(),
-            "tenant_samples": {(*osd["osd.3"], it): 0.8 for it in ("waiting", "working")},
+            "tenant_squares": {(*osd["osd.3"], it): _squares(it) for it in ("waiting", "working")},
             "pools": {(FSID, "3", "rbd"): 1.0},
             "violated_seconds": {(*osd["osd.3"], CLIENT): 615.0},
         },
@@ -125,6 +125,12 @@ def _alert(name: str, severity: str, osd: str = "", **labels: str) -> Mapping[st
     of_osd = {"ceph_daemon": osd, "class": CLIENT} if osd else {}
     common = {"alertname": name, "severity": severity, "cluster": FSID, "since": str(NOW - 95)}
     return {**common, **of_osd, **labels}
+
+
+def _squares(state: str) -> float:
+    """As for 240 independent samples in five minutes."""
+    total = sum(value for (*_, of), value in _tenants().items() if of == state)
+    return total**2 * 300 / 240
 
 
 def _tenants() -> Values:

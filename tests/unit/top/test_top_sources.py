@@ -256,7 +256,7 @@ def test_a_counter_that_fell_was_reset_and_counts_from_zero() -> None:
 
 def test_tenants_are_asked_for_only_while_they_are_shown_and_over_a_longer_time() -> None:
     """Of many OSDs that is much, and the operations behind it are sampled every 10 s or less."""
-    assert not {"tenants", "tenant_samples", "pools"} & wanted_now(Selection(), True).keys()
+    assert not {"tenants", "tenant_squares", "pools"} & wanted_now(Selection(), True).keys()
     figure = wanted_now(Selection(tenants=True), True)["tenants"]
     (query,) = figure.promql(Selection(tenants=True), 60)
     assert query.endswith("(rate(cephqos_tenants_seconds_total{}[300000ms]))")
