@@ -155,8 +155,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     trial = Trial(timetable, arguments.by)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     name = f"{stamp}-trial-{secrets.token_hex(2)}"
-    way_back = await _conducted(arguments, name, trial, candidates, harm)
-    lines = list(report.lines(trial, candidates, way_back))
+    world = await _conducted(arguments, name, trial, candidates, harm)
+    lines = list(report.lines(trial, candidates, world.way_back, world.left))
     (arguments.out / name / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     say(*lines)
     return 1 if trial.ended or trial.harmed else 0
@@ -168,9 +168,8 @@ async def _conducted(
     trial: Trial,
     candidates: Sequence[TriedSetting],
     harm: Harm,
-) -> Mapping[str, Sequence[str]]:
-    """Carry the trial out. Returns the way back of each candidate; NotRestored if something that
-    was changed could not be undone."""
+) -> RealWorld:
+    """Carry the trial out. NotRestored if something that was changed could not be undone."""
     progress = Progress()
     grafana = arguments.grafana and Address.parse(arguments.grafana, "--grafana", 3000)
     async with AsyncExitStack() as stack:
@@ -204,7 +203,7 @@ async def _conducted(
         except (CephqosError, CommandFailed) as error:
             trial.ended = str(error)
         archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
-        return world.way_back
+    return world
 
 
 def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
@@ -222,7 +221,8 @@ def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
             for name in table.candidates
             if (change := trial.change(name, trial.by))
         ]
-        return f"  after {trial.rounds} rounds, {time_span(left)} left at most: {'; '.join(parts)}"
+        known = "; ".join(parts) or "too few rounds for an estimate"
+        return f"  after {trial.rounds} rounds, {time_span(left)} left at most: {known}"
     return ""
 
 

@@ -44,6 +44,7 @@ class RealWorld:
         self.journal = Journal(lock.save)
         self._settings = ClusterSettings(cluster, self.journal)
         self.way_back: dict[str, list[str]] = {}  # by candidate: the commands, once they are known
+        self.left: list[str] = []  # what is not as before, and why
         self._numbers: list[int] = []
         self._osds: list[int] = []
         self._flags = ""
@@ -73,20 +74,19 @@ class RealWorld:
     async def _check_effect(self, candidate: TriedSetting) -> None:
         if not candidate.options:
             return
-        osd = (await self._cluster.up_osds())[0]
-        effective = await self._settings.effective(osd)
+        first = f"osd.{(await self._cluster.up_osds())[0]}"
+        now = {}
+        for option in candidate.options:
+            daemon = option.section if "." in option.section else first
+            now[option] = await self._settings.read(daemon, option.name)
+        if all(value == option.value for option, value in now.items()):
+            raise UsageError(
+                f"{candidate.name}: that is in force already; --try same compares it with itself"
+            )
+        effective = await self._settings.effective(int(first.removeprefix("osd.")))
         effective |= {option.name: option.value for option in candidate.options}
         if warnings := warnings_for(candidate.options, effective):
             raise SettingRefused(f"{candidate.name}: {warnings[0]}")
-        before = {
-            (s, name): value
-            for (s, mask, name), value in (await self._config()).items()
-            if not mask
-        }
-        if all(before.get((o.section, o.name)) == o.value for o in candidate.options):
-            raise UsageError(
-                f"{candidate.name}: that is set already; `same` compares it with itself"
-            )
 
     # -- the world ------------------------------------------------------------------------------
 
@@ -116,6 +116,7 @@ class RealWorld:
             differing = _differing(self._before, await self._config())
             problems = [f"not as before the trial: {name}" for name in differing]
         if problems:
+            self.left += problems
             raise NotRestored("; ".join(problems))
         self._expected = self._before
 
@@ -131,7 +132,10 @@ class RealWorld:
         if self._lock.lost:
             self.journal.forget()  # the run that took the cluster over has undone it
             return []
-        return await self.journal.roll_back(self._cluster)
+        known = len(self.journal.left)
+        failures = await self.journal.roll_back(self._cluster)
+        self.left += self.journal.left[known:]
+        return failures
 
     async def read(self) -> Reading:
         at = self.now()

@@ -11,10 +11,18 @@ from cephqos_insight.trial.plan import REFERENCE, SAME, TriedSetting
 
 
 def lines(
-    trial: Trial, candidates: Sequence[TriedSetting], way_back: Mapping[str, Sequence[str]]
+    trial: Trial,
+    candidates: Sequence[TriedSetting],
+    way_back: Mapping[str, Sequence[str]],
+    left: Sequence[str] = (),
 ) -> Iterator[str]:
+    """`left`: what is not as it was before the trial."""
     yield from (_answer(trial, candidate.name) for candidate in candidates)
     yield ""
+    if left:
+        yield from (f"Left as it is: {text}." for text in left)
+    else:
+        yield "The settings are as they were before the trial."
     yield from _commands(trial, candidates, way_back)
     yield from _table(trial)
     yield ""
@@ -50,7 +58,6 @@ def percent(change: Effect) -> str:
 def _commands(
     trial: Trial, candidates: Sequence[TriedSetting], way_back: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    yield "The settings are as they were before the trial."
     for candidate in candidates:
         if candidate.name == SAME or candidate.name in trial.harmed or not candidate.options:
             continue

@@ -157,3 +157,10 @@ def test_the_interval_does_not_depend_on_which_side_is_the_reference() -> None:
     assert math.isclose(change.high / change.ratio, change.ratio / change.low)
     arms = [block.arm for block in trial.blocks]
     assert arms.count(REFERENCE) == arms.count("c") + 1
+
+
+def test_what_is_not_as_before_is_said_instead_of_that_all_is() -> None:
+    trial, _ = run(SimulatedWorld({"same": 1.0}, 1))
+    shown = list(report.lines(trial, [parse_candidate("same")], {}, ["osd x was set to 9"]))
+    assert "Left as it is: osd x was set to 9." in shown
+    assert "The settings are as they were before the trial." not in shown

@@ -1,0 +1,196 @@
+"""A trial's hold on a cluster: what it refuses, what it notices, what it undoes."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.changed_cluster import ChangedCluster
+
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.servers import NoAnswer
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_insight.trial import cluster as trial_cluster
+from cephqos_insight.trial.cluster import RealWorld
+from cephqos_insight.trial.plan import parse_candidate
+from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
+
+AT_START = "osd_op_num_shards"
+ROW = {"axes": [{"ranges": [{"max": -1}, {"min": 0, "max": 99999}]}], "values": [[0], [7]]}
+HISTOGRAMS = ("op_r_latency_out_bytes", "op_w_latency_in_bytes", "op_rw_latency_in_bytes")
+
+
+class TriedCluster(ChangedCluster):
+    """Two OSDs that say what is set, and count operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mute: set[str] = set()
+
+    async def up_osds(self) -> list[int]:
+        return [osd for osd, entry in self.osd_map.items() if entry["up"]]
+
+    async def command(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
+        if target in self.mute:
+            raise CommandFailed(prefix, -110, "timed out")
+        if prefix == "config get" and target != "mon":
+            name = given["var"]
+            return {name: self.options.get((target, name)) or self.options.get(("osd", name), "d")}
+        return await super().command(prefix, target=target, **given)
+
+    async def once(self, prefix: str, **given: Any) -> Any:
+        return await self.command(prefix, **given)
+
+    def _config_help(self, key: str) -> dict[str, Any]:
+        return {**super()._config_help(key), "can_update_at_runtime": key != AT_START}
+
+    def _config_show(self) -> dict[str, str]:
+        return {
+            "osd_op_queue": "mclock_scheduler",
+            "osd_mclock_max_sequential_bandwidth_ssd": "1",
+        }
+
+    def _quorum_status(self) -> dict[str, Any]:
+        return {"quorum_names": [], "monmap": {"mons": []}}
+
+    def _mgr_dump(self) -> dict[str, str]:
+        return {"active_name": ""}
+
+    def _mgr_metadata(self) -> list[dict[str, str]]:
+        return []
+
+    async def osds(self) -> list[int]:
+        return list(self.osd_map)
+
+    def _osd_metadata(self) -> list[dict[str, Any]]:
+        return []
+
+    def _perf_histogram_dump(self) -> dict[str, Any]:
+        return {"osd": {f"{name}_histogram": ROW for name in HISTOGRAMS}}
+
+    def _perf_dump(self) -> dict[str, Any]:
+        sums = {f"op_{op}_latency": {"sum": 0.1} for op in ("r", "w", "rw")}
+        return {"osd": {"recovery_ops": 0, **sums}}
+
+
+class FiringPrometheus:
+    def __init__(self) -> None:
+        self.alerts = [({"alertname": "Old", "cluster": ChangedCluster.fsid}, 1.0)]
+        self.lost = False
+
+    async def vector(self, query: str) -> Any:
+        if self.lost:
+            raise NoAnswer("connection refused")
+        return self.alerts
+
+
+def world_on(cluster: Any, *tries: str, prometheus: Any = None) -> RealWorld:
+    async def save(steps: Any) -> None: ...
+
+    async def look() -> None: ...
+
+    lock: Any = SimpleNamespace(save=save, lost=False, failure="", look=look)
+    return RealWorld(cluster, cluster, lock, [parse_candidate(t) for t in tries], prometheus)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (f"{AT_START}=4", UsageError, f"OSDs read {AT_START} only when they start"),
+        ("osd_max_backfills=4", SettingRefused, "no effect while osd_mclock_override_recovery"),
+        ("osd_scrub_cost=4", SettingRefused, "this release's mClock ignores it"),
+        ("osd_max_scrubs=d", UsageError, "in force already; --try same"),
+        ("osd.9/osd_max_scrubs=2", SettingRefused, "settings for osd.9: the cluster has"),
+    ],
+)
+async def test_what_cannot_be_tried_is_refused_before_anything_is_changed(
+    text: str, error: type[CephqosError], message: str
+) -> None:
+    cluster = TriedCluster()
+    with pytest.raises(error, match=message):
+        await world_on(cluster, "same", text).check()
+    assert cluster.asked == []
+
+
+async def test_slots_come_with_the_option_that_they_need() -> None:
+    await world_on(TriedCluster(), "slots=2").check()
+
+
+async def test_a_setting_is_put_in_force_and_taken_back_as_it_was() -> None:
+    cluster = TriedCluster()
+    cluster.options["osd", "osd_max_scrubs"] = "1"
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    assert cluster.options["osd", "osd_max_scrubs"] == "3"
+    assert world.way_back["osd_max_scrubs=3"] == ["ceph config set osd osd_max_scrubs 1"]
+    assert await world.trouble() == ""
+    await world.back()
+    assert cluster.options == {("osd", "osd_max_scrubs"): "1"}
+    assert await world.trouble() == "" and world.journal.entries == []
+
+
+async def test_what_happens_to_the_cluster_is_trouble() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    cluster.options["osd", "osd_mclock_max_capacity_iops_ssd"] = "7"  # an OSD's own
+    assert await world.trouble() == ""
+    cluster.options["osd", "osd_max_scrubs"] = "9"
+    assert await world.trouble() == "someone has changed osd osd_max_scrubs"
+    cluster.options["osd", "osd_max_scrubs"] = "3"
+    cluster.flags.add("noout")
+    assert await world.trouble() == "someone has changed flags of the cluster: noout"
+    cluster.osd_map[1]["up"] = 0
+    assert await world.trouble() == "down: osd.1"
+    cluster.fails["osd dump"] = CommandFailed("osd dump", -110, "timed out")
+    assert (await world.trouble()).startswith("the monitors did not answer")
+
+
+async def test_a_setting_that_others_have_changed_is_left_and_the_trial_ends() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    cluster.options["osd", "osd_max_scrubs"] = "9"
+    with pytest.raises(NotRestored, match="was set to 9 by someone else"):
+        await world.back()
+    assert cluster.options["osd", "osd_max_scrubs"] == "9"
+
+
+async def test_at_the_end_all_that_is_still_changed_is_undone() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    assert await world.give_back() == []
+    assert cluster.options == {}
+    assert await world.give_back() == []
+
+
+async def test_only_a_new_alert_is_trouble_and_so_is_a_prometheus_that_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, prometheus = TriedCluster(), FiringPrometheus()
+    world = world_on(cluster, "same", prometheus=prometheus)
+    await world.check()
+    assert await world.trouble() == ""
+    prometheus.alerts.append(({"alertname": "Elsewhere", "cluster": "another"}, 1.0))
+    assert await world.trouble() == ""
+    prometheus.alerts.append(({"alertname": "New"}, 1.0))
+    assert await world.trouble() == "an alert fires: New"
+    prometheus.lost = True
+    assert await world.trouble() == "", "for a moment"
+    monkeypatch.setattr(trial_cluster, "_PROMETHEUS_SECONDS", -1.0)
+    assert "Prometheus is lost: connection refused" in await world.trouble()
+
+
+async def test_an_osd_that_does_not_answer_is_said_to_be_silent() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "same")
+    await world.check()
+    reading = await world.read()
+    assert (reading.silent, reading.osds[1].buckets) == ((), (0, 21))
+    cluster.mute = {"osd.1"}
+    reading = await world.read()
+    assert reading.silent == (1,) and list(reading.osds) == [0]
