@@ -40,9 +40,9 @@ $(CYCLONEDX): $(STAMP) deploy/requirements-sbom.txt
 sbom: $(STAMP) $(CYCLONEDX) ## write the bills of materials and the list of licences, in dist/ (needs Go)
 	@$(BIN)/python deploy/sbom.py $(CYCLONEDX)
 
-release: $(STAMP) $(SITE) $(CYCLONEDX) ## build all that a release consists of, in dist/release, twice, and compare (needs Go; TAG=vX.Y.Z)
+release: $(STAMP) $(SITE) $(CYCLONEDX) ## build all that a release consists of, in dist/release, twice, and compare (needs Go; TAG=vX.Y.Z OWNER=name)
 	@$(BIN)/python -m cephqos_stack.tools nfpm cephqos-collector cyclonedx-gomod >/dev/null
-	@$(BIN)/python deploy/release/everything.py --again $(if $(TAG),--tag $(TAG)) $(CYCLONEDX)
+	@$(BIN)/python deploy/release/everything.py --again $(if $(TAG),--tag $(TAG)) $(if $(OWNER),--owner $(OWNER)) $(CYCLONEDX)
 
 demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)
 	@deploy/bootstrap.sh system

@@ -23,7 +23,8 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import docker_images
 from pack import pack, repack
-from versions import ROOT, disagreements, version
+from stamp import NotStamped, hosting, stamp
+from versions import ROOT, disagreements, notes, version
 
 import sbom
 from cephqos_base import marked
@@ -76,12 +77,16 @@ def _git(*words: str) -> bytes:
     return subprocess.run(argv, cwd=ROOT, capture_output=True, check=True, timeout=60).stdout
 
 
-def export(folder: Path) -> Sources:
-    """The committed files, all with the time of the commit."""
+def export(folder: Path, owner: str) -> Sources:
+    """The committed files, with the names of who publishes them and the time of the commit."""
     if changed := _git("status", "--porcelain").decode():
         raise NotReleased(f"the checkout has changes: commit them first\n{changed}")
     with tarfile.open(fileobj=io.BytesIO(_git("archive", "HEAD"))) as archive:
         archive.extractall(folder, filter="tar")
+    try:
+        stamp(folder, hosting(folder, owner), version(folder))
+    except NotStamped as error:
+        raise NotReleased(str(error)) from None
     return Sources(folder, version(folder), int(_git("show", "-s", "--format=%ct", "HEAD")))
 
 
@@ -96,6 +101,7 @@ def build(sources: Sources, out: Path, cyclonedx: Path) -> None:
         parts = {f"{name}/{inside}": sources.folder / path for inside, path in folders.items()}
         pack(out / f"{name}.tar.gz", parts, sources.moment)
     bills(sources, out, cyclonedx)
+    (out / "notes.md").write_text(notes(sources.folder), encoding="utf-8")
 
 
 def _named(what: str, sources: Sources) -> str:
@@ -169,17 +175,17 @@ def different_files(first: Mapping[str, str], second: Mapping[str, str]) -> list
     return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
 
 
-def _build_again(first: Mapping[str, str], cyclonedx: Path) -> None:
+def _build_again(first: Mapping[str, str], cyclonedx: Path, owner: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "out"
         out.mkdir()
-        build(export(Path(name) / "sources"), out, cyclonedx)
+        build(export(Path(name) / "sources", owner), out, cyclonedx)
         if different := different_files(first, sums(out)):
             raise NotReleased(f"built twice, not the same bytes: {', '.join(different)}")
     print(f"built twice: {len(first)} files, the same bytes")
 
 
-def release(out: Path, tag: str, cyclonedx: Path, *, again: bool) -> None:
+def release(out: Path, tag: str, cyclonedx: Path, *, owner: str = "", again: bool) -> None:
     if wrong := disagreements(tag=tag):
         raise NotReleased("\n".join(wrong))
     try:
@@ -189,10 +195,10 @@ def release(out: Path, tag: str, cyclonedx: Path, *, again: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         new = Path(name) / "out"
         new.mkdir()
-        sources = export(Path(name) / "sources")
+        sources = export(Path(name) / "sources", owner)
         build(sources, new, cyclonedx)
         if again:
-            _build_again(sums(new), cyclonedx)
+            _build_again(sums(new), cyclonedx, owner)
         # Images are last, and not compared: no image has the same bytes twice.
         for file, components in docker_images.archives(sources.folder, new, sources.version):
             write_bill(file, sources.version, components)
@@ -206,11 +212,18 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="release", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "dist/release", help="folder to fill")
     parser.add_argument("--tag", default="", help="tag that this is to be released as")
+    parser.add_argument("--owner", default="", help="who publishes it, if not as hosting.env says")
     parser.add_argument("--again", action="store_true", help="build twice and compare")
     parser.add_argument("cyclonedx", type=Path, help="cyclonedx-py, which writes the bills")
     given = parser.parse_args(arguments)
     try:
-        release(given.out, given.tag, given.cyclonedx.absolute(), again=given.again)
+        release(
+            given.out,
+            given.tag,
+            given.cyclonedx.absolute(),
+            owner=given.owner,
+            again=given.again,
+        )
     except (NotReleased, subprocess.CalledProcessError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

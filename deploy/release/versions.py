@@ -17,6 +17,7 @@ _OTHERS: Final = ((_CHART, r"^version: (\S+)$"), (_CHART, r"^appVersion: (\S+)$"
 _NAMES: Final = ("deploy/release/names.tsv", r"^# (\S+)$")
 _HEADING: Final = re.compile(r"^## (\S+)", re.MULTILINE)
 _UNRELEASED: Final = "Unreleased"
+_CANDIDATE: Final = re.compile(r"-rc\d+$")  # built and published nowhere
 
 
 def version(root: Path = ROOT) -> str:
@@ -34,16 +35,23 @@ def _disagreements(root: Path, stated: str, tag: str) -> Iterator[str]:
         if (other := _stated(root, name, pattern)) != stated:
             yield f"{name}: found {other}, expected {stated} ({pattern.split(':')[0][1:]})"
     headings = _HEADING.findall((root / "CHANGELOG.md").read_text(encoding="utf-8"))
-    allowed = [stated] if tag else [_UNRELEASED, stated]
+    released = tag and not _CANDIDATE.search(tag)
+    allowed = [stated] if released else [_UNRELEASED, stated]
     if not headings or headings[0] not in allowed:
         yield (
             f"CHANGELOG.md: the first heading is {' '.join(headings[:1]) or 'missing'},"
             f" expected {' or '.join(allowed)}"
         )
-    if tag and tag != f"v{stated}":
-        yield f"tag: found {tag}, expected v{stated}"
-    if tag and (other := _stated(root, *_NAMES)) != stated:
+    if tag and _CANDIDATE.sub("", tag) != f"v{stated}":
+        yield f"tag: found {tag}, expected v{stated}, or v{stated}-rc1 for a rehearsal"
+    if released and (other := _stated(root, *_NAMES)) != stated:
         yield f"{_NAMES[0]}: found {other}, expected {stated}: python -m tests.reference.names"
+
+
+def notes(root: Path = ROOT) -> str:
+    """The first section of the changelog, without its heading: what a release says of itself."""
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    return re.split(r"^## .*\n", text, flags=re.MULTILINE)[1].strip() + "\n"
 
 
 def _stated(root: Path, name: str, pattern: str) -> str:

@@ -26,6 +26,9 @@ from cephqos_base.series import AccountSeries, ClusterSeries, DaemonSeries, Tena
 
 ALERTS = Path("alerts")
 EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
+_OF_0_28 = ("ntfy", "teams", "telegram")
+# ntfy makes its message itself.
+_WITH_TEXTS = [example for example in EXAMPLES if example.stem != "ntfy"]
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -208,6 +211,8 @@ def with_receivers(example: Path, directory: Path) -> tuple[Path, str]:
 def test_amtool_of_every_release_takes_the_examples_of_receivers(
     release: str, example: Path, tmp_path: Path
 ) -> None:
+    if release == "pacific" and example.stem in _OF_0_28:
+        pytest.skip("the page says that it needs Alertmanager 0.28")
     file, _ = with_receivers(example, tmp_path)
     assert "SUCCESS" in run([*tool(release, "amtool"), "check-config", str(file)])
 
@@ -231,7 +236,7 @@ def test_slack_shows_names_and_does_not_obey_them(tmp_path: Path) -> None:
     assert "<https://runbook/" in said, "our own links are links"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", _WITH_TEXTS, ids=lambda path: path.stem)
 def test_texts_of_the_examples_are_rendered_by_alertmanagers_own_templates(
     example: Path, tmp_path: Path
 ) -> None:

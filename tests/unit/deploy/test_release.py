@@ -2,14 +2,18 @@
 
 import gzip
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from .programs import DEPLOY, program
 
@@ -22,7 +26,7 @@ def everything(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [str(DEPLOY / "release"), str(DEPLOY), *sys.path])
     yield program("release/everything.py")
-    for name in {"pack", "versions", "sbom", "docker_images", "everything"} - before:
+    for name in {"pack", "versions", "sbom", "docker_images", "stamp", "everything"} - before:
         sys.modules.pop(name, None)
 
 
@@ -30,7 +34,7 @@ def test_a_release_removes_no_folder_that_it_did_not_make(
     everything: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(everything, "disagreements", lambda **_: [])
-    monkeypatch.setattr(everything, "export", lambda _: pytest.fail("it began to build"))
+    monkeypatch.setattr(everything, "export", lambda *_: pytest.fail("it began to build"))
     (tmp_path / "thesis").touch()
     with pytest.raises(everything.NotReleased, match=r"has no mark of cephqos.*another folder"):
         everything.release(tmp_path, "", tmp_path, again=False)
@@ -70,6 +74,8 @@ def test_versions_of_this_checkout_agree() -> None:
         ({"heading": "1.2.2"}, "", ["is 1.2.2, expected Unreleased or 1.2.3"]),
         ({"heading": "Unreleased"}, "v1.2.3", ["is Unreleased, expected 1.2.3"]),
         ({}, "v1.2.4", ["found v1.2.4, expected v1.2.3"]),
+        ({"heading": "Unreleased", "names": "1.0.0"}, "v1.2.3-rc1", []),
+        ({}, "v1.2.4-rc1", ["found v1.2.4-rc1, expected v1.2.3"]),
         ({"names": "1.0.0"}, "", []),
         ({"names": "1.0.0"}, "v1.2.3", ["found 1.0.0, expected 1.2.3: python -m"]),
     ],
@@ -186,3 +192,69 @@ def test_what_docker_says_of_a_build_that_failed_is_shown(
     with pytest.raises(subprocess.CalledProcessError):
         list(everything.docker_images.archives(ROOT, tmp_path, "1.2.3"))
     assert capfd.readouterr().err == "no space\n"
+
+
+@pytest.fixture(scope="module")
+def stamped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as a release of a made-up owner has them."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in ("deploy/helm", "deploy/compose", "deploy/cephadm", "docs", ".github"):
+        shutil.copytree(ROOT / name, folder / name, symlinks=True)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder / name)
+    made = program("release/stamp.py")
+    made.stamp(folder, made.hosting(folder, "example"), "1.2.3")
+    return folder
+
+
+def test_the_chart_of_a_release_pulls_images_of_its_owner(stamped: Path) -> None:
+    chart = stamped / "deploy/helm/cephqos"
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    for image, name in ((values["image"], "exporter"), (values["logs"]["image"], "collector")):
+        assert image["registry"] == "ghcr.io"
+        assert image["repository"] == f"example/cephqos-{name}"
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    assert about["home"] == "https://example.github.io/cephqos/"
+    assert about["maintainers"][0]["url"] == "https://github.com/example/cephqos"
+    images = yaml.safe_load(about["annotations"]["artifacthub.io/images"])
+    assert [it["image"] for it in images] == [
+        f"ghcr.io/example/cephqos-{name}:1.2.3" for name in ("exporter", "collector")
+    ]
+
+
+def test_compose_and_cephadm_of_a_release_name_images_of_its_owner(stamped: Path) -> None:
+    compose = yaml.safe_load((stamped / "deploy/compose/common.yml").read_text())["services"]
+    for name in ("exporter", "collector", "loki"):
+        assert f":-ghcr.io/example/cephqos-{name}:1.2.3}}" in compose[name]["image"]
+    for file, name in (("exporter",) * 2, ("cluster", "exporter"), ("collector",) * 2):
+        spec = yaml.safe_load((stamped / f"deploy/cephadm/{file}.yml").read_text())["spec"]
+        assert spec["image"] == f"ghcr.io/example/cephqos-{name}:1.2.3"
+
+
+def test_pages_and_metadata_of_a_release_name_its_owner(stamped: Path) -> None:
+    left = [
+        path.name
+        for path in (stamped / "README.md", *(stamped / "docs").rglob("*.md"))
+        if re.search(r"ghcr\.io/OWNER|OWNER\.github\.io|cephqos-\w+:VERSION", path.read_text())
+    ]
+    assert left == []
+    urls = tomllib.loads((stamped / "pyproject.toml").read_text())["project"]["urls"]
+    assert urls["Homepage"] == "https://github.com/example/cephqos"
+
+
+def test_an_owner_that_no_registry_takes_is_refused() -> None:
+    made = program("release/stamp.py")
+    with pytest.raises(made.NotStamped, match="found 'Example', expected small letters"):
+        made.hosting(ROOT, "Example")
+
+
+def test_without_an_owner_nothing_is_stamped(tmp_path: Path) -> None:
+    """The folder is empty: to write there would fail."""
+    made = program("release/stamp.py")
+    made.stamp(tmp_path, made.hosting(ROOT), "1.2.3")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_says_of_itself_what_the_changelog_says() -> None:
+    said = program("release/versions.py").notes(ROOT)
+    assert said.startswith("### ") and "\n## " not in said

@@ -38,7 +38,7 @@ def test_what_publishes_waits_for_an_owner_and_for_the_tests() -> None:
     assert release["images"]["if"] == "needs.hosting.outputs.owner != ''"
     assert {"test", "build"} <= set(release["images"]["needs"])
     publishing = {name for name, job in release.items() if "write" in str(job.get("permissions"))}
-    assert publishing == {"images", "chart", "publish", "site"}
+    assert publishing == {"images", "chart", "publish", "pypi", "site"}
     for name in publishing - {"images"}:
         assert publishing & set(release[name]["needs"]), name
 
