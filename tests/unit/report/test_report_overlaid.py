@@ -12,6 +12,7 @@ from cephqos_base.series import RecoverySeries, ScrubSeries
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.charts.svg import logarithmic
 from cephqos_loadgen.report.charts.tracks import grown_since
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
@@ -138,3 +139,11 @@ def _value_per_pixel(svg: str) -> float:
     ticks = re.findall(r'<text x="68.0" y="([\d.]+)" class="soft end">([\d.,]+)<', svg)
     (y0, v0), (y1, v1) = [(float(y), float(v.replace(",", ""))) for y, v in ticks[:2]]
     return abs((v1 - v0) / (y1 - y0))
+
+
+@pytest.mark.parametrize("low", [1.1, 3.0, 6.3, 70.0])
+def test_an_axis_between_two_round_numbers_still_has_two_ticks_inside(low: float) -> None:
+    scale = logarithmic([low, low * 1.2], 0.0, 100.0)
+    ticks = scale.ticks()
+    assert len(ticks) > 1
+    assert all(scale.low <= tick <= scale.high for tick in ticks)

@@ -231,6 +231,19 @@ def journal(name: str) -> str:
     return one([options["osd_journal_size"] for options in each])
 
 
+def allocation(name: str, policy: str, work: str) -> str:
+    """Reservation, weight and limit of a policy that does not run by default. All scenarios that
+    have it give it the same."""
+    options = []
+    for scenario in (name, B, BR):
+        point = shipped_plan(scenario, "study", only={"policy": (policy,)}).points[0]
+        its = {option.name: option.value for option in point.settings}
+        assert its["osd_mclock_profile"] == "custom"
+        keys = (f"osd_mclock_scheduler_{work}_{what}" for what in ("res", "wgt", "lim"))
+        options.append(" ".join(its[key] for key in keys))
+    return one(options)
+
+
 class Row(NamedTuple):
     """One parameter, and how it is read from the scenario's plan."""
 

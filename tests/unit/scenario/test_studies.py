@@ -20,6 +20,7 @@ from .study_readings import (
     L,
     R,
     Row,
+    allocation,
     axis,
     bench,
     bench_sizes,
@@ -88,6 +89,11 @@ TABLE = (
         for name in BOOST
     ),
     row(A, f"{BOOST[0]}, wpq_default", option, BOOST[0], policy="wpq_default"),
+    *(
+        row(A, f"published_{profile}: {work}", allocation, f"published_{profile}", work)
+        for profile in ("high_client_ops", "balanced", "high_recovery_ops")
+        for work in ("client", "background_recovery", "background_best_effort")
+    ),
     # B: scrub
     row(B, "OSDs", osds),
     row(B, "replicas", pool, "client", "size"),
