@@ -153,7 +153,9 @@ def _fits_guard(block: TrialBlock) -> bool:
 async def _block(
     trial: Trial, number: int, arm: str, world: World, watching: Watching
 ) -> TrialBlock:
-    measured = [b.stretch for b in trial.blocks if b.arm == REFERENCE and b.stretch]
+    measured = [
+        b.stretch for b in trial.blocks if b.arm == REFERENCE and b.stretch and _fits_guard(b)
+    ]
     guard = Guard(watching.harm, measured) if arm != REFERENCE else None
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()

@@ -36,9 +36,11 @@ def _answer(trial: Trial, name: str) -> str:
     if change is None:
         return f"{name}: no answer: {trial.ended or 'too few blocks could be compared'}"
     says = f"{trial.by} {percent(change)}"
-    if not change.clear or trial.verdicts.get(name) != "clear":
-        found = f"{name}: no difference found: {says}"
-        return f"{found}; it ended early: {trial.ended}" if trial.ended else found
+    verdict = trial.verdicts.get(name, "go on")
+    if verdict == "go on":
+        return f"{name}: no answer yet, as it ended early: {trial.ended}. So far {says}"
+    if verdict != "clear":
+        return f"{name}: no difference found: {says}"
     others = [
         f"{figure} {percent(other)}"
         for figure in ("ops/s", "recovery/s")

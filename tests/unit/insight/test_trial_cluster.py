@@ -156,6 +156,9 @@ async def test_a_setting_that_others_have_changed_is_left_and_the_trial_ends() -
     with pytest.raises(NotRestored, match="was set to 9 by someone else"):
         await world.back()
     assert cluster.options["osd", "osd_max_scrubs"] == "9"
+    assert world.left == [
+        "osd osd_max_scrubs was set to 9 by someone else; the run had set it to 3"
+    ]
 
 
 async def test_at_the_end_all_that_is_still_changed_is_undone() -> None:

@@ -164,3 +164,18 @@ def test_what_is_not_as_before_is_said_instead_of_that_all_is() -> None:
     shown = list(report.lines(trial, [parse_candidate("same")], {}, ["osd x was set to 9"]))
     assert "Left as it is: osd x was set to 9." in shown
     assert "The settings are as they were before the trial." not in shown
+
+
+def test_what_was_seen_before_an_early_end_is_no_answer() -> None:
+    world = SimulatedWorld({"same": 0.5}, 6, QUIET)
+    world.says = lambda at: "down: osd.1" if at > 3000 else ""
+    trial, _ = run(world)
+    (line, *_) = report.lines(trial, [parse_candidate("same")], {})
+    assert line.startswith("same: no answer yet, as it ended early: down: osd.1. So far mean -50 %")
+
+
+def test_a_reference_without_clients_is_no_measure_for_the_guard_rails() -> None:
+    world = SimulatedWorld({"c": 1.0}, 8, QUIET)
+    world.ops = lambda at: 0.0 if 300 <= at < 900 and not world.arm else 2000.0
+    trial, _ = run(world, every=3.0, harm=HARM, rounds=(3, 3))
+    assert not trial.harmed and trial.rounds == 3
