@@ -12,7 +12,6 @@ from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.recovery_facts import (
     INTERVALS,
-    LIMITS,
     OVERRIDE,
     PROFILE,
     OptionChange,
@@ -91,17 +90,21 @@ def _taken_back(cluster: ClusterFacts) -> Iterator[Finding]:
     for (section, option), times in every.items():
         change, seconds = times[-1]
         value = change.new if change.new is not None else "its default"
-        mend = (
-            "kubectl -n rook-ceph edit cephcluster   # Rook: spec.cephConfig, or the ConfigMap"
-            " rook-config-override. Others: in what writes it"
-        )
-        if option in LIMITS:
-            mend += f"\n# under mClock OSDs do it too, unless {OVERRIDE} is true"
+        by = cluster.recovery.by.get(option, "") if cluster.recovery else ""
+        if by.startswith("osd."):
+            who = f"{by}: mClock undoes it while {OVERRIDE} is not true"
+            mend = f"ceph config set osd {OVERRIDE} true   # then set {option} again"
+        else:
+            who = "an operator such as Rook, or a script"
+            mend = (
+                "kubectl -n rook-ceph edit cephcluster   # Rook: spec.cephConfig, or the ConfigMap"
+                " rook-config-override. Others: in what writes it"
+            )
+        often = f", {len(times)} times lately" if len(times) > 1 else ""
         yield Finding(
             f"{section}/{option}",
             f"it was set to {value} at {change.time[:19]} and taken back {seconds:.3g} s later"
-            + (f", {len(times)} times lately" if len(times) > 1 else "")
-            + ": an operator such as Rook, a script or mClock undoes it",
+            f"{often} by {who}",
             mend,
         )
 

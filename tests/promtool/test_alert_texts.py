@@ -41,6 +41,8 @@ _LABELS: Final = {
     "media": "ssd",
     "op": "commit",
     "option": "osd_max_backfills",
+    "setting": "noout",
+    "check": "MDS_TRIM",
 }
 _KNOWN: Final = {"cause": "device", "by": "osd.4", "host": "ceph3"}
 # `unknown` is the cause for which there is no evidence.

@@ -124,10 +124,9 @@ def _inhibitions() -> list[dict[str, Any]]:
         # Operations that wait so long have a cause, and one of these names it.
         _rule(
             _named(
-                "CephQosReservationViolated",
-                "CephQosReservationViolatedWidely",
-                "CephQosReplicaSlow",
-                "CephQosDaemonNotAnswering",
+                *("CephQosReservationViolated", "CephQosReservationViolatedCanWait"),
+                *("CephQosReservationViolatedWidely", "CephQosReservationViolatedWidelyCanWait"),
+                *("CephQosReplicaSlow", "CephQosDaemonNotAnswering"),
             ),
             _named("CephQosOperationsBlocked"),
         ),

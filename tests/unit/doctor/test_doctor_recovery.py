@@ -98,6 +98,25 @@ def test_a_setting_that_is_taken_back_at_once_is_to_be_set_elsewhere() -> None:
     assert "cephcluster" in finding.mend
 
 
+def test_mclock_takes_back_what_18_2_logs_as_removed_by_an_osd() -> None:
+    # As a lab with 18.2.7 logged it after `ceph config set osd osd_max_backfills 8`.
+    log = [
+        {
+            "timestamp": "2026-11-28T18:33:47.816202+0000",
+            "changes": [{"name": "osd/osd_max_backfills", "previous_value": "8"}],
+        },
+        {
+            "timestamp": "2026-11-28T18:33:47.778393+0000",
+            "changes": [{"name": "osd/osd_max_backfills", "new_value": "8"}],
+        },
+        {"timestamp": "0.000000", "changes": []},
+    ]
+    by = {"osd_max_backfills": "osd.0"}
+    finding = only("settings-kept", facts(RecoveryFacts(changes=changes_of(log), by=by)))
+    assert "taken back 0.0378 s later by osd.0: mClock undoes it" in finding.problem
+    assert finding.mend.startswith("ceph config set osd osd_mclock_override_recovery_settings true")
+
+
 def test_a_setting_that_an_operator_takes_back_after_an_hour_is_his_own_decision() -> None:
     later = [LOG[0] | {"timestamp": "2026-11-28T13:00:00.000000+0000"}, LOG[1]]
     recovery = RecoveryFacts(changes=changes_of(later))
