@@ -99,6 +99,7 @@ class PerHost:
     """Recorded per host (scrape target)."""
 
     CPUS_TAKEN: Final = "instance:cephqos_cpus_taken:rate"
+    RETRANSMITTED: Final = "instance:cephqos_retransmitted:ratio"  # only where it is much
 
 
 class PerHostClass:

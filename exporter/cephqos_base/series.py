@@ -63,6 +63,7 @@ class DaemonSeries:
     """Each Ceph daemon: whether it answers, what it costs."""
 
     CPU_SECONDS: Final = "cephqos_daemon_cpu_seconds_total"
+    MEMPOOL_BYTES: Final = "cephqos_daemon_mempool_bytes"
     RESIDENT_BYTES: Final = "cephqos_daemon_resident_bytes"
     SCRAPE_DURATION_SECONDS: Final = "cephqos_daemon_scrape_duration_seconds"
     UP: Final = "cephqos_daemon_up"
@@ -244,7 +245,13 @@ class HostSeries:
 
     CPU_SECONDS: Final = "cephqos_host_cpu_seconds_total"
     CPUS: Final = "cephqos_host_cpus"
+    LINK_CHANGES: Final = "cephqos_host_link_changes_total"
+    LINK_LOST: Final = "cephqos_host_link_lost_packets_total"
+    LINK_MTU: Final = "cephqos_host_link_mtu_bytes"
+    LINK_SPEED: Final = "cephqos_host_link_speed_bytes_per_second"
+    OOM_KILLS: Final = "cephqos_host_oom_kills_total"
     PRESSURE_SECONDS: Final = "cephqos_host_pressure_seconds_total"
+    TCP_SEGMENTS: Final = "cephqos_host_tcp_segments_total"
 
 
 class CrimsonSeries:

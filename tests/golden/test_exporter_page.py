@@ -53,7 +53,7 @@ FIRST_PID = 5000
 VARIES = re.compile(
     r"^(process_\w+|python_gc_\w+{.*}|cephqos_exporter_build_info{.*}|cephqos_\w+_duration_seconds({.*})?"
     r"|cephqos_qos_reservation_lag_seconds{.*}|cephqos_ops_oldest_age_seconds{.*}"
-    r"|cephqos_(ops_sampled_wait|tenants)_seconds_total{.*}) .*$",
+    r"|cephqos_(ops_sampled_wait|tenants|tenants_squared)_seconds_total{.*}) .*$",
     re.MULTILINE,
 )
 

@@ -40,6 +40,7 @@ _LABELS: Final = {
     "group": "tp_osd_tp",
     "media": "ssd",
     "op": "commit",
+    "device": "eth0",
     "option": "osd_max_backfills",
     "setting": "noout",
     "check": "MDS_TRIM",

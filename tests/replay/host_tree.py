@@ -207,6 +207,18 @@ class HostTree:
         for resource in ("cpu", "memory", "io"):
             _write(self.host.proc / "pressure" / resource, pressure(seconds / 4))
 
+    def network(self, device: str, *, received: int, lost: int, again: int) -> None:
+        """A network interface, and what TCP sent again: of as many segments as were received."""
+        node = self.host.sys / "class/net" / device
+        (node / "device").mkdir(parents=True)
+        for file, value in (("speed", 25000), ("mtu", 9000), ("carrier_changes", 2)):
+            _write(node / file, str(value))
+        line = f"{device}: 90000 {received} {lost} 0 0 0 0 0 90000 {received} 0 0 0 0 0 0"
+        _write(self.host.proc / "1/net/dev", line)
+        tcp = f"Tcp: OutSegs RetransSegs\nTcp: {received} {again}"
+        _write(self.host.proc / "1/net/snmp", tcp)
+        _write(self.host.proc / "vmstat", "oom_kill 1")
+
     # block devices
 
     def disk(
@@ -326,6 +338,7 @@ def example_host(root: Path, first_pid: int = 5000) -> HostTree:
     pod = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0.slice"
     host.cgroup(first_pid, f"{pod}/cri-containerd-c0ffee.scope", limits("8:0"))
     host.used(112, 4000, steal=30)
+    host.network("ens1f0", received=700_000, lost=3, again=210)
     return host
 
 

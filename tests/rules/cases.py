@@ -20,12 +20,21 @@ from .series import STEP, Series
 
 RULES_OF_CHECKOUT: Final = Path("alerts/rules")
 # What each file of tests loads (more rules make every step slower), and how often it evaluates.
-_ALL: Final = ("recording.yml", "qos.yml", "osds.yml", "state.yml", "coverage.yml", "blind.yml")
+_ALL: Final = (
+    "recording.yml",
+    "qos.yml",
+    "osds.yml",
+    "state.yml",
+    "hosts.yml",
+    "coverage.yml",
+    "blind.yml",
+)
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "judged": ("recording.yml",),
     "state": ("state.yml", "coverage.yml", "helpers.yml"),
     "every": (*_ALL, "helpers.yml"),
     "found": ("osds.yml",),
+    "hosts": ("recording.yml", "hosts.yml", "osds.yml", "state.yml"),
     "forgotten": ("state.yml", "helpers.yml"),
     "months": ("osds.yml",),
     "osds": ("osds.yml",),

@@ -20,7 +20,7 @@ _RECORDING: Final = (
     *("reservations", "demand", "violation", "across", "limited", "failing", "understated"),
     *("causes", "rollups", "history"),
 )
-_ALERTS: Final = ("qos", "osds", "state", "coverage", "blind", "helpers")
+_ALERTS: Final = ("qos", "osds", "state", "hosts", "coverage", "blind", "helpers")
 
 
 SHARED: Final = Shared(TEXTS, texts_of_count, cause_rules())

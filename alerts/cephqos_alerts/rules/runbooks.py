@@ -58,6 +58,14 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosFilesystemDown",
         "CephQosMdsBehind",
     ),
+    "hosts": (
+        "CephQosPacketsLost",
+        "CephQosLinkUnwell",
+        "CephQosPgsLaggy",
+        "CephQosOutOfMemory",
+        "CephQosMemoryNearLimit",
+        "CephQosPgLogLarge",
+    ),
     "coverage": (
         "CephQosExporterDown",
         "CephQosNothingScraped",

@@ -10,7 +10,7 @@ from typing import Final
 
 from cephqos_alerts.rules.template import ITSELF, each, matchers, only_if, query, show, when
 from cephqos_alerts.rules.text import host_of
-from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPlace
+from cephqos_base.recorded import PerClass, PerClusterClass, PerHost, PerOsd, PerOsdPlace
 from cephqos_base.series import (
     OSD_CLASS,
     TENANT,
@@ -18,6 +18,7 @@ from cephqos_base.series import (
     AccountSeries,
     ClusterSeries,
     DaemonSeries,
+    HostSeries,
     QosSeries,
     TenantsSeries,
 )
@@ -194,6 +195,16 @@ _ALSO_CPU: Final = _if_lasting(_CPU_SHORT, f" Also: cpu{_DENIED_BY}.")
 _ALSO_IO_LIMIT: Final = _if_lasting(_IO_HELD_UP, " Also: device by io_limit.")
 
 
+# As rendered: " (3 of 12 hosts)". One host: its link loses packets. Several: what they share.
+ON_HOSTS: Final = when(
+    query(f"count({PerHost.RETRANSMITTED})"),
+    " ({{ . | first | value }} of "
+    + when(
+        query(f'count(count by (instance) ({HostSeries.TCP_SEGMENTS}{{kind="sent"}}))'),
+        "{{ . | first | value }}",
+    )
+    + " hosts)",
+)
 # What shows in a store that is slow: each text is empty if its figure is 0 or not known.
 _OF_OSD: Final = "{cluster=%q,ceph_daemon=%q}"
 STORE_SHOWS: Final = when(

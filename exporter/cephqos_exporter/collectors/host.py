@@ -1,11 +1,13 @@
-"""host: the CPU time of a whole host, of all users, and its pressure (PSI)."""
+"""host: the CPU time of a whole host, of all users, its pressure (PSI), and its network."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final, Self
 
 from cephqos_base.series import HostSeries
 from cephqos_exporter import procfs
+from cephqos_exporter.collectors import links
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
@@ -13,18 +15,31 @@ from cephqos_exporter.families import Family, counter, single
 from cephqos_exporter.labels import LabelText, render_labels
 
 _NO_LABELS: Final = LabelText("")
+_LINKS_SECONDS: Final = 30.0  # between looks for interfaces and their settings
 
 
 class HostCollector(
-    DaemonCollector[None], name="host", help="CPU time of the whole host, and its pressure."
+    DaemonCollector[None],
+    name="host",
+    help="CPU time of the whole host, its pressure, its network.",
 ):
-    """/proc/stat and /proc/pressure, once per scrape."""
+    """/proc/stat, /proc/pressure and the network, once per scrape."""
 
     def __init__(
-        self, settings: Settings | None = None, *, host: Host | None = None, **given: Any
+        self,
+        settings: Settings | None = None,
+        *,
+        host: Host | None = None,
+        clock: Callable[[], float] = monotonic,
+        **given: Any,
     ) -> None:
         super().__init__(settings, **given)
-        self._proc = (host or Host()).proc
+        host = host or Host()
+        self._proc, self._sys = host.proc, host.sys
+        self._clock = clock
+        self._links: Sequence[str] = ()
+        self._link_settings: Sequence[Family] = ()
+        self._links_read: float | None = None
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -54,7 +69,34 @@ class HostCollector(
                     procfs.read_once(f"{self._proc}/pressure/{resource}")
                 )
                 pressure.add(render_labels({"resource": resource}), seconds)
-        return [*families, pressure] if pressure.samples else families
+        if pressure.samples:
+            families.append(pressure)
+        return [*families, *_killed(f"{self._proc}/vmstat"), *self._network()]
+
+    def _network(self) -> Iterable[Family]:
+        now = self._clock()
+        if self._links_read is None or now >= self._links_read + _LINKS_SECONDS:
+            self._links_read = now
+            self._links = links.interfaces(self._sys)
+            self._link_settings = links.setting_families(self._sys, self._links)
+        yield from self._link_settings
+        yield from links.lost_families(self._proc, self._links)
+        yield from links.tcp_families(self._proc)
+
+
+def _killed(path: str) -> Iterable[Family]:
+    """Of the whole host, as the count of a container goes with it."""
+    with suppress(OSError, ValueError):
+        for line in procfs.read_all(path).splitlines():
+            if line.startswith(b"oom_kill "):
+                yield single(
+                    HostSeries.OOM_KILLS,
+                    "counter",
+                    "Processes of the host that the kernel killed because memory ran out, of the "
+                    "host or of a container.",
+                    _NO_LABELS,
+                    int(line.split()[1]),
+                )
 
 
 def _cpus(raw: bytes) -> list[Family]:

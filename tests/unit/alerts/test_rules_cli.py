@@ -17,7 +17,7 @@ slos:
 """
 
 NAMES = (
-    *("recording.yml", "qos.yml", "osds.yml", "state.yml"),
+    *("recording.yml", "qos.yml", "osds.yml", "state.yml", "hosts.yml"),
     *("coverage.yml", "blind.yml", "helpers.yml", "slo.yml"),
 )
 

@@ -72,7 +72,7 @@ def test_an_alert_and_its_runbook_agree_on_whether_it_can_wait(alert: Alert) -> 
 @_ALERT
 def test_an_alert_and_its_runbook_begin_with_the_same_command(alert: Alert) -> None:
     assert alert.first and alert.likely
-    names = {"ceph_daemon": "osd.N", "instance": "HOST:10130"}
+    names = {"ceph_daemon": "osd.N", "instance": "HOST:10130", "device": "DEVICE"}
     # Of several OSDs, it is the worst.
     line = re.sub(r"{{ with printf .*{{ else }}(osd\.N){{ end }}", r"\1", alert.first.line)
     line = re.sub(r"{{ \$labels\.(\w+) }}", lambda it: names[it[1]], line)
