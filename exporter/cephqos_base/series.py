@@ -152,6 +152,7 @@ class QosSeries:
 class RecoverySeries:
     """Recovery and backfill: per OSD, per pool, per cluster."""
 
+    CLUSTER_ETA_SECONDS: Final = "cephqos_recovery_cluster_eta_seconds"  # label bound
     CLUSTER_PGS: Final = "cephqos_recovery_cluster_pgs"
     POOL_BYTES_PER_SECOND: Final = "cephqos_recovery_pool_bytes_per_second"
     POOL_DEGRADED_OBJECTS: Final = "cephqos_recovery_pool_degraded_objects"

@@ -109,6 +109,7 @@ def _example() -> TopSamples:
             "throttle": {(*osd["osd.3"], "bluestore"): 1.0},
             "tenants": _tenants(),
             "tenant_squares": {(*osd["osd.3"], it): _squares(it) for it in ("waiting", "working")},
+            "recovery_left": {(FSID, bound): seconds for bound, seconds in _RECOVERY_END.items()},
             "pools": {(FSID, "3", "rbd"): 1.0},
             "violated_seconds": {(*osd["osd.3"], CLIENT): 615.0},
         },
@@ -125,6 +126,9 @@ def _alert(name: str, severity: str, osd: str = "", **labels: str) -> Mapping[st
     of_osd = {"ceph_daemon": osd, "class": CLIENT} if osd else {}
     common = {"alertname": name, "severity": severity, "cluster": FSID, "since": str(NOW - 95)}
     return {**common, **of_osd, **labels}
+
+
+_RECOVERY_END = {"low": 120.0, "likely": 240.0, "high": 600.0}
 
 
 def _squares(state: str) -> float:

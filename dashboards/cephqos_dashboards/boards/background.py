@@ -32,9 +32,9 @@ def recovery_done_in(width: int) -> AnyPanel:
     return figure(
         background.RECOVERY_ETA,
         title="Recovery is done in",
-        reads="The slowest pool, at the rate of the last minute.",
-        blind="pools in which nothing moves: they have no rate.",
-        empty="nothing recovers",
+        reads="The slowest OSD, at the rates of the last minute: likely, and a 90 % interval.",
+        blind="what clients will do, and OSDs that go or come.",
+        empty="not known",
         width=width,
         unit=Unit.SECONDS,
         decimals=0,

@@ -22,7 +22,7 @@ _COPIES_LEFT: Final = (
 )
 COPIES_LEFT: Final = PanelQuery(f"sum({_COPIES_LEFT})", "copies to recover")
 RECOVERY_ETA: Final = PanelQuery(
-    f"max({_pools(RecoverySeries.POOL_ETA_SECONDS)})", "recovery is done in"
+    f'max by (bound) ({RecoverySeries.CLUSTER_ETA_SECONDS}{{cluster="$cluster"}})', "{{bound}}"
 )
 OVERDUE: Final = PanelQuery(
     f"sum(max by (pool, level) ({ScrubSeries.POOL_SCHEDULE_PGS}"

@@ -20,6 +20,7 @@ from cephqos_loadgen.advise.facts import (
     Facts,
     NoAdvice,
     RecoveryBacklog,
+    RecoveryEnd,
     SaturatedOps,
     shares_from,
 )
@@ -52,6 +53,7 @@ def now_queries(since: float) -> Mapping[str, str]:
         "degraded": _of_pools(RecoverySeries.POOL_DEGRADED_OBJECTS),
         "misplaced": _of_pools(RecoverySeries.POOL_MISPLACED_OBJECTS),
         "recovered": _of_pools(f"increase({RecoverySeries.POOL_OBJECTS}[{window}])"),
+        "end": f"max by (cluster, bound) ({RecoverySeries.CLUSTER_ETA_SECONDS})",
         "work": f'max by ({OSD}) (increase({QosSeries.OPS}{{class="{RECOVERY}"}}[{window}]))',
     }
 
@@ -84,7 +86,13 @@ async def gather(
         advised = _advised_osd(judged, info.get(osd, {}), pieces.get(osd, ()))
         by_cluster.setdefault(osd.cluster, []).append(advised)
     return [
-        Facts(cluster=name, seconds=since, osds=osds, backlog=_backlog(now, name))
+        Facts(
+            cluster=name,
+            seconds=since,
+            osds=osds,
+            backlog=_backlog(now, name),
+            recovery_end=_recovery_end(now, name),
+        )
         for name, osds in sorted(by_cluster.items())
     ]
 
@@ -169,3 +177,14 @@ def _backlog(now: Mapping[str, Sequence[Sample]], cluster: str) -> RecoveryBackl
         recovered=total("recovered") or 0.0,
         work={osd.osd: value for osd, value in work.items() if osd.cluster == cluster},
     )
+
+
+def _recovery_end(now: Mapping[str, Sequence[Sample]], cluster: str) -> RecoveryEnd | None:
+    by_bound = {
+        labels.get("bound", ""): seconds
+        for labels, seconds in now["end"]
+        if labels.get("cluster", "") == cluster
+    }
+    if not {"low", "likely", "high"} <= by_bound.keys():
+        return None
+    return RecoveryEnd(by_bound["low"], by_bound["likely"], by_bound["high"])

@@ -74,6 +74,11 @@ PGS_IN_BRIEF: Final = ClusterQuery("pg dump", {"dumpcontents": ["pgs_brief"]})
 SCRUBBING_PGS: Final = ClusterQuery("pg ls", {"states": ["scrubbing"]})
 
 
+MOVING_PGS: Final = ClusterQuery(
+    "pg ls", {"states": ["recovering", "recovery_wait", "backfilling", "backfill_wait"]}
+)
+
+
 def pgs_of_primary(osd: int) -> ClusterQuery:
     """The placement groups that an OSD leads, in full: about 2.5 kB each."""
     return ClusterQuery("pg ls-by-primary", {"osd": osd})

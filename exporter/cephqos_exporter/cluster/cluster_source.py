@@ -20,6 +20,7 @@ from cephqos_exporter.cluster.recovery_progress import cluster_families
 from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.cluster.schedule import schedule_families
 from cephqos_exporter.cluster.scrub_progress import done_families, running_families
+from cephqos_exporter.cluster.time_left import bounds
 from cephqos_exporter.daemon_errors import SourceUnavailable
 from cephqos_exporter.families import Family, counter, gauge, single
 from cephqos_exporter.labels import Labels, LabelText, render_labels
@@ -155,6 +156,7 @@ class ClusterSource:
         yield pool_family(pools, labels)
         yield from cluster_families(state.status, labels, self.not_understood)
         yield from health_families(state.status, labels, self.not_understood)
+        yield _time_left(state, labels)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:
             yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)
@@ -194,3 +196,17 @@ class ClusterSource:
         if state.schedule is not None and state.schedule_as_of is not None:
             family.add(self._labels.of("part", "schedule"), now - state.schedule_as_of)
         return family
+
+
+def _time_left(state: ClusterState, labels: Labels) -> Family:
+    family = gauge(
+        "cephqos_recovery_cluster_eta_seconds",
+        "Time until recovery ends, by its slowest OSD at the rates of the last minute. bound: low, "
+        "likely, high (90 % of recorded recoveries were between low and high). Absent if it is not "
+        "known: nothing moved in the last minute, groups cannot recover, or more than 4,000 are "
+        "left.",
+    )
+    left = bounds(state.recovery_seconds)
+    for bound, seconds in (left._asdict() if left else {}).items():
+        family.add(labels.of("bound", bound), seconds)
+    return family

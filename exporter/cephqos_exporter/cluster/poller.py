@@ -21,6 +21,7 @@ from cephqos_exporter.cluster.recovery_progress import RecoveryTotals, is_recove
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, DaemonOption, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
+from cephqos_exporter.cluster.time_left import RecoveryPace
 from cephqos_exporter.not_understood import NotUnderstood, listed
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ _LONGEST_PAUSE_SECONDS: Final = 15.0
 _OPTIONS_INTERVAL_SECONDS: Final = 60.0
 # An OSD map of a thousand OSDs is half a megabyte, and every step of a recovery makes a new one.
 _OSD_MAP_INTERVAL_SECONDS: Final = 10.0
+# Placement groups that recover or wait, 2.5 kB each. With more, the time left is not known.
+_MOST_MOVING: Final = 4000
 # The map of an epoch never changes, but the reply that it was read from may have been wrong.
 _SAME_MAP_INTERVAL_SECONDS: Final = 3600.0
 
@@ -48,6 +51,7 @@ class ClusterState:
     recovery: RecoveryTotals
     states_by_pool: Mapping[int, Mapping[str, int]] | None = None  # placement groups in each
     states_read_at: float = 0.0
+    recovery_seconds: float | None = None  # what the slowest OSD still needs
     schedule: Schedule | None = None
     schedule_as_of: float | None = None
 
@@ -83,6 +87,7 @@ class _Due:
     osd_map: _Expensive = field(default_factory=_Expensive)
     same_map: _Expensive = field(default_factory=_Expensive)
     states: _Expensive = field(default_factory=_Expensive)
+    moving: _Expensive = field(default_factory=_Expensive)
     schedule: _Expensive = field(default_factory=_Expensive)
     options: _Expensive = field(default_factory=_Expensive)
 
@@ -124,6 +129,7 @@ class Poller:
         self._due = _Due()
         self._scrub = ScrubProgress()
         self._recovery = RecoveryTotals()
+        self._pace = RecoveryPace()
         self._osd_map: replies.OsdMap | None = None
         self._options: dict[DaemonOption, float] = {}
         self._last_state: ClusterState | None = None  # for parts that are not read in every poll
@@ -167,6 +173,7 @@ class Poller:
     def _forget_replies(self) -> None:
         """Ask for everything again: an earlier wrong reply may have led to a command that fails."""
         self._osd_map, self._options = None, {}
+        self._pace = RecoveryPace()
 
     def _fail(self, reason: str, text: str) -> None:
         if self.failure is None or self.failure.reason != reason:
@@ -190,6 +197,7 @@ class Poller:
         self._scrub.tick(self._clock(), osd_map.pools)
         state = ClusterState(status, osd_map, self._options, now, self._scrub, self._recovery)
         await self._read_states(state)
+        await self._read_moving(state)
         self._make_schedule(state)
         return state
 
@@ -279,6 +287,30 @@ class Poller:
         state.states_read_at = started
         took = self._clock() - started
         self._due.states.was_read(started, took=took, least=self._interval)
+
+    async def _read_moving(self, state: ClusterState) -> None:
+        """Read the placement groups that recover, for the time left."""
+        counts = replies.count_states(state.status.pgs_by_state)
+        number = sum(counts.get(name, 0) for name in replies.MOVING_STATES)
+        if number > _MOST_MOVING:
+            self._pace = RecoveryPace()
+            return
+        now = self._clock()
+        if number and not self._due.moving.is_due(now):
+            if self._last_state is not None:
+                state.recovery_seconds = self._last_state.recovery_seconds
+            return
+        groups: Sequence[replies.MovingGroup] | None = []
+        if number:
+            groups = replies.parse_moving(
+                await self._ask_manager(cluster.MOVING_PGS), self.not_understood
+            )
+            self._due.moving.was_read(now, took=self._clock() - now, least=self._interval)
+        if groups is not None:
+            self._pace.observe(groups, now)
+            # Degraded groups that do not even wait, as with too few OSDs, end nowhere.
+            if groups or not is_recovering(state.status):
+                state.recovery_seconds = self._pace.slowest_seconds()
 
     def _make_schedule(self, state: ClusterState) -> None:
         state.schedule_as_of = self._rotation.as_of

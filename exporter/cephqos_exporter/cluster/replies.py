@@ -86,6 +86,21 @@ class PgStat:
         return "deep" if self.deep_scrubbed >= self.scrubbed else "shallow"
 
 
+MOVING_STATES: Final = ("recovering", "recovery_wait", "backfilling", "backfill_wait")
+_MOVES_NOW: Final = frozenset({"recovering", "backfilling"})
+_NO_OSD: Final = 0x7FFFFFFF  # in the place of a missing shard
+
+
+@dataclass(frozen=True, slots=True)
+class MovingGroup:
+    """A placement group that recovers, or waits for it."""
+
+    pgid: str
+    left: int  # copies to make or move
+    osds: frozenset[int]  # its primary, and the OSDs that receive
+    moving: bool  # it has its slots
+
+
 def text(value: Any) -> str:
     """What becomes a label; TypeError for what is no text."""
     if not isinstance(value, str):
@@ -172,6 +187,34 @@ def parse_pgs(reply: Mapping[str, Any], not_understood: NotUnderstood) -> list[P
     rows = listed(reply["pg_stats"])
     pgs = not_understood.each("a placement group", rows, _parse_pg)
     return None if rows and not pgs else pgs
+
+
+def parse_moving(
+    reply: Mapping[str, Any], not_understood: NotUnderstood
+) -> list[MovingGroup] | None:
+    """Placement groups in one of MOVING_STATES; None if one of them is not understood."""
+    if reply.keys() <= {"pg_ready"}:
+        return []
+    rows = listed(reply["pg_stats"])
+    groups = not_understood.each("a placement group", rows, _parse_moving)
+    return None if len(groups) < len(rows) else groups
+
+
+def _parse_moving(row: Mapping[str, Any]) -> MovingGroup:
+    sums, primary = row["stat_sum"], whole(row["acting_primary"])
+    up, acting = _osds(row["up"]), _osds(row["acting"])
+    # With a complete log it recovers on its acting OSDs: which of them lack objects is not said.
+    receive = up - acting or up
+    return MovingGroup(
+        pgid=text(row["pgid"]),
+        left=max(0, whole(sums["num_objects_degraded"]) + whole(sums["num_objects_misplaced"])),
+        osds=receive | _osds([primary]),
+        moving=not _MOVES_NOW.isdisjoint(row["state"].split("+")),
+    )
+
+
+def _osds(numbers: Sequence[Any]) -> frozenset[int]:
+    return frozenset(osd for osd in map(whole, numbers) if 0 <= osd < _NO_OSD)
 
 
 def _parse_pg(row: Mapping[str, Any]) -> PgStat:

@@ -129,6 +129,14 @@ class RecoveryBacklog:
         return max(1.0, sum(self.work.values()) / self.recovered)
 
 
+class RecoveryEnd(NamedTuple):
+    """Seconds until recovery ends at the present setting: likely, and a 90 % interval."""
+
+    low: float
+    likely: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """A cluster in a stretch of time. After `checked`, all OSDs have one scheduler and profile."""
@@ -137,6 +145,7 @@ class Facts:
     seconds: float
     osds: Sequence[AdvisedOsd]
     backlog: RecoveryBacklog = RecoveryBacklog()
+    recovery_end: RecoveryEnd | None = None  # not known
     left_out: int = 0  # OSDs whose scheduler is not known at present
 
     @property

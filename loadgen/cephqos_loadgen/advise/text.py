@@ -8,7 +8,7 @@ from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
 from cephqos_loadgen.advise.candidates import Candidate, commands, trial
-from cephqos_loadgen.advise.facts import WPQ, Facts
+from cephqos_loadgen.advise.facts import WPQ, Facts, RecoveryEnd
 from cephqos_loadgen.advise.goals import GoalAnswer
 from cephqos_loadgen.advise.outcome import Outcome
 
@@ -98,10 +98,19 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
         yield _why_reservations_are_unknown(facts)
     if facts.backlog.copies is None:
         yield "No exporter with the role cluster shows what is to be recovered."
-    yield "Not predicted: client throughput, latencies and recovery time."
+    if facts.backlog.copies:
+        yield _recovery_end(facts.recovery_end)
+    yield "Not predicted: client throughput, latencies, and recovery time of another setting."
     if command := trial(facts):
         yield "A trial measures them on the cluster itself, in two to three hours, and goes back:"
         yield f"    {command}"
+
+
+def _recovery_end(end: RecoveryEnd | None) -> str:
+    if end is None:
+        return "When recovery ends with the present setting is not known."
+    low, likely, high = map(time_span, end)
+    return f"With the present setting recovery ends in {likely} ({low} to {high})."
 
 
 def _why_reservations_are_unknown(facts: Facts) -> str:
@@ -133,6 +142,7 @@ def document(
         "osds": len(facts.osds),
         "osds_left_out": facts.left_out,
         "answer": None if answered is None else _answer(answered),
+        "recovery_ends_in_seconds": facts.recovery_end and facts.recovery_end._asdict(),
         "unknown": dict.fromkeys(_NOT_PREDICTED, "not predicted"),
         "trial": trial(facts),
         "candidates": [_candidate(outcome, facts) for outcome in outcomes],

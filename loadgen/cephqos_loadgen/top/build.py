@@ -24,6 +24,7 @@ from cephqos_loadgen.top.picture import (
     OsdTenant,
     Percentiles,
     Picture,
+    RecoveryEnd,
     RecoveryState,
     RunState,
     ScrubState,
@@ -57,6 +58,7 @@ def build_picture(samples: TopSamples, selection: Selection) -> Picture:
             *_percentiles("client", mine.of("client_latency")),
         ),
         recovery=_recovery(mine),
+        recovery_end=_recovery_end(mine),
         scrubs=_scrubs(mine),
         threads=_threads(mine),
         devices=_devices(mine),
@@ -144,6 +146,13 @@ def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:
         if state.degraded or state.misplaced or state.unfound:
             states.append(state)
     return tuple(states)
+
+
+def _recovery_end(samples: TopSamples) -> RecoveryEnd | None:
+    by_bound = {bound: value for (_, bound), value in samples.of("recovery_left").items()}
+    bounds = [by_bound.get(bound) for bound in ("low", "likely", "high")]
+    known = [bound for bound in bounds if bound is not None]
+    return RecoveryEnd(*known) if len(known) == len(bounds) else None
 
 
 def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:

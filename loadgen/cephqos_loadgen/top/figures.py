@@ -227,6 +227,7 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     "recovery_rate": TopFigure(RecoverySeries.POOL_OBJECTS_PER_SECOND, _POOL),
     "recovery_bytes": TopFigure(RecoverySeries.POOL_BYTES_PER_SECOND, _POOL),
     "recovery_eta": TopFigure(RecoverySeries.POOL_ETA_SECONDS, _POOL),
+    "recovery_left": TopFigure(RecoverySeries.CLUSTER_ETA_SECONDS, (CLUSTER, "bound")),
     "scrub_pgs": TopFigure(ScrubSeries.POOL_RUNNING_PGS, _LEVEL),
     "scrub_left": TopFigure(ScrubSeries.POOL_RUNNING_OBJECTS_LEFT, _LEVEL),
     "scrub_done": TopFigure(ScrubSeries.POOL_RUNNING_OBJECTS_DONE, _LEVEL),

@@ -114,6 +114,15 @@ class RecoveryState:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryEnd:
+    """Seconds until all recovery ends: likely, and a 90 % interval."""
+
+    low: float
+    likely: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class ScrubState:
     pool: str
     level: str
@@ -235,4 +244,5 @@ class Picture:
     runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
     detail: OsdDetail | None = None  # while an OSD is opened
+    recovery_end: RecoveryEnd | None = None  # not known
     tenants: tuple[OsdTenant, ...] | None = None  # while they are asked for

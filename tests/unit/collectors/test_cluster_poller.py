@@ -8,7 +8,7 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter import resting
-from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
+from cephqos_exporter.ceph.cluster import MOVING_PGS, ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.cluster.poller import Poller
@@ -56,6 +56,8 @@ class RecordedReader(ClusterReader):
             raise self.error
         if query.prefix == "config get":
             return OPTIONS[query.arguments["key"]]
+        if name == "moving":
+            return self.change(name, {"pg_stats": []})
         moment = "idle" if name.startswith("primary") else self.moment
         return self.change(name, recorded(self.release, moment, name))
 
@@ -64,6 +66,8 @@ class RecordedReader(ClusterReader):
             return {"pools": "pools", "pgs_brief": "brief"}[query.arguments["dumpcontents"][0]]
         if query.prefix == "pg ls-by-primary":
             return f"primary_{query.arguments['osd']}"
+        if query == MOVING_PGS:
+            return "moving"
         return _FILES.get(query.prefix, query.prefix)
 
     async def close(self) -> None:

@@ -245,11 +245,22 @@ def work(canvas: Canvas) -> Section:
     missing = {missing.what for missing in picture.missing}
     unknown = missing & {"recovery and scrub", "everything"}
     empty = "not known" if unknown else "nothing recovers, no scrub runs or is overdue"
-    title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
+    about = _recovery_end(picture) if lines else empty
+    title = line(Span("RECOVERY, SCRUB", "title"), Span(f"  {about}", "dim"))
 
     return Section(
         lambda rows: titled(title, lines, rows), wants=1 + len(lines), needs=1 + min(len(lines), 1)
     )
+
+
+def _recovery_end(picture: Picture) -> str:
+    end = picture.recovery_end
+    if not picture.recovery:
+        return ""
+    if end is None:
+        return "end of recovery: not known"
+    low, likely, high = map(text.duration, (end.low, end.likely, end.high))
+    return f"recovery ends in {likely} ({low} to {high})"
 
 
 def _recovery_words(recovery: RecoveryState) -> str:

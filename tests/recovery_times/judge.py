@@ -1,0 +1,157 @@
+"""How right the time left is, on recorded recoveries:
+
+    python -m tests.recovery_times.judge FOLDER    # recordings to results.csv
+    python -m tests.recovery_times.judge           # results.csv to the figures of the documentation
+
+A row of results.csv is a recovery at a quarter, a half and three quarters of its way: what the
+slowest OSD said, and how long it really took. Each recording is judged by factors from all others.
+"""
+
+import csv
+import json
+import math
+import statistics
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_exporter.cluster.replies import MOVING_STATES, MovingGroup
+from cephqos_exporter.cluster.time_left import Factors, RecoveryPace
+
+RESULTS: Final = Path(__file__).with_name("results.csv")
+_WAYS: Final = (0.25, 0.5, 0.75)
+_COVERED: Final = 0.9
+_HEAD: Final = ("recording", "kind", "release", "load", "took", "way", "said", "true")
+_NO_OSD: Final = 0x7FFFFFFF
+_SHORTEST: Final = 10.0  # seconds; the manager's figures are a second old
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    recording: str
+    kind: str
+    release: str
+    way: float
+    said: float
+    true: float
+
+    @property
+    def factor(self) -> float:
+        """On a logarithm: by how much longer it took."""
+        return math.log(self.true / self.said)
+
+
+def groups_of(poll: Mapping[str, Any]) -> Iterator[MovingGroup]:
+    """The groups of a poll that recover or wait, as `parse_moving` has them."""
+    for pgid, state, up, acting, primary, _, degraded, misplaced, _ in poll["groups"]:
+        states = set(state.split("+"))
+        if states.isdisjoint(MOVING_STATES):
+            continue
+        here, there = ({osd for osd in osds if 0 <= osd < _NO_OSD} for osds in (up, acting))
+        osds = frozenset({primary} | ((here - there) or here))
+        moving = not states.isdisjoint({"recovering", "backfilling"})
+        yield MovingGroup(pgid, degraded + misplaced, osds, moving)
+
+
+def rows_of(file: Path) -> Iterator[Sequence[Any]]:
+    """Those of one recording; none if it did not end, or was too short."""
+    about, *polls = map(json.loads, file.read_text().splitlines())
+    looks = [(poll["time"], list(groups_of(poll))) for poll in polls]
+    left = [time for time, groups in looks if any(group.left for group in groups)]
+    if not left or polls[-1]["groups"]:
+        return
+    start = left[0]
+    end = next(time for time, groups in looks if time > left[-1])
+    if end - start < _SHORTEST:
+        return
+    pace, ways = RecoveryPace(), list(_WAYS)
+    for time, groups in looks:
+        pace.observe(groups, time)
+        while ways and time >= start + ways[0] * (end - start):
+            said, way = pace.slowest_seconds(), ways.pop(0)
+            words = (about["recording"], about["kind"], about["release"], int(about["load"]))
+            yield (*words, f"{end - start:.1f}", way, f"{said or 0:.1f}", f"{end - time:.1f}")
+
+
+def results() -> Sequence[Result]:
+    with RESULTS.open(newline="") as file:
+        return [
+            Result(
+                row["recording"],
+                row["kind"],
+                row["release"],
+                float(row["way"]),
+                float(row["said"]),
+                float(row["true"]),
+            )
+            for row in csv.DictReader(file)
+            if float(row["said"])
+        ]
+
+
+def factors(calibration: Iterable[Result]) -> Factors:
+    """The likely factor is the median; the others are as far from it as 90 % of recordings (and one
+    more, which is not recorded yet) are at most, at the worst of their ways."""
+    known = list(calibration)
+    likely = statistics.median(result.factor for result in known)
+    worst: dict[str, float] = {}
+    for result in known:
+        far = abs(result.factor - likely)
+        worst[result.recording] = max(worst.get(result.recording, 0.0), far)
+    ranked = sorted(worst.values())
+    rank = min(math.ceil(_COVERED * (len(ranked) + 1)), len(ranked))
+    half = ranked[rank - 1]
+    return Factors(math.exp(likely - half), math.exp(likely), math.exp(likely + half))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    result: Result
+    held: bool
+    error: float  # of the likely time, as a part of the true one
+
+
+def judged(all_results: Sequence[Result]) -> Sequence[Judged]:
+    """Each result, by factors from the other recordings."""
+    found = []
+    for result in all_results:
+        of_others = [it for it in all_results if it.recording != result.recording]
+        low, likely, high = factors(of_others)
+        held = low * result.said <= result.true <= high * result.said
+        found.append(Judged(result, held, abs(likely * result.said / result.true - 1)))
+    return found
+
+
+def write(folder: Path) -> None:
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_HEAD)
+        for recording in sorted(folder.glob("*.jsonl")):
+            writer.writerows(rows_of(recording))
+
+
+def main() -> None:
+    all_results = results()
+    print(f"factors: {', '.join(f'{it:.2f}' for it in factors(all_results))}")
+    print("| way | recordings | in the 90 % interval | median error | worst |")
+    print("|---|---|---|---|---|")
+    for way in _WAYS:
+        of_way = [it for it in judged(all_results) if it.result.way == way]
+        held, errors = sum(it.held for it in of_way), [it.error for it in of_way]
+        print(
+            f"| {way:.0%} | {len(of_way)} | {held} |"
+            f" {statistics.median(errors):.0%} | {max(errors):.0%} |"
+        )
+    for result in all_results:
+        if result.way == 0.5:
+            print(
+                f"{result.recording} {result.kind}: said {result.said:.0f}, true {result.true:.0f}"
+            )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        write(Path(sys.argv[1]))
+    main()
