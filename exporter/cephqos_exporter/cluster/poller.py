@@ -308,8 +308,8 @@ class Poller:
             self._due.moving.was_read(now, took=self._clock() - now, least=self._interval)
         if groups is not None:
             self._pace.observe(groups, now)
-            # Degraded groups that do not even wait, as with too few OSDs, end nowhere.
-            if groups or not is_recovering(state.status):
+            # Copies of groups that do not even wait, as with too few OSDs, are not recovered.
+            if groups or not any(map(self._recovery.left, self._recovery.sums)):
                 state.recovery_seconds = self._pace.slowest_seconds()
 
     def _make_schedule(self, state: ClusterState) -> None:
