@@ -67,7 +67,8 @@ def lines(
     for_whole_run = list(background_work.lines(plan))
     if capacity := plan.capacity:
         writes = f"{words.size(capacity.total)} in writes of {words.size(capacity.block_size)}"
-        for_whole_run.append(f"capacity of each OSD measured ({writes}) and set")
+        found = f"measured ({writes})" if capacity.iops is None else f"{capacity.iops:,} IOPS"
+        for_whole_run.append(f"capacity of each OSD: {found}, set")
     if for_whole_run:
         yield "for the whole run, and back at its end:"
         yield from (f"  {line}" for line in for_whole_run)

@@ -40,7 +40,8 @@ async def measure(
     spec: Capacity,
     progress: Callable[[str], None],
 ) -> dict[str, float]:
-    """Measure one OSD after the other and set its capacity. Returns IOPS by OSD."""
+    """Measure one OSD after the other, unless the number is given, and set its capacity. Returns
+    IOPS by OSD."""
     rotational = {
         int(osd["id"]): str(osd.get("rotational", "")) == "1"
         for osd in await cluster.command("osd metadata")
@@ -48,8 +49,11 @@ async def measure(
     measured: dict[str, float] = {}
     options = []
     for osd in await cluster.up_osds():
-        progress(f"measuring the capacity of osd.{osd}")
-        iops = (await bench(cluster, osd, spec.total, spec.block_size)).iops
+        if spec.iops is None:
+            progress(f"measuring the capacity of osd.{osd}")
+            iops = (await bench(cluster, osd, spec.total, spec.block_size)).iops
+        else:
+            iops = float(spec.iops)
         measured[f"osd.{osd}"] = iops
         options.append(capacity_option(osd, rotational.get(osd, False), iops))
     await settings.apply(options)

@@ -12,6 +12,7 @@ class Capacity:
 
     total: int = 12_288_000
     block_size: int = 4096
+    iops: int | None = None  # what is set without a measurement, as a baseline of clients
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 # Facts that are the same in every cluster of a run that makes its labs itself.
-OF_EVERY_LAB: Final = ("CPU", "Memory", "Kernel", "Ceph", "fio")
+OF_EVERY_LAB: Final = (
+    "CPU",
+    "Memory",
+    "Kernel",
+    "CPU governor",
+    "tuned profile",
+    "Ceph",
+    "fio",
+)
 
 
 def facts_of_all(environments: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -30,6 +38,10 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
         facts["CPU"] = f"{host.get('cpus')} × {', '.join(host.get('cpu_models', [])) or 'unknown'}"
         facts["Memory"] = f"{memory:.1f} GiB"
         facts["Kernel"] = str(host.get("kernel"))
+        if governors := host.get("cpu_governors"):
+            facts["CPU governor"] = ", ".join(governors)
+        if profile := host.get("tuned_profile"):
+            facts["tuned profile"] = str(profile)
     versions = (cluster.get("versions") or {}).get("osd") or {}
     if versions:
         facts["Ceph"] = ", ".join(sorted(versions))

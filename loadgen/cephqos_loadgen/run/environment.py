@@ -28,13 +28,14 @@ async def collect(cluster: ClusterConnection) -> dict[str, Any]:
     }
 
 
-def host(sys: Path = Path("/sys")) -> dict[str, Any]:
+def host(sys: Path = Path("/sys"), etc: Path = Path("/etc")) -> dict[str, Any]:
     cpuinfo = Path("/proc/cpuinfo").read_text()  # psutil does not name the model
     models = {
         line.partition(":")[2].strip()
         for line in cpuinfo.splitlines()
         if line.startswith("model name")
     }
+    cpus = sys / "devices/system/cpu"
     nodes = sorted((sys / "devices/system/node").glob("node[0-9]*"))
     return {
         "kernel": platform.release(),
@@ -43,6 +44,11 @@ def host(sys: Path = Path("/sys")) -> dict[str, Any]:
         "cpu_models": sorted(models),
         "numa_nodes": len(nodes),
         "numa_cpus": {path.name.removeprefix("node"): _text(path / "cpulist") for path in nodes},
+        # Empty where the kernel has no frequency scaling, or no tuned runs.
+        "cpu_governors": sorted(
+            {_text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+        ),
+        "tuned_profile": _text(etc / "tuned/active_profile"),
         "memory_bytes": psutil.virtual_memory().total,
         "block_devices": _block_devices(sys / "block"),
     }

@@ -98,15 +98,17 @@ def _refuse_equal(document: ScenarioValue, points: Sequence[planned.Point]) -> N
 
 
 def _capacity(value: ScenarioValue) -> Capacity:
-    """`measured`, or how: `{total: 4M, bs: 4K}`."""
+    """`measured`, or how: `{total: 4M, bs: 4K}`; or what it is: `{iops: 21500}`."""
     if not value.is_mapping:
         value.choice(("measured",))
         return Capacity()
-    table = value.table(("total", "bs"))
+    table = value.table(("total", "bs", "iops"))
     default = Capacity()
     block_size = table["bs"].size(512) if "bs" in table else default.block_size
     total = table["total"].size(block_size) if "total" in table else default.total
-    return Capacity(total=total, block_size=block_size)
+    given = table.get("iops")
+    iops = None if given is None or given.text() == "measured" else given.integer(1)
+    return Capacity(total=total, block_size=block_size, iops=iops)
 
 
 def _default_only(value: ScenarioValue | None) -> dict[str, tuple[str, ...]]:

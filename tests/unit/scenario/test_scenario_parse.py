@@ -261,7 +261,7 @@ def test_capacity_is_measured_where_the_scenario_says_so_and_the_plan_shows_it()
     found = shipped_plan("client-vs-scrub", "study")
     assert found.capacity == Capacity(total=12000 << 10, block_size=4096)
     lines = list(plan_text.lines(found, ProgramPaths(), commands=False))
-    assert "  capacity of each OSD measured (11.7 MiB in writes of 4 KiB) and set" in lines
+    assert "  capacity of each OSD: measured (11.7 MiB in writes of 4 KiB), set" in lines
     assert plan(BASE).capacity is None
     assert plan("capacity: measured\n" + BASE).capacity == Capacity()
     with pytest.raises(ConfigError, match="capacity: found 'guessed'"):
