@@ -5,13 +5,14 @@ by the interval of the change over repeats, together with all others (Holm): of 
 would come out by chance.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from cephqos_base.series import BEST_EFFORT
 from cephqos_base.series import RECOVERY as RECOVERY_CLASS
-from cephqos_loadgen.report.arrays.statistics import ChangeInterval, holm
+from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, holm, t_quantile
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
@@ -87,6 +88,15 @@ def _direction(found: ChangeInterval) -> Verdict:
     return "agrees" if found.absolute > 0 else "the other way round"
 
 
+def equivalent(found: ChangeInterval, within: float) -> bool | None:
+    """Whether new and old surely differ by less than a factor of 1 + `within`: two one-sided tests
+    of 5 % each (TOST). None: not known."""
+    if found.error is None or found.ratio is None:
+        return None
+    reach = t_quantile(CONFIDENCE, found.degrees) * found.error
+    return abs(math.log(1 + found.ratio)) + reach <= math.log(1 + within)
+
+
 def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[Side], Judgement]:
     """Two policies have as much of a figure, to a share of it: two one-sided tests (TOST)."""
 
@@ -101,7 +111,7 @@ def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[
             return Judgement("not known", words)
         bounds = (1 + within, 1 / (1 + within))
         nearest = max(filter(None, (found.chance_of_beyond(b, sides=1) for b in bounds)), default=0)
-        if found.equivalent(within):
+        if equivalent(found, within):
             return Judgement("agrees", words, nearest)
         if found.low > within or found.high < 1 / (1 + within) - 1:
             return Judgement("differs", words, nearest)

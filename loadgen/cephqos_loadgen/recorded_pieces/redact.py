@@ -37,6 +37,7 @@ _WORDS: Final = """
         dump_scrubs get_mapped_pools ops perf+dump perf+histogram+dump perf+schema status version
         config+dump mon+dump osd+df osd+dump osd+pool+stats osd+tree pg+dump pg+ls pg+ls-by-primary
     configured: mclock_scheduler wpq prioritized debug_random
+    direction: receive transmit
     event: blocked commit execute queue receive reply subops
     flag: full nobackfill nodeep-scrub nodown noin noout norebalance norecover noscrub nosnaptrim
         noup pauserd pausewr sortbitwise
@@ -46,8 +47,8 @@ _WORDS: Final = """
     implementation: CPython PyPy
     in_force: mclock_scheduler wpq
     interface: front back
-    kind: backfill bucket client degraded_backfill ec image involuntary recovery replica scrub
-        voluntary
+    kind: backfill bucket client degraded_backfill ec image involuntary recovery replica
+        retransmitted scrub sent voluntary
     latency: DO_TRANSACTION GET_ATTR GET_ATTRS OMAP_GET_VALUES OMAP_ITERATE READ STAT
     layer: osd disk
     level: deep shallow either
@@ -61,14 +62,15 @@ _WORDS: Final = """
     pool_type: erasure replicated
     pooltype: ec replicated
     profile: balanced custom high_client_ops high_recovery_ops
-    reason: at_risk busy closed descriptors disk error failed forward full gone limit malformed
-        manager_starting misplaced no_bindings no_command no_manager permission refused slow_client
-        starting timeout too_large unknown_command unreachable
+    reason: at_risk busy closed descriptors disk drops error errors failed forward full gone limit
+        malformed manager_starting misplaced no_bindings no_command no_manager permission refused
+        slow_client starting timeout too_large unknown_command unreachable
     reservations: config none policy
     resource: cpu io memory
     result: failure success
     role: block cluster db journal osd probe wal
     scheduler: bfq cfq deadline kyber mq-deadline none noop
+    severity: error warning
     side: local remote
     src: CLEANER_COLD CLEANER_MAIN MUTATE READ TRIM_ALLOC TRIM_DIRTY
     state: activating active backfill_toofull backfill_unfound backfill_wait backfill_wait_local
@@ -84,6 +86,7 @@ _WORDS: Final = """
     throttle: bluestore bluestore_deferred osd_client_bytes osd_client_messages seastore
     what: event unit value
     window: 1m 5m 15m
+    write: deferred direct
     write_cache: write+back write+through
 """
 
@@ -111,12 +114,16 @@ _MEMPOOL: Final = re.compile(
 _DEVICE: Final = re.compile(
     r"(sd|vd|xvd|hd)[a-z]{1,3}[0-9]*|nvme[0-9]+(c[0-9]+)?n[0-9]+(p[0-9]+)?"
     r"|(dm-|loop|md|rbd|nbd|sr|zd|bcache|drbd|mmcblk)[0-9]+(p[0-9]+)?"
+    r"|(eth|ib|bond)[0-9]+|en[ops][0-9]+([dfnps][0-9]+)*"
 )
+# What Ceph calls a check of its health.
+_CHECK: Final = re.compile(r"[A-Z][A-Z0-9_]{1,60}")
 _FSID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Numbers that Ceph gives. Those of monitors, managers and others are names that a user chose, or
 # hold the name of a host.
 _NUMBERED: Final = re.compile(r"osd\.[0-9]+|client\.[0-9]+")
 _WITH_NUMBERED: Final = frozenset({"by", "ceph_daemon", "peer", "tenant"})
+_PATTERNS: Final = {"device": _DEVICE, "check": _CHECK}
 # Stands for several, of any label.
 _SEVERAL: Final = frozenset({"", "other", "unknown"})
 _PREFIX: Final = re.compile(r"(client|mds|mgr|mon|osd|rgw)\.")
@@ -190,7 +197,7 @@ class Redaction:
             return True
         if label in _WITH_NUMBERED and _NUMBERED.fullmatch(value):
             return True
-        pattern = _DEVICE if label == "device" else _NUMBER if label in _NUMBERS else None
+        pattern = _PATTERNS.get(label) or (_NUMBER if label in _NUMBERS else None)
         if label == "pool" and name == _MEMPOOLS:
             pattern = _MEMPOOL
         return bool(pattern and pattern.fullmatch(value))

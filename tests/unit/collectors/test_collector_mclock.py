@@ -216,19 +216,6 @@ def test_without_recovery_reservations_the_rest_is_there() -> None:
     assert value(osd.scrape(MclockCollector(interval=0)), DONE, class_="client") == 0
 
 
-@pytest.mark.parametrize(("release", "shards"), [("reef", 1), ("reef", 8), ("tentacle", 8)])
-def test_the_series_stay_within_their_share_of_the_budget(release: str, shards: int) -> None:
-    osd = RecordedOsd(release)
-    (body,) = osd.replies["dump_op_pq_state"].values()
-    osd.replies["dump_op_pq_state"] = {f"OSD:ShardedOpWQ:{i}": body for i in range(shards)}
-    (queue,) = osd.replies["counter dump"]["mclock-shard-queue-0"]
-    for i in range(shards):
-        osd.replies["counter dump"][f"mclock-shard-queue-{i}"] = [queue]
-    families = osd.scrape(MclockCollector(interval=0))
-    by_name(families)
-    assert sum(len(family.samples) for family in families) <= (60 if shards == 1 else 120)
-
-
 def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
     osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
     assert osd.scrape(MclockCollector(interval=0)) == []

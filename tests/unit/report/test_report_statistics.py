@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.study.trends import equivalent
 
 from cephqos_loadgen.report.arrays.bins import Bins, bin_width, merged
 from cephqos_loadgen.report.arrays.statistics import (
@@ -98,7 +99,7 @@ def test_a_verdict_does_not_depend_on_which_side_is_the_reference(
     one, other = change(a, b, widths=(width, 0.0)), change(b, a, widths=(0.0, width))
     assert one.beyond_noise == other.beyond_noise
     assert one.chance == pytest.approx(other.chance, abs=1e-9)
-    assert one.equivalent(0.05) == other.equivalent(0.05)
+    assert equivalent(one, 0.05) == equivalent(other, 0.05)
     assert one.low is not None and other.high is not None
     assert math.log1p(one.low) == pytest.approx(-math.log1p(other.high), abs=1e-6)
 
@@ -142,16 +143,16 @@ def test_alike_is_shown_and_not_the_lack_of_a_difference() -> None:
     tight = change([100.0, 100.2, 99.8], [100.0, 100.1, 99.9])
     wide = change([100.0, 110.0, 90.0], [100.0, 105.0, 95.0])
     apart = change([104.0, 104.1, 103.9], [100.0, 100.1, 99.9])
-    assert tight.equivalent(0.02)
-    assert not wide.beyond_noise and wide.equivalent(0.02) is False
-    assert apart.equivalent(0.02) is False and apart.equivalent(0.10)
-    assert change([1.0], [1.0]).equivalent(0.02) is None
+    assert equivalent(tight, 0.02)
+    assert not wide.beyond_noise and equivalent(wide, 0.02) is False
+    assert equivalent(apart, 0.02) is False and equivalent(apart, 0.10)
+    assert equivalent(change([1.0], [1.0]), 0.02) is None
 
 
 def test_equivalence_is_said_of_unlike_things_once_in_twenty_at_most() -> None:
     random = np.random.default_rng(9)
     pairs = random.lognormal(0, 0.01, (2000, 2, 3)) * [[[1.03], [1.0]]]
-    said = sum(change(a.tolist(), b.tolist()).equivalent(0.03) is True for a, b in pairs)
+    said = sum(equivalent(change(a.tolist(), b.tolist()), 0.03) is True for a, b in pairs)
     assert said / len(pairs) < 0.06
 
 

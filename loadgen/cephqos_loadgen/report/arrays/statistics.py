@@ -76,14 +76,6 @@ class ChangeInterval:
             return float(distance < _SAME)
         return sides * (1 - _t_below(distance / self.error, self.degrees))
 
-    def equivalent(self, within: float) -> bool | None:
-        """Whether new and old surely differ by less than a factor of 1 + `within`: two one-sided
-        tests of 5 % each (TOST). None: not known."""
-        if self.error is None or self.ratio is None:
-            return None
-        reach = t_quantile(CONFIDENCE, self.degrees) * self.error
-        return abs(math.log(1 + self.ratio)) + reach <= math.log(1 + within)
-
 
 def change(
     values: Sequence[float],
