@@ -214,7 +214,13 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | N
     if before:
         then, more = before.total, total - before.total
         lines[0] += f" {time_span(before.back)} before: {then:.2f} ({more:+.2f})."
-    several = len({root.cluster for root in worst}) > 1  # each may have an osd.1
+    names = {root.cluster for root in worst}
+    width = max(map(len, names)) if len(names) > 1 else 0  # each may have an osd.1
+    changes = f"{'before':>8} {'change':>8}  " if before else ""
+    clusters = f"{'cluster':{width}}  " if width else ""
+    lines.append(
+        f"{'s per s':>8}  share  {changes}{clusters}{'where time is spent':36} whose clients wait"
+    )
     for root in worst[:rows]:
         osds = {wait.waiter: wait.seconds for wait in root.waits}
         waiting_tenants = defaultdict[str, float](float)
@@ -222,8 +228,8 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | N
             for tenant, share in tenants.get((wait.cluster, wait.waiter), {}).items():
                 waiting_tenants[tenant] += wait.seconds * share.share
         percent = 100 * root.seconds / total
-        start = f"before {_said_change(before.change(root))}  " if before else ""
-        start += f"cluster {root.cluster}  " if several else ""
+        start = f"{_said_change(before.change(root))}  " if before else ""
+        start += f"{root.cluster:{width}}  " if width else ""
         row = f"{root.seconds:8.2f}  {percent:3.0f} %  {start}{root.name:36} {_largest(osds)}"
         if waiting_tenants:
             row = f"{row:{80 + len(start)}}  for {_largest(waiting_tenants)}"

@@ -26,7 +26,12 @@ _NAMES: Final = {"bash": "{}.bash", "zsh": "_{}"}
 
 
 def packaged() -> list[CommandEntry]:
-    return [command for command in COMMANDS if not command.function.startswith(NOT_PACKAGED)]
+    """Those whose code and libraries are in the package."""
+    return [
+        command
+        for command in COMMANDS
+        if not command.function.startswith(NOT_PACKAGED) and not command.needs
+    ]
 
 
 def write(directory: Path) -> list[Path]:

@@ -30,8 +30,8 @@ _NOT_OF_REPLIES: Final = (
     *(series.CgroupSeries, series.HostSeries),
     *(series.PlacementSeries, series.ProbeSeries, series.ClientSeries, series.RunSeries),
 )
-# Those of a policy file, of a device for the DB (no recorded OSD has one), and what the exporter
-# measures itself.
+# Those of a policy file, of a device for the DB (no recorded OSD has one), of placement groups that
+# were looked at twice while they moved (no recording has that), and what the exporter measures.
 _OF_OURS: Final = frozenset(
     {
         series.ClusterSeries.COMMAND_SECONDS,
@@ -39,6 +39,7 @@ _OF_OURS: Final = frozenset(
         series.QosSeries.CLUSTER_TARGET_RESERVATION_OPS,
         series.QosSeries.STORE_DB_USED_BYTES,
         series.QosSeries.STORE_SPILLED_BYTES,
+        series.RecoverySeries.CLUSTER_ETA_SECONDS,
     }
 )
 _OF_THE_HOST: Final = (CgroupCollector, ThreadsCollector, DisksCollector, PlacementCollector)

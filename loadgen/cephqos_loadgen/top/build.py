@@ -24,10 +24,10 @@ from cephqos_loadgen.top.picture import (
     OsdTenant,
     Percentiles,
     Picture,
-    RecoveryEnd,
     RecoveryState,
     RunState,
     ScrubState,
+    TimeLeft,
     TopSamples,
 )
 from cephqos_loadgen.top.quantile import quantile
@@ -148,11 +148,11 @@ def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:
     return tuple(states)
 
 
-def _recovery_end(samples: TopSamples) -> RecoveryEnd | None:
+def _recovery_end(samples: TopSamples) -> TimeLeft | None:
     by_bound = {bound: value for (_, bound), value in samples.of("recovery_left").items()}
     bounds = [by_bound.get(bound) for bound in ("low", "likely", "high")]
     known = [bound for bound in bounds if bound is not None]
-    return RecoveryEnd(*known) if len(known) == len(bounds) else None
+    return TimeLeft(*known) if len(known) == len(bounds) else None
 
 
 def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:

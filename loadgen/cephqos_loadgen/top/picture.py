@@ -114,7 +114,7 @@ class RecoveryState:
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryEnd:
+class TimeLeft:
     """Seconds until all recovery ends: likely, and a 90 % interval."""
 
     low: float
@@ -244,5 +244,5 @@ class Picture:
     runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
     detail: OsdDetail | None = None  # while an OSD is opened
-    recovery_end: RecoveryEnd | None = None  # not known
+    recovery_end: TimeLeft | None = None  # not known
     tenants: tuple[OsdTenant, ...] | None = None  # while they are asked for

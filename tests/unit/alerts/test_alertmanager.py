@@ -41,7 +41,11 @@ def test_an_example_has_a_receiver_for_every_route(example: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_tells_what_is_wrong_what_to_do_and_where_to_look(example: Path) -> None:
     for receiver in _config(example)["receivers"]:
-        if receiver["name"] in ("critical", "warning", "info"):
+        # A webhook gets the whole alert, and makes its own text.
+        if (
+            receiver["name"] in ("critical", "warning", "info")
+            and "webhook_configs" not in receiver
+        ):
             for part in ("summary", "description", "runbook_url", "dashboard_url"):
                 assert f"Annotations.{part}" in str(receiver), (receiver["name"], part)
 
@@ -50,7 +54,9 @@ def test_an_example_tells_what_is_wrong_what_to_do_and_where_to_look(example: Pa
 def test_an_example_has_no_secret_in_it_and_is_named_in_the_documentation(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
     assert not [
-        word for word in ("password:", "routing_key:", "api_key:", "api_url:") if word in text
+        word
+        for word in ("password:", "routing_key:", "api_key:", "hooks.slack.com/services/T")
+        if word in text
     ]
     assert f"`examples/{example.name}`" in README
 

@@ -42,7 +42,7 @@ INTERRUPTED = """
 import sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "asyncio":
+        if name == "argparse":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting())
 """

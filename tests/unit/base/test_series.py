@@ -25,6 +25,7 @@ _ON_REQUEST = {
     series.PlacementSeries.CPU_THREADS,
     series.ProbeSeries.FAILURES,
     series.QosSeries.STORE_DB_USED_BYTES,
+    series.RecoverySeries.CLUSTER_ETA_SECONDS,
     series.QosSeries.STORE_SPILLED_BYTES,
 }
 

@@ -48,13 +48,14 @@ FOREIGN = {
 OF_A_CLUSTER_OR_PROBE = {
     "cephqos_cluster_command_seconds_total": {"cluster", "command"},
     "cephqos_probe_failures_total": {"cluster", "pool", "op", "reason"},
+    "cephqos_recovery_cluster_eta_seconds": {"cluster", "bound"},
 }
 # Only a replayed run's series have it.
 REPLAYED = {"run"}
 _SELECTOR = re.compile(
     r"(?<![\w:\"])((?:cephqos|ceph|up\b|scrape|process|prometheus|loki|ALERTS"
     r"|osd|osd_class|cluster|cluster_class|instance_class|media_class|media|media_at)[\w:]*)(?:\{([^}]*)\})"
-    r"|(?<![\w:\"])((?:cephqos|prometheus|loki)_[\w:]+)(?![\w:{])"
+    r"|(?<![\w:\"])((?:cephqos_|prometheus_|loki_|cluster:)[\w:]+)(?![\w:{])"
 )
 
 

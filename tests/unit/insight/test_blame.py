@@ -101,11 +101,12 @@ def test_the_table_names_the_worst_place_first_and_its_waiters() -> None:
     worst = roots(waits(ACCOUNT, REPLICAS))
     lines = table(worst, {}, 2).splitlines()
     assert lines[0] == "Clients wait 7.50 seconds per second."
-    first = " ".join(lines[2].split())
+    assert lines[2].split()[:4] == ["s", "per", "s", "share"]
+    first = " ".join(lines[3].split())
     assert first == "5.00 67 % osd.1 store_device osd.0 3.00, osd.1 2.00"
     assert " ".join(lines[-1].split()) == "1.50 20 % 2 other places"
     assert table([], {}, 5) == "No client operation was completed."
-    first = " ".join(table(worst, TENANTS, 2).splitlines()[2].split())
+    first = " ".join(table(worst, TENANTS, 2).splitlines()[3].split())
     assert first.endswith("osd.1 2.00 for image rbd/17af 2.25, image rbd/02bc 0.60, other 0.15")
 
 
@@ -134,19 +135,19 @@ def test_of_a_thousand_osds_only_the_worst_few_are_listed() -> None:
     tenants: Tenants = {("c", f"osd.{osd}"): TENANTS["c", "osd.0"] for osd in range(1000)}
     worst = roots(waits(account, replicas))
     lines = table(worst, tenants, 20).splitlines()
-    assert len(lines) == 2 + 20 + 1
+    assert len(lines) == 3 + 20 + 1
     assert max(map(len, lines)) < 200
     assert "980 other places" in lines[-1]
-    assert {line.split()[3] for line in lines[2:9]} == {f"osd.{osd}" for osd in range(7)}
+    assert {line.split()[3] for line in lines[3:10]} == {f"osd.{osd}" for osd in range(7)}
 
 
 def test_osds_of_two_clusters_are_two() -> None:
     other = [({**labels, "cluster": "d"}, rate) for labels, rate in ACCOUNT]
     worst = roots(waits([*ACCOUNT, *other], REPLICAS))
     assert [root.seconds for root in worst[:2]] == [5.0, 4.0]
-    first, second = (" ".join(line.split()) for line in table(worst, {}, 2).splitlines()[2:4])
-    assert first == "5.00 33 % cluster c osd.1 store_device osd.0 3.00, osd.1 2.00"
-    assert second == "4.00 27 % cluster d osd.1 unknown osd.0 4.00"
+    first, second = (" ".join(line.split()) for line in table(worst, {}, 2).splitlines()[3:5])
+    assert first == "5.00 33 % c osd.1 store_device osd.0 3.00, osd.1 2.00"
+    assert second == "4.00 27 % d osd.1 unknown osd.0 4.00"
     assert "cluster" not in table(roots(waits(ACCOUNT, REPLICAS)), {}, 2)
 
 
@@ -210,11 +211,11 @@ async def test_each_place_is_compared_with_what_clients_waited_there_before(
 ) -> None:
     options = ("--at", str(HOUR_BEFORE + 3600), "--against", "1h")
     assert await run(prometheus, *options) == 0
-    first, _, *rows = (" ".join(it.split()) for it in capsys.readouterr().out.splitlines())
+    first, _, _, *rows = (" ".join(it.split()) for it in capsys.readouterr().out.splitlines())
     assert first == "Clients wait 7.50 seconds per second. 1 h before: 1.50 (+6.00)."
-    assert rows[0].startswith("5.00 67 % before 0.50 +4.50 osd.1 store_device osd.0 3.00")
+    assert rows[0].startswith("5.00 67 % 0.50 +4.50 osd.1 store_device osd.0 3.00")
     # osd.0 had no account then: what its clients waited is not known.
-    assert "1.00 13 % before unknown osd.0 queue client osd.0 1.00" in rows[1]
+    assert "1.00 13 % unknown osd.0 queue client osd.0 1.00" in rows[1]
     assert await run(prometheus, *options, "--json") == 0
     changes = {
         edge["waits_for"]: (edge["seconds_before"], edge["change"])
