@@ -11,6 +11,8 @@ from tests.rules.cases import RULES_OF_CHECKOUT
 from tests.rules.qos import RECOVERY_BESIDE, SIZE3, WIDE, osd
 from tests.rules.series import IDLE, SimulatedOsd, State, merged
 
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
+
 _CAPACITY = 2000.0
 _MINUTE = 13
 _TEXT = re.compile(r'Labels:\{([^}]*)\}\s+Annotations:\{description="((?:[^"\\]|\\.)*)"')
@@ -78,7 +80,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "interval": "15s",
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
         "alert_rule_test": [
-            {"eval_time": f"{_MINUTE}m", "alertname": WIDE, "exp_alerts": []},
+            {"eval_time": f"{_MINUTE}m", "alertname": WIDE + WARNING_SUFFIX, "exp_alerts": []},
         ],
     }
     files = [str((RULES_OF_CHECKOUT / name).absolute()) for name in ("recording.yml", "qos.yml")]

@@ -206,13 +206,18 @@ def with_receivers(example: Path, directory: Path) -> tuple[Path, str]:
     return file, text
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("release", "example"),
+    [
+        pytest.param(release, example, id=f"{example.stem}-{release}")
+        for release in RELEASES
+        for example in EXAMPLES
+        if release != "pacific" or example.stem not in _OF_0_28
+    ],
+)
 def test_amtool_of_every_release_takes_the_examples_of_receivers(
     release: str, example: Path, tmp_path: Path
 ) -> None:
-    if release == "pacific" and example.stem in _OF_0_28:
-        pytest.skip("the page says that it needs Alertmanager 0.28")
     file, _ = with_receivers(example, tmp_path)
     assert "SUCCESS" in run([*tool(release, "amtool"), "check-config", str(file)])
 

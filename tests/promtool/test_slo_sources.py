@@ -11,6 +11,7 @@ from tests.recorded import RELEASES
 from tests.release_tools import run, tool
 
 from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
 
@@ -49,11 +50,11 @@ def _alerts(slo: Slo, *burns: tuple[str, str]) -> list[dict[str, Any]]:
     (name, _) = _series(slo, "count")
     kept = ("cluster", "pool") if slo.source == "probe" else ("cluster", "run", "load")
     own = {key: value for key, value in re.findall(r'(\w+)="([^"]*)"', name) if key in kept}
-    base = {"alertname": "CephQosLatencySloBurn", "alertstate": "firing"}
-    base |= {"slo": slo.name, "op": "write", **LABELS, **own}
+    base = {"alertstate": "firing", "slo": slo.name, "op": "write", **LABELS, **own}
     samples = []
     for severity, window in burns:
-        labels = base | {"severity": severity, "window": window}
+        name = "CephQosLatencySloBurn" + (WARNING_SUFFIX if severity == "warning" else "")
+        labels = base | {"alertname": name, "severity": severity, "window": window}
         inner = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
         samples.append({"labels": f"ALERTS{{{inner}}}", "value": 1})
     return samples

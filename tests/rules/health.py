@@ -70,7 +70,7 @@ FORGOTTEN: Final = [
         "high_recovery_ops, which gives recovery more than clients",
         _reserved(0.3, 0.7),
         silent(239),
-        firing(241, {**_FORGOTTEN, "setting": "osd_mclock_profile"}),
+        firing(243, {**_FORGOTTEN, "setting": "osd_mclock_profile"}),
     ),
     _forgotten(
         "balanced, and the backfills of 16.2",
@@ -82,7 +82,7 @@ FORGOTTEN: Final = [
         "32 backfills of an OSD at once",
         _slots(32),
         silent(239),
-        firing(241, {**_FORGOTTEN, "setting": "osd_max_backfills"}),
+        firing(243, {**_FORGOTTEN, "setting": "osd_max_backfills"}),
     ),
     _case(
         "CephQosMaintenance",
