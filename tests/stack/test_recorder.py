@@ -40,7 +40,9 @@ def values(text: str) -> Iterator[float | None]:
         if one == "_":
             yield from [None] * max(count, 1)
             continue
-        begin, _, step = one.partition("+")
+        found = re.fullmatch(r"(-?[\d.]+(?:e[+-]?\d+)?)(?:\+(.+))?", one)
+        assert found, one
+        begin, step = found.groups()
         yield from (float(begin) + float(step or 0) * n for n in range(count + 1))
 
 

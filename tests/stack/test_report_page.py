@@ -127,7 +127,8 @@ async def mouse(tab: Tab, kind: str, x: float, y: float, clicks: int = 1) -> Non
 
 async def of_timeline(tab: Tab, script: str) -> Any:
     return await tab.evaluate(
-        "(function(){var chart=document.querySelector('svg[data-time]');"
+        "(function(){var chart=Array.from(document.querySelectorAll('svg[data-time]'))"
+        ".find(it=>it.querySelector('path[data-name=p95]'));"
         f"chart.scrollIntoView({{block:'start'}});{script}}})()"
     )
 
