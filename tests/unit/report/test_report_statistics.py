@@ -101,7 +101,7 @@ def test_a_verdict_does_not_depend_on_which_side_is_the_reference(
     assert one.chance == pytest.approx(other.chance, abs=1e-9)
     assert equivalent(one, 0.05) == equivalent(other, 0.05)
     assert one.low is not None and other.high is not None
-    assert math.log1p(one.low) == pytest.approx(-math.log1p(other.high), rel=1e-6, abs=1e-6)
+    assert one.low == pytest.approx(1 / (1 + other.high) - 1, rel=1e-9, abs=1e-9)
 
 
 def test_the_referees_pair_is_one_verdict_from_both_sides() -> None:
