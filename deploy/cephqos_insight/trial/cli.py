@@ -23,7 +23,7 @@ from cephqos_insight.trial.guard import Harm
 from cephqos_insight.trial.measure import LATENCIES
 from cephqos_insight.trial.plan import Timetable, TriedSetting
 from cephqos_loadgen.check.ask_cluster import access_to
-from cephqos_loadgen.check.run_options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions, add_cluster
 from cephqos_loadgen.cluster import run_keys, work_folder
 from cephqos_loadgen.cluster.connection import ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import ClusterLock
@@ -79,35 +79,16 @@ def add_options(parser: Parser) -> None:
     rails.option("--every SECONDS", "between two looks (default: %(default)s)", default=3.0)
     rails.option("--prometheus URL", "end when an alert fires there, or when it is lost")
     add_header(rails)
-    _add_cluster(parser)
+    add_cluster(
+        parser.add_argument_group("which cluster"),
+        changes="the trial changes settings of this cluster",
+        work="folder for the client's ceph.conf",
+    )
     parser.option(
         "--out DIR", "folder of archives (default: %(default)s)", default=Path(DEFAULT_OUT)
     )
     parser.option("--grafana URL", f"annotate blocks there (token in {TOKEN_VARIABLE})")
     parser.set_defaults(run=_run)
-
-
-def _add_cluster(parser: Parser) -> None:
-    group = parser.add_argument_group("which cluster")
-    group.option("--lab NAME", "a running lab (cephqos lab list)")
-    group.option("--conf FILE", "ceph.conf of a cluster")
-    group.option("--keyring FILE", "keyring of the client, with --conf")
-    group.option("--user NAME", "name of the client (default: admin)", default="admin")
-    group.option(
-        "--i-know-this-cluster FSID",
-        "required with --conf: the trial changes settings of this cluster",
-        dest="known_fsid",
-    )
-    defaults = RunOptions(out=Path())
-    group.option(
-        "--python PROGRAM",
-        "Python interpreter that can import rados (default: %(default)s)",
-        default=defaults.python,
-    )
-    group.option(
-        "--work DIR", "folder for the client's ceph.conf (default: %(default)s)",
-        default=defaults.work,
-    )  # fmt: skip
 
 
 def timetable_from(arguments: argparse.Namespace, candidates: Sequence[TriedSetting]) -> Timetable:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from cephqos_base.command import Group
 from cephqos_base.servers import Address
 
 
@@ -32,3 +33,21 @@ class RunOptions:
     def given(self) -> bool:
         """Whether a cluster is named, so that the run does not make a lab of its own."""
         return bool(self.lab or self.conf)
+
+
+def add_cluster(group: Group, *, changes: str, work: str) -> None:
+    """The options that name a cluster which is there. `changes`: what is done to it."""
+    group.option("--lab NAME", "a running lab (cephqos lab list)")
+    group.option("--conf FILE", "ceph.conf of an existing cluster")
+    group.option("--keyring FILE", "keyring of the client, with --conf")
+    group.option("--user NAME", "name of the client (default: admin)", default="admin")
+    group.option(
+        "--i-know-this-cluster FSID", f"required with --conf: {changes}", dest="known_fsid"
+    )
+    defaults = RunOptions(out=Path())
+    group.option(
+        "--python PROGRAM",
+        "Python interpreter that can import rados (default: %(default)s)",
+        default=defaults.python,
+    )
+    group.option("--work DIR", f"{work} (default: %(default)s)", default=defaults.work)

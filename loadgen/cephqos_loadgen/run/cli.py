@@ -14,7 +14,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.servers import Address
 from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import ask_cluster, plan_text, preflight
-from cephqos_loadgen.check.run_options import RunOptions
+from cephqos_loadgen.check.run_options import RunOptions, add_cluster
 from cephqos_loadgen.cluster.restart_plan import ALLOWED_OSDS
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.releases import find_release
@@ -88,26 +88,11 @@ def _add_choices(group: Group) -> None:
 
 
 def _add_cluster(group: Group) -> None:
-    group.option("--lab NAME", "a running lab (cephqos lab list)")
     group.option("--release RELEASE", "Ceph release of the new lab (default: reef)")
-    group.option("--conf FILE", "ceph.conf of an existing cluster")
-    group.option("--keyring FILE", "keyring of the client, with --conf")
-    group.option("--user NAME", "name of the client (default: admin)", default="admin")
-    group.option(
-        "--i-know-this-cluster FSID",
-        "required with --conf: the run changes settings of this cluster and loads it",
-        dest="known_fsid",
-    )
-    defaults = RunOptions(out=Path())
-    group.option(
-        "--python PROGRAM",
-        "Python interpreter that can import rados (default: %(default)s)",
-        default=defaults.python,
-    )
-    group.option(
-        "--work DIR",
-        "folder for sockets and the clients' ceph.conf (default: %(default)s)",
-        default=defaults.work,
+    add_cluster(
+        group,
+        changes="the run changes settings of this cluster and loads it",
+        work="folder for sockets and the clients' ceph.conf",
     )
     group.option(
         "--restart-osds N",
