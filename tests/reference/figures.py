@@ -1,4 +1,5 @@
-"""Figures of more than one page: from docs/internals/figures.yaml, or counted."""
+"""What stands in pages between marks: figures of more than one page (docs/internals/figures.yaml),
+counts, and the kinds of phases."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,6 +7,10 @@ from pathlib import Path
 from typing import Final
 
 import yaml
+from tests.reference.files import written
+from tests.reference.tables import code, table
+
+from cephqos_loadgen.phase_kinds.registry import KINDS
 
 FIGURES: Final = Path("docs/internals/figures.yaml")
 _DASHBOARDS: Final = Path("dashboards/cephqos_dashboards/generated")
@@ -30,8 +35,17 @@ def figures() -> Mapping[str, str]:
     count = len(list(_DASHBOARDS.glob("*.json")))
     known = yaml.safe_load(FIGURES.read_text(encoding="utf-8"))
     return {name: figure["value"] for name, figure in known.items()} | {
-        "dashboards": _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+        "dashboards": _NUMBERS[count] if count < len(_NUMBERS) else str(count),
+        "phase-kinds": "\n" + table(("kind of phase", "what it does"), _phase_kinds()) + "\n",
+        "taken-back": ", ".join(code(name) for name, kind in KINDS.items() if kind.can_take_back),
     }
+
+
+def _phase_kinds() -> Iterator[tuple[str, str]]:
+    sentences = written("scenario")["keys"]
+    for name in KINDS:
+        said = sentences[f"phases.{name}"]
+        yield code(name), said if isinstance(said, str) else said[1]
 
 
 def pages() -> Iterator[Path]:

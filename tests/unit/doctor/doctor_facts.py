@@ -23,45 +23,12 @@ def found(checks: Iterable[Check[Any]], facts: object) -> dict[str, list[Finding
     return findings
 
 
-# What a user types, or the setting that he writes.
-_COMMANDS = [
-    "apt",
-    "apt-get",
-    "cat",
-    "ceph",
-    "cephqos",
-    "cephqos-exporter",
-    "chronyc",
-    "cpupower",
-    "curl",
-    "journalctl",
-    "kubectl",
-    "ls",
-    "promtool",
-    "sed",
-    "setpriv",
-    "sudo",
-    "systemctl",
-    "timedatectl",
-    "tuned-adm",
-    "ulimit",
-    "useradd",
-]
-_SETTINGS = (
-    "alerting:",
-    "metric_relabel_configs:",
-    "receivers:",
-    "relabel_configs:",
-    "remote_write:",
-    "scrape_configs:",
-)
-
-
 def mends(finding: Finding) -> bool:
-    """Whether it says what to type, or what to write where; and to restart no OSD unasked."""
+    """Whether it says what to type or which setting to write, and no sentence about it; and to
+    restart no OSD unasked."""
     if re.search(r"restart (osd\.|it\b)", finding.mend) and "ok-to-stop osd." not in finding.mend:
         return False
-    return finding.mend.split()[0] in (*_COMMANDS, *_SETTINGS)
+    return finding.mend[0].islower()
 
 
 def recorded(release: str = "reef", **changed: str) -> OsdFacts:

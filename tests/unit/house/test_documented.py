@@ -7,12 +7,10 @@ import pytest
 
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.phase_kinds.fio import Fio
-from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan.place import ProgramPaths
 
 PAGE = Path(__file__).parents[3] / "docs/measure/scenarios.md"
 RAN = Path(__file__).parents[3] / "docs/internals/measure.md"
-ROWS = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
 
 # What each engine needs of the action, and what then must stand in fio's command.
 COMMANDS = {
@@ -37,17 +35,6 @@ def test_an_engine_of_fio_is_started_with_what_it_needs(engine: str) -> None:
     target = action.target("load", ProgramPaths(conf="/run/c.conf", work="/run/w"))
     options = ENGINES[engine].options(target, "client.0", 0, {0: "/dev/made"})
     assert expected <= set(options)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_an_engine_of_fio_stands_in_the_row_of_fio(engine: str) -> None:
-    (row,) = (row for row in ROWS if row.startswith("| `fio` |"))
-    assert f"`{engine}`" in row
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_of_phase_has_a_row(kind: str) -> None:
-    assert any(f"`{kind}`" in row.split("|")[1] for row in ROWS)
 
 
 @pytest.mark.parametrize("page", [PAGE.with_name("index.md"), RAN], ids=lambda page: page.name)

@@ -5,19 +5,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.cluster.steps.background import AutoscalerOff, BalancerOff
-from cephqos_loadgen.cluster.steps.host import CpusSet, ImageMapped, QueueSet
-from cephqos_loadgen.cluster.steps.options import FlagChanged, OptionSet
-from cephqos_loadgen.cluster.steps.osds import OsdAway, OsdsRestarted, UpmapsLost
-from cephqos_loadgen.cluster.steps.pools import PoolMade
+from cephqos_loadgen.cluster.steps import background, host, options, osds, pools
 from cephqos_loadgen.cluster.steps.step import MAX_STEP_BYTES, StepBack, brief
 
 KINDS: Final[Mapping[str, type[StepBack]]] = {
     step.kind: step
-    for step in (
-        *(OptionSet, FlagChanged, BalancerOff, AutoscalerOff, PoolMade),
-        *(OsdAway, UpmapsLost, OsdsRestarted, QueueSet, CpusSet, ImageMapped),
-    )
+    for module in (background, host, options, osds, pools)
+    for step in vars(module).values()
+    if isinstance(step, type) and issubclass(step, StepBack) and hasattr(step, "kind")
 }
 
 
