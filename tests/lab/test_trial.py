@@ -2,14 +2,10 @@
 
 import asyncio
 import json
-import subprocess
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.trial.staged import HARMFUL, load, settings, trial
 
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.run_keys import KEY
@@ -17,49 +13,12 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.run.restore import restore
 
 _SOON = 120.0
-_LOAD = ("rados", "-p", "tried", "bench", "120", "write", "-b", "4096", "-t", "8")
-HARMFUL = "profile=custom client_res=0.001 client_lim=0.002"
 
 
 @pytest.fixture(params=["reef", pytest.param("tentacle", marks=pytest.mark.full)])
 def release(request: pytest.FixtureRequest) -> str:
     """Those whose OSDs have mClock by default."""
     return str(request.param)
-
-
-@asynccontextmanager
-async def load(lab: RunningLab) -> AsyncIterator[None]:
-    """Clients that write, and a pool that goes with them."""
-    await lab.exec(["ceph", "osd", "pool", "create", "tried", "8", "8"])
-    process = await asyncio.create_subprocess_exec(
-        *lab.enter_argv([*_LOAD]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield
-    finally:
-        process.kill()
-        await process.wait()
-        async with lab.client() as client:
-            allowed: dict[str, Any] = {"who": "mon", "name": "mon_allow_pool_delete"}
-            await client.command("config set", value="true", **allowed)
-            removed: dict[str, Any] = {"pool": "tried", "pool2": "tried"}
-            await client.command("osd pool rm", yes_i_really_really_mean_it=True, **removed)
-            await client.command("config rm", **allowed)
-
-
-async def settings(lab: RunningLab) -> set[tuple[str, str]]:
-    async with lab.client() as client:
-        dump = await client.command("config dump")
-    return {(entry["section"], entry["name"]) for entry in dump}
-
-
-async def trial(lab: RunningLab, out: Path, candidate: str, *more: str) -> Any:
-    command = [sys.executable, "-m", "cephqos_base", "trial", "--lab", lab.paths.name]
-    command += ["--try", candidate, "--out", str(out), "--block", "10s", "--every", "2"]
-    command += ["--least-rounds", "3", "--rounds", "3", *more]
-    return await asyncio.create_subprocess_exec(
-        *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
 
 
 async def test_a_harmful_setting_is_taken_back_at_once_and_the_report_says_so_first(

@@ -36,6 +36,9 @@ class SimulatedWorld:
     seed: int
     load: Load = field(default_factory=Load)
     ops: Callable[[float], float] = lambda at: 2000.0
+    slower: Callable[[float], float] = lambda at: 1.0  # the factor of all latencies
+    recovery: Callable[[], float] = lambda: 0.0  # operations per second
+    violated: Callable[[], float] = lambda: 0.0  # classes of OSDs, now
     missing: Callable[[float], bool] = lambda at: False  # whether osd.1 does not answer
     says: Callable[[float], str] = lambda at: ""  # what `trouble` finds
 
@@ -46,7 +49,7 @@ class SimulatedWorld:
         self._chance = random.Random(self.seed)  # noqa: S311 - no secret
         self._wander = self._chance.gauss(0, self.load.wander)
         self._counts = [0.0] * len(BOUNDS)
-        self._latency = 0.0
+        self._latency = self._recovered = self._violated = 0.0
 
     def now(self) -> float:
         return self.time
@@ -58,7 +61,10 @@ class SimulatedWorld:
         self._wander = kept * self._wander + math.sqrt(1 - kept**2) * chance.gauss(0, load.wander)
         noise = chance.gauss(0, load.noise) * (4 if chance.random() < load.wild else 1)
         level = self._wander + noise + load.drift * self.time / 3600
-        middle = 4e-3 * self.effects.get(self.arm, 1.0) * math.exp(level)
+        effect = self.effects.get(self.arm, 1.0) * self.slower(self.time)
+        middle = 4e-3 * effect * math.exp(level)
+        self._recovered += self.recovery() * seconds
+        self._violated += self.violated() * seconds
         done = self.ops(self.time) * seconds
         below = [0.8 * _share(bound, middle) + 0.2 * _share(bound, 4 * middle) for bound in BOUNDS]
         for number, (low, high) in enumerate(zip([0.0, *below], below, strict=False)):
@@ -75,11 +81,11 @@ class SimulatedWorld:
         self.log.append((self.time, "back"))
 
     async def read(self) -> Reading:
-        one = OsdCounters(self._latency, tuple(round(count) for count in self._counts), 0)
+        one = OsdCounters(self._latency, tuple(map(round, self._counts)), round(self._recovered))
         idle = OsdCounters(0.0, (0,) * len(BOUNDS), 0)
         if self.missing(self.time):
             return Reading(self.time, BOUNDS, {0: one}, (1,))
-        return Reading(self.time, BOUNDS, {0: one, 1: idle})
+        return Reading(self.time, BOUNDS, {0: one, 1: idle}, violated=self._violated)
 
     async def trouble(self) -> str:
         return self.says(self.time)

@@ -1,6 +1,7 @@
 """`cephqos trial`: its options, and the trial from its first check to its report."""
 
 import argparse
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -179,10 +180,14 @@ async def _conducted(
             if line := live_line(trial, event, details):
                 progress.note(line)
 
+        if not arguments.prometheus:
+            progress.note("no alert ends this trial, as --prometheus names none")
         try:
             await conduct(trial, world, Watching(harm, arguments.every, heard))
         except (CephqosError, CommandFailed) as error:
             trial.ended = str(error)
+        except asyncio.CancelledError:  # what was measured is reported all the same
+            trial.ended = "it was interrupted"
         archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
     return world
 

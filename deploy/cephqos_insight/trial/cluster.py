@@ -8,8 +8,14 @@ from typing import Any, Final
 
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.prometheus import Prometheus
+from cephqos_base.recorded import PerClass
+from cephqos_base.series import OSD_CLASS
 from cephqos_base.servers import NoAnswer
+from cephqos_exporter.ceph.cluster import SCRUBBING_PGS, ClusterQuery, pgs_of_primary
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_exporter.cluster.replies import PgStat, parse_pgs
+from cephqos_exporter.cluster.scrub_progress import ScrubProgress
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
 from cephqos_insight.trial.plan import TriedSetting
 from cephqos_loadgen.cluster.connection import ClusterConnection
@@ -25,6 +31,10 @@ _OWN: Final = "osd_mclock_max_capacity_iops"
 _ALERTS: Final = 'ALERTS{alertstate="firing",severity!~"info|none"}'
 
 _Config = Mapping[tuple[str, str, str], str]  # by section, mask and name
+
+
+class NotKnown(Exception):
+    """A reply was not understood."""
 
 
 class RealWorld:
@@ -52,6 +62,9 @@ class RealWorld:
         self._expected: _Config = {}
         self._alerts: set[tuple[tuple[str, str], ...]] = set()
         self._answered = 0.0  # when Prometheus last did
+        self._scrubs = ScrubProgress()
+        self._violated_until: float | None = None
+        self._violated_seconds = 0.0
 
     async def check(self) -> None:
         """UsageError or SettingRefused for a candidate that cannot be tried here."""
@@ -139,11 +152,47 @@ class RealWorld:
 
     async def read(self) -> Reading:
         at = self.now()
+        scrubbed, violated = await self._scrubbed(), await self._violated(at)
         answers = await asyncio.gather(*map(self._read_osd, self._osds))
         read = {osd: answer for osd, answer in zip(self._osds, answers, strict=True) if answer}
         bounds = next((bounds for _, bounds in read.values()), ())
         silent = tuple(osd for osd in self._osds if osd not in read)
-        return Reading(at, bounds, {osd: counters for osd, (counters, _) in read.items()}, silent)
+        counters = {osd: counters for osd, (counters, _) in read.items()}
+        return Reading(at, bounds, counters, silent, scrubbed, violated)
+
+    async def _scrubbed(self) -> float | None:
+        """Objects that scrubs have done since the first reading."""
+        try:
+            ended = self._scrubs.list_running(await self._groups(SCRUBBING_PGS))
+            for primary in sorted(ended):
+                self._scrubs.observe(await self._groups(pgs_of_primary(primary)))
+        except (ClusterUnreachable, CommandFailed, NotKnown):
+            return None
+        return float(sum(done.objects for done in self._scrubs.done.values()))
+
+    async def _groups(self, query: ClusterQuery) -> Sequence[PgStat]:
+        reply = await self._watch.once(query.prefix, target="mgr", **query.arguments)
+        groups = parse_pgs(reply, NotUnderstood())
+        if groups is None:
+            raise NotKnown
+        return groups
+
+    async def _violated(self, at: float) -> float | None:
+        """Seconds since the first reading, summed over OSDs and classes; None: no Prometheus
+        says it now."""
+        if self._prometheus is None:
+            return None
+        last, self._violated_until = self._violated_until, at
+        with suppress(NoAnswer):
+            if found := await self._prometheus.vector(self._violated_now):
+                self._violated_seconds += found[0][1] * (at - (at if last is None else last))
+                return self._violated_seconds
+        return None
+
+    @property
+    def _violated_now(self) -> str:
+        """How many classes are violated, on all OSDs."""
+        return f'sum(max by ({OSD_CLASS}) ({PerClass.VIOLATED}{{cluster="{self.fsid}"}}))'
 
     async def _read_osd(self, osd: int) -> tuple[OsdCounters, tuple[float, ...]] | None:
         with suppress(ClusterUnreachable, CommandFailed):

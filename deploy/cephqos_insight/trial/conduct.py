@@ -2,24 +2,26 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from statistics import fmean
+from dataclasses import dataclass, field, replace
+from statistics import fmean, geometric_mean
 from typing import Any, Protocol
 
-from cephqos_insight.trial.estimate import Effect, Verdict, estimate, judge, spent
+from cephqos_insight.trial.estimate import Effect, Verdict, estimate, interval, judge, spent
 from cephqos_insight.trial.guard import Guard, Harm
 from cephqos_insight.trial.measure import (
     BLUR,
     LATENCIES,
     RATES,
+    VIOLATED,
     BlockFigures,
     Reading,
     between,
-    load_changed,
+    cluster_changed,
 )
 from cephqos_insight.trial.plan import REFERENCE, Timetable
 
 FIGURES = (*LATENCIES, *RATES)
+_NO_ANSWER = "an OSD did not answer, or has started again"
 
 
 class World(Protocol):
@@ -67,27 +69,55 @@ class Trial:
     rounds: int = 0  # that are over
 
     def differences(self, candidate: str, figure: str) -> list[float]:
-        """Of logarithms, one of each round that has the figure of both."""
+        """Of logarithms, one of each round. None at all if the figure was 0 in one of them."""
+        pairs = self._pairs(candidate, figure)
+        return [math.log(one / other) for one, other in pairs] if all(map(all, pairs)) else []
+
+    def _pairs(self, candidate: str, figure: str) -> list[tuple[float, float]]:
+        """The candidate's and the reference's, of each round that has the figure of both."""
         found = []
         for number in range(1, self.rounds + 1):
             arms = {block.arm: block.stretch for block in self.blocks if block.round == number}
             one, other = arms.get(candidate), arms.get(REFERENCE)
             if one and other and figure in one.figures and figure in other.figures:
-                found.append(math.log(one.figures[figure] / other.figures[figure]))
+                found.append((one.figures[figure], other.figures[figure]))
         return found
 
     def change(self, candidate: str, figure: str) -> Effect | None:
         """The interval that belongs to the look at which the trial is."""
+        differences = self.differences(candidate, figure)
+        return estimate(differences, self._error_rate, BLUR.get(figure, 0.0))
+
+    def more_violated(self, candidate: str) -> tuple[float, float, float] | None:
+        """Seconds per minute, and their interval. They are often 0, and have no logarithm."""
+        pairs = self._pairs(candidate, VIOLATED)
+        return interval([one - other for one, other in pairs], self._error_rate)
+
+    @property
+    def _error_rate(self) -> float:
         looks = self.timetable.looks
         look = next((look for look in looks if look >= self.rounds), looks[-1])
-        error_rate = spent(look, looks, len(self.timetable.candidates))
-        return estimate(self.differences(candidate, figure), error_rate, BLUR.get(figure, 0.0))
+        return spent(look, looks, len(self.timetable.candidates))
 
     def mean(self, arm: str, figure: str) -> float | None:
-        """The geometric mean of its blocks."""
+        """Of its blocks: geometric, unless one is 0."""
         stretches = [block.stretch for block in self.blocks if block.arm == arm and block.round]
         values = [one.figures[figure] for one in stretches if one and figure in one.figures]
-        return math.exp(fmean(map(math.log, values))) if values else None
+        return (geometric_mean(values) if all(values) else fmean(values)) if values else None
+
+    def add(self, block: TrialBlock) -> None:
+        """Blocks between two of the reference that are not alike say nothing: the cluster has
+        changed by itself. They are thrown away."""
+        if block.arm == REFERENCE and block.stretch:
+            known = [n for n, b in enumerate(self.blocks) if b.arm == REFERENCE and b.stretch]
+            before = self.blocks[known[-1]].stretch if known else None
+            if before and cluster_changed(before, block.stretch):
+                figures = " and ".join(map(_shown, (before, block.stretch)))
+                lost = f"what was set before gave {figures} before and after it"
+                for number in range(known[-1] + 1, len(self.blocks)):
+                    if self.blocks[number].stretch:
+                        self.blocks[number] = replace(self.blocks[number], stretch=None, lost=lost)
+        self.blocks.append(block)
 
     def open_candidates(self) -> list[str]:
         """Those of which the answer is still looked for."""
@@ -126,7 +156,9 @@ async def conduct(trial: Trial, world: World, watching: Watching) -> None:
         if arm != REFERENCE and arm not in trial.open_candidates():
             continue
         block = await _block(trial, number, arm, world, watching)
-        trial.blocks.append(block)
+        if block.harm:
+            block = await _blamed(trial, block, world, watching)
+        trial.add(block)
         if block.harm:
             trial.harmed[arm] = block.harm
         if number == 0 and not _fits_guard(block):
@@ -140,10 +172,31 @@ async def conduct(trial: Trial, world: World, watching: Watching) -> None:
     trial.look()
 
 
+async def _blamed(trial: Trial, block: TrialBlock, world: World, watching: Watching) -> TrialBlock:
+    """A harmful block, with its harm only if clients do not suffer as much without its setting."""
+    guard = _guard(trial, watching)
+    check = await _block(trial, 0, REFERENCE, world, watching)
+    trial.add(check)
+    still = guard.is_harm(check.stretch) if check.stretch else check.lost == _NO_ANSWER
+    if not still:
+        return block
+    return replace(block, harm="", lost=f"{block.harm}; without the setting it was no better")
+
+
+def _guard(trial: Trial, watching: Watching) -> Guard:
+    blocks = [b.stretch for b in trial.blocks if b.arm == REFERENCE and _fits_guard(b)]
+    return Guard(watching.harm, [stretch for stretch in blocks if stretch])
+
+
 def _order(trial: Trial) -> Iterator[tuple[int, str]]:
     yield 0, REFERENCE
     for number, arms in enumerate(trial.timetable.rounds(), 1):
         yield from ((number, arm) for arm in arms)
+
+
+def _shown(stretch: BlockFigures) -> str:
+    figures = stretch.figures
+    return f"{figures.get('ops/s', 0.0):,.0f} ops/s of {figures.get('mean', 0.0) * 1e3:.3g} ms"
 
 
 def _fits_guard(block: TrialBlock) -> bool:
@@ -153,10 +206,7 @@ def _fits_guard(block: TrialBlock) -> bool:
 async def _block(
     trial: Trial, number: int, arm: str, world: World, watching: Watching
 ) -> TrialBlock:
-    measured = [
-        b.stretch for b in trial.blocks if b.arm == REFERENCE and b.stretch and _fits_guard(b)
-    ]
-    guard = Guard(watching.harm, measured) if arm != REFERENCE else None
+    guard = _guard(trial, watching) if arm != REFERENCE else None
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
     if guard:
@@ -217,8 +267,8 @@ def _measured(readings: list[Reading], start: float) -> tuple[BlockFigures | Non
         between(middle, kept[-1]),
     )
     if whole is None or first is None or second is None:
-        return None, "an OSD did not answer, or has started again"
-    if load_changed(first, second):
-        rates = " and ".join(f"{one.figures.get('ops/s', 0.0):,.0f}" for one in (first, second))
-        return None, f"the load changed: {rates} ops/s in its halves"
+        return None, _NO_ANSWER
+    if cluster_changed(first, second):
+        halves = " and ".join(map(_shown, (first, second)))
+        return None, f"the load changed: {halves} in its halves"
     return whole, ""

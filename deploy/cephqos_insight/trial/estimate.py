@@ -50,13 +50,19 @@ def spent(look: int, looks: Sequence[int], comparisons: int) -> float:
 def estimate(differences: Sequence[float], error_rate: float, blur: float = 0.0) -> Effect | None:
     """From differences of logarithms; None where there are fewer than three. `blur`: how far off
     all of them may be in the same direction, which more rounds do not show."""
+    found = interval(differences, error_rate, blur)
+    return None if found is None else Effect(len(differences), *map(math.exp, found))
+
+
+def interval(
+    differences: Sequence[float], error_rate: float, blur: float = 0.0
+) -> tuple[float, float, float] | None:
+    """The mean difference, and from where to where it may be."""
     if len(differences) < 3:
         return None
     middle = fmean(differences)
     reach = t_quantile(1 - error_rate / 2, len(differences) - 1) * _error(differences) + blur
-    return Effect(
-        len(differences), math.exp(middle), math.exp(middle - reach), math.exp(middle + reach)
-    )
+    return middle, middle - reach, middle + reach
 
 
 def _error(differences: Sequence[float]) -> float:

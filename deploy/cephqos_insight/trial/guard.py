@@ -26,7 +26,7 @@ class Guard:
     """Watches one block of a candidate."""
 
     harm: Harm
-    reference: Sequence[BlockFigures]  # blocks of the reference so far
+    reference: Sequence[BlockFigures]  # blocks of the reference so far, the last one at the end
     _since: dict[str, float] = field(default_factory=dict)
 
     def take(self, began: float, now: float, stretch: BlockFigures | None) -> str:
@@ -38,11 +38,17 @@ class Guard:
                 return f"{what} for {time_span(now - self._since[what])}"
         return ""
 
+    def is_harm(self, stretch: BlockFigures) -> bool:
+        """Whether clients would suffer if all of a block was like this."""
+        return any(self._bad(stretch).values())
+
     def _bad(self, stretch: BlockFigures | None) -> dict[str, bool]:
         if stretch is None:
             return {"an OSD did not answer, or has started again,": True}
-        p99 = median(one.figures["p99"] for one in self.reference)
-        rate = median(one.figures["ops/s"] for one in self.reference)
+        # The cluster may have become slower by itself, so the last block counts, too.
+        last = self.reference[-1].figures
+        p99 = max(last["p99"], median(one.figures["p99"] for one in self.reference))
+        rate = min(last["ops/s"], median(one.figures["ops/s"] for one in self.reference))
         enough = stretch.operations >= _LEAST_OPERATIONS
         slow = enough and stretch.figures.get("p99", 0.0) > self.harm.factor * p99
         stalled = stretch.figures.get("ops/s", 0.0) < _STALLED_SHARE * rate

@@ -7,8 +7,12 @@ from typing import Any, Final
 
 from cephqos_exporter.collectors.histograms import OPS
 
-RATES: Final = ("ops/s", "recovery/s")
+RATES: Final = ("ops/s", "recovery/s", "scrubbed/s")
+VIOLATED: Final = "violated s/min"  # summed over OSDs and classes
 LATENCIES: Final = ("p99", "p95", "p50", "mean")
+# The load of a cluster that is left alone, and its mean latency, vary by less from block to block.
+_OTHER_LOAD: Final = 1.5
+_SLOWER: Final = 2.0
 # How far off the change of a percentile can be (of its logarithm), as buckets double. Of 400
 # made-up mixtures of two lognormal distributions, up to 5 of 100 were further off, 0.28 at most.
 BLUR: Final = {"p99": 0.08, "p95": 0.08, "p50": 0.08}
@@ -31,6 +35,8 @@ class Reading:
     bounds: tuple[float, ...]  # the upper end of each bucket, in seconds
     osds: Mapping[int, OsdCounters]
     silent: tuple[int, ...] = ()  # OSDs that did not answer
+    scrubbed: float | None = None  # objects since the trial began; None: not known
+    violated: float | None = None  # seconds since then, summed over OSDs and classes
 
 
 def counters_of(
@@ -56,7 +62,7 @@ class BlockFigures:
 
     seconds: float
     operations: int
-    figures: Mapping[str, float]  # by name; what is not known or is 0 is not there
+    figures: Mapping[str, float]  # by name; what is not known is not there
 
 
 def between(first: Reading, last: Reading) -> BlockFigures | None:
@@ -78,8 +84,11 @@ def between(first: Reading, last: Reading) -> BlockFigures | None:
         figures["mean"] = sum(b.latency_seconds - a.latency_seconds for a, b in pairs) / operations
         for percent in (50, 95, 99):
             figures[f"p{percent}"] = quantile(first.bounds, counts, percent / 100)
-    known = {name: value for name, value in figures.items() if value > 0}
-    return BlockFigures(seconds, operations, known)
+    if first.scrubbed is not None and last.scrubbed is not None:
+        figures["scrubbed/s"] = (last.scrubbed - first.scrubbed) / seconds
+    if first.violated is not None and last.violated is not None:
+        figures[VIOLATED] = 60 * (last.violated - first.violated) / seconds
+    return BlockFigures(seconds, operations, figures)
 
 
 def _restarted(before: OsdCounters, after: OsdCounters) -> bool:
@@ -111,8 +120,12 @@ def _score(share: float, total: int) -> float:
     return NormalDist().inv_cdf(min(1 - least, max(least, share)))
 
 
-def load_changed(first: BlockFigures, second: BlockFigures, most: float = 1.5) -> bool:
-    """Whether the load of one half of a block is so different from that of the other that the block
-    says nothing of the setting."""
-    one, other = first.figures.get("ops/s", 0.0), second.figures.get("ops/s", 0.0)
+def cluster_changed(first: BlockFigures, second: BlockFigures) -> bool:
+    """Whether two times with the same setting are so different that they, and what was measured
+    between them, say nothing of a setting: the load changed, or a device became slow."""
+    return _far(first, second, "ops/s", _OTHER_LOAD) or _far(first, second, "mean", _SLOWER)
+
+
+def _far(first: BlockFigures, second: BlockFigures, figure: str, most: float) -> bool:
+    one, other = first.figures.get(figure, 0.0), second.figures.get(figure, 0.0)
     return max(one, other) > most * min(one, other)

@@ -1,8 +1,17 @@
 """`cephqos trial`: its command line."""
 
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
 import pytest
+from tests.trial.simulated import Load, SimulatedWorld
 
 from cephqos_base.command import main
+from cephqos_insight.trial import cli
 
 TRY = ("trial", "--try", "profile=high_client_ops")
 
@@ -33,3 +42,36 @@ def test_a_mistake_is_said_in_one_line_with_status_2(
     assert main([*TRY, *more]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+class InterruptedWorld(SimulatedWorld):
+    fsid = "11111111-2222-3333-4444-555555555555"
+    way_back: Mapping[str, list[str]] = {}
+    left: Sequence[str] = ()
+
+    async def check(self) -> None: ...
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        if self.time > 2300:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(5)
+
+
+def test_after_ctrl_c_there_is_a_report_of_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @asynccontextmanager
+    async def world(*_: object) -> AsyncIterator[InterruptedWorld]:
+        yield InterruptedWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
+
+    monkeypatch.setattr(cli, "_world", world)
+    command = ("trial", "--lab", "a", "--try", "same", "--by", "mean", "--every", "30")
+    assert main([*command, "--out", str(tmp_path)]) == 1
+    shown = capsys.readouterr()
+    assert "no alert ends this trial" in shown.err + shown.out
+    (file,) = tmp_path.glob("*/report.txt")
+    assert file.read_text().startswith(
+        "same: no answer yet, as it ended early: it was interrupted. So far mean "
+    )
+    assert file.read_text() in shown.out

@@ -25,6 +25,7 @@ class TriedCluster(ChangedCluster):
     def __init__(self) -> None:
         super().__init__()
         self.mute: set[str] = set()
+        self.groups: list[dict[str, Any]] = []
 
     async def up_osds(self) -> list[int]:
         return [osd for osd, entry in self.osd_map.items() if entry["up"]]
@@ -64,6 +65,13 @@ class TriedCluster(ChangedCluster):
     def _osd_metadata(self) -> list[dict[str, Any]]:
         return []
 
+    def _pg_ls(self, states: list[str]) -> dict[str, Any]:
+        assert states == ["scrubbing"]
+        return {"pg_ready": True, "pg_stats": [pg for pg in self.groups if "scrub" in pg["state"]]}
+
+    def _pg_ls_by_primary(self, osd: int) -> dict[str, Any]:
+        return {"pg_stats": self.groups}
+
     def _perf_histogram_dump(self) -> dict[str, Any]:
         return {"osd": {f"{name}_histogram": ROW for name in HISTOGRAMS}}
 
@@ -76,11 +84,12 @@ class FiringPrometheus:
     def __init__(self) -> None:
         self.alerts = [({"alertname": "Old", "cluster": ChangedCluster.fsid}, 1.0)]
         self.lost = False
+        self.violated = 0.0
 
     async def vector(self, query: str) -> Any:
         if self.lost:
             raise NoAnswer("connection refused")
-        return self.alerts
+        return [({}, self.violated)] if "violated" in query else self.alerts
 
 
 def world_on(cluster: Any, *tries: str, prometheus: Any = None) -> RealWorld:
@@ -197,3 +206,48 @@ async def test_an_osd_that_does_not_answer_is_said_to_be_silent() -> None:
     cluster.mute = {"osd.1"}
     reading = await world.read()
     assert reading.silent == (1,) and list(reading.osds) == [0]
+
+
+def group(state: str, scrubbed: int, ended: str = "2026-11-28T00:00:00.000000+0000") -> Any:
+    return {
+        "pgid": "1.0",
+        "state": state,
+        "acting_primary": 0,
+        "last_scrub_stamp": ended,
+        "last_deep_scrub_stamp": "2026-11-27T00:00:00.000000+0000",
+        "last_change": ended,
+        "stat_sum": {"num_objects": 100, "num_bytes": 100},
+        "objects_scrubbed": scrubbed,
+    }
+
+
+async def test_objects_are_counted_while_they_are_scrubbed_and_when_the_scrub_has_ended() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "same")
+    await world.check()
+    counted = []
+    for state, scrubbed, ended in (("scrubbing", 10, 0), ("scrubbing", 40, 0), ("clean", 100, 1)):
+        cluster.groups = [
+            group(f"active+{state}", scrubbed, f"2026-11-28T0{ended}:00:00.000000+0000")
+        ]
+        counted.append((await world.read()).scrubbed)
+    assert counted == [0, 30, 90]
+    cluster.fails["pg ls"] = CommandFailed("pg ls", -110, "timed out")
+    assert (await world.read()).scrubbed is None
+
+
+async def test_violated_seconds_come_from_the_rules_and_are_not_known_without_prometheus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prometheus = FiringPrometheus()
+    world = world_on(TriedCluster(), "same", prometheus=prometheus)
+    await world.check()
+    seconds = []
+    for now, violated in ((10.0, 5.0), (13.0, 2.0), (16.0, 0.0)):
+        monkeypatch.setattr(world, "now", lambda now=now: now)
+        prometheus.violated = violated
+        seconds.append((await world.read()).violated)
+    assert seconds == [0.0, 6.0, 6.0]
+    without = world_on(TriedCluster(), "same")
+    await without.check()
+    assert (await without.read()).violated is None

@@ -12,8 +12,8 @@ from cephqos_insight.trial.measure import (
     OsdCounters,
     Reading,
     between,
+    cluster_changed,
     counters_of,
-    load_changed,
     quantile,
 )
 from cephqos_insight.trial.plan import REFERENCE, Timetable, lines, parse_candidate
@@ -97,9 +97,9 @@ def test_figures_are_those_of_the_time_between_two_readings() -> None:
     assert 2e-4 < stretch.figures["p50"] < stretch.figures["p99"] < 4e-4
 
 
-def test_what_did_not_happen_has_no_figure_and_not_0() -> None:
+def test_without_operations_there_is_no_latency() -> None:
     stretch = between(reading(0.0, 0, 5, 0, 0, 0), reading(1.0, 0, 5, 0, 0, 0))
-    assert stretch is not None and stretch.figures == {}
+    assert stretch is not None and stretch.figures == {"ops/s": 0.0, "recovery/s": 0.0}
 
 
 def test_an_osd_that_is_missing_or_has_started_again_gives_no_figures() -> None:
@@ -145,7 +145,11 @@ def test_a_load_that_stops_in_the_second_half_has_changed() -> None:
     halves = [between(reading(0, 0, 0, 0, 0, 0), reading(1, 0, n, 0, 0, 0)) for n in (100, 50, 80)]
     full, half, most = halves
     assert full and half and most
-    assert load_changed(full, half) and load_changed(half, full) and not load_changed(full, most)
+    assert (
+        cluster_changed(full, half)
+        and cluster_changed(half, full)
+        and not cluster_changed(full, most)
+    )
 
 
 # -- the estimate --------------------------------------------------------------------------------

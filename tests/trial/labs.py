@@ -1,0 +1,253 @@
+"""Proof of `cephqos trial` on labs, in pieces that go on where they were ended:
+
+    PYTHONPATH=. python -m tests.trial.labs                # all pieces: about three hours
+    PYTHONPATH=. python -m tests.trial.labs same-3 flag-1  # these; or a kind, such as same
+    PYTHONPATH=. python -m tests.trial.labs --table        # the table of docs/internals/trial.md
+
+A piece is one trial on a lab of its own, and a line of `labs.jsonl`. One that is there is not made
+again. `--minutes 9` begins no piece after so long.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.trial.staged import HARMFUL, load, settings, trial
+
+from cephqos_loadgen.check.run_options import RunOptions
+from cephqos_loadgen.cluster.run_keys import KEY
+from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.run.restore import restore
+
+RESULTS: Final = Path(__file__).with_name("labs.jsonl")
+_RELEASES: Final = ("reef", "tentacle")
+_OSDS: Final = 3
+_IOPS: Final = 200  # of each device: it is the bound, so latency goes with it
+_SLOWER: Final = 0.7  # a known effect: latencies times 1 / 0.7
+_INERT: Final = "osd_max_scrubs=3"  # does nothing to clients
+_ROUNDS: Final = ("--block", "20s", "--least-rounds", "6", "--rounds", "6", "--by", "mean")
+_LONGEST: Final = 500.0  # seconds of a trial
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a trial said."""
+
+    status: int
+    report: Sequence[str]
+    events: Sequence[Mapping[str, Any]]
+
+    @property
+    def answer(self) -> str:
+        return self.report[0] if self.report else ""
+
+
+class Staged:
+    """A lab under load, and a trial on it."""
+
+    def __init__(self, lab: RunningLab, out: Path, number: int) -> None:
+        self.lab, self.out = lab, out
+        self.chance = random.Random(number)  # noqa: S311 - no secret
+
+    async def devices(self, part: float) -> None:
+        """Let them do this part of what they can."""
+        for osd in range(_OSDS):
+            iops = int(_IOPS * part)
+            await self.lab.faults.throttle(osd, riops=iops, wiops=iops)
+
+    def events(self) -> list[dict[str, Any]]:
+        files = list(self.out.glob("*/trial.jsonl"))
+        lines = files[0].read_text().splitlines(keepends=True) if files else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    async def trial(
+        self, candidate: str, *more: str, heard: Callable[[Any], Awaitable[None]] | None = None
+    ) -> Told:
+        """Run it to its end. `heard` gets each event soon after it is written."""
+        process = await trial(self.lab, self.out, candidate, *more)
+        told = 0
+        output = asyncio.create_task(process.communicate())
+        async with asyncio.timeout(_LONGEST):
+            while not output.done():
+                await asyncio.wait([output], timeout=0.2)
+                events = self.events()
+                for event in events[told:]:
+                    if heard:
+                        await heard(event)
+                told = len(events)
+        print((await output)[0].decode(), flush=True)
+        report = [line for file in self.out.glob("*/report.txt") for line in _lines(file)]
+        return Told(process.returncode, report, self.events())
+
+    async def after_blocks(
+        self, number: int, act: Callable[[], Awaitable[None]]
+    ) -> Callable[[Any], Awaitable[None]]:
+        """`heard` that acts once, at a random time in the block after so many."""
+        ended = 0
+
+        async def heard(event: Any) -> None:
+            nonlocal ended
+            ended += event["event"] == "block_ended"
+            if event["event"] == "block_started" and ended == number:
+                ended = 1000
+                await asyncio.sleep(self.chance.uniform(2, 15))
+                await act()
+
+        return heard
+
+
+def _lines(file: Path) -> Sequence[str]:
+    return file.read_text().splitlines()
+
+
+# -- kinds of pieces: each says whether it went as it should, and what was seen ------------------
+
+
+async def _same(staged: Staged) -> tuple[bool, str]:
+    told = await staged.trial("same", *_ROUNDS)
+    return told.answer.startswith("same: no difference found"), told.answer
+
+
+async def _slower(staged: Staged) -> tuple[bool, str]:
+    """Devices are slower while the setting is in force."""
+
+    async def heard(event: Any) -> None:
+        if event["event"] == "block_started":
+            await staged.devices(_SLOWER if event["arm"] == _INERT else 1.0)
+
+    told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=heard)
+    interval = told.answer.partition("(")[2].partition(")")[0].split(" … ")
+    true = 100 * (1 / _SLOWER - 1)
+    held = len(interval) == 2 and float(interval[0]) <= true <= float(interval[1])
+    return held, f"true: +{true:.0f} %; {told.answer}"
+
+
+async def _harmful(staged: Staged) -> tuple[bool, str]:
+    told = await staged.trial(HARMFUL, "--block", "60s")
+    harmed = [event for event in told.events if event.get("harm")]
+    seconds = harmed[0]["seconds"] if harmed else 0.0
+    return 0 < seconds < 30, f"ended after {seconds:.0f} s; {told.answer}"
+
+
+async def _killed(staged: Staged) -> tuple[bool, str]:
+    before = await settings(staged.lab)
+    process = await trial(staged.lab, staged.out, "profile=high_recovery_ops")
+    async with asyncio.timeout(_LONGEST):
+        while ("osd", "osd_mclock_profile") not in await settings(staged.lab):
+            assert process.returncode is None
+    moment = staged.chance.uniform(0, 3)
+    await asyncio.sleep(moment)
+    process.kill()
+    await process.wait()
+    await restore(RunOptions(out=staged.out, lab=staged.lab.paths.name))
+    async with staged.lab.client() as client:
+        keys = str(await client.command("config-key ls"))
+    same = await settings(staged.lab) == before and KEY not in keys
+    return same, f"killed {moment:.1f} s after the change"
+
+
+async def _device_slowed(staged: Staged) -> tuple[bool, str]:
+    """A device is five times slower from the middle on: no setting is the reason."""
+
+    async def slow() -> None:
+        await staged.lab.faults.throttle(0, riops=_IOPS // 5, wiops=_IOPS // 5)
+
+    heard = await staged.after_blocks(6, slow)
+    told = await staged.trial("same", *_ROUNDS, heard=heard)
+    wrong = "guard rail" in told.answer or told.answer.startswith("same: mean")
+    lost = sum(bool(event.get("lost")) for event in told.events)
+    thrown = sum(line.startswith("Thrown away") for line in told.report)
+    return not wrong and bool(lost or thrown), f"{thrown} thrown away; {told.answer}"
+
+
+async def _flag(staged: Staged) -> tuple[bool, str]:
+    async def set_flag() -> None:
+        await staged.lab.exec(["ceph", "osd", "set", "noscrub"])
+
+    heard = await staged.after_blocks(6, set_flag)
+    told = await staged.trial("same", *_ROUNDS, heard=heard)
+    return "someone has changed flags of the cluster: noscrub" in told.answer, told.answer
+
+
+async def _osd_stopped(staged: Staged) -> tuple[bool, str]:
+    heard = await staged.after_blocks(6, lambda: staged.lab.faults.stop(1))
+    told = await staged.trial("same", *_ROUNDS, heard=heard)
+    await staged.lab.faults.resume(1)
+    wrong = "guard rail" in told.answer or told.answer.startswith("same: mean")
+    return not wrong and told.status == 1, told.answer
+
+
+_KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, str]]], str]]] = {
+    "same": (10, _same, "a trial of the same says no difference"),
+    "slower": (10, _slower, "the effect of slower devices is in the interval"),
+    "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
+    "killed": (20, _killed, "what kill -9 left is given back"),
+    "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
+    "flag": (2, _flag, "a flag is set: the trial ends and names it"),
+    "stopped": (2, _osd_stopped, "an OSD stands still: the trial ends, and no setting is blamed"),
+}
+
+
+async def _piece(name: str) -> Mapping[str, Any]:
+    kind, _, number = name.partition("-")
+    release = _RELEASES[int(number) % len(_RELEASES)]
+    spec = LabSpec(
+        name=f"trial-{name}",
+        release=release,
+        osds=_OSDS,
+        backing="loop",
+        rotational=False,
+        device_iops=_IOPS,
+    )
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        async with Lab(spec) as lab, load(lab, 600):
+            right, seen = await _KINDS[kind][1](Staged(lab, Path(folder), int(number)))
+    seconds = round(time.monotonic() - began)
+    return {"piece": name, "release": release, "right": right, "seen": seen, "seconds": seconds}
+
+
+def _results() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in _lines(RESULTS)] if RESULTS.exists() else []
+
+
+def table() -> str:
+    lines = ["| staged on labs | so, in | of | median time of a piece |", "|---|---|---|---|"]
+    for kind, (_, _, about) in _KINDS.items():
+        found = [one for one in _results() if one["piece"].startswith(f"{kind}-")]
+        seconds = sorted(one["seconds"] for one in found)
+        middle = f"{seconds[len(seconds) // 2]} s" if seconds else "not made yet"
+        lines.append(f"| {about} | {sum(o['right'] for o in found)} | {len(found)} | {middle} |")
+    return "\n".join(lines)
+
+
+async def main(names: Sequence[str], minutes: float) -> None:
+    all_names = [f"{kind}-{n}" for kind, (most, *_) in _KINDS.items() for n in range(1, most + 1)]
+    wanted = [n for n in all_names if not names or n in names or n.split("-")[0] in names]
+    made = {result["piece"] for result in _results()}
+    end = time.monotonic() + 60 * minutes
+    for name in wanted:
+        if name not in made and time.monotonic() < end:
+            result = await _piece(name)
+            print(json.dumps(result), flush=True)
+            with RESULTS.open("a") as file:
+                file.write(f"{json.dumps(result)}\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pieces", nargs="*")
+    parser.add_argument("--minutes", type=float, default=1e6)
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.table:
+        asyncio.run(main(arguments.pieces, arguments.minutes))
+    print(table())
