@@ -44,6 +44,7 @@ def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:
 class RepeatPart(NamedTuple):
     """A repeat of a run, and the part of the time that it covers."""
 
+    name: str  # its point and number, such as "balanced r2"
     samples: Any  # Samples of cephqos_loadgen, which may not be installed
     start: float  # Unix seconds
     end: float
@@ -59,9 +60,10 @@ class Past:
         since: float,
         at: float | None,
         back: float = 0.0,
+        repeat: str = "",
     ) -> None:
         """Reads these families; None: those that reports are made of. `back`: the time ends so many
-        seconds before `at`."""
+        seconds before `at`. `repeat`: only the one of this name, at its end if `at` is None."""
         try:
             from cephqos_loadgen.archive.reader import damage_named, open_archive
             from cephqos_loadgen.report.arrays.samples import read_samples
@@ -72,17 +74,19 @@ class Past:
             raise UsageError(f"--archive {needed}") from None
         archive = open_archive(folder)
         with damage_named(folder):
-            repeats = archive.repeats
+            repeats = _named(archive.repeats, repeat, folder)
             files = [repeat.folder / METRICS_FILE for repeat in repeats]
             self._samples = [read_samples(file, families or FAMILIES) for file in files]
-        end = (archive.manifest.end_unix_seconds if at is None else at) - back
+        if at is None:
+            at = repeats[0].record.end_unix_seconds if repeat else archive.manifest.end_unix_seconds
+        end = at - back
         self._span = start, end = end - since, end
         self.parts = []
-        for samples, repeat in zip(self._samples, repeats, strict=True):
-            part_start = max(start, repeat.record.start_unix_seconds)
-            part_end = min(end, repeat.record.end_unix_seconds)
+        for samples, repeat_of in zip(self._samples, repeats, strict=True):
+            part_start = max(start, repeat_of.record.start_unix_seconds)
+            part_end = min(end, repeat_of.record.end_unix_seconds)
             if part_start < part_end:
-                self.parts.append(RepeatPart(samples, part_start, part_end))
+                self.parts.append(RepeatPart(repeat_of.name, samples, part_start, part_end))
         self.seconds = sum(part.end - part.start for part in self.parts)  # without gaps
         if not self.seconds:
             raise UsageError(f"{folder}: found no figures of that time; see cephqos archive show")
@@ -111,3 +115,11 @@ class Past:
             for labels, figure in largest.items():
                 sums[labels] = sums.get(labels, 0.0) + figure
         return [(dict(labels), figure) for labels, figure in sums.items()]
+
+
+def _named(repeats: Sequence[Any], name: str, folder: Path) -> Sequence[Any]:
+    """The repeat of this name; all if it is empty."""
+    if not name or (found := [repeat for repeat in repeats if repeat.name == name]):
+        return found if name else repeats
+    names = ", ".join(repeat.name for repeat in repeats)
+    raise UsageError(f"{folder}: found no repeat {name!r}; expected one of {names}")

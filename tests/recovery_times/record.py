@@ -4,8 +4,9 @@
 
 A lab of five OSDs with slow devices, whose speeds are drawn. For each recovery a file of JSON
 lines: its conditions, then the placement groups that are not clean, once a second. `judge` reads
-them. Without kinds, all are recorded (a quarter of an hour). The manager hears of OSDs every second here instead of every five, and logs of placement
-groups are short, so that OSDs that come and go are backfilled.
+them. Without kinds, all are recorded (a quarter of an hour). The manager hears of OSDs every second
+here instead of every five, and logs of placement groups are short, so that OSDs that come and go
+are backfilled.
 """
 
 import asyncio

@@ -5,8 +5,8 @@
 
 import argparse
 import asyncio
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from cephqos_base.command import Parser
@@ -16,9 +16,9 @@ from cephqos_insight.advise.from_prometheus import gather
 from cephqos_insight.past import Past, add_past, stretch
 from cephqos_insight.prometheus_access import prometheus_of
 from cephqos_loadgen.advise import text
-from cephqos_loadgen.advise.candidates import candidates
+from cephqos_loadgen.advise.candidates import candidates, trial
 from cephqos_loadgen.advise.facts import Facts, checked
-from cephqos_loadgen.advise.goals import HELP, answer, met_how, parse_goal
+from cephqos_loadgen.advise.goals import HELP, answer, met_how, parse_goal, trial_for
 from cephqos_loadgen.advise.outcome import outcome
 
 _ANSWER_SECONDS: Final = 120.0  # for an answer about 1,000 OSDs and a day
@@ -34,6 +34,7 @@ def add_options(parser: Parser) -> None:
         " is recorded. 2: a mistake in the command."
     )
     add_past(parser, since="1h")
+    parser.option("--repeat NAME", "one of several repeats of an archive, such as 'balanced r2'")
     parser.option("--cluster FSID", "one of several clusters", default="")
     parser.option(
         "--for GOAL...",
@@ -48,41 +49,42 @@ async def _run(arguments: argparse.Namespace) -> int:
     goals = [parse_goal(goal) for goal in arguments.goals]
     since, at = stretch(arguments)
     if arguments.archive:
-        clusters = await asyncio.to_thread(_in_archive, arguments.archive, since, at)
-    elif at is not None:
-        raise UsageError("--at needs --archive")
+        clusters = await asyncio.to_thread(_in_archive, arguments, since, at)
+    elif at is not None or arguments.repeat:
+        raise UsageError(f"{'--repeat' if arguments.repeat else '--at'} needs --archive")
     else:
         async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
             clusters = await gather(api, since, say_progress)
     facts = checked(clusters, arguments.cluster)
     if not goals:
-        outcomes = [outcome(candidate, facts) for candidate in candidates(facts)]
+        outcomes, proposed = [outcome(one, facts) for one in candidates(facts)], trial(facts)
         if arguments.json:
-            say_json(text.document(facts, outcomes), indent=2)
+            say_json(text.document(facts, outcomes, None, proposed), indent=2)
         else:
-            say_text(text.text(facts, outcomes))
+            say_text(text.text(facts, outcomes, "", proposed))
         return 0
     answered = answer(goals, facts)
     shown = [candidate for candidate in candidates(facts) if candidate.now]
     if answered.candidate is not None and not answered.candidate.now:
         shown.append(answered.candidate)
     outcomes = [outcome(candidate, facts) for candidate in shown]
+    proposed = trial_for(goals, facts) if answered.unknown else None
     if arguments.json:
-        say_json(text.document(facts, outcomes, answered), indent=2)
+        say_json(text.document(facts, outcomes, answered, proposed), indent=2)
     else:
-        say_text(text.text(facts, outcomes, met_how(goals, answered)))
+        say_text(text.text(facts, outcomes, met_how(goals, answered), proposed))
     return 1 if answered.candidate is None else 0
 
 
-def _in_archive(folder: Path, since: float, at: float | None) -> Sequence[Facts]:
-    """The facts of the repeat of a run that covers the time."""
-    past = Past(folder, None, since, at)
+def _in_archive(arguments: argparse.Namespace, since: float, at: float | None) -> Sequence[Facts]:
+    """The facts of the repeat of a run that is named, or covers the time."""
+    past = Past(arguments.archive, None, since, at, repeat=arguments.repeat or "")
     from cephqos_loadgen.report.figures.advice_facts import advice_facts
 
     if len(past.parts) > 1:
-        ends = ", ".join(f"{part.end:.0f}" for part in past.parts)
+        names = ", ".join(part.name for part in past.parts)
         raise UsageError(
-            f"{folder}: found {len(past.parts)} repeats in this time, which end at {ends}; expected"
-            " one: use --at and --since"
+            f"{arguments.archive}: found {len(past.parts)} repeats in this time: {names}; expected"
+            f" one, such as --repeat {shlex.quote(past.parts[0].name)}"
         )
-    return list(advice_facts(*past.parts[0]))
+    return list(advice_facts(*past.parts[0][1:]))

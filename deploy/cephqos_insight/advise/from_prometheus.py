@@ -21,7 +21,7 @@ from cephqos_loadgen.advise.facts import (
     NoAdvice,
     RecoveryBacklog,
     RecoveryEnd,
-    SaturatedOps,
+    saturated_range,
     shares_from,
 )
 
@@ -147,7 +147,9 @@ def _advised_osd(
 ) -> AdvisedOsd:
     """An OSD as advice needs it. `info`: the labels of its scheduler's series."""
     record, estimate = judged.record, judged.estimate
-    measured = estimate.kind == "measured" and None not in (estimate.low, estimate.high)
+    most = estimate.most or 0.0
+    saturated = [it.saturated_ops or 0.0 for it in record.pieces if it.is_proof]
+    measured = estimate.kind == "measured"
     return AdvisedOsd(
         osd=record.osd,
         in_force=record.in_force,
@@ -157,8 +159,8 @@ def _advised_osd(
         capacity_origin=record.origin,
         capacity=record.capacity,
         shares=shares_from(record.reservations, record.limits),
-        most_delivered=estimate.most or 0.0,
-        saturated_ops=SaturatedOps(estimate.low or 0.0, estimate.high or 0.0) if measured else None,
+        most_delivered=most,
+        saturated_ops=saturated_range(saturated, most) if measured else None,
         suggested_capacity=judged.suggested,
         delivered_is_lower_bound=record.lower_bound,
         pieces=pieces,

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_base.units import osd_order
+from cephqos_loadgen.advise.facts import LEAST_PIECES, best_rates
 
 Kind = Literal["measured", "at_least", "unknown"]
 Sure = Literal["high", "medium", "none"]
@@ -25,15 +26,10 @@ Verdict = Literal["too_high", "too_low", "fits", "unknown", "unused"]
 # A capacity this many times above or below the estimate is wrong; so is one far from its equals.
 TOO_HIGH: Final = THRESHOLDS.more
 TOO_LOW: Final = THRESHOLDS.more
-# An OSD is measured if it was saturated in this many pieces of the time: fewer may be one unusual
-# moment. A piece counts only with this many samples of the rules.
-LEAST_PIECES: Final = 3
+# A piece counts only with this many samples of the rules.
 _LEAST_SAMPLES: Final = 2
-# The best quarter of the pieces speaks for the OSD: in the others it also scrubbed, trimmed or
-# compacted, which is in no counter. The range of the best is the error.
-_BEST_SHARE: Final = 0.25
-# That range as a share of its median: up to _NARROW, in many pieces, the estimate is sure. Above
-# _WIDE the pieces differ too much for an estimate.
+# The range of the best pieces is the error. If it is up to _NARROW of their median, in many pieces,
+# the estimate is sure. Above _WIDE the pieces differ too much for an estimate.
 _NARROW: Final = 0.25
 _WIDE: Final = 0.6
 MANY_PIECES: Final = 6
@@ -142,7 +138,7 @@ def estimate(record: OsdRecord) -> Estimate:
     small = [piece.saturated_ops or 0.0 for piece in saturated if not piece.large]
     if len(small) >= LEAST_PIECES:
         known["saturated"] = statistics.median(small)
-    rates = _best_rates(proofs)
+    rates = best_rates([piece.saturated_ops or 0.0 for piece in proofs])
     why = _no_proof(record, saturated, proofs) or _contradiction(rates, best.proven_ops)
     if not why:
         narrow = _spread(rates) <= _NARROW and len(proofs) >= MANY_PIECES
@@ -159,12 +155,6 @@ def _bound(proofs: Sequence[Piece]) -> str:
     if not proofs:
         return "never saturated"
     return statistics.mode(piece.bound for piece in proofs)
-
-
-def _best_rates(proofs: Sequence[Piece]) -> list[float]:
-    """The rates of the best pieces, the highest first."""
-    rates = sorted((piece.saturated_ops or 0.0 for piece in proofs), reverse=True)
-    return rates[: max(LEAST_PIECES, math.ceil(_BEST_SHARE * len(rates)))]
 
 
 def _spread(rates: Sequence[float]) -> float:

@@ -15,6 +15,14 @@ from cephqos_base.profiles import (
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED
 from cephqos_loadgen.advise.facts import MCLOCK, WPQ, AdvisedOsd, Facts
 
+# The defaults of `cephqos trial`.
+TRIAL_BLOCK_SECONDS: Final = 300.0
+TRIAL_ROUNDS: Final = (6, 12)
+# A custom profile that is guessed reserves this much more than the best built-in one, and this at
+# most: the other class must go on.
+_MORE: Final = 0.2
+_MOST_RESERVED: Final = 0.9
+_MOST_NAMED: Final = 8  # OSDs in one candidate of a command
 _CUSTOM: Final = "custom"
 _WEIGHTS: Final = "Note the weights (osd_mclock_scheduler_*_wgt) first: they are not known here."
 
@@ -64,15 +72,47 @@ def with_right_capacities(facts: Facts, among: Iterable[Candidate]) -> Iterator[
         yield replace(candidate, name=name, capacities=right, now=False)
 
 
-def trial(facts: Facts) -> str:
-    """The command that measures what arithmetic does not say; empty under WPQ, which only a restart
+@dataclass(frozen=True, slots=True)
+class ProposedTrial:
+    """The command of a trial that measures what arithmetic does not say."""
+
+    command: str
+    seconds: tuple[float, float]  # at least and at most, if no guard rail ends it
+
+
+def trial(facts: Facts, for_class: str = "", by: str = "") -> ProposedTrial | None:
+    """Of other profiles. `for_class`: the best guess for this class first, which reserves more for
+    it than what is set now; `by`: the figure that decides. None under WPQ, which only a restart
     changes."""
     if facts.in_force != MCLOCK:
-        return ""
-    profiles = [profile for profile in PROFILES if profile != facts.profile][:2]
+        return None
+    tries = _guesses(facts, for_class) if for_class else []
+    tries = tries or [f"profile={name}" for name in PROFILES if name != facts.profile][:2]
     words = ["cephqos", "trial", "--conf", "/etc/ceph/ceph.conf"]
     words += ["--i-know-this-cluster", facts.cluster]
-    return shlex.join(words + [f"--try=profile={profile}" for profile in profiles])
+    words += [f"--try={one}" for one in tries] + ([f"--by={by}"] if by else [])
+    block, (least, most) = TRIAL_BLOCK_SECONDS, TRIAL_ROUNDS
+    times = (block * (1 + rounds * (1 + len(tries))) for rounds in (least, most))
+    return ProposedTrial(shlex.join(words), (next(times), next(times)))
+
+
+def _guesses(facts: Facts, cls: str) -> list[str]:
+    """Settings to try, as `cephqos trial` reads them."""
+    now = facts.osds[0].shares.get(cls)
+    reserved = now.reservation if now and now.reservation is not None else 0.0
+    shares = {name: release_independent_shares(name)[cls].reservation or 0.0 for name in PROFILES}
+    more = sorted((-share, name) for name, share in shares.items() if share > reserved)
+    tries = [f"profile={name}" for _, name in more[:1]]
+    best = max([reserved, *(-share for share, _ in more)])
+    if (client := min(_MOST_RESERVED, best + _MORE)) > best:
+        parts = {CLIENT: client, RECOVERY: 1 - client} if cls == CLIENT else {RECOVERY: client}
+        parts.setdefault(CLIENT, 1 - client)
+        tries.append(
+            f"profile={_CUSTOM} client_res={parts[CLIENT]:.2g} recovery_res={parts[RECOVERY]:.2g}"
+        )
+    right = [f"{osd.osd}/capacity={osd.suggested_capacity:g}" for osd in facts.osds
+             if osd.suggested_capacity]  # fmt: skip
+    return [*tries, *([" ".join(right)] if 0 < len(right) <= _MOST_NAMED else [])]
 
 
 def custom(client: float) -> Candidate:

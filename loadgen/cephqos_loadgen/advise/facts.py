@@ -4,6 +4,7 @@
 `cephqos_loadgen/report/figures/advice_facts.py` from an archive. `checked` chooses the cluster.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ FAMILIES: Final = frozenset(
         QosSeries.DELIVERED_IS_LOWER_BOUND,
         QosSeries.LIMIT_RATIO,
         QosSeries.RESERVATION_RATIO,
+        RecoverySeries.CLUSTER_ETA_SECONDS,
         RecoverySeries.POOL_DEGRADED_OBJECTS,
         RecoverySeries.POOL_MISPLACED_OBJECTS,
         RecoverySeries.POOL_OBJECTS,
@@ -27,6 +29,7 @@ FAMILIES: Final = frozenset(
 MCLOCK: Final = "mclock_scheduler"
 WPQ: Final = "wpq"
 LEAST_PIECES: Final = 3  # one or two pieces of the time may be an exception
+_BEST_SHARE: Final = 0.25
 # Recovery's counted operations explain the recovered copies if there are half as many or more.
 _MOSTLY: Final = 0.5
 # Shares as a Prometheus has them are not exact.
@@ -59,10 +62,29 @@ class AdvicePiece:
 
 
 class SaturatedOps(NamedTuple):
-    """What an OSD delivered in the pieces in which it was saturated, in normalised operations/s."""
+    """What an OSD does for certain when it is saturated, and the most that it can do for certain,
+    in normalised operations/s."""
 
     least: float
     most: float
+
+
+def saturated_range(rates: Sequence[float], most: float) -> SaturatedOps | None:
+    """From what an OSD delivered in the pieces in which it was saturated, and the most that it
+    delivered at any time; None if it was not saturated often enough.
+
+    It always did the least of them, and it can do what it once did.
+    """
+    if len(rates) < LEAST_PIECES:
+        return None
+    return SaturatedOps(min(rates), max(*rates, most))
+
+
+def best_rates(rates: Sequence[float]) -> list[float]:
+    """The highest first. The best quarter speaks for an OSD's capacity: in the other pieces it also
+    scrubbed, trimmed or compacted, which is in no counter."""
+    ranked = sorted(rates, reverse=True)
+    return ranked[: max(LEAST_PIECES, math.ceil(_BEST_SHARE * len(ranked)))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,14 @@ from typing import Final, Literal, NamedTuple
 from cephqos_base.errors import UsageError
 from cephqos_base.series import CLIENT, RECOVERY
 from cephqos_base.units import parse_seconds, time_span
-from cephqos_loadgen.advise.candidates import Candidate, candidates, custom, with_right_capacities
+from cephqos_loadgen.advise.candidates import (
+    Candidate,
+    ProposedTrial,
+    candidates,
+    custom,
+    trial,
+    with_right_capacities,
+)
 from cephqos_loadgen.advise.facts import MCLOCK, AdvisedOsd, Facts, mean_client_ops
 from cephqos_loadgen.advise.outcome import needed_ops, reservation
 
@@ -108,8 +115,7 @@ def _check(goal: Goal, candidate: Candidate, facts: Facts) -> _Check:
     else:
         check = _Check(
             "unknown",
-            "latencies are not predicted. Try a candidate and measure, or use --for"
-            ' "client at least N ops/s"',
+            "latencies are not predicted",
         )
     return check if check.met == "yes" else check._replace(why=f"{goal.text}: {check.why}")
 
@@ -213,6 +219,16 @@ def _can_do(osd: AdvisedOsd, ops: float) -> _Check:
         f"{osd.osd} would have to do {ops:,.0f} ops/s; {seen}, so more is not known. See cephqos"
         " capacity",
     )
+
+
+def trial_for(goals: Sequence[Goal], facts: Facts) -> ProposedTrial | None:
+    """The trial that answers what is not known of the goals; the best guess is tried first."""
+    figures = [goal.figure for goal in goals]
+    latency = next((figure for figure in figures if figure.startswith("p")), "")
+    recovers = all(figure == "recovery" for figure in figures)
+    if recovers and not facts.backlog.copies:
+        return None  # without recovery it has no length
+    return trial(facts, RECOVERY if recovers else CLIENT, latency)
 
 
 def met_how(goals: Sequence[Goal], answered: GoalAnswer) -> str:

@@ -7,7 +7,7 @@ from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
-from cephqos_loadgen.advise.candidates import Candidate, commands, trial
+from cephqos_loadgen.advise.candidates import Candidate, ProposedTrial, commands
 from cephqos_loadgen.advise.facts import WPQ, Facts, RecoveryEnd
 from cephqos_loadgen.advise.goals import GoalAnswer
 from cephqos_loadgen.advise.outcome import Outcome
@@ -25,13 +25,20 @@ _NOT_PREDICTED: Final = (
 )
 
 
-def text(facts: Facts, outcomes: Sequence[Outcome], asked: str = "") -> str:
-    """The text for a terminal. `asked`: the answer to a goal that the user gave."""
+def text(
+    facts: Facts,
+    outcomes: Sequence[Outcome],
+    asked: str = "",
+    proposed: ProposedTrial | None = None,
+) -> str:
+    """The text for a terminal. `asked`: the answer to a goal that the user gave; `proposed`: the
+    trial that answers what is not known."""
     about = f"Cluster {facts.cluster}, {len(facts.osds)} OSDs, {time_span(facts.seconds)}."
     table = aligned([_HEAD, *(_row(outcome, facts) for outcome in outcomes)])
     lines = [about, "", *table, "", *notes(facts, outcomes)]
     if asked:
         lines += ["", asked]
+    lines += _trial_lines(proposed)
     for outcome in outcomes:
         lines += _command_lines(outcome.candidate, facts)
     return "\n".join(map(printable, lines))
@@ -101,9 +108,16 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
     if facts.backlog.copies:
         yield _recovery_end(facts.recovery_end)
     yield "Not predicted: client throughput, latencies, and recovery time of another setting."
-    if command := trial(facts):
-        yield "A trial measures them on the cluster itself, in two to three hours, and goes back:"
-        yield f"    {command}"
+
+
+def _trial_lines(proposed: ProposedTrial | None) -> Iterator[str]:
+    if proposed:
+        least, most = map(time_span, proposed.seconds)
+        yield (
+            "A trial measures what is not known, on the cluster itself: p50, p95, p99, throughput"
+            f" and how long recovery takes. It takes {least} to {most}, and goes back:"
+        )
+        yield f"    {proposed.command}"
 
 
 def _recovery_end(end: RecoveryEnd | None) -> str:
@@ -132,7 +146,10 @@ def _command_lines(candidate: Candidate, facts: Facts) -> Iterator[str]:
 
 
 def document(
-    facts: Facts, outcomes: Sequence[Outcome], answered: GoalAnswer | None = None
+    facts: Facts,
+    outcomes: Sequence[Outcome],
+    answered: GoalAnswer | None = None,
+    proposed: ProposedTrial | None = None,
 ) -> dict[str, Any]:
     """The document that `--json` writes."""
     return {
@@ -144,7 +161,8 @@ def document(
         "answer": None if answered is None else _answer(answered),
         "recovery_ends_in_seconds": facts.recovery_end and facts.recovery_end._asdict(),
         "unknown": dict.fromkeys(_NOT_PREDICTED, "not predicted"),
-        "trial": trial(facts),
+        "trial": proposed and proposed.command,
+        "trial_seconds": proposed and proposed.seconds,
         "candidates": [_candidate(outcome, facts) for outcome in outcomes],
     }
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cephqos_base.series import CLIENT, QosSeries
+from cephqos_base.series import CLIENT, QosSeries, RecoverySeries
 from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures.advice_facts import advice_facts
 
@@ -75,3 +75,20 @@ def test_two_clusters_whose_osds_have_the_same_names_are_not_mixed() -> None:
     found = list(advice_facts(Samples(both), 0.0, 21.0))
     assert [it.cluster for it in found] == ["c", "d"]
     assert [it.osds[0].suggested_capacity for it in found] == [100.0, 40.0]
+
+
+def test_when_recovery_would_have_ended_is_in_the_archive_while_it_goes_on() -> None:
+    def ends(last: float) -> object:
+        families = dict(saturated(capacity=300.0).families)
+        name = RecoverySeries.CLUSTER_ETA_SECONDS
+        times = np.array([0.0, last])
+        families[name] = [
+            Series(name, {"cluster": "c", "bound": bound}, times, np.array([0.0, seconds]))
+            for bound, seconds in (("low", 30.0), ("likely", 60.0), ("high", 200.0))
+        ]
+        (facts,) = advice_facts(Samples(families), 0.0, 21.0)
+        return facts.recovery_end
+
+    assert ends(20.0) == (30.0, 60.0, 200.0)
+    (without,) = advice_facts(saturated(capacity=300.0), 0.0, 21.0)
+    assert without.recovery_end is None

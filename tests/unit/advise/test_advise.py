@@ -1,15 +1,18 @@
 """Arithmetic of advice: what candidates reserve, who would be violated, and what is refused."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from cephqos_base.errors import UsageError
 from cephqos_base.profiles import PROFILES, Share, shares_of
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
+from cephqos_insight.trial.plan import parse_candidate
 from cephqos_loadgen.advise import text
-from cephqos_loadgen.advise.candidates import candidates, commands, custom
+from cephqos_loadgen.advise.candidates import candidates, commands, custom, trial
 from cephqos_loadgen.advise.facts import (
     AdvicePiece,
     AdvisedOsd,
@@ -18,8 +21,9 @@ from cephqos_loadgen.advise.facts import (
     RecoveryBacklog,
     SaturatedOps,
     checked,
+    saturated_range,
 )
-from cephqos_loadgen.advise.goals import answer, met_how, parse_goal
+from cephqos_loadgen.advise.goals import answer, met_how, parse_goal, trial_for
 from cephqos_loadgen.advise.outcome import Outcome, outcome
 
 
@@ -186,7 +190,7 @@ def test_what_will_do_now_is_preferred_then_a_profile_then_reservations_of_its_o
     name, why = found("client at least 160 ops/s")
     assert not name and why.startswith("Nothing reserves this")
     name, why = found("client p99 < 20ms")
-    assert not name and why.startswith("Not known") and "not predicted" in why
+    assert not name and why == "Not known: client p99 < 20ms: latencies are not predicted."
     assert (
         "nothing is to recover" in found("recovery within 1h")[1]
         or "no exporter" in (found("recovery within 1h")[1])
@@ -344,8 +348,43 @@ def test_the_table_says_what_is_not_known() -> None:
     assert "Not predicted" in shown
     command = "cephqos trial --conf /etc/ceph/ceph.conf --i-know-this-cluster c"
     tried = " ".join(f"--try=profile={name}" for name in PROFILES if name != "balanced")
-    assert f"    {command} {tried}" in lines
-    assert f"{command} {tried}" == text.document(facts, [])["trial"]
+    proposed = trial(facts)
+    assert proposed is not None
+    assert (proposed.command, proposed.seconds) == (f"{command} {tried}", (5700, 11100))
+    with_trial = text.text(facts, [], "", proposed)
+    assert "It takes 1 h 35 min to 3 h 5 min, and goes back:" in with_trial
+    assert f"    {command} {tried}" in with_trial.splitlines()
     found = text.document(facts, [outcome(it, facts) for it in candidates(facts)])
     assert found["candidates"][1]["osds"] == {"osd.0": "unknown"}
     assert found["candidates"][1]["back"] == ["ceph config set osd osd_mclock_profile balanced"]
+
+
+def test_a_trial_for_a_goal_begins_with_the_best_guess() -> None:
+    def tries(goal: str, **of_osd: Any) -> str:
+        proposed = trial_for([parse_goal(goal)], cluster(osd(**of_osd), backlog=RECOVERING))
+        return proposed.command.partition(" c ")[2] if proposed else ""
+
+    assert tries("client p99 < 20ms", suggested_capacity=80.0) == (
+        "--try=profile=high_client_ops '--try=profile=custom client_res=0.8 recovery_res=0.2'"
+        " --try=osd.0/capacity=80 --by=p99"
+    )
+    assert tries("recovery within 1h") == (
+        "--try=profile=high_recovery_ops '--try=profile=custom client_res=0.1 recovery_res=0.9'"
+    )
+    assert tries("client p95 < 20ms", in_force="wpq") == ""
+    idle = cluster(osd())
+    assert trial_for([parse_goal("recovery within 1h")], idle) is None
+
+
+def test_each_setting_of_a_proposed_trial_is_one_that_trial_reads() -> None:
+    proposed = trial_for([parse_goal("client p99 < 20ms")], cluster(osd(suggested_capacity=80.0)))
+    assert proposed is not None
+    words = shlex.split(proposed.command)
+    tries = [word.removeprefix("--try=") for word in words if word.startswith("--try=")]
+    assert len(tries) == 3 and all(parse_candidate(one).commands for one in tries)
+
+
+def test_the_least_of_a_saturated_osd_is_certain_and_so_is_all_that_it_ever_did() -> None:
+    assert saturated_range([90.0, 55.0, 70.0], 80.0) == (55.0, 90.0)
+    assert saturated_range([90.0, 55.0, 70.0], 120.0) == (55.0, 120.0)
+    assert saturated_range([90.0, 55.0], 120.0) is None

@@ -9,12 +9,15 @@ import pytest
 from aiohttp import web
 from tests.unit.doctor.test_doctor_http import serving
 from tests.unit.insight.test_capacity_command import END, SmallPrometheus
+from tests.unit.insight.test_capacity_estimate import busy
+from tests.unit.insight.test_capacity_estimate import osd as capacity_record
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_insight.advise import cli
-from cephqos_insight.advise.from_prometheus import now_queries, range_queries
-from cephqos_loadgen.advise.facts import NoAdvice
+from cephqos_insight.advise.from_prometheus import _advised_osd, now_queries, range_queries
+from cephqos_insight.capacity.estimate import judge
+from cephqos_loadgen.advise.facts import NoAdvice, saturated_range
 from cephqos_loadgen.report.figures.analysis import ReportSettings
 from cephqos_loadgen.report.runs import read_runs
 from cephqos_loadgen.report.subject import Subject
@@ -127,7 +130,9 @@ async def test_a_goal_that_is_not_known_is_refused_with_status_1(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert await run(Recorded(), "--for", "client p99 < 20 ms") == 1
-    assert "latencies are not predicted" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "latencies are not predicted" in shown
+    assert "    cephqos trial --conf /etc/ceph/ceph.conf --i-know-this-cluster c1 --try=" in shown
     assert await run(Recorded(), "--for", "client at least 1 ops/s", "--json") == 1
     assert json.loads(capsys.readouterr().out)["answer"]["unknown"]
 
@@ -137,15 +142,23 @@ async def test_what_a_prometheus_lacks_is_named() -> None:
         await run(Recorded(("balanced", "high_client_ops")))
     with pytest.raises(NoAdvice, match="recording rules"):
         await run(Recorded(rules=False))
-    with pytest.raises(UsageError, match="--archive"):
+    with pytest.raises(UsageError, match="--repeat needs --archive"):
+        await run(Recorded(), "--repeat", "a r1")
+    with pytest.raises(UsageError, match="--at needs --archive"):
         await run(Recorded(), "--at", "1")
     with pytest.raises(UsageError, match="expected --prometheus"):
         await run(None)
 
 
 async def test_one_repeat_of_an_archive_is_advised(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match="found 2 repeats in this time, which end at 1795306683"):
-        await run(None, "--archive", str(ARCHIVE), "--since", "1d")
+    archive = ("--archive", str(ARCHIVE), "--since", "1d")
+    found = "2 repeats in this time: only r1, only r2; expected one, such as --repeat 'only r1'"
+    with pytest.raises(UsageError, match=found):
+        await run(None, *archive)
+    with pytest.raises(UsageError, match="found no repeat 'r3'; expected one of only r1, only r2"):
+        await run(None, *archive, "--repeat", "r3")
+    assert await run(None, *archive, "--repeat", "only r2") == 0
+    assert "(now)" in capsys.readouterr().out
     for since in ("1m", "12s"):
         at = ("--since", since, "--at", "1795306683")
         assert await run(None, "--archive", str(ARCHIVE), *at) == 0
@@ -162,3 +175,12 @@ def test_a_report_says_what_another_profile_would_have_given(
     (row,) = advice_table(subject).rows
     said = [cell.text.partition(",")[0] for cell in row[2:]]
     assert said == ["now", "client 378", "client 189", "–"]
+
+
+def test_a_prometheus_and_an_archive_estimate_alike() -> None:
+    """The least of all pieces in which it was saturated is certain, not of the best quarter."""
+    pieces = [busy(i, 1000 + 10 * i) for i in range(8)]
+    (judged,) = judge([capacity_record(*pieces)])
+    advised = _advised_osd(judged, {}, ())
+    assert advised.saturated_ops == saturated_range([1000 + 10 * i for i in range(8)], 1070.0)
+    assert advised.proven_ops == 1000 and advised.ceiling_ops == 1070

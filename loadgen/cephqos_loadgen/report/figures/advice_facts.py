@@ -5,6 +5,7 @@ by piece of the time. The table of advice in a report and `cephqos advise --arch
 """
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
@@ -19,7 +20,9 @@ from cephqos_loadgen.advise.facts import (
     AdvisedOsd,
     Facts,
     RecoveryBacklog,
-    SaturatedOps,
+    RecoveryEnd,
+    best_rates,
+    saturated_range,
     shares_from,
 )
 from cephqos_loadgen.report.arrays.samples import Samples, Series
@@ -27,6 +30,7 @@ from cephqos_loadgen.report.figures.attained import WINDOW, Attained, attained_b
 
 _PIECE_SECONDS: Final = 60.0
 _MOST_PIECES: Final = 168
+_FRESH_SECONDS: Final = 30.0  # a figure that is older has ended
 _HALF: Final = 0.5  # of a piece: with samples, or with demand
 # An OSD is saturated, and does all that it can, when in this share of the samples each shard has
 # work waiting that no limit holds back. Not in all: a gauge may be read while a queue is refilled.
@@ -53,7 +57,14 @@ def advice_facts(
         osds = [_osd(of_it, info, pieces) for info in _last_infos(of_it, start, end)]
         if osds:
             backlog = _backlog(of_it, osds, start, end)
-            yield Facts(cluster=cluster, seconds=end - start, osds=osds, backlog=backlog)
+            recovery_end = _recovery_end(of_it, start, end)
+            yield Facts(
+                cluster=cluster,
+                seconds=end - start,
+                osds=osds,
+                backlog=backlog,
+                recovery_end=recovery_end,
+            )
 
 
 def _pieces(samples: Samples, start: float, end: float, window: float) -> Iterator[_Piece]:
@@ -104,9 +115,7 @@ def _osd(samples: Samples, info: Series, pieces: Sequence[_Piece]) -> AdvisedOsd
             advice_pieces.append(advice_piece)
             if _is_saturated(samples, name, limits, piece):
                 delivered_saturated.append(advice_piece.delivered)
-    saturated_ops = None
-    if len(delivered_saturated) >= LEAST_PIECES:
-        saturated_ops = SaturatedOps(min(delivered_saturated), max(delivered_saturated))
+    most = max((piece.delivered for piece in advice_pieces), default=0.0)
     capacity = level(QosSeries.CAPACITY_OPS)
     return AdvisedOsd(
         osd=name,
@@ -117,9 +126,9 @@ def _osd(samples: Samples, info: Series, pieces: Sequence[_Piece]) -> AdvisedOsd
         capacity_origin=info.labels.get("capacity_origin", ""),
         capacity=capacity,
         shares=shares_from(shares(QosSeries.RESERVATION_RATIO), limits),
-        most_delivered=max((piece.delivered for piece in advice_pieces), default=0.0),
-        saturated_ops=saturated_ops,
-        suggested_capacity=_suggested(capacity, saturated_ops),
+        most_delivered=most,
+        saturated_ops=saturated_range(delivered_saturated, most),
+        suggested_capacity=_suggested(capacity, delivered_saturated),
         delivered_is_lower_bound=bool(level(QosSeries.DELIVERED_IS_LOWER_BOUND)),
         pieces=advice_pieces,
     )
@@ -156,12 +165,12 @@ def _is_saturated(samples: Samples, osd: str, limits: Mapping[str, float], piece
     return bool(queues_by_shard)
 
 
-def _suggested(capacity: float | None, saturated_ops: SaturatedOps | None) -> float | None:
-    """The capacity to set, as `cephqos capacity` suggests it: the middle of what the OSD did when
-    it was saturated. None where the present one is not far from it."""
-    if not capacity or not saturated_ops:
+def _suggested(capacity: float | None, saturated: Sequence[float]) -> float | None:
+    """The capacity to set, as `cephqos capacity` suggests it: the median of the best pieces in
+    which the OSD was saturated. None where the present one is not far from it."""
+    if not capacity or len(saturated) < LEAST_PIECES:
         return None
-    middle = float(math.floor(sum(saturated_ops) / 2))
+    middle = float(math.floor(statistics.median(best_rates(saturated))))
     is_far = capacity > THRESHOLDS.more * middle or middle > THRESHOLDS.more * capacity
     return middle if is_far and middle else None
 
@@ -187,3 +196,16 @@ def _backlog(
         recovered=grown(RecoverySeries.POOL_OBJECTS),
         work={osd.osd: grown(QosSeries.OPS, ceph_daemon=osd.osd, **of_recovery) for osd in osds},
     )
+
+
+def _recovery_end(samples: Samples, start: float, end: float) -> RecoveryEnd | None:
+    """How long recovery still took at the end of the time, as the exporter said it then."""
+
+    def seconds(bound: str) -> float | None:
+        gauges = samples.of(RecoverySeries.CLUSTER_ETA_SECONDS, bound=bound)
+        return gauges[0].at(end, max(start, end - _FRESH_SECONDS)) if gauges else None
+
+    low, likely, high = map(seconds, RecoveryEnd._fields)
+    if low is None or likely is None or high is None:
+        return None
+    return RecoveryEnd(low, likely, high)
