@@ -24,10 +24,10 @@ from typing import Any, Final
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.prometheus import OsdKey, Sample, osd_of
-from cephqos_base.series import AccountSeries, DisksSeries
+from cephqos_base.series import AccountSeries, DisksSeries, RecoverySeries
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_base.terminal import printable, say, say_json, say_text
-from cephqos_base.units import parse_seconds, time_span
+from cephqos_base.units import duration, parse_seconds, time_span
 from cephqos_insight.cluster_access import add_access
 from cephqos_insight.image_names import ImageNames, images_of, unnamed
 from cephqos_insight.past import Past, add_past, stretch
@@ -42,6 +42,10 @@ _ROWS: Final = 20
 _WAITERS: Final = 3  # shown in a row of the table
 _LEAST: Final = 0.001  # seconds per second: a shorter wait is no evidence
 _ON_REPLICAS: Final = "replica"  # the state of the account whose `by` is the OSD waited for
+# By how many points the account's shares were off at most, when they were compared with records of
+# all operations (docs/internals/account.md).
+_ERROR_POINTS: Final = 3
+_ERROR_BESIDE_RECOVERY: Final = 13
 OTHER: Final = "other"  # tenants
 OTHER_OSDS: Final = "other OSDs"  # where the account does not name the OSD waited for
 
@@ -240,6 +244,31 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | N
     return "\n".join(lines)
 
 
+def error_points(recovered: Iterable[Sample]) -> Mapping[str, int]:
+    """By how many points each share may be off, by cluster: more if objects were recovered. A
+    cluster is missing where no exporter of the role cluster says it."""
+    objects_by_cluster = defaultdict[str, float](float)
+    for labels, objects in recovered:
+        objects_by_cluster[labels.get("cluster", "")] += objects
+    return {
+        cluster: _ERROR_BESIDE_RECOVERY if objects > 0 else _ERROR_POINTS
+        for cluster, objects in objects_by_cluster.items()
+    }
+
+
+def error_line(clusters: Iterable[str], errors: Mapping[str, int]) -> str:
+    """How right the shares are, of all the clusters that are shown."""
+    names = sorted(set(clusters))
+    if any(name not in errors for name in names):
+        return (
+            f"Each share is right within {_ERROR_POINTS} points, and beside recovery within"
+            f" {_ERROR_BESIDE_RECOVERY}. No exporter of the role cluster says if there was any."
+        )
+    points = max(errors[name] for name in names)
+    why = ", as there was recovery" if points == _ERROR_BESIDE_RECOVERY else ""
+    return f"Each share is right within {points} points{why}."
+
+
 def _largest(seconds_by_name: Mapping[str, float]) -> str:
     """The largest few, and `…` if there are more: `osd.1 2.00, osd.4 1.50, osd.2 0.70, …`."""
     largest = sorted(seconds_by_name.items(), key=lambda item: -item[1])
@@ -271,10 +300,13 @@ async def _run(arguments: argparse.Namespace) -> int:
     tenants = tenants_of(answers, images)
     worst = roots(waits(answers["account"], answers["replicas"]))
     rows = len(worst) if arguments.all else _ROWS
+    errors = error_points(answers["recovered"])
     if arguments.json:
-        say_json(_document(worst[:rows], tenants, before))
+        say_json(_document(worst[:rows], tenants, before, errors))
     else:
         say_text(table(worst, tenants, rows, before))
+        if worst:
+            say_text(f"\n{error_line((root.cluster for root in worst), errors)}")
         traits = traits_of(answers["disks"], answers["hosts"])
         if shared := shared_by(slow_osds(_seconds_at(worst)), traits):
             say_text(f"\nThe slow OSDs share: {printable(shared)}.")
@@ -294,10 +326,13 @@ def _seconds_at(worst: Iterable[Root]) -> Mapping[OsdKey, float]:
 
 
 def _document(
-    worst: Sequence[Root], tenants: Tenants, before: Before | None
+    worst: Sequence[Root], tenants: Tenants, before: Before | None, errors: Mapping[str, int]
 ) -> Sequence[Mapping[str, Any]]:
-    """The edges, those to a root with its seconds before and the change."""
+    """The edges, those to a root with the error of its share, its seconds before and the change."""
     document = [asdict(edge) for edge in edges(worst, tenants)]
+    for edge in document:
+        if edge["root"]:
+            edge["share_error_points"] = errors.get(edge["cluster"])
     if before:
         changes = {(root.cluster, root.name): before.change(root) for root in worst}
         for edge in document:
@@ -316,7 +351,7 @@ async def _ask(
     else:
         moment = (time.time() if at is None else at) - back if back else at
         async with prometheus_of(arguments, _ANSWER_SECONDS) as api:
-            asked = {**queries(since), **TRAITS}
+            asked = {**queries(since), **TRAITS, "recovered": recovered_query(since)}
             answers = _with_rates(await api.vectors(asked, moment), since)
     if not answers["account"]:
         when = f" {time_span(back)} before" if back else ""
@@ -328,10 +363,22 @@ async def _ask(
     return answers
 
 
+def recovered_query(since: float) -> str:
+    """Objects that were recovered, by cluster."""
+    grown = f"increase({RecoverySeries.POOL_OBJECTS}[{duration(since)}])"
+    return f"sum by (cluster) (max by (cluster, pool_id, pool) ({grown}))"
+
+
 def _in_archive(folder: Path, since: float, at: float | None, back: float) -> Answers:
-    past = Past(folder, (*TENANT_FAMILIES, DisksSeries.INFO), since, at, back)
+    families = (*TENANT_FAMILIES, DisksSeries.INFO, RecoverySeries.POOL_OBJECTS)
+    past = Past(folder, families, since, at, back)
     # An archive does not say on which host an OSD is.
-    answers = {**answers_of(past), "disks": past.known(DisksSeries.INFO), "hosts": ()}
+    answers = {
+        **answers_of(past),
+        "disks": past.known(DisksSeries.INFO),
+        "hosts": (),
+        "recovered": past.grown(RecoverySeries.POOL_OBJECTS),
+    }
     return _with_rates(answers, past.seconds)
 
 
