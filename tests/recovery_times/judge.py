@@ -24,6 +24,7 @@ RESULTS: Final = Path(__file__).with_name("results.csv")
 _WAYS: Final = (0.25, 0.5, 0.75)
 _COVERED: Final = 0.9
 _HEAD: Final = ("recording", "kind", "release", "load", "took", "way", "said", "true")
+_LEAST: Final = 15.0  # seconds after the beginning; before, nothing is said
 _NO_OSD: Final = 0x7FFFFFFF
 _SHORTEST: Final = 10.0  # seconds; the manager's figures are a second old
 
@@ -87,7 +88,7 @@ def results() -> Sequence[Result]:
                 float(row["true"]),
             )
             for row in csv.DictReader(file)
-            if float(row["said"])
+            if float(row["said"]) and float(row["took"]) - float(row["true"]) >= _LEAST
         ]
 
 

@@ -26,7 +26,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 
 OSDS: Final = 5
 _OBJECT_BYTES: Final = 65536
-_LONGEST_SECONDS: Final = 150.0
+_LONGEST_SECONDS: Final = 200.0
 _QUIET_POLLS: Final = 3  # a recovery has ended when all groups are clean in so many polls
 
 
@@ -73,7 +73,7 @@ class Recorder:
         await self.clean()
         base = self.drawn.choice((40, 60, 80))
         if self.lab.spec.release == "tentacle":  # it recovers twice as fast
-            base //= 2
+            base //= 3
         speeds = [int(base * self.drawn.choice((0.5, 1, 1, 1, 1.5))) for _ in range(OSDS)]
         about = {"recording": f"{self.name}-{self.recorded}", "kind": kind, "load": bool(load)}
         about |= {"release": self.lab.spec.release, "iops": speeds}
@@ -161,6 +161,8 @@ async def record_all(folder: Path, release: str, seed: int, kinds: Sequence[str]
         await it.ceph("osd", "pool", "create", "r3", "32", "32")
         await it.ceph("osd", "pool", "application", "enable", "r3", "test")
         objects = it.drawn.choice((600, 800, 1000))
+        if release == "tentacle":
+            objects *= 2
         await it.fill("r3", objects)
         beside = "" if release == "pacific" else "r3"
         stages: dict[str, Callable[[], Awaitable[None]]] = {

@@ -173,14 +173,14 @@ async def conduct(trial: Trial, world: World, watching: Watching) -> None:
 
 
 async def _blamed(trial: Trial, block: TrialBlock, world: World, watching: Watching) -> TrialBlock:
-    """A harmful block, with its harm only if clients do not suffer as much without its setting."""
-    guard = _guard(trial, watching)
-    check = await _block(trial, 0, REFERENCE, world, watching)
+    """A harmful block, with its harm only if clients do not suffer as much without its setting, and
+    nothing else ends the trial."""
+    check = await _block(trial, 0, REFERENCE, world, watching, check=True)
     trial.add(check)
-    still = guard.is_harm(check.stretch) if check.stretch else check.lost == _NO_ANSWER
-    if not still:
+    if not check.harm and not trial.ended:
         return block
-    return replace(block, harm="", lost=f"{block.harm}; without the setting it was no better")
+    other = trial.ended or "without the setting it was no better"
+    return replace(block, harm="", lost=f"{block.harm}; {other}")
 
 
 def _guard(trial: Trial, watching: Watching) -> Guard:
@@ -204,20 +204,21 @@ def _fits_guard(block: TrialBlock) -> bool:
 
 
 async def _block(
-    trial: Trial, number: int, arm: str, world: World, watching: Watching
+    trial: Trial, number: int, arm: str, world: World, watching: Watching, check: bool = False
 ) -> TrialBlock:
-    guard = _guard(trial, watching) if arm != REFERENCE else None
+    """`check`: of the reference, whether it is as harmful; that does not end it."""
+    guard = _guard(trial, watching) if arm != REFERENCE or check else None
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
-    if guard:
+    if arm != REFERENCE:
         await world.put(arm)
     readings: list[Reading] = []
-    harm = await _watch(trial, began, world, watching, guard, readings)
-    if guard:
+    harm = await _watch(trial, began, world, watching, guard, readings, ends=not check)
+    if arm != REFERENCE:
         await world.back()
     seconds = world.now() - began
     stretch, lost = _measured(readings, began + trial.timetable.dropped_seconds)
-    if harm or trial.ended:
+    if (harm and not check) or trial.ended:
         stretch, lost = None, harm or trial.ended
     watching.heard(
         "block_ended",
@@ -236,8 +237,11 @@ async def _watch(
     watching: Watching,
     guard: Guard | None,
     readings: list[Reading],
+    ends: bool,
 ) -> str:
-    """Read until the block is over, or must end. Returns the guard rail that ended it."""
+    """Read until the block is over, or must end. Returns the first guard rail that was broken;
+    `ends`: it ends the block."""
+    harm = ""
     end = began + trial.timetable.block_seconds
     while True:
         readings.append(await world.read())
@@ -245,13 +249,15 @@ async def _watch(
             last, now = readings[-2], readings[-1]
             stretch = between(last, now)
             watching.heard("look_at", {"figures": dict(stretch.figures) if stretch else {}})
-            if guard and (harm := guard.take(last.at, now.at, stretch)):
+            if guard and not harm:
+                harm = guard.take(last.at, now.at, stretch)
+            if harm and ends:
                 return harm
         if why := await world.trouble():
             trial.ended = why
             return ""
         if world.now() >= end:
-            return ""
+            return harm
         await world.sleep(min(watching.every, max(0.0, end - world.now())))
 
 

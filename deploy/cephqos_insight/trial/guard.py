@@ -38,10 +38,6 @@ class Guard:
                 return f"{what} for {time_span(now - self._since[what])}"
         return ""
 
-    def is_harm(self, stretch: BlockFigures) -> bool:
-        """Whether clients would suffer if all of a block was like this."""
-        return any(self._bad(stretch).values())
-
     def _bad(self, stretch: BlockFigures | None) -> dict[str, bool]:
         if stretch is None:
             return {"an OSD did not answer, or has started again,": True}

@@ -17,6 +17,9 @@ from typing import Final, NamedTuple
 from cephqos_exporter.cluster.replies import MovingGroup
 
 _WINDOW_SECONDS: Final = 60.0
+# Before three reports of each OSD (one in five seconds), rates are those of the beginning: groups
+# peer, and wait for slots. Recorded recoveries were predicted badly from them.
+_LEAST_SECONDS: Final = 15.0
 # An OSD's own rate counts as much as the mean of all once it has worked for so long.
 _MEAN_COUNTS_SECONDS: Final = 5.0
 
@@ -36,6 +39,7 @@ FACTORS: Final = Factors(low=0.32, likely=0.81, high=2.1)
 class _Step:
     """What was done between two looks, by OSD."""
 
+    began: float
     time: float
     copies: Mapping[int, float]
     seconds: Mapping[int, float]  # of groups that moved; two groups for 5 s are 10
@@ -60,7 +64,7 @@ class RecoveryPace:
             return
         left = {group.pgid: group.left for group in groups}
         copies, seconds = defaultdict[int, float](float), defaultdict[int, float](float)
-        step = _Step(now, copies, seconds, 0.0, 0.0)
+        step = _Step(then, now, copies, seconds, 0.0, 0.0)
         for group in before:
             done = max(0, group.left - left.get(group.pgid, 0))
             took = now - then if group.moving or done else 0.0
@@ -74,12 +78,13 @@ class RecoveryPace:
             self._steps.popleft()
 
     def slowest_seconds(self) -> float | None:
-        """The time of the slowest OSD; None while nothing has moved in the last minute."""
+        """The time of the slowest OSD; None while nothing has moved in the last minute, or since
+        too short a time."""
         if not any(group.left for group in self.groups):
             return 0.0
         copies = sum(step.all_copies for step in self._steps)
         seconds = sum(step.all_seconds for step in self._steps)
-        if not copies or not seconds:
+        if not copies or not seconds or self._moved_for() < _LEAST_SECONDS:
             return None
         rates = self._rates(copies / seconds)
         work, moving = defaultdict[int, float](float), defaultdict[int, int](int)
@@ -91,6 +96,11 @@ class RecoveryPace:
                 work[osd] += group.left / rate
                 moving[osd] += group.moving
         return max(seconds / max(1, moving[osd]) for osd, seconds in work.items())
+
+    def _moved_for(self) -> float:
+        """How long ago something moved for the first time in the last minute."""
+        first = next(step.began for step in self._steps if step.all_copies)
+        return self._steps[-1].time - first
 
     def _rates(self, mean: float) -> Mapping[int, float]:
         """Copies per second of one group, by OSD."""

@@ -19,11 +19,20 @@ def test_the_osd_with_most_to_do_decides_and_not_the_sum() -> None:
     waiting = [group("1.1", 100, 0, 2), group("1.2", 40, 0, 3)]
     pace.observe([group("1.0", 120, 0, 1, moving=True), *waiting], 0.0)
     assert pace.slowest_seconds() is None, "nothing has moved yet"
-    pace.observe([group("1.0", 100, 0, 1, moving=True), *waiting], 10.0)
-    assert pace.slowest_seconds() == pytest.approx(120.0)
-    elsewhere = [group("1.0", 80, 0, 1, moving=True), group("1.3", 100, 4, 5, moving=True)]
-    pace.observe([*elsewhere, *waiting], 20.0)
-    assert pace.slowest_seconds() == pytest.approx(110.0), "OSD 4 works beside it"
+    pace.observe([group("1.0", 90, 0, 1, moving=True), *waiting], 15.0)
+    assert pace.slowest_seconds() == pytest.approx(115.0)
+    elsewhere = [group("1.0", 60, 0, 1, moving=True), group("1.3", 100, 4, 5, moving=True)]
+    pace.observe([*elsewhere, *waiting], 30.0)
+    assert pace.slowest_seconds() == pytest.approx(100.0), "OSD 4 works beside it"
+
+
+def test_the_first_seconds_say_nothing_of_the_rest() -> None:
+    pace = RecoveryPace()
+    known = []
+    for now, left in ((0, 500), (5, 500), (10, 480), (15, 460), (20, 440), (25, 420)):
+        pace.observe([group("1.0", left, 0, 1, moving=True)], float(now))
+        known.append(pace.slowest_seconds() is not None)
+    assert known == [False, False, False, False, True, True]
 
 
 def test_a_slow_osd_takes_longer_with_the_same_number_of_copies() -> None:
@@ -39,7 +48,7 @@ def test_a_slow_osd_takes_longer_with_the_same_number_of_copies() -> None:
 def test_an_osd_with_two_slots_is_done_in_half_the_time() -> None:
     def seconds(moving: bool) -> float | None:
         pace = RecoveryPace()
-        for now, left in ((0.0, 60), (10.0, 50)):
+        for now, left in ((0.0, 65), (15.0, 50)):
             first, second = group("1.0", left, 0, moving=True), group("1.1", left, 0, moving=moving)
             pace.observe([first, second if moving else group("1.1", 50, 0)], now)
         return pace.slowest_seconds()
@@ -55,7 +64,7 @@ def test_what_is_done_is_0_and_what_stands_still_is_not_known() -> None:
     for now in (10.0, 20.0, 90.0):
         pace.observe([group("1.0", 5, 0)], now)
     assert pace.slowest_seconds() is None
-    pace.observe([group("1.0", 4, 0, moving=True)], 100.0)
+    pace.observe([group("1.0", 4, 0, moving=True)], 110.0)
     assert pace.slowest_seconds() is not None
     pace.observe([group("1.0", 4, 0, moving=True)], 50.0)  # the clock was set back
     assert pace.slowest_seconds() is None

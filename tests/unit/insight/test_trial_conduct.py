@@ -86,6 +86,14 @@ def test_an_osd_that_does_not_answer_ends_the_block() -> None:
     assert world.arm == ""
 
 
+def test_an_osd_that_is_found_to_be_down_after_the_block_is_why_the_trial_ended() -> None:
+    world = SimulatedWorld({"c": 1.0}, 6, QUIET)
+    world.missing = lambda at: at > 1000
+    world.says = lambda at: "down: osd.1" if at > 1040 else ""
+    trial, _ = run(world, every=3.0, harm=HARM)
+    assert trial.ended == "down: osd.1" and not trial.harmed
+
+
 def test_trouble_ends_the_trial_and_the_setting_is_taken_back() -> None:
     world = SimulatedWorld({"c": 1.0}, 6, QUIET)
     world.says = lambda at: "down: osd.1" if at > 1000 and world.arm else ""
@@ -143,6 +151,20 @@ def test_a_setting_is_not_blamed_for_a_device_that_became_slow_under_it() -> Non
     assert not trial.harmed and trial.rounds == 6
     (lost,) = [block for block in trial.blocks if "was no better" in block.lost]
     assert lost.arm == "c" and lost.lost.startswith("clients' p99 was above 1.5 × ")
+
+
+def test_nor_for_a_disturbance_that_ends_soon_after_the_setting_was_taken_back() -> None:
+    world = SimulatedWorld({"c": 1.0}, 3, QUIET)
+    began: list[float] = []
+
+    def slower(at: float) -> float:
+        if world.arm and at > 1500 and not began:
+            began.append(at)
+        return 4.0 if began and at < began[0] + 60 else 1.0
+
+    world.slower = slower
+    trial, _ = run(world, every=3.0, harm=HARM, rounds=(6, 6))
+    assert not trial.harmed and trial.rounds == 6
 
 
 def test_recovery_is_said_as_the_time_that_it_takes_and_violated_seconds_as_their_difference() -> (
