@@ -7,12 +7,12 @@ tells whether the key could.
 
 import errno
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cephqos_doctor import recovery_facts
-from cephqos_doctor.recovery_facts import RecoveryFacts
+from cephqos_doctor.recovery_facts import SECONDS, RecoveryFacts, ask, asked
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import (
     ClusterAccess,
@@ -22,14 +22,13 @@ from cephqos_exporter.ceph.monclient import (
     MonClient,
 )
 
-_SECONDS: Final = 10.0  # for each command
 _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word for OSDs
 _DENIED: Final = (-errno.EPERM, -errno.EACCES)
 # The answer for an OSD that went down or was removed since the map was read.
 _GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
 _ADMIN: Final = "client.admin"  # whose key may read what runs keep in the monitors
-_RUN_KEY: Final = "cephqos/run"
+_RUN_KEYS: Final = cluster.ClusterQuery("config-key dump", {"key": "cephqos/run"}, "mon")
 _REPLICATED: Final = 1  # the type of such a pool; those of erasure code have 3
 
 # Asked where deep scrubs are late, in the order of `scrub_hours`.
@@ -123,14 +122,18 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
             facts, osd_map = await _needed(client, facts)
             facts = replace(facts, osd_map=osd_map if isinstance(osd_map, dict) else {})
             if try_powers or connection.name == _ADMIN:
+                run_keys = await ask(client, _RUN_KEYS)
                 facts = replace(
                     facts,
-                    run_keys=await _run_keys(client),
+                    run_keys=run_keys if isinstance(run_keys, dict) else None,
                     recovery=await recovery_facts.gather(client, facts.status),
                 )
-            facts = replace(facts, intervals=await recovery_facts.intervals(client))
-            window = await _options(client, _WINDOW) if facts.overdue else None
-            facts = replace(facts, window_hours=_hours(window), balancing=await _balancing(client))
+            facts = replace(
+                facts,
+                intervals=await recovery_facts.intervals(client),
+                window_hours=await _window_hours(client) if facts.overdue else None,
+                balancing=await _balancing(client),
+            )
             allowed = {power.what: await _may(client, power, facts, osd_map) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
@@ -150,9 +153,7 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
         if facts.unanswered and query.target == "mgr":
             continue  # each would take its whole deadline
         try:
-            replies[query.prefix] = await client.command(
-                query.prefix, target=query.target, within=_SECONDS, **query.arguments
-            )
+            replies[query.prefix] = await asked(client, query)
         except CommandFailed as exc:
             if exc.code in _DENIED:
                 denied.append(cap)
@@ -165,39 +166,16 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
     return facts, replies.get(cluster.OSD_DUMP.prefix)
 
 
-async def _options(client: MonClient, queries: Sequence[cluster.ClusterQuery]) -> Sequence[Any]:
-    """The values of options; none of them if one has no answer."""
-    try:
-        return [
-            await client.command(
-                query.prefix, target=query.target, within=_SECONDS, **query.arguments
-            )
-            for query in queries
-        ]
-    except (CommandFailed, ClusterSilent):
-        return ()
-
-
-async def _run_keys(client: MonClient) -> Mapping[str, Any] | None:
-    """The keys of `cephqos run`; None if they may not be read, or have no answer."""
-    try:
-        found = await client.command("config-key dump", target="mon", within=_SECONDS, key=_RUN_KEY)
-    except (CommandFailed, ClusterSilent):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 async def _balancing(client: MonClient) -> bool | None:
     """Whether the balancer is on; None without an answer that is understood."""
-    values = await _options(client, [_BALANCER])
-    active = str(values[0]).strip().lower() if values else ""
+    active = str(await ask(client, _BALANCER)).strip().lower()
     return {"true": True, "false": False}.get(active)
 
 
-def _hours(options: Sequence[Any] | None) -> float | None:
+async def _window_hours(client: MonClient) -> float | None:
     """Hours of a week in which scrubs may start; None: not known."""
     try:
-        return scrub_hours(*map(float, options)) if options else None
+        return scrub_hours(*[float(await ask(client, query)) for query in _WINDOW])
     except (TypeError, ValueError):
         return None
 
@@ -236,7 +214,7 @@ async def _may(client: MonClient, power: Power, facts: ClusterFacts, osd_map: An
     OSDs and managers drop what is not allowed, so their silence is a no. A monitor says that it
     denies a command, so its silence says nothing.
     """
-    target, within = power.target, _SECONDS
+    target, within = power.target, SECONDS
     if target == "mgr" and facts.unanswered:
         return None
     if target == "osd":

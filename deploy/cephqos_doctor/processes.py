@@ -5,25 +5,24 @@ Not psutil: it would wait for a process that hangs in the kernel, and does not t
 
 import pwd
 import re
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
+from cephqos_exporter.ceph.pids import daemon_id
 from cephqos_exporter.cli import read_settings
+from cephqos_exporter.lookup import Lookup
 
 _OSDS: Final = ("ceph-osd", "crimson-osd")
 # Names of processes that may be OSDs or exporters. The kernel cuts names after 15 characters. An
 # exporter is its script, or the Python that runs it.
 _NAMES: Final = (*_OSDS, "cephqos-exporte", "python")
 _CAP_DAC_OVERRIDE: Final = 1 << 1
-_FILE_SECONDS: Final = 0.5  # to read one file
-_ALL_SECONDS: Final = 5.0  # to read the arguments of all processes
 _ROLE_VARIABLES: Final = ("CEPHQOS_EXPORTER_ROLE", "CEPHQOS_EXPORTER_CONFIG_FILE")
 
 
@@ -69,31 +68,27 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def read_within(path: Path, seconds: float) -> str | None:
-    """A file's text, empty if it cannot be read; None if that takes longer.
+def _read_in_time(path: Path) -> str | None:
+    """A file's text, empty if it cannot be read; None if that takes long.
 
     Arguments and environment of a process cannot be read while its memory is being changed. If it
-    hangs in the kernel at that time, the read never ends and cannot be interrupted. So a thread
-    reads, and it is given up after that time.
+    hangs in the kernel at that time, the read never ends and cannot be interrupted.
     """
-    texts: list[str] = []
-    thread = threading.Thread(target=lambda: texts.append(_read(path)), daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return texts[0] if texts else None
+    try:
+        return Lookup(partial(_read, path)).answer()
+    except TimeoutError:
+        return None
 
 
 def _commands(proc: Path) -> tuple[Mapping[int, list[str]], tuple[int, ...]]:
     """Arguments by pid, and the OSDs of which they cannot be read."""
     commands: dict[int, list[str]] = {}
     stuck = []
-    deadline = time.monotonic() + _ALL_SECONDS
     for directory in sorted(proc.glob("[1-9]*")):
         name = _read(directory / "comm")  # never blocks
         if name and not name.startswith(_NAMES):
             continue
-        left = max(0.05, min(_FILE_SECONDS, deadline - time.monotonic()))
-        text = read_within(directory / "cmdline", left)
+        text = _read_in_time(directory / "cmdline")
         if text is None and name.startswith(_OSDS):
             stuck.append(int(directory.name))
         if words := (text or "").rstrip("\0"):
@@ -105,22 +100,9 @@ def _osds(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[OsdProcess]
     for pid, arguments in commands.items():
         if not Path(arguments[0]).name.startswith(_OSDS):
             continue
-        if name := _number_of(arguments):
+        if name := daemon_id("osd", arguments):
             paths = tuple(_listens_on(proc / str(pid), name))
             yield OsdProcess(pid=pid, osd=f"osd.{name}", sockets=paths)
-
-
-def _number_of(arguments: Sequence[str]) -> str:
-    """The OSD's id, in any of the ways in which Ceph's daemons take it."""
-    for word, following in pairwise((*arguments, "")):
-        attached = re.fullmatch(r"(?:-i|--id=|-nosd\.|--name=osd\.)(.+)", word)
-        if attached:
-            return attached[1]
-        if word in ("-i", "--id"):
-            return following
-        if word in ("-n", "--name"):
-            return following.removeprefix("osd.")
-    return ""
 
 
 def _listens_on(process: Path, osd: str) -> Iterator[str]:
@@ -138,7 +120,7 @@ def _exporters(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[Runnin
         if not (is_script or "cephqos_exporter.cli" in arguments):
             continue
         process = proc / str(pid)
-        environ = (read_within(process / "environ", _FILE_SECONDS) or "").split("\0")
+        environ = (_read_in_time(process / "environ") or "").split("\0")
         variables = dict(word.split("=", 1) for word in environ if "=" in word)
         if "osd" not in roles_of(arguments, variables, process / "root"):
             continue

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
+from cephqos_base.profiles import OVERRIDE_OPTION, PROFILE_OPTION
 from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.recovery_facts import (
     INTERVALS,
-    OVERRIDE,
-    PROFILE,
     OptionChange,
     RecoveryFacts,
     Stored,
@@ -33,8 +32,8 @@ def _refused(cluster: ClusterFacts) -> Iterator[Finding]:
                 f" {slots.most} at a time ({_in_force_and_stored(facts, slots.osd)})",
                 "cephqos capacity --prometheus http://localhost:9090 --since 7d   # first: limits"
                 " are shares of the capacity\n"
-                f"ceph config set osd {OVERRIDE} true && ceph config set osd osd_max_backfills 3"
-                "   # then, while no client waits; take both back afterwards",
+                f"ceph config set osd {OVERRIDE_OPTION} true && ceph config set osd"
+                " osd_max_backfills 3   # then, while no client waits; take both back afterwards",
             )
 
 
@@ -46,9 +45,9 @@ def _in_force_and_stored(facts: RecoveryFacts, osd: str) -> str:
     for it in others:
         mask = f" for {it.mask}" if it.mask else ""
         said += f"; {it.value} is stored in section {it.section}{mask}{_since(facts, it)}"
-    if others and facts.in_force.get((osd, OVERRIDE)) == "false":
-        said += f", and mClock overrides it while {OVERRIDE} is false"
-    profile = facts.in_force.get((osd, PROFILE))
+    if others and facts.in_force.get((osd, OVERRIDE_OPTION)) == "false":
+        said += f", and mClock overrides it while {OVERRIDE_OPTION} is false"
+    profile = facts.in_force.get((osd, PROFILE_OPTION))
     return f"{said}; profile {profile}" if profile else said
 
 
@@ -92,8 +91,8 @@ def _taken_back(cluster: ClusterFacts) -> Iterator[Finding]:
         value = change.new if change.new is not None else "its default"
         by = cluster.recovery.by.get(option, "") if cluster.recovery else ""
         if by.startswith("osd."):
-            who = f"{by}: mClock undoes it while {OVERRIDE} is not true"
-            mend = f"ceph config set osd {OVERRIDE} true   # then set {option} again"
+            who = f"{by}: mClock undoes it while {OVERRIDE_OPTION} is not true"
+            mend = f"ceph config set osd {OVERRIDE_OPTION} true   # then set {option} again"
         else:
             who = "an operator such as Rook, or a script"
             mend = (

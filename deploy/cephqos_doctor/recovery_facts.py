@@ -6,22 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from cephqos_base.profiles import OVERRIDE_OPTION, PROFILE_OPTION
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.cluster import ClusterQuery
 from cephqos_exporter.ceph.monclient import ClusterSilent, CommandFailed, MonClient
 from cephqos_exporter.not_understood import MISREAD
 from cephqos_exporter.qos.reservations import SIDES
 
-_SECONDS: Final = 10.0
+SECONDS: Final = 10.0  # for each command
 _MOST_OSDS: Final = 20  # to ask: those of most placement groups that wait
 _MOST_CHANGES: Final = 100
-OVERRIDE: Final = "osd_mclock_override_recovery_settings"
-PROFILE: Final = "osd_mclock_profile"
 LIMITS: Final = (
     "osd_max_backfills",
     *(f"osd_recovery_max_active{media}" for media in ("", "_hdd", "_ssd")),
 )
-_OPTIONS: Final = (*LIMITS, PROFILE, OVERRIDE)
+_OPTIONS: Final = (*LIMITS, PROFILE_OPTION, OVERRIDE_OPTION)
 _WAITING: Final = ("recovery_wait", "backfill_wait")
 INTERVALS: Final = ("osd_scrub_max_interval", "osd_deep_scrub_interval")
 _ENTITY: Final = re.compile(r"entity='([^']+)'")
@@ -89,34 +88,39 @@ def waiting(status: Mapping[str, Any]) -> int:
 
 async def gather(client: MonClient, status: Mapping[str, Any]) -> RecoveryFacts:
     """Ask where placement groups wait. What has no answer, or one of another shape, is left out."""
-    log = await _ask(client, ClusterQuery("config log", {"num": _MOST_CHANGES}, "mon"))
-    audit = await _ask(
+    log = await ask(client, ClusterQuery("config log", {"num": _MOST_CHANGES}, "mon"))
+    audit = await ask(
         client,
         ClusterQuery("log last", {"num": 1000, "level": "info", "channel": "audit"}, "mon"),
     )
     facts = RecoveryFacts(waiting=waiting(status), changes=changes_of(log), by=_changed_by(audit))
     if not facts.waiting:
         return facts
-    dump = await _ask(client, ClusterQuery("config dump", target="mon"))
-    listed = await _ask(client, ClusterQuery("pg ls", {"states": list(_WAITING)}))
+    dump = await ask(client, ClusterQuery("config dump", target="mon"))
+    listed = await ask(client, ClusterQuery("pg ls", {"states": list(_WAITING)}))
     slots: list[Slots] = []
     in_force: dict[tuple[str, str], str] = {}
     for osd in _osds_of(listed):
-        asked = ClusterQuery("dump_recovery_reservations", target=osd)
-        slots += slots_of(osd, await _ask(client, asked))
+        query = ClusterQuery("dump_recovery_reservations", target=osd)
+        slots += slots_of(osd, await ask(client, query))
         for option in _OPTIONS:
-            value = await _ask(client, ClusterQuery("config get", {"var": option}, osd))
+            value = await ask(client, ClusterQuery("config get", {"var": option}, osd))
             if isinstance(value, dict) and option in value:
                 in_force[osd, option] = str(value[option])
     return replace(facts, slots=slots, in_force=in_force, stored=stored_of(dump))
 
 
-async def _ask(client: MonClient, query: ClusterQuery) -> Any:
+async def asked(client: MonClient, query: ClusterQuery) -> Any:
+    """The answer; CommandFailed or ClusterUnreachable without one."""
+    return await client.command(
+        query.prefix, target=query.target, within=SECONDS, **query.arguments
+    )
+
+
+async def ask(client: MonClient, query: ClusterQuery) -> Any:
     """The answer; None without one. An OSD that hangs costs its own answer only."""
     try:
-        return await client.command(
-            query.prefix, target=query.target, within=_SECONDS, **query.arguments
-        )
+        return await asked(client, query)
     except (CommandFailed, ClusterSilent):
         return None
 
@@ -126,7 +130,7 @@ async def intervals(client: MonClient) -> Mapping[tuple[str, str], float]:
     found = {}
     for option in INTERVALS:
         for who in ("osd", "mgr"):
-            value = await _ask(client, cluster.option(who, option))
+            value = await ask(client, cluster.option(who, option))
             try:
                 found[who, option] = float(value)
             except (TypeError, ValueError):

@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from cephqos_base.profiles import CAPACITY_OPTION, PROFILE_OPTION
 from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import OsdFacts, Osds, of_each
-from cephqos_exporter.qos.cost_models import Media, QosState, has_model, read_qos
+from cephqos_exporter.qos.cost_models import DEFAULT_CAPACITY, Media, QosState, has_model, read_qos
 from cephqos_exporter.qos.tags import MCLOCK
 
 _QUEUE: Final = "osd_op_queue"
 # IOPS that Ceph's boot benchmark may find, where the release has no option for these bounds.
 _LOWEST: Final[Mapping[Media, float]] = {"hdd": 50, "ssd": 1000}
-_DEFAULT_CAPACITY: Final[Mapping[Media, float]] = {"hdd": 315, "ssd": 21_500}
 _HIGHEST: Final[Mapping[Media, float]] = {"hdd": 500, "ssd": 80_000}
 
 
@@ -72,8 +72,8 @@ def _implausible_capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     media = osd.media
     if media is None or osd.scheduler != MCLOCK or not has_model(osd.config):
         return
-    option = f"osd_mclock_max_capacity_iops_{media}"
-    iops = osd.config.number(option) or _DEFAULT_CAPACITY[media]
+    option = f"{CAPACITY_OPTION}{media}"
+    iops = osd.config.number(option) or DEFAULT_CAPACITY[media]
     mend = (
         f"ceph config set {osd.osd} {option} IOPS   # what it has delivered under full load:\n"
         f'# {PerOsd.DELIVERED_OPS_MAX1D}{{ceph_daemon="{osd.osd}",when="saturated"}} in Prometheus,'
@@ -107,7 +107,7 @@ def _implausible_capacity(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
 def _over_reserved(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     qos = _mclock_state(osd)
     # The built-in profiles of 20.2 reserve 105 % by design.
-    if qos is None or osd.config.text("osd_mclock_profile") != "custom":
+    if qos is None or osd.config.text(PROFILE_OPTION) != "custom":
         return
     total = sum(settings.reservation_ratio or 0.0 for settings in qos.classes.values())
     if round(total, 2) > 1:

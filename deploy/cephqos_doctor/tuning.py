@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
 
+from cephqos_base.profiles import CAPACITY_OPTION, OVERRIDE_OPTION, PROFILE_OPTION
 from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
 from cephqos_exporter.qos.cost_models import MEDIA, has_model
 from cephqos_exporter.qos.tags import MCLOCK
 
-# Under mClock an OSD undoes a change of these while it runs, unless _OVERRIDE allows it.
+# Under mClock an OSD undoes a change of these while it runs, unless OVERRIDE_OPTION is true.
 _RECOVERY: Final = ("osd_max_backfills", "osd_recovery_max_active")
-_OVERRIDE: Final = "osd_mclock_override_recovery_settings"
 # Under WPQ each of these paces the work that its name begins with; mClock sets them to 0.
 _SLEEPS: Final = (
     "osd_recovery_sleep",
@@ -49,7 +49,6 @@ _OUTLIER_FACTOR: Final = 3.0
 _WAKE_SECONDS: Final = 100e-6
 # A controller or a virtual machine may say that such a device turns.
 _SSD_IN_NAME: Final = re.compile(r"ssd|nvme", re.IGNORECASE)
-_PROFILE: Final = "osd_mclock_profile"
 # The profile with the smallest reservation for clients.
 _RECOVERY_PROFILE: Final = "high_recovery_ops"
 
@@ -70,18 +69,18 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if has_model(osd.config):
         costs = [name for name in names if name in _COSTS]
         yield from _ignored(osd, costs, "mClock takes the size of the work")
-    profile = osd.config.text(_PROFILE)
+    profile = osd.config.text(PROFILE_OPTION)
     if profile and profile != "custom":
         class_options = [name for name in names if _CLASS_OPTION.fullmatch(name)]
         yield from _ignored(osd, class_options, f"the profile {profile} decides")
     recovery = [name for name in names if name.startswith(_RECOVERY)]
     # A release without that option (16.2) has nothing to set.
-    if recovery and osd.config.text(_OVERRIDE) == "false":
+    if recovery and osd.config.text(OVERRIDE_OPTION) == "false":
         yield Finding(
             osd.osd,
-            f"{', '.join(recovery)} {_are(recovery)} set, and {_OVERRIDE} is not true: an OSD takes"
-            " the value when it starts, and undoes every later change",
-            f"ceph config set osd {_OVERRIDE} true   # if the values are meant, otherwise:\n"
+            f"{', '.join(recovery)} {_are(recovery)} set, and {OVERRIDE_OPTION} is not true: an OSD"
+            " takes the value when it starts, and undoes every later change",
+            f"ceph config set osd {OVERRIDE_OPTION} true   # if the values are meant, otherwise:\n"
             + _removal(recovery),
         )
 
@@ -169,7 +168,7 @@ def _wide_throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     cost = osd.config.number("bluestore_throttle_cost_per_io") or osd.config.number(
         f"bluestore_throttle_cost_per_io_{media}"
     )
-    capacity = osd.config.number(f"osd_mclock_max_capacity_iops_{media}")
+    capacity = osd.config.number(f"{CAPACITY_OPTION}{media}")
     if not (limit and cost and capacity):
         return
     accepted = limit / (cost + _WRITE_BYTES)  # small writes
@@ -188,14 +187,14 @@ def _wide_throttles(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
 def _recovery_profile_left(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
     if (
         osd.scheduler == MCLOCK
-        and osd.config.text(_PROFILE) == _RECOVERY_PROFILE
+        and osd.config.text(PROFILE_OPTION) == _RECOVERY_PROFILE
         and osd.recovering is False
     ):
         yield Finding(
             osd.osd,
             f"its profile is {_RECOVERY_PROFILE}, and no recovery runs or waits: clients have the"
             " smallest reservation for nothing",
-            f"ceph config rm osd {_PROFILE}   # or the section that `ceph config dump` shows",
+            f"ceph config rm osd {PROFILE_OPTION}   # or the section that `ceph config dump` shows",
         )
 
 
@@ -205,8 +204,10 @@ def _more_than_one(facts: Osds) -> Iterator[Finding]:
     yield from _differing("scheduler", "osd_op_queue", schedulers)
     mclock = [osd for osd in facts.osds if osd.scheduler == MCLOCK]
     for media in MEDIA:
-        profiles = {osd.osd: osd.config.text(_PROFILE) for osd in mclock if osd.media == media}
-        yield from _differing("profile", _PROFILE, profiles)
+        profiles = {
+            osd.osd: osd.config.text(PROFILE_OPTION) for osd in mclock if osd.media == media
+        }
+        yield from _differing("profile", PROFILE_OPTION, profiles)
 
 
 def _differing(what: str, option: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
@@ -232,7 +233,7 @@ def _outliers(facts: Osds) -> Iterator[Finding]:
     """Capacities far from those of OSDs on the same devices: NVMe and SATA are one medium."""
     equals: dict[tuple[str, str], dict[str, float]] = {}  # by option and device model
     for osd in facts.osds:
-        option = f"osd_mclock_max_capacity_iops_{osd.media}"
+        option = f"{CAPACITY_OPTION}{osd.media}"
         capacity = osd.config.number(option)
         if capacity and osd.model and _is_set(osd, option):
             equals.setdefault((option, osd.model), {})[osd.osd] = capacity

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
 
 PROFILE_OPTION: Final = "osd_mclock_profile"
+# While it is not true, mClock undoes changes of the limits of recovery.
+OVERRIDE_OPTION: Final = "osd_mclock_override_recovery_settings"
+CAPACITY_OPTION: Final = "osd_mclock_max_capacity_iops_"  # and the medium: hdd or ssd
 
 
 class Share(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from cephqos_base.profiles import CAPACITY_OPTION
 from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
@@ -246,7 +247,7 @@ def _origin(record: OsdRecord, values: Mapping[tuple[str, str], str]) -> str:
 
     The benchmark at boot writes six decimals into the section of its OSD. People write fewer.
     """
-    option = f"osd_mclock_max_capacity_iops_{record.media}"
+    option = f"{CAPACITY_OPTION}{record.media}"
     set_for_osd = values.get((record.osd, option))
     if set_for_osd is not None:
         decimals = set_for_osd.partition(".")[2]

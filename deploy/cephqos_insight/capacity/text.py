@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from cephqos_base.profiles import CAPACITY_OPTION
 from cephqos_base.series import SCHEDULED
 from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
@@ -66,7 +67,7 @@ def command(osd: JudgedCapacity) -> str:
     """The command that sets a better capacity; empty if none is known."""
     if osd.suggested is None or osd.record.media not in ("hdd", "ssd"):
         return ""
-    option = f"osd_mclock_max_capacity_iops_{osd.record.media}"
+    option = f"{CAPACITY_OPTION}{osd.record.media}"
     return f"ceph config set {osd.record.osd} {option} {osd.suggested:g}"
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from cephqos_base.profiles import CAPACITY_OPTION
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_stack.staged import host
 from cephqos_stack.staged.situation import Situation, StagedAction
@@ -149,7 +150,7 @@ FAULTS = {
 
 
 def capacity_option(situation: Situation) -> str:
-    return f"osd_mclock_max_capacity_iops_{situation.cluster.media}"
+    return f"{CAPACITY_OPTION}{situation.cluster.media}"
 
 
 async def prepare(stage: Stage, delivered: float = LOW) -> None:

@@ -1,7 +1,9 @@
 """Finds the process of a daemon, by its socket's peer or by the arguments of all processes."""
 
 import os
+import re
 import threading
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -60,12 +62,22 @@ def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
     if not _looks_like(host, pid, kind):  # before its arguments: reading those can block
         return False
     try:
-        arguments = _arguments(host, pid)
+        return daemon_id(kind, _arguments(host, pid)) == id_
     except TimeoutError:  # it cannot be read now
         return False
-    pairs = set(pairwise(arguments))
-    names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}
-    return bool(pairs & names) or f"--id={id_}" in arguments or f"-i{id_}" in arguments
+
+
+def daemon_id(kind: str, arguments: Sequence[str]) -> str:
+    """The id, in any of the ways in which Ceph's daemons take it; empty if there is none."""
+    attached_to = re.compile(rf"(?:-i|--id=|-n{kind}\.|--name={kind}\.)(.+)")
+    for word, following in pairwise((*arguments, "")):
+        if attached := attached_to.fullmatch(word):
+            return attached[1]
+        if word in ("-i", "--id"):
+            return following
+        if word in ("-n", "--name"):
+            return following.removeprefix(f"{kind}.")
+    return ""
 
 
 def _arguments(host: Host, pid: int) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from cephqos_base.profiles import PROFILE_OPTION, Share, shares_of
+from cephqos_base.profiles import CAPACITY_OPTION, PROFILE_OPTION, Share, shares_of
 from cephqos_base.series import SCHEDULED
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.config import EffectiveConfig, Origin
@@ -19,10 +19,9 @@ Media = Literal["hdd", "ssd"]
 MEDIA: tuple[Media, Media] = ("hdd", "ssd")
 
 _BANDWIDTH_OPTION = "osd_mclock_max_sequential_bandwidth_"
-_CAPACITY_OPTION = "osd_mclock_max_capacity_iops_"
 # The defaults of 18.2, for an OSD without these options.
 _DEFAULT_BANDWIDTH: Final[dict[Media, float]] = {"hdd": 150 << 20, "ssd": 1200 << 20}
-_DEFAULT_IOPS: Final[dict[Media, float]] = {"hdd": 315, "ssd": 21_500}
+DEFAULT_CAPACITY: Final[dict[Media, float]] = {"hdd": 315, "ssd": 21_500}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
     if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
         return by_shards[0]
-    by_capacity = [m for m in MEDIA if config.origin(f"{_CAPACITY_OPTION}{m}") != "default"]
+    by_capacity = [m for m in MEDIA if config.origin(f"{CAPACITY_OPTION}{m}") != "default"]
     return by_capacity[0] if len(by_capacity) == 1 else None
 
 
@@ -117,7 +116,7 @@ def read_qos(
     elif mclock:
         raise ValueError("the mClock of this release is not supported: no bandwidth option")
     else:
-        iops = config.number(f"{_CAPACITY_OPTION}{media}") or _DEFAULT_IOPS[media]
+        iops = config.number(f"{CAPACITY_OPTION}{media}") or DEFAULT_CAPACITY[media]
         cost = BandwidthModel(_DEFAULT_BANDWIDTH[media], iops)
     classes: Mapping[str, ClassSettings] = {}
     if mclock and needs_release(config):
@@ -128,7 +127,7 @@ def read_qos(
         cost=cost,
         media=media,
         shards=shards,
-        capacity_origin=config.origin(f"{_CAPACITY_OPTION}{media}"),
+        capacity_origin=config.origin(f"{CAPACITY_OPTION}{media}"),
         classes=classes,
         not_understood=not_understood,
     )
@@ -157,7 +156,7 @@ def _model(config: EffectiveConfig, media: Media) -> BandwidthModel:
     # The scheduler, too, takes at least 1 for both.
     return BandwidthModel(
         bandwidth=max(1.0, _required(config, f"{_BANDWIDTH_OPTION}{media}")),
-        iops=max(1.0, _required(config, f"{_CAPACITY_OPTION}{media}")),
+        iops=max(1.0, _required(config, f"{CAPACITY_OPTION}{media}")),
     )
 
 

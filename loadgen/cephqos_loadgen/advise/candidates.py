@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cephqos_base.profiles import (
+    CAPACITY_OPTION,
     PROFILE_OPTION,
     PROFILES,
     Share,
@@ -205,7 +206,7 @@ def _change_capacities(candidate: Candidate, facts: Facts) -> tuple[list[str], l
         ops = candidate.capacities.get(osd.osd)
         if ops is None or osd.media not in ("hdd", "ssd"):
             continue
-        option = f"osd_mclock_max_capacity_iops_{osd.media}"
+        option = f"{CAPACITY_OPTION}{osd.media}"
         apply.append(f"ceph config set {osd.osd} {option} {ops:g}")
         if osd.capacity_origin == "default" or osd.capacity is None:
             back.append(f"ceph config rm {osd.osd} {option}")

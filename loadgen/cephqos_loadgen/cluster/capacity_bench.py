@@ -7,6 +7,7 @@ under load. With a capacity that is only a default, mClock's shares mean little.
 import json
 from collections.abc import Callable
 
+from cephqos_base.profiles import CAPACITY_OPTION
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.settings import ClusterSettings
@@ -63,5 +64,5 @@ async def measure(
 def capacity_option(osd: int, rotational: bool, iops: float) -> CephOption:
     """The option of an OSD's capacity; releases before 16.2.7 do not know it."""
     medium = "hdd" if rotational else "ssd"
-    name = f"osd_mclock_max_capacity_iops_{medium}"
+    name = f"{CAPACITY_OPTION}{medium}"
     return CephOption(f"osd.{osd}", name, f"{iops:.2f}", optional=True)

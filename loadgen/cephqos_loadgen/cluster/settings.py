@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cephqos_base.profiles import OVERRIDE_OPTION
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import restarts, undo
@@ -37,14 +38,13 @@ _IGNORED_BY_MCLOCK = (
     "osd_scrub_sleep",
     "osd_recovery_sleep",
 )
-# These have an effect under mClock only if _OVERRIDE is true.
+# Under mClock these have an effect only if OVERRIDE_OPTION is true.
 _NEED_OVERRIDE = (
     "osd_max_backfills",
     "osd_recovery_max_active",
     "osd_recovery_max_active_hdd",
     "osd_recovery_max_active_ssd",
 )
-_OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
 def _is_zero_sleep(option: CephOption) -> bool:
@@ -62,9 +62,9 @@ def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> li
         for option in options
         if option.name in _IGNORED_BY_MCLOCK and not _is_zero_sleep(option)
     ]
-    if effective.get(_OVERRIDE) != "true":
+    if effective.get(OVERRIDE_OPTION) != "true":
         warnings += [
-            f"{option.name} = {option.value} has no effect while {_OVERRIDE} is not true"
+            f"{option.name} = {option.value} has no effect while {OVERRIDE_OPTION} is not true"
             for option in options
             if option.name in _NEED_OVERRIDE
         ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.profiles import CAPACITY_OPTION
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_loadgen import withheld
@@ -318,7 +319,7 @@ class Session:
                 (entry["section"], entry.get("mask", ""), entry["name"], entry["value"])
                 for entry in withheld.dump(await self.cluster.command("config dump"))
                 # OSDs themselves write there what they measure at their start.
-                if not entry["name"].startswith("osd_mclock_max_capacity_iops")
+                if not entry["name"].startswith(CAPACITY_OPTION)
             ),
             "flags": sorted(dump["flags"].split(",")),
             "flags of OSDs": sorted(

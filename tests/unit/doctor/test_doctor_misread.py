@@ -11,7 +11,7 @@ import pytest
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
-from cephqos_doctor import host_facts, processes, sockets
+from cephqos_doctor import host_facts, sockets
 from cephqos_doctor.cli import HOST_CHECKS, file_of
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.host_facts import ClosedDirectory, SocketFacts
@@ -200,13 +200,6 @@ def test_what_could_not_be_seen_is_said_and_is_no_finding() -> None:
     assert known == ["media-as-it-is"]
     skipped = [one["check"] for one in diagnosis.document()["skipped"]]
     assert skipped == [*known, "clock-synchronised"]
-
-
-def test_reading_within_a_deadline_gives_what_there_is(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("text")
-    assert processes.read_within(file, 5.0) == "text"
-    assert processes.read_within(tmp_path / "none", 5.0) == ""
 
 
 @pytest.mark.parametrize("user", ["ceph", "root"])

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from cephqos_base.profiles import PROFILE_OPTION
 from cephqos_base.series import SCHEDULED, DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.plan.words import count
@@ -22,7 +23,6 @@ from cephqos_loadgen.report.words import listed
 _REAL_SHARE: Final = 0.5
 # Two measurements of a capacity differ when one is more than this many times the other.
 _APART: Final = 1.1
-_PROFILE: Final = "osd_mclock_profile"
 _WENT_DOWN: Final = re.compile(r"osd\.\d+ went down")
 # A shorter time with demand shows nothing about capacity.
 _LEAST_DEMAND_SECONDS: Final = 10.0
@@ -45,10 +45,10 @@ def other_settings(run: ReportRun) -> Iterator[Caveat]:
 def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Iterator[str]:
     """Scheduler and profile of all OSDs, where they differ; the run reports other options."""
     in_force = observed.record.in_force
-    profiles = {osd: of_osd.get(_PROFILE) for osd, of_osd in in_force.options.items()}
+    profiles = {osd: of_osd.get(PROFILE_OPTION) for osd, of_osd in in_force.options.items()}
     by_option = {
         "osd_op_queue": in_force.schedulers,
-        _PROFILE: {osd: profile for osd, profile in profiles.items() if profile is not None},
+        PROFILE_OPTION: {osd: profile for osd, profile in profiles.items() if profile is not None},
     }
     for option in settings:
         if option["section"] != "osd":
