@@ -17,7 +17,7 @@ from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
-from cephqos_base.urls import refuse_login
+from cephqos_base.urls import check_url
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
@@ -243,9 +243,7 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
 
 def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
     webhook = arguments.webhook or DEFAULT_WEBHOOK
-    refuse_login("--webhook", webhook, "put the receiver into the file of --receivers")
-    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
-        raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
+    check_url("--webhook", webhook, "put the receiver into the file of --receivers", 8080)
     receivers = None
     if arguments.receivers:
         receivers = parse_receivers(yamlfile.read(arguments.receivers))

@@ -30,11 +30,10 @@ BOARDS: Final[tuple[Board, ...]] = tuple(
 
 def build_dashboards() -> dict[str, str]:
     """File name to content. The same sources give the same bytes."""
-    return {f"{board.uid}.json": _text(board) for board in BOARDS}
-
-
-def _text(board: Board) -> str:
-    return diffable(json.loads(json.dumps(render(board), cls=JSONEncoder))) + "\n"
+    return {
+        f"{board.uid}.json": diffable(json.loads(json.dumps(render(board), cls=JSONEncoder))) + "\n"
+        for board in BOARDS
+    }
 
 
 # Keys of lists whose every member begins on a line of its own.

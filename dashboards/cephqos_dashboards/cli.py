@@ -1,7 +1,6 @@
 """`cephqos dashboards build|check|install`: files in, files out."""
 
 import argparse
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -11,7 +10,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say
-from cephqos_base.urls import refuse_login
+from cephqos_base.urls import check_url
 from cephqos_dashboards.provisioning import Sources, provisioning
 
 PACKAGE: Final = Path(__file__).parent
@@ -102,11 +101,8 @@ async def _check(_: argparse.Namespace) -> int:
 async def _install(arguments: argparse.Namespace) -> int:
     for option in ("prometheus", "loki"):
         url = getattr(arguments, option)
-        refuse_login(f"--{option}", url, _LOGIN)
-        if option == "loki" and not url:  # Loki is optional
-            continue
-        if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
-            raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
+        if url or option != "loki":  # Loki is optional
+            check_url(f"--{option}", url, _LOGIN)
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
     if ":/" in str(arguments.directory):  # of http://…, Path has made http:/…

@@ -107,13 +107,10 @@ class PanelQuery:
 
 
 def _target(query: PanelQuery, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
-    target = prometheus.Dataquery().expr(_text(query.expr)).format(form).datasource(PROMETHEUS)
+    expr = "\n".join(line.rstrip() for line in query.expr.strip().splitlines())
+    target = prometheus.Dataquery().expr(expr).format(form).datasource(PROMETHEUS)
     target = target.instant() if instant else target.range()
     return target.legend_format(query.legend or "__auto")
-
-
-def _text(expr: str) -> str:
-    return "\n".join(line.rstrip() for line in expr.strip().splitlines())
 
 
 def _with_options(panel: _P, options: PanelOptions, height: int = 8) -> _P:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.terminal import say_json, say_text
+from cephqos_base.urls import check_url
 from cephqos_doctor import (
     boards,
     clock,
@@ -42,7 +43,7 @@ from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors.mclock.collector import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
-from cephqos_insight.prometheus_access import add_header, check_url, headers_of
+from cephqos_insight.prometheus_access import PASSWORDS, add_header, headers_of
 
 
 def _no_osd_config(facts: Osds) -> str:
@@ -202,9 +203,9 @@ async def _dump(arguments: argparse.Namespace) -> int:
 
 
 async def _prometheus(arguments: argparse.Namespace) -> int:
-    check_url(arguments.url)
+    check_url("the URL", arguments.url, PASSWORDS)
     if arguments.grafana:
-        check_url(arguments.grafana)
+        check_url("--grafana", arguments.grafana, PASSWORDS, 3000)
     facts = await prometheus_facts.gather(
         arguments.url,
         headers=headers_of(arguments.header),

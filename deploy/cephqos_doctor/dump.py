@@ -310,7 +310,8 @@ def _replies_of(
         changed = dict(_set_for_osd(saved.options, osd, saved.metadata.get(osd, {}), device_class))
     options = dict(_configuration(changed, release)) if saved.options or shown else {}
     options |= {name: value for name, (_, value) in shown.items()}
-    supposed = {"config diff": {"diff": _differences(changed)}, "config show": options}
+    diff = {name: {"mon": value, "final": _final(name, value)} for name, value in changed.items()}
+    supposed = {"config diff": {"diff": diff}, "config show": options}
     return supposed | saved.replies.get(osd, {})
 
 
@@ -324,10 +325,6 @@ def _set_for_osd(
     applied = [option for option in options if option.section in order and option.mask in masks]
     applied.sort(key=lambda option: (order[option.section], option.mask != ""))
     return {option.name: option.value for option in applied}
-
-
-def _differences(changed: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-    return {name: {"mon": value, "final": _final(name, value)} for name, value in changed.items()}
 
 
 def _final(name: str, value: str) -> str:

@@ -11,7 +11,8 @@ from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.prometheus import Sample
 from cephqos_base.units import parse_seconds, parse_time
-from cephqos_insight.prometheus_access import add_prometheus, check_url
+from cephqos_base.urls import check_url
+from cephqos_insight.prometheus_access import PASSWORDS, add_prometheus
 
 _SHORTEST: Final = 60.0  # a few samples of a Prometheus
 _SHORTEST_IN_ARCHIVE: Final = 10.0  # an archive has a sample each second
@@ -33,7 +34,7 @@ def stretch(arguments: argparse.Namespace) -> tuple[float, float | None]:
             raise UsageError(
                 "expected --prometheus URL, such as http://localhost:9090, or --archive"
             )
-        check_url(arguments.prometheus)
+        check_url("--prometheus", arguments.prometheus, PASSWORDS)
     since = parse_seconds(arguments.since)
     least = _SHORTEST_IN_ARCHIVE if arguments.archive else _SHORTEST
     if since < least:

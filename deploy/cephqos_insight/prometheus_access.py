@@ -13,6 +13,7 @@ from cephqos_base.prometheus import Prometheus
 from cephqos_base.servers import Address, HttpServer, NoAnswer
 from cephqos_base.textfile import reason_of
 
+PASSWORDS: Final = "passwords go into a file for --header"
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
 
 
@@ -28,16 +29,6 @@ def add_header(parser: Parser | Group) -> None:
         "--header FILE",
         "file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
     )
-
-
-def check_url(url: str) -> None:
-    """Refuses what is no URL, and one with a password, which every user of the host could see."""
-    if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):
-        shown = "a URL with a user or password" if "@" in url else repr(url)
-        raise UsageError(
-            f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file for"
-            " --header"
-        )
 
 
 def headers_of(file: Path | None) -> Mapping[str, str]:

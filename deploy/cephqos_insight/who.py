@@ -113,7 +113,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         clusters=[] if only else [tenants for tenants in shares if not tenants.osd],
         osds=[t for t in shares if t.osd and (not only or t.osd in only)],
         with_sums=bool(only),
-        pools=_by_pool(answers),
+        pools=_merged(answers, lambda _, key: TenantKey("pool", key.pool_id, key.pool_id)),
         applications=_by_application(answers),
         pool_name=_pool_names(answers["pools"]),
         name=names_of(answers["pools"], images),
@@ -165,11 +165,12 @@ def shares_of(answers: Answers) -> Sequence[OsdTenants]:
     """The clusters as a whole, then their OSDs; each kind with the most waiting first."""
     shortfalls = {osd_of(labels): ops for labels, ops in answers.get("shortfall", ())}
     shares = [sums.shares(*osd, shortfalls.get(osd)) for osd, sums in _sums(answers).items()]
-    return sorted(shares, key=lambda tenants: (bool(tenants.osd), -_waiting_seconds(tenants)))
 
+    def order(osd: OsdTenants) -> tuple[bool, float]:
+        waiting = sum(tenant.waiting.seconds for tenant in (*osd.tenants, osd.other))
+        return bool(osd.osd), -waiting
 
-def _waiting_seconds(tenants: OsdTenants) -> float:
-    return sum(tenant.waiting.seconds for tenant in (*tenants.tenants, tenants.other))
+    return sorted(shares, key=order)
 
 
 def _sums(answers: Answers) -> Mapping[OsdKey, OsdSums]:
@@ -182,16 +183,16 @@ def _sums(answers: Answers) -> Mapping[OsdKey, OsdSums]:
         all_sums[osd_of(labels)].squares[labels.get("state", "")] = squares
     for osd, counted in counted_by_osd(answers["counted"], answers["counted_for_others"]).items():
         all_sums[osd].counted = counted
-    osds = {osd: sums for osd, sums in all_sums.items() if _has_work(sums)}
+    osds = {
+        osd: sums
+        for osd, sums in all_sums.items()
+        if any(seconds > 0 for seconds in sums.seconds.values())
+    }
     clusters = {}
     for cluster in sorted({osd.cluster for osd in osds}):
         of_cluster = [sums for osd, sums in all_sums.items() if osd.cluster == cluster]
         clusters[OsdKey(cluster, "")] = OsdSums().add(of_cluster)
     return {**clusters, **osds}
-
-
-def _has_work(sums: OsdSums) -> bool:
-    return any(seconds > 0 for seconds in sums.seconds.values())
 
 
 def _by_application(answers: Answers) -> Mapping[OsdKey, OsdTenants]:
@@ -206,11 +207,6 @@ def _by_application(answers: Answers) -> Mapping[OsdKey, OsdTenants]:
         return TenantKey("application", "", name)
 
     return _merged(answers, application)
-
-
-def _by_pool(answers: Answers) -> Mapping[OsdKey, OsdTenants]:
-    """The same shares by the tenant's pool."""
-    return _merged(answers, lambda _, key: TenantKey("pool", key.pool_id, key.pool_id))
 
 
 def _merged(

@@ -148,14 +148,11 @@ def _collector(architecture: str) -> str:
     return "cephqos-collector" + ("" if architecture == HERE else f"-{architecture}")
 
 
-async def _tools(*names: str) -> list[Path]:
-    return [await ensure_tool(name, Progress()) for name in names]
-
-
 def main(arguments: Sequence[str]) -> int:
     architectures = sorted(wheels.ARCHITECTURES)
     try:
-        nfpm, *collectors = asyncio.run(_tools("nfpm", *map(_collector, architectures)))
+        names = ["nfpm", *map(_collector, architectures)]
+        nfpm, *collectors = [asyncio.run(ensure_tool(name, Progress())) for name in names]
     except CephqosError as error:
         print(f"packages: {error}", file=sys.stderr)
         return error.exit_status

@@ -7,7 +7,7 @@ import hashlib
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -62,12 +62,9 @@ def fetched(architecture: str, python: str, locks: Sequence[Path] = (LOCK,)) -> 
         lock.write_text(text, encoding="utf-8")
         argv = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--no-deps"]
         argv += ["--require-hashes", "--only-binary=:all:", "--implementation=cp"]
-        argv += [f"--python-version={python}", *_platforms(architecture)]
+        argv += [f"--platform={libc}_{ARCHITECTURES[architecture]}" for libc in _LIBRARIES]
+        argv += [f"--python-version={python}"]
         argv += [f"--dest={partial}", f"--requirement={lock}"]
         subprocess.run(argv, check=True, timeout=_SECONDS)
         partial.rename(folder)
     return folder
-
-
-def _platforms(architecture: str) -> Iterator[str]:
-    yield from (f"--platform={libc}_{ARCHITECTURES[architecture]}" for libc in _LIBRARIES)

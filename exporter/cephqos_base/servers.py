@@ -67,7 +67,8 @@ class Address:
             return cls(url)
         user = unquote(user)
         password = _from_netrc(parts.hostname, user) if password is None else unquote(password)
-        return cls(url, _basic(user, password))
+        encoded = base64.b64encode(f"{user}:{password}".encode()).decode()
+        return cls(url, f"Basic {encoded}")
 
     @classmethod
     def of_exporter(cls, text: str) -> Self:
@@ -220,7 +221,3 @@ def _from_netrc(host: str, user: str) -> str:
     if login is None or login[0] != user:
         return ""
     return login[2] or ""
-
-
-def _basic(user: str, password: str) -> str:
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"

@@ -18,13 +18,16 @@ def without_password(url: str) -> str:
     return _BEFORE_HOST.sub(lambda match: match[1] or "", url, count=1)
 
 
-def refuse_login(option: str, url: str, instead: str) -> None:
-    """UsageError if the URL may contain a user or password.
+def check_url(option: str, url: str, instead: str, port: int = 9090) -> None:
+    """UsageError for what is no URL of a server, or may contain a user or password.
 
     Every user of a host sees arguments, and all readers of a file see what is written into it.
+    `instead`: where a password goes. An error shows an example with `port`.
 
-    >>> refuse_login("--loki", "http://host:3100", "")
+    >>> check_url("--loki", "http://host:3100", "")
     """
     if "@" in url:
         shown = without_password(url)
         raise UsageError(f"{option} {shown}: found a user or password before @; {instead}")
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+        raise UsageError(f"{option} {url}: expected a URL such as http://host:{port}")

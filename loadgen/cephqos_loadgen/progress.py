@@ -72,10 +72,6 @@ def table(frame: Frame) -> "RenderableType":
     return Group(heading, rows, "")
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
 def folded(text: str, width: int) -> str:
     """A line that a terminal would break in the middle of a word, broken between words. A path or a
     URL stays whole, so that it can be copied.
@@ -126,7 +122,9 @@ class Progress:
         from rich.text import Text
 
         def one_line(text: str) -> "Text":
-            return Text(_cut(printable(text), console.width - 4))
+            line = Text(printable(text))
+            line.truncate(max(1, console.width - 4), overflow="ellipsis")
+            return line
 
         with console.status(one_line(title)) as status:
             yield lambda text: status.update(one_line(f"{title}: {text}"))

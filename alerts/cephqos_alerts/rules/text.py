@@ -88,12 +88,9 @@ def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     if alert.severity == "none":
         return f"{what}{where}".strip()
     since = f" Since: {_since(alert, settings, for_loki=for_loki)}."
-    return what + where + since + _likely(alert) + _what_to_do(alert)
-
-
-def _likely(alert: Alert) -> str:
-    """A template brings the sentence with it, as it may leave it out."""
-    return alert.likely if "Likely cause:" in alert.likely else f" Likely cause: {alert.likely}."
+    # A template brings the sentence with it, as it may leave it out.
+    likely = alert.likely if "Likely cause:" in alert.likely else f" Likely cause: {alert.likely}."
+    return what + where + since + likely + _what_to_do(alert)
 
 
 _COMMAND_HOSTS: Final[Mapping[str, str]] = {

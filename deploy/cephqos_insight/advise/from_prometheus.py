@@ -9,6 +9,7 @@ from typing import Final
 
 from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
 from cephqos_base.units import duration, osd_order
 from cephqos_insight.capacity import from_prometheus
@@ -20,7 +21,6 @@ from cephqos_loadgen.advise.facts import (
     Facts,
     NoAdvice,
     RecoveryBacklog,
-    RecoveryEnd,
     saturated_range,
     shares_from,
 )
@@ -91,7 +91,13 @@ async def gather(
             seconds=since,
             osds=osds,
             backlog=_backlog(now, name),
-            recovery_end=_recovery_end(now, name),
+            recovery_end=RecoveryEnd.of(
+                {
+                    labels.get("bound", ""): seconds
+                    for labels, seconds in now["end"]
+                    if labels.get("cluster", "") == name
+                }
+            ),
         )
         for name, osds in sorted(by_cluster.items())
     ]
@@ -179,14 +185,3 @@ def _backlog(now: Mapping[str, Sequence[Sample]], cluster: str) -> RecoveryBackl
         recovered=total("recovered") or 0.0,
         work={osd.osd: value for osd, value in work.items() if osd.cluster == cluster},
     )
-
-
-def _recovery_end(now: Mapping[str, Sequence[Sample]], cluster: str) -> RecoveryEnd | None:
-    by_bound = {
-        labels.get("bound", ""): seconds
-        for labels, seconds in now["end"]
-        if labels.get("cluster", "") == cluster
-    }
-    if not {"low", "likely", "high"} <= by_bound.keys():
-        return None
-    return RecoveryEnd(by_bound["low"], by_bound["likely"], by_bound["high"])

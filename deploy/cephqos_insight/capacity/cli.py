@@ -9,11 +9,12 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json, say_progress, say_text
 from cephqos_base.units import parse_seconds
+from cephqos_base.urls import check_url
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_insight.capacity import from_prometheus, measure, text
 from cephqos_insight.capacity.estimate import judge
 from cephqos_insight.cluster_access import access_of, add_access
-from cephqos_insight.prometheus_access import add_prometheus, check_url, prometheus_of
+from cephqos_insight.prometheus_access import PASSWORDS, add_prometheus, prometheus_of
 
 _ANSWER_SECONDS: Final = 120.0  # for an answer about 1,000 OSDs and a day
 _CLUSTER_SECONDS: Final = 20.0  # for each command to the cluster
@@ -60,7 +61,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         return await _measure(arguments)
     if not arguments.prometheus:
         raise UsageError("expected --prometheus URL, or --measure osd.N with --conf")
-    check_url(arguments.prometheus)
+    check_url("--prometheus", arguments.prometheus, PASSWORDS)
     since = parse_seconds(arguments.since)
     piece = parse_seconds(arguments.piece) if arguments.piece else None
     if since <= 0 or (piece is not None and not 0 < piece <= since):

@@ -155,13 +155,16 @@ async def _range(
         "query_range", query=query, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"
     )
     try:
-        return [SeriesOverTime(name, series["metric"], _numbers(series)) for series in matrix]
+        return [
+            SeriesOverTime(
+                name,
+                series["metric"],
+                [(float(time), float(value)) for time, value in series["values"] if value != "NaN"],
+            )
+            for series in matrix
+        ]
     except (KeyError, TypeError, ValueError) as exc:
         raise NoAnswer("/api/v1/query_range: an answer of another shape") from exc
-
-
-def _numbers(series: Mapping[str, Any]) -> list[tuple[float, float]]:
-    return [(float(time), float(value)) for time, value in series["values"] if value != "NaN"]
 
 
 def _by_osd(samples: Sequence[Sample]) -> dict[OsdKey, list[Sample]]:

@@ -14,25 +14,27 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import Address
 from cephqos_base.terminal import say
 from cephqos_base.units import parse_seconds, time_span
+from cephqos_base.urls import check_url
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_insight.prometheus_access import add_header, check_url, prometheus_of
+from cephqos_insight.prometheus_access import PASSWORDS, add_header, prometheus_of
 from cephqos_insight.trial import plan, report
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.conduct import Trial, Watching, conduct
 from cephqos_insight.trial.guard import Harm
 from cephqos_insight.trial.measure import LATENCIES
 from cephqos_insight.trial.plan import Timetable, TriedSetting
-from cephqos_loadgen.check.ask_cluster import access_to
+from cephqos_loadgen.check.ask_cluster import connected
 from cephqos_loadgen.check.run_options import RunOptions, add_cluster
-from cephqos_loadgen.cluster import run_keys, work_folder
-from cephqos_loadgen.cluster.connection import ClusterConnection, write_client_conf
+from cephqos_loadgen.cluster import run_keys
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.lock import ClusterLock
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.run.session import finish
 from cephqos_loadgen.run_recording.files import JsonLines
+from cephqos_loadgen.run_recording.layout import new_run
 
 DEFAULT_OUT: Final = "cephqos-trials"
 _LEAST_BLOCK_SECONDS: Final = 10.0
@@ -133,10 +135,9 @@ async def _run(arguments: argparse.Namespace) -> int:
     if bool(arguments.lab) == bool(arguments.conf):
         raise UsageError("which cluster? Name it with --conf FILE or --lab NAME")
     if arguments.prometheus:
-        check_url(arguments.prometheus)
+        check_url("--prometheus", arguments.prometheus, PASSWORDS)
     trial = Trial(timetable, arguments.by)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    name = f"{stamp}-trial-{secrets.token_hex(2)}"
+    name = new_run("trial")
     world = await _conducted(arguments, name, trial, candidates, harm)
     lines = list(report.lines(trial, candidates, world.way_back, world.left))
     (arguments.out / name / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -225,11 +226,8 @@ async def _world(
         user=arguments.user,
         python=arguments.python,
     )
-    access = access_to(options, name, arguments.work.absolute() / name)
-    async with AsyncExitStack() as stack:
-        stack.callback(work_folder.remove, Path(access.place.work))
-        write_client_conf(access, {})
-        cluster = await stack.enter_async_context(ClusterConnection(access))
+    work = arguments.work.absolute() / name
+    async with connected(options, name, work) as cluster, AsyncExitStack() as stack:
         cluster.note = say
         if options.conf and arguments.known_fsid != cluster.fsid:
             raise ClusterUnfit(
@@ -237,7 +235,7 @@ async def _world(
                 f" has; if that is what you want, add --i-know-this-cluster {cluster.fsid}"
             )
         await run_keys.check_size(cluster)
-        watch = await stack.enter_async_context(ClusterConnection(access))
+        watch = await stack.enter_async_context(ClusterConnection(cluster.access))
         prometheus = prometheus_of(arguments, _PROMETHEUS_SECONDS)
         api = await stack.enter_async_context(prometheus if arguments.prometheus else nullcontext())
         lock = await stack.enter_async_context(ClusterLock(cluster, name, take_over=False))

@@ -22,6 +22,7 @@ from cephqos_stack.demo.beside import Beside, grafana_beside, log_pipeline, logs
 from cephqos_stack.demo.load import running_load
 from cephqos_stack.demo.provoke import PROVOCATIONS, find
 from cephqos_stack.demo.remote import ask
+from cephqos_stack.demo.screen import Screen
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_stack.grafana.find import find_grafana
 from cephqos_stack.grafana.place import Grafana
@@ -69,7 +70,6 @@ def add_options(parser: Parser) -> None:
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    from cephqos_stack.demo.screen import Screen  # needs Textual, which few commands do
 
     if arguments.provoke is not None:
         name = find(arguments.provoke).name

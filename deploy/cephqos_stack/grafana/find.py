@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -25,11 +24,8 @@ async def find_grafana(environment: Mapping[str, str]) -> Grafana | None:
         return OtherGrafana(url, environment.get("GRAFANA_TOKEN", ""))
     if grafana := await asyncio.to_thread(_on_this_host, environment):
         return grafana
-    if docker := shutil.which("docker", path=environment.get("PATH")):
-        with tempfile.TemporaryDirectory(prefix="cephqos-docker-") as folder:
-            if await docker_answers(docker, Path(folder) / "version.out"):
-                return DockerGrafana(docker)
-    return None
+    docker = shutil.which("docker", path=environment.get("PATH"))
+    return DockerGrafana(docker) if docker and await docker_answers(docker) else None
 
 
 def _on_this_host(environment: Mapping[str, str]) -> OwnGrafana | None:

@@ -1,11 +1,10 @@
 """A Grafana that we start on a loopback port: an installed program, or a container."""
 
-import asyncio
 import contextlib
 import secrets
 import subprocess
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,8 @@ from cephqos_base import dashboards, textfile
 from cephqos_dashboards.cli import installed
 from cephqos_dashboards.provisioning import Sources
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.processes import in_background
+from cephqos_loadgen.lab.builds import to_its_end
+from cephqos_loadgen.processes import in_background, run
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
 from cephqos_stack.grafana.place import Grafana
@@ -106,12 +106,17 @@ class DockerGrafana(OwnGrafana):
         self._docker = docker
 
     async def _prepare(self, folder: Path, say: Say) -> None:
-        log = folder / "pull.out"
-        if await _status([self._docker, "image", "inspect", IMAGE], log) == 0:
+        if not (await run([self._docker, "image", "inspect", IMAGE], within=30.0)).returncode:
             return
+        log = folder / "pull.out"
         say(f"Docker is pulling {IMAGE}")
-        if await _status([self._docker, "pull", IMAGE], log, _PULL_SECONDS, say) != 0:
-            raise LabError(f"Docker cannot pull {IMAGE}: {last_words(log)}")
+        try:
+            async with in_background([self._docker, "pull", IMAGE], log) as process:
+                await to_its_end(
+                    "docker pull", process, log, _PULL_SECONDS, lambda: say(last_words(log))
+                )
+        except LabError:
+            raise LabError(f"Docker cannot pull {IMAGE}: {last_words(log)}") from None
 
     def _variables(self, folder: Path) -> Mapping[str, str]:
         return _settings(self._port, folder)
@@ -153,26 +158,9 @@ def _settings(port: int, folder: Path) -> Mapping[str, str]:
     }
 
 
-async def docker_answers(docker: str, log: Path) -> bool:
+async def docker_answers(docker: str) -> bool:
     """Whether an engine is behind the client."""
     try:
-        return await _status([docker, "version"], log, 5.0) == 0
+        return not (await run([docker, "version"], within=5.0)).returncode
     except LabError:
         return False
-
-
-async def _status(
-    argv: Sequence[str], log: Path, within: float = 30.0, say: Say = lambda _: None
-) -> int:
-    """Run a program. Returns its exit status. While it runs, `say` gets its last line."""
-    async with in_background(argv, log) as process:
-        ending = asyncio.ensure_future(process.wait())
-        try:
-            async with asyncio.timeout(within):
-                while not (await asyncio.wait([ending], timeout=1.0))[0]:
-                    say(f"{' '.join(argv[1:])}: {last_words(log)}")
-        except TimeoutError:
-            raise LabError(f"{' '.join(argv)} did not end within {within:g} s") from None
-        finally:
-            ending.cancel()
-    return ending.result()

@@ -88,11 +88,6 @@ _SCALARS: Final = (
 )
 
 
-def _added(now: Totals, before: Totals) -> dict[str, float]:
-    """What the plain counters gained."""
-    return {name: _gain(getattr(now, name), getattr(before, name)) for name in _SCALARS}
-
-
 def _gain(new: float, old: float) -> float:
     """A counter that is lower than before was reset to 0: then its value is the gain."""
     return new - old if new >= old else new
@@ -150,7 +145,7 @@ class WorkMeter:
             return
         if writes:
             self._write_mix = writes
-        gained = _added(now, before)
+        gained = {name: _gain(getattr(now, name), getattr(before, name)) for name in _SCALARS}
         charge = qos.cost.normalised
         # A read is charged as a request without data, whatever it brings back.
         self.done[CLIENT] += gained["reads"] * charge(0)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.profiles import Share, release_that_gives
+from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import CLIENT, RECOVERY, SCHEDULED, QosSeries, RecoverySeries
 
 # What is read from an archive, besides what the judge needs.
@@ -149,14 +150,6 @@ class RecoveryBacklog:
         if not self.recovered or self.work_class != RECOVERY:
             return 1.0
         return max(1.0, sum(self.work.values()) / self.recovered)
-
-
-class RecoveryEnd(NamedTuple):
-    """Seconds until recovery ends at the present setting: likely, and a 90 % interval."""
-
-    low: float
-    likely: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,10 @@ def outcome(candidate: Candidate, facts: Facts) -> Outcome:
     reserves = candidate.scheduler == MCLOCK
     return Outcome(
         candidate=candidate,
-        reserved=_reserved(candidate, facts) if reserves else {},
+        reserved={
+            cls: _sum([reservation(candidate, osd, cls) for osd in facts.osds])
+            for cls in (SCHEDULED if reserves else ())
+        },
         limits=_limits(candidate, facts) if reserves else {},
         verdicts={osd.osd: verdict(candidate, osd) for osd in facts.osds},
         backlog_seconds=backlog_seconds(candidate, facts),
@@ -56,12 +59,6 @@ def reservation(candidate: Candidate, osd: AdvisedOsd, cls: str) -> float | None
     if share is None or share.reservation is None or capacity is None:
         return None
     return share.reservation * capacity
-
-
-def _reserved(candidate: Candidate, facts: Facts) -> Mapping[str, float | None]:
-    return {
-        cls: _sum([reservation(candidate, osd, cls) for osd in facts.osds]) for cls in SCHEDULED
-    }
 
 
 def _limits(candidate: Candidate, facts: Facts) -> Mapping[str, float | None]:

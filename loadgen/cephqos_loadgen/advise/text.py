@@ -1,6 +1,7 @@
 """What `cephqos advise` prints: a row per candidate, what is not known, commands, and JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
@@ -8,7 +9,7 @@ from cephqos_base.terminal import aligned, printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
 from cephqos_loadgen.advise.candidates import Candidate, ProposedTrial, commands
-from cephqos_loadgen.advise.facts import WPQ, Facts, RecoveryEnd
+from cephqos_loadgen.advise.facts import WPQ, Facts
 from cephqos_loadgen.advise.goals import GoalAnswer
 from cephqos_loadgen.advise.outcome import Outcome
 
@@ -106,7 +107,11 @@ def notes(facts: Facts, outcomes: Iterable[Outcome]) -> Iterator[str]:
     if facts.backlog.copies is None:
         yield "No exporter with the role cluster shows what is to be recovered."
     if facts.backlog.copies:
-        yield _recovery_end(facts.recovery_end)
+        yield (
+            f"With the present setting recovery ends in {facts.recovery_end}."
+            if facts.recovery_end
+            else "When recovery ends with the present setting is not known."
+        )
     yield "Not predicted: client throughput, latencies, and recovery time of another setting."
 
 
@@ -118,13 +123,6 @@ def _trial_lines(proposed: ProposedTrial | None) -> Iterator[str]:
             f" and how long recovery takes. It takes {least} to {most}, and goes back:"
         )
         yield f"    {proposed.command}"
-
-
-def _recovery_end(end: RecoveryEnd | None) -> str:
-    if end is None:
-        return "When recovery ends with the present setting is not known."
-    low, likely, high = map(time_span, end)
-    return f"With the present setting recovery ends in {likely} ({low} to {high})."
 
 
 def _why_reservations_are_unknown(facts: Facts) -> str:
@@ -159,7 +157,7 @@ def document(
         "osds": len(facts.osds),
         "osds_left_out": facts.left_out,
         "answer": None if answered is None else _answer(answered),
-        "recovery_ends_in_seconds": facts.recovery_end and facts.recovery_end._asdict(),
+        "recovery_ends_in_seconds": facts.recovery_end and asdict(facts.recovery_end),
         "unknown": dict.fromkeys(_NOT_PREDICTED, "not predicted"),
         "trial": proposed and proposed.command,
         "trial_seconds": proposed and proposed.seconds,

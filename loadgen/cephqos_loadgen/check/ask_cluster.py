@@ -4,7 +4,8 @@ import asyncio
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def access_to(options: RunOptions, run: str, work: Path) -> Access:
     return ConfAccess(
         options.conf, options.keyring, options.user, work, options.python, options.sockets
     )
+
+
+@asynccontextmanager
+async def connected(options: RunOptions, run: str, work: Path) -> AsyncIterator[ClusterConnection]:
+    """A connection to that cluster, and the folder `work` for as long as it is needed."""
+    access = access_to(options, run, work)
+    try:
+        write_client_conf(access, {})
+        async with ClusterConnection(access) as cluster:
+            yield cluster
+    finally:
+        work_folder.remove(Path(access.place.work))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +85,9 @@ async def ask(plan: Plan, options: RunOptions) -> ClusterSays:
     if not options.given:
         return ClusterSays(own_lab=_read_at_start(plan))
     folder = Path(tempfile.mkdtemp(prefix="cephqos-check-"))
-    access: Access | None = None
+    name = f"check-{secrets.token_hex(3)}"
     try:
-        access = access_to(options, f"check-{secrets.token_hex(3)}", folder / "work")
-        write_client_conf(access, {})
-        async with ClusterConnection(access) as cluster:
+        async with connected(options, name, folder / "work") as cluster:
             reader = SettingsReader(cluster.view)
             restarts = await restart_plan.look(cluster.view, reader, plan)
             try:
@@ -87,6 +98,4 @@ async def ask(plan: Plan, options: RunOptions) -> ClusterSays:
     except (CephqosError, CommandFailed) as error:
         return ClusterSays(unknown=str(error))
     finally:
-        if access:
-            work_folder.remove(Path(access.place.work))
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -24,15 +24,14 @@ def frame(live: Live, now: float) -> Frame:
     doing = [Bar("now", None, live.doing)] if live.doing and not live.running else []
     bars = (*_run(live, now), *doing, *_fills(live, now), *_phases(live, now), *_recovery(live))
     # The line leaves out the bar of the run, of which it has the time left.
-    words = [f"{bar.title.strip()} {_percent(bar)}{bar.text}" for bar in bars[1:]]
+    words = []
+    for bar in bars[1:]:
+        percent = "" if bar.done is None else f"{int(bar.done * 100)}%, "
+        words.append(f"{bar.title.strip()} {percent}{bar.text}")
     if live.eta is not None:
         words.append(f"{time_span(live.eta)} left")
     filled = (pool for pool, _ in live.fills)
     return Frame(heading, bars, "; ".join(words), " ".join((*where.phases, *filled)))
-
-
-def _percent(bar: Bar) -> str:
-    return "" if bar.done is None else f"{int(bar.done * 100)}%, "
 
 
 def _run(live: Live, now: float) -> Iterator[Bar]:

@@ -7,7 +7,7 @@ from cephqos_loadgen.engines.fio_output import DIRECTIONS, JobStatus, add, figur
 from cephqos_loadgen.load.followers import Follower
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import Step
-from cephqos_loadgen.results.rates import DoneSoFar, over_common_time
+from cephqos_loadgen.results.rates import over_common_time
 
 # A client that was to run for a time and ran for less, by more than this, has ended early.
 _EARLY_SECONDS = 1.0
@@ -44,10 +44,13 @@ def step_of(
         return figures(total, io_rate, byte_rate)
 
     read, write = (figures_of(d) if totals[d].ios else None for d in DIRECTIONS)
+    ended = time.time()
+    if common:  # at the end of the last job: what served the volumes ends later, without any load
+        ended = min(ended, max(points[-1].time for points in points_of_jobs))
     return Step(
         depth=depth,
         start_unix_seconds=started,
-        end_unix_seconds=_end(points_of_jobs) if common else time.time(),
+        end_unix_seconds=ended,
         seconds=common.seconds if common else runtime,
         total=figures_of(*DIRECTIONS),
         read=read,
@@ -57,11 +60,6 @@ def step_of(
         ended_early=_ended_early(jobs, asked_seconds),
         counted_from_unix_seconds=min(filter(None, starts), default=None),
     )
-
-
-def _end(points_of_jobs: Sequence[Sequence[DoneSoFar]]) -> float:
-    """The end of the last job. What served the volumes ends later, without any load."""
-    return min(time.time(), max(points[-1].time for points in points_of_jobs))
 
 
 def _ended_early(jobs: Mapping[str, JobStatus], asked_seconds: float | None) -> dict[str, float]:

@@ -308,7 +308,8 @@ class Fio(PhaseKind):
             if self.size:
                 command.append(f"--size={self.size}")
             if self.rate_iops:
-                share, remainder = divmod(self.rate_iops, self._jobs)
+                all_jobs = self.jobs * (self.volumes if self.fio.on_images else self.clients)
+                share, remainder = divmod(self.rate_iops, all_jobs)
                 # The first jobs get one more each, where the rate does not divide evenly.
                 share += volume * self.jobs + job < remainder
                 command.append(f"--rate_iops={share}")
@@ -316,11 +317,6 @@ class Fio(PhaseKind):
                 command.append(f"--rwmixread={self.read_percent}")
             command += [f"--{name}={value}" for name, value in self.options]
         return command
-
-    @property
-    def _jobs(self) -> int:
-        """Jobs of all clients together: a rate is shared out among them."""
-        return self.jobs * (self.volumes if self.fio.on_images else self.clients)
 
     def steps_back(self) -> int:
         return self.volumes if self.fio.maps_images else 0

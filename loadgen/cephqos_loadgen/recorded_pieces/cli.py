@@ -100,8 +100,9 @@ async def _keep_at(server: HttpServer, alert: Mapping[str, Any]) -> tuple[bool, 
     if status != 200:
         return False, f"HTTP status {status}: {' '.join(body.decode(errors='replace').split())}"
     answer = _object(body)
-    until = float(answer.get("until_unix_seconds", 0.0))
-    return True, f"keeping {answer.get('kept')}, which grows until {_clock(until)} UTC"
+    until = time.gmtime(float(answer.get("until_unix_seconds", 0.0)))
+    clock = time.strftime("%H:%M:%S", until)
+    return True, f"keeping {answer.get('kept')}, which grows until {clock} UTC"
 
 
 async def _ls(arguments: argparse.Namespace) -> int:
@@ -163,10 +164,6 @@ def _check(piece: Mapping[str, Any]) -> None:
     for reason in piece["reasons"]:
         str(reason["name"]), str(reason["started"])
     float(piece["began_unix_seconds"]), float(piece["until_unix_seconds"])
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.gmtime(seconds))
 
 
 async def _fetch(arguments: argparse.Namespace) -> int:

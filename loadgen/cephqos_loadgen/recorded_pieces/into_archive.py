@@ -1,7 +1,5 @@
 """Makes one archive, as of a run, of what the exporters of several hosts have kept."""
 
-import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -78,8 +76,7 @@ class Recording:
     def write(self, hosts: Sequence[HostRecording], missing: Sequence[str] = ()) -> Path:
         """The archive's folder; UsageError where there is no page to write. `missing`: hosts that
         gave nothing, and why."""
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        archive = ArchiveWriter(self._base, f"{stamp}-{NAME}-{secrets.token_hex(2)}")
+        archive = ArchiveWriter(self._base, layout.new_run(NAME))
         name = layout.repeat_folder(1, NAME, 1)
         repeat = archive.repeat(name)
         try:

@@ -46,11 +46,6 @@ from cephqos_loadgen.run_recording.repeat_folder import RepeatRecorder
 from cephqos_loadgen.run_recording.run_folder import ArchiveWriter
 
 
-def run_id(plan: Plan) -> str:
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    return f"{stamp}-{plan.scenario}-{secrets.token_hex(2)}"
-
-
 class Runner:
     """One run. `run` returns the archive's folder; a run that failed has one too, and raises."""
 
@@ -58,7 +53,7 @@ class Runner:
         self.plan = plan
         self.options = options
         self.progress = progress
-        self.id = run_id(plan)
+        self.id = layout.new_run(plan.scenario)
         self._forecast = Forecast(plan)
         self.url = ""  # of the live metrics, once they are served
         self.live = Live(RunPlace(self.id, plan.scenario))

@@ -36,6 +36,7 @@ renamed at the end.
 
 import fcntl
 import os
+import secrets
 import time
 from pathlib import Path
 
@@ -68,6 +69,12 @@ CLUSTER_LOG_FILE = "cluster_log.jsonl.gz"
 METRICS_FILE = "metrics.columns"
 HOST_FILE = "host.json"
 OPERATIONS_FILE = "operations.jsonl"
+
+
+def new_run(kind: str) -> str:
+    """A name that no other run has: of a scenario, or of what else goes on in a cluster."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    return f"{stamp}-{kind}-{secrets.token_hex(2)}"
 
 
 def repeat_folder(index: int, point: str, repeat: int) -> str:

@@ -167,7 +167,9 @@ def _point(
     for variant in combination:
         variables |= variant.variables
     top = document.having(variables).table(_KEYS)
-    layers = [top, *(_with_variables(variant.table, variables) for variant in combination)]
+    layers = [top]
+    for variant in combination:
+        layers.append({key: value.having(variables) for key, value in variant.table.items()})
     pools = (
         tuple(_pool(item, choices.keep) for item in top["pools"].items()) if "pools" in top else ()
     )
@@ -184,7 +186,11 @@ def _point(
         axes=tuple((variant.axis, variant.label) for variant in combination),
         settings=settings,
         client=_client(layers),
-        flags=tuple(dict.fromkeys(flag for layer in layers for flag in _flags(layer))),
+        flags=tuple(
+            dict.fromkeys(
+                flag for layer in layers if "flags" in layer for flag in read_flags(layer["flags"])
+            )
+        ),
         devices=Device(**_read(_tables(layers, "devices", _DEVICE_READERS), _DEVICE_READERS)),
         pools=pools,
         phases=phases,
@@ -192,12 +198,6 @@ def _point(
         fresh_lab=fresh_lab,
         lab_axes=_lab_axes(layers, {name for v in combination for name in v.variables}),
     )
-
-
-def _with_variables(
-    table: Mapping[str, ScenarioValue], variables: Variables
-) -> dict[str, ScenarioValue]:
-    return {key: value.having(variables) for key, value in table.items()}
 
 
 # -- layers: later ones win ----------------------------------------------------------------------
@@ -221,10 +221,6 @@ def _client(layers: Sequence[_Table]) -> tuple[tuple[str, str], ...]:
                 option, text = read_ceph_option(name, value)
                 options[option] = text
     return tuple(options.items())
-
-
-def _flags(layer: _Table) -> tuple[str, ...]:
-    return read_flags(layer["flags"]) if "flags" in layer else ()
 
 
 def _is_keep(value: ScenarioValue) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import CLUSTER
 from cephqos_base.tenant_shares import OsdSums, TenantFigures, TenantKey
 from cephqos_base.terminal import printable
@@ -27,7 +28,6 @@ from cephqos_loadgen.top.picture import (
     RecoveryState,
     RunState,
     ScrubState,
-    TimeLeft,
     TopSamples,
 )
 from cephqos_loadgen.top.quantile import quantile
@@ -58,7 +58,9 @@ def build_picture(samples: TopSamples, selection: Selection) -> Picture:
             *_percentiles("client", mine.of("client_latency")),
         ),
         recovery=_recovery(mine),
-        recovery_end=_recovery_end(mine),
+        recovery_end=RecoveryEnd.of(
+            {bound: seconds for (_, bound), seconds in mine.of("recovery_left").items()}
+        ),
         scrubs=_scrubs(mine),
         threads=_threads(mine),
         devices=_devices(mine),
@@ -146,13 +148,6 @@ def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:
         if state.degraded or state.misplaced or state.unfound:
             states.append(state)
     return tuple(states)
-
-
-def _recovery_end(samples: TopSamples) -> TimeLeft | None:
-    by_bound = {bound: value for (_, bound), value in samples.of("recovery_left").items()}
-    bounds = [by_bound.get(bound) for bound in ("low", "likely", "high")]
-    known = [bound for bound in bounds if bound is not None]
-    return TimeLeft(*known) if len(known) == len(bounds) else None
 
 
 def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:

@@ -89,7 +89,7 @@ async def _top(arguments: argparse.Namespace) -> int:
         view = View(sort=arguments.sort, filter=arguments.filter, cluster=arguments.cluster)
         if once:
             return await _print_once(watch, view, arguments)
-        from cephqos_loadgen.top.screen.app import Top  # needs Textual, which --once does not
+        from cephqos_loadgen.top.screen.app import Top  # needs curses, which --once does not
 
         await Top(watch, view, ascii_only=_in_ascii(arguments)).run()
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
+from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.tenant_shares import TenantShare
 from cephqos_loadgen.top.figures import Values
 
@@ -111,15 +112,6 @@ class RecoveryState:
     objects_per_second: float | None
     bytes_per_second: float | None
     eta: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLeft:
-    """Seconds until all recovery ends: likely, and a 90 % interval."""
-
-    low: float
-    likely: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,5 +236,5 @@ class Picture:
     runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
     detail: OsdDetail | None = None  # while an OSD is opened
-    recovery_end: TimeLeft | None = None  # not known
+    recovery_end: RecoveryEnd | None = None  # not known
     tenants: tuple[OsdTenant, ...] | None = None  # while they are asked for

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 PRODUCT = ("exporter", "loadgen", "alerts", "dashboards", "deploy")
-# Called by their names by PyYAML, http.server, aiohttp and Textual.
+# Called by their names by PyYAML, http.server and aiohttp.
 CALLED_BY_LIBRARIES = {
     "ignore_aliases",
     *("do_GET", "do_POST", "log_message"),

@@ -135,7 +135,7 @@ def shown(source: str) -> Shown:
     """
     if source in TABLE:
         return TABLE[source]
-    kind = _type(source)
+    kind = next((kind for kind, pattern in _TYPES if re.search(pattern, source)), "unknown")
     name, divisor = _UNSAFE.sub("_", source), 1.0
     if kind == "histogram" and _LATENCY.search(name):
         name, divisor = _LATENCY.sub("_seconds", name), MILLI
@@ -147,7 +147,3 @@ def shown(source: str) -> Shown:
         name = re.sub(r"_total(?=_|$)", "", name) + "_total"
     unit = ", in seconds" if name.endswith(("_seconds", "_seconds_total")) else ""
     return Shown(f"{PREFIX}{name}", kind, f"Seastar's {_UNSAFE.sub('_', source)}{unit}.", divisor)
-
-
-def _type(source: str) -> FamilyType:
-    return next((kind for kind, pattern in _TYPES if re.search(pattern, source)), "unknown")

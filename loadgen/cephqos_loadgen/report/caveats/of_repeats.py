@@ -7,7 +7,7 @@ import numpy as np
 
 from cephqos_loadgen.report.caveats.caveat import Caveat, load_name
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, key_of
+from cephqos_loadgen.report.figures.analysis import Key, ReportRun, key_of
 from cephqos_loadgen.report.figures.loads import WHOLE, LoadPart
 from cephqos_loadgen.report.figures.observe import Observation
 
@@ -42,11 +42,12 @@ def unstable(run: ReportRun) -> Iterator[Caveat]:
             rows.append((iops.variation or 0.0, row))
     if rows:
         variation, row = max(rows, key=lambda pair: pair[0])
+        most = f"{load_name(row.key.phase, row.key.depth)} of {row.key.point}"
         yield Caveat(
             "caution",
             f"Throughput differs much between repeats: the deviation is above {_UNSTABLE:.0%} of"
             f" the mean in {len(rows)} of {_load_rows(run)} rows.",
-            f"Most: {variation:.0%}, {_name(row)}.",
+            f"Most: {variation:.0%}, {most}.",
             tuple(row.key for _, row in rows),
         )
 
@@ -54,10 +55,6 @@ def unstable(run: ReportRun) -> Iterator[Caveat]:
 def _load_rows(run: ReportRun) -> int:
     """How many rows are of a whole load."""
     return sum(metrics.IOPS.key in row.figures and row.key.window == WHOLE for row in run.rows)
-
-
-def _name(row: ReportRow) -> str:
-    return f"{load_name(row.key.phase, row.key.depth)} of {row.key.point}"
 
 
 def drift(run: ReportRun) -> Iterator[Caveat]:

@@ -1,7 +1,7 @@
 """Charts of one figure or curve per point: throughput, latency, response curves."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.report.charts import plots
@@ -87,12 +87,9 @@ def _kind_of_load(subject: Subject, row: ReportRow) -> str:
         for point, phase in run.planned_phases:
             if (run.name, point, phase["name"]) == (row.key.run, row.key.point, row.key.phase):
                 action = phase["action"]
-                return " ".join(filter(None, (action.get("rw", ""), _block_size(action))))
+                block_size = size(action["block_size"]) if action.get("block_size") else ""
+                return " ".join(filter(None, (action.get("rw", ""), block_size)))
     return ""
-
-
-def _block_size(action: Mapping[str, Any]) -> str:
-    return size(action["block_size"]) if action.get("block_size") else ""
 
 
 def _lines(

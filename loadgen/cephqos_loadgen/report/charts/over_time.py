@@ -59,7 +59,10 @@ def timeline(observed: Observation, label: str, number: int) -> Chart:
     panels = list(_panels(times, tracks))
     drawing = plot_time.over_time(title, panels, phases, active, strips(observed), seconds)
     name = f"time-{number:02d}"
-    return Chart(name, title, drawing, _data(name, title, times, tracks))
+    columns = [
+        (TableColumn(f"{track.panel}, {track.name}", track.unit), track.values) for track in tracks
+    ]
+    return Chart(name, title, drawing, data_of(name, title, times, columns))
 
 
 def _panels(times: Floats, tracks: Sequence[Track]) -> Iterator[Panel]:
@@ -74,14 +77,16 @@ def _panels(times: Floats, tracks: Sequence[Track]) -> Iterator[Panel]:
         yield Panel(title, lines, step)
 
 
-def _data(name: str, title: str, times: Floats, tracks: Sequence[Track]) -> Table:
-    """The same lines as a table: a row for each time, a column for each track."""
-    columns = [TableColumn(f"{track.panel}, {track.name}", track.unit) for track in tracks]
-    rows = []
-    for index, time in enumerate(times):
-        cells = (_cell(track.values[index]) for track in tracks)
-        rows.append((Cell(f"{time:.1f}", float(time)), *cells))
-    return Table(f"chart-{name}", title, (TableColumn("Time", "s"), *columns), tuple(rows))
+def data_of(
+    chart: str, title: str, times: Floats, columns: Sequence[tuple[TableColumn, Floats]]
+) -> Table:
+    """The lines of a chart as a table: a row for each time, a column for each line."""
+    rows = tuple(
+        (Cell(f"{time:.1f}", float(time)), *(_cell(values[index]) for _, values in columns))
+        for index, time in enumerate(times)
+    )
+    heads = (TableColumn("Time", "s"), *(column for column, _ in columns))
+    return Table(f"chart-{chart}", title, heads, rows)
 
 
 def _cell(value: float) -> Cell:

@@ -12,13 +12,14 @@ import numpy as np
 from cephqos_base.series import RecoverySeries, ScrubSeries
 from cephqos_loadgen.report.arrays.statistics import Floats
 from cephqos_loadgen.report.charts import plot_time, svg
+from cephqos_loadgen.report.charts.over_time import data_of
 from cephqos_loadgen.report.charts.plot_time import Panel, line_of
 from cephqos_loadgen.report.charts.tracks import RATE_SECONDS, grown_since, mean_latency, rate
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
+from cephqos_loadgen.report.tables.table import TableColumn
 from cephqos_loadgen.report.words import listed
 
 MOST_CHARTS: Final = 12
@@ -112,7 +113,7 @@ def _chart(name: str, others: str, phase: str, group: _Group) -> Chart | None:
     step = max(1.0, float(np.ceil(seconds / _MOST_POINTS)))
     times = np.arange(step / 2, seconds, step)
     panels: list[Panel] = []
-    columns, data = [TableColumn("Time", "s")], []
+    columns: list[tuple[TableColumn, Floats]] = []
     for title, column, unit, values_of in _PANELS:
         found = {
             value: _mean_of_repeats(values_of, repeats, phase, times, step)
@@ -121,8 +122,9 @@ def _chart(name: str, others: str, phase: str, group: _Group) -> Chart | None:
         if any(np.nanmax(values, initial=0.0) > 0 for values in found.values()):
             lines = [line_of(value, times, values) for value, values in found.items()]
             panels.append(Panel(title, lines, step))
-            columns += [TableColumn(f"{column}, {value}", unit) for value in found]
-            data += list(found.values())
+            columns += [
+                (TableColumn(f"{column}, {value}", unit), values) for value, values in found.items()
+            ]
     if not panels:
         return None
     repeats = max(map(len, group.values()))
@@ -131,11 +133,7 @@ def _chart(name: str, others: str, phase: str, group: _Group) -> Chart | None:
     drawing = plot_time.over_time(
         title, panels, [], [], [], seconds, since=f"seconds since {phase} began"
     )
-    rows = tuple(
-        (Cell(f"{time:.1f}", float(time)), *(_cell(values[index]) for values in data))
-        for index, time in enumerate(times)
-    )
-    return Chart(name, title, drawing, Table(f"chart-{name}", title, tuple(columns), rows))
+    return Chart(name, title, drawing, data_of(name, title, times, columns))
 
 
 def _mean_of_repeats(
@@ -154,7 +152,3 @@ def _mean_of_repeats(
     known = np.sum(np.isfinite(found), axis=0)
     total = np.nansum(found, axis=0)
     return np.where(known > 0, total / np.maximum(known, 1), np.nan)
-
-
-def _cell(value: float) -> Cell:
-    return Cell(f"{value:.6g}", float(f"{value:.6g}")) if np.isfinite(value) else Cell("", None)

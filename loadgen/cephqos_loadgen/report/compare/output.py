@@ -135,7 +135,9 @@ def to_json(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> di
         "runs": [run.name for run in comparison.others],
         "environments_differ": warnings,
         "caveats": {
-            name: [_caveat(caveat) for caveat in of_run]
+            name: [
+                {"severity": it.severity, "text": it.text, "evidence": it.evidence} for it in of_run
+            ]
             for name, of_run in caveats_of(comparison).items()
         },
         "differences": [_json(d) for d in comparison.differences],
@@ -143,10 +145,6 @@ def to_json(comparison: Comparison, outcome: Verdict, warnings: list[str]) -> di
         "failures": list(outcome.failures),
         "cannot_be_judged": list(outcome.unjudged),
     }
-
-
-def _caveat(caveat: Caveat) -> dict[str, str]:
-    return {"severity": caveat.severity, "text": caveat.text, "evidence": caveat.evidence}
 
 
 def _json(d: Difference) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cephqos_base.terminal import printable
 from cephqos_loadgen.archive.export import as_cell
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
+from cephqos_loadgen.report.tables.table import Table, TableColumn
 from cephqos_loadgen.report.words import in_markdown
 
 _MARKS = {"best": " ▲", "worst": " ▼", "caveat": ""}
@@ -21,11 +21,8 @@ def table_lines(table: Table) -> Iterator[str]:
     yield "| " + " | ".join(in_markdown(heading(column)) for column in table.columns) + " |"
     yield "|" + "|".join("---:" if column.numeric else "---" for column in table.columns) + "|"
     for row in table.rows:
-        yield "| " + " | ".join(_cell(cell) for cell in row) + " |"
-
-
-def _cell(cell: Cell) -> str:
-    return in_markdown(cell.text) + _MARKS.get(cell.mark, "")
+        cells = (in_markdown(cell.text) + _MARKS.get(cell.mark, "") for cell in row)
+        yield f"| {' | '.join(cells)} |"
 
 
 def to_markdown(document: Document) -> str:

@@ -259,8 +259,7 @@ def _recovery_end(picture: Picture) -> str:
         return ""
     if end is None:
         return "end of recovery: not known"
-    low, likely, high = map(text.duration, (end.low, end.likely, end.high))
-    return f"recovery ends in {likely} ({low} to {high})"
+    return f"recovery ends in {end}"
 
 
 def _recovery_words(recovery: RecoveryState) -> str:

@@ -9,7 +9,7 @@ from cephqos_base.prometheus import Prometheus, Refused, Sample
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import DaemonSeries
 from cephqos_base.servers import HttpServer, NoAnswer
-from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
+from cephqos_loadgen.top.figures import Selection, TopFigure, Values, wanted_now
 from cephqos_loadgen.top.picture import Missing, TopSamples
 
 # Finds something if the recording rules are there.
@@ -73,7 +73,10 @@ class PrometheusSource:
         try:
             for query in queries:
                 if vector := await self._query(query):
-                    return {_key(labels, figure.by): value for labels, value in vector}
+                    return {
+                        tuple(labels.get(name, "") for name in figure.by): value
+                        for labels, value in vector
+                    }
         except Refused as error:
             return error
         return {}
@@ -101,10 +104,6 @@ class PrometheusSource:
             if error.status in (401, 403):
                 raise NoAnswer(f"{error}: user and password go into the URL") from error
             raise
-
-
-def _key(labels: Mapping[str, str], by: Key) -> Key:
-    return tuple(labels.get(name, "") for name in by)
 
 
 def _identity(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
