@@ -135,7 +135,8 @@ def shown(source: str) -> Shown:
     """
     if source in TABLE:
         return TABLE[source]
-    kind = next((kind for kind, pattern in _TYPES if re.search(pattern, source)), "unknown")
+    kinds = (kind for kind, pattern in _TYPES if re.search(pattern, source))
+    kind: FamilyType = next(kinds, "unknown")
     name, divisor = _UNSAFE.sub("_", source), 1.0
     if kind == "histogram" and _LATENCY.search(name):
         name, divisor = _LATENCY.sub("_seconds", name), MILLI

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import RECOVERY, SCHEDULED, QosSeries, RecoverySeries
 from cephqos_base.thresholds import THRESHOLDS
 from cephqos_loadgen.advise.facts import (
@@ -20,7 +21,6 @@ from cephqos_loadgen.advise.facts import (
     AdvisedOsd,
     Facts,
     RecoveryBacklog,
-    RecoveryEnd,
     best_rates,
     saturated_range,
     shares_from,
@@ -200,12 +200,8 @@ def _backlog(
 
 def _recovery_end(samples: Samples, start: float, end: float) -> RecoveryEnd | None:
     """How long recovery still took at the end of the time, as the exporter said it then."""
-
-    def seconds(bound: str) -> float | None:
-        gauges = samples.of(RecoverySeries.CLUSTER_ETA_SECONDS, bound=bound)
-        return gauges[0].at(end, max(start, end - _FRESH_SECONDS)) if gauges else None
-
-    low, likely, high = map(seconds, RecoveryEnd._fields)
-    if low is None or likely is None or high is None:
-        return None
-    return RecoveryEnd(low, likely, high)
+    seconds = {
+        gauge.labels.get("bound", ""): gauge.at(end, max(start, end - _FRESH_SECONDS))
+        for gauge in samples.of(RecoverySeries.CLUSTER_ETA_SECONDS)
+    }
+    return RecoveryEnd.of({bound: value for bound, value in seconds.items() if value is not None})
