@@ -203,7 +203,7 @@ async def _dump(arguments: argparse.Namespace) -> int:
 
 
 async def _prometheus(arguments: argparse.Namespace) -> int:
-    check_url("the URL", arguments.url, PASSWORDS)
+    check_url("url", arguments.url, PASSWORDS)
     if arguments.grafana:
         check_url("--grafana", arguments.grafana, PASSWORDS, 3000)
     facts = await prometheus_facts.gather(

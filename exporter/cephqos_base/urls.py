@@ -27,7 +27,6 @@ def check_url(option: str, url: str, instead: str, port: int = 9090) -> None:
     >>> check_url("--loki", "http://host:3100", "")
     """
     if "@" in url:
-        shown = without_password(url)
-        raise UsageError(f"{option} {shown}: found a user or password before @; {instead}")
+        raise UsageError(f"{option}: found a user or password before @; {instead}")
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
         raise UsageError(f"{option} {url}: expected a URL such as http://host:{port}")

@@ -163,7 +163,7 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
         (("--webhook", "ftp://h", "--alertmanager", "{tmp}/am"), "--webhook ftp://h: expected"),
         (
             ("--webhook", "http://me:pw@h", "--alertmanager", "{tmp}/am"),
-            "--webhook http://h: found a user or password before @; put the receiver into the file",
+            "--webhook: found a user or password before @; put the receiver into the file",
         ),
     ],
 )

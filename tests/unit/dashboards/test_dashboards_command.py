@@ -87,7 +87,7 @@ def test_installing_needs_no_sdk_and_building_says_that_it_does(tmp_path: Path) 
         (["--prometheus", "p:9090"], "--prometheus p:9090: expected a URL such as http://"),
         (["--prometheus", ""], "--prometheus : expected a URL such as http://"),
         (["--loki", "ftp://l"], "--loki ftp://l: expected a URL such as http://"),
-        (["--loki", "http://me:sec/ret@l:3100"], "--loki http://l:3100: found a user or password"),
+        (["--loki", "http://me:sec/ret@l:3100"], "--loki: found a user or password"),
         (["--prometheus", "https://me@p"], "basicAuthUser and secureJsonData to the data source"),
         (["--scrape-interval", "0"], "--scrape-interval 0.0: expected 0.1 to 300"),
     ],
