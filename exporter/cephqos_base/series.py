@@ -66,6 +66,7 @@ class DaemonSeries:
     MEMPOOL_BYTES: Final = "cephqos_daemon_mempool_bytes"
     RESIDENT_BYTES: Final = "cephqos_daemon_resident_bytes"
     SCRAPE_DURATION_SECONDS: Final = "cephqos_daemon_scrape_duration_seconds"
+    STOPPED: Final = "cephqos_daemon_stopped"
     UP: Final = "cephqos_daemon_up"
 
 

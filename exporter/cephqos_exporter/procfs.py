@@ -111,13 +111,15 @@ def read_all(path: str) -> bytes:
 
 
 # Fields of a stat line by their names in proc(5), counted from 0 behind the thread's name.
-_FLAGS, _UTIME, _STIME, _NUM_THREADS, _STARTTIME, _RSS, _PROCESSOR = 6, 11, 12, 17, 19, 21, 36
+_STATE, _FLAGS, _UTIME, _STIME, _NUM_THREADS, _STARTTIME, _RSS = 0, 6, 11, 12, 17, 19, 21
+_PROCESSOR = 36
 
 
 class Stat(NamedTuple):
     """What the collectors need of /proc/PID/stat or /proc/PID/task/TID/stat; times in ticks."""
 
     name: bytes
+    stopped: bool  # by a signal or a debugger
     flags: int
     user: int
     system: int
@@ -133,6 +135,7 @@ def parse_stat(raw: bytes) -> Stat:
     fields = raw[end + 2 :].split()
     return Stat(
         name=raw[raw.index(b"(") + 1 : end],
+        stopped=fields[_STATE] in (b"T", b"t"),
         flags=int(fields[_FLAGS]),
         user=int(fields[_UTIME]),
         system=int(fields[_STIME]),

@@ -21,7 +21,9 @@ _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/
 
 # The list of causes is a part of this page.
 RULES_PAGE: Final = Path("docs/internals/rules.md")
-_CAUSES: Final = re.compile(r"^- \*\*device\*\*.*?(?=\n\n### )", re.MULTILINE | re.DOTALL)
+_CAUSES: Final = re.compile(
+    r"^- \*\*\w+\*\*(, `by`)? \(\d.*?(?=\n\n### )", re.MULTILINE | re.DOTALL
+)
 
 
 def _rules() -> Iterator[tuple[str, dict[str, Any]]]:

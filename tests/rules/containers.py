@@ -56,6 +56,14 @@ def _short_of_memory(seconds: float, osd: int = 0, gap: tuple[int, int] | None =
     return merged(flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **own), pressure)
 
 
+def _stopped(*samples: int) -> Series:
+    """Whether the process is stopped from minute 8 on, again and again: at each scrape."""
+    values = " ".join(str(it) for it in samples)
+    return flat(
+        "cephqos_daemon_stopped", f"0x31 {' '.join([values] * (80 // len(samples)))}", **_OSD0
+    )
+
+
 def _limited_io(limit: float, done: float) -> Series:
     name, place = "cephqos_cgroup_io", {"device": "sda", "op": "write", **_OSD0}
     limited = flat(f"{name}_limit_ops_per_second", limit, **place)
@@ -78,8 +86,8 @@ def _host(cpus: int, used: float, steal: float = 0, instance: str = "host1") -> 
     )
 
 
-def _three(state: State, instance: str = "host1") -> Sequence[Series]:
-    timeline = [(5, IDLE), (20, state), (10, IDLE)]
+def _three(state: State, instance: str = "host1", minutes: float = 20) -> Sequence[Series]:
+    timeline = [(5, IDLE), (minutes, state), (10, IDLE)]
     return [one.series() for one in osds(3, timeline, instance=instance)]
 
 
@@ -90,6 +98,9 @@ _STARVED = replace(SIZE3, cpu_waiting=12)
 _BESIDE_CLIENTS = replace(SIZE3, cpu_waiting=0.9)
 _GETS_ITS_OWN = replace(BUSY, client=1200, cpu_waiting=12)
 
+# It does far less than before, its threads wait for a CPU, and no other OSD waits for it.
+_STARVES_ALONE = replace(SHORT, client=300, cpu_waiting=8)
+_WAIT_TOO = replace(BUSY, client=1200, cpu_waiting=2.5)
 
 # The memory that it waits for makes replica writes slow, three times as slow as elsewhere.
 _PAGES = replace(BUSY, client=100, replica_writes=60, replica_latency=0.02, write_latency=0.1)
@@ -216,6 +227,44 @@ CASES = [
         moments=(firing(23, violated("warning", "unknown")),),
     ),
     RuleCase(
+        name="an OSD that is stopped half of the time has cause stopped, however long threads wait",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, _STARVES_ALONE)), _stopped(1, 0)),
+        moments=(silent(7), firing(23, violated("critical", "stopped"))),
+        only=True,
+    ),
+    RuleCase(
+        name="a store that stands still because its process is stopped has no failed device",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, STALLED)), _stopped(1)),
+        moments=(firing(23, violated("critical", "stopped")),),
+        values=((24, f"count({_FAILING}) or vector(0)", 0),),
+    ),
+    RuleCase(
+        name="a process that is found stopped once in three minutes explains nothing",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _stopped(1, *[0] * 11)),
+        moments=(firing(23, violated("warning", "unknown")),),
+    ),
+    RuleCase(
+        name="one of OSDs that all wait for a CPU, and does less than before, is a warning",
+        alert=VIOLATED,
+        series=three(
+            (10, PROVEN), culprit=replace(_STARVES_ALONE, cpu_waiting=4), others=_WAIT_TOO
+        ),
+        moments=(
+            silent(14),
+            firing(23, {**violated("warning", "cpu", by="all_osds"), "ceph_daemon": "osd.1"}),
+        ),
+        only=True,
+    ),
+    RuleCase(
+        name="one that waits for a CPU far longer than its peers, and does less, is critical",
+        alert=VIOLATED,
+        series=three((10, PROVEN), culprit=_STARVES_ALONE, others=_WAIT_TOO),
+        moments=(firing(23, {**violated("critical", "cpu"), "ceph_daemon": "osd.1"}),),
+    ),
+    RuleCase(
         name="a device that is slow because of an I/O limit is critical, by the limit",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SLOW)), _limited_io(212, 211)),
@@ -277,13 +326,13 @@ CASES = [
     RuleCase(
         name="replica writes are not blamed where other programs take the CPUs",
         alert=WIDE,
-        series=merged(*_three(_STARVED), _host(8, 7.9)),
-        moments=(silent(13), silent(20)),
+        series=merged(*_three(_STARVED, minutes=34), _host(8, 7.9)),
+        moments=(silent(13), silent(38.5)),
     ),
     RuleCase(
         name="replica writes are blamed where other programs leave room",
         alert=WIDE,
-        series=merged(osd((5, IDLE), (20, SIZE3)), _host(8, 7.9)),
-        moments=(firing(16, FULL_OF_REPLICAS),),
+        series=merged(osd((5, IDLE), (34, SIZE3)), _host(8, 7.9)),
+        moments=(firing(38.5, FULL_OF_REPLICAS),),
     ),
 ]

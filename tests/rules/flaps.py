@@ -129,12 +129,12 @@ CASES = [
                 (8, PROVEN),
                 (3, _NOBODY),
                 (1.5, replace(_STARVED, cpu_waiting=3)),
-                (20, replace(_LESS_STARVED, client=700, cpu_waiting=3)),
+                (45, replace(_LESS_STARVED, client=700, cpu_waiting=3)),
             )
         ),
         moments=(
             silent(12),
-            *_all_the_time(18, 30, FULL_OF_REPLICAS),
+            *_all_the_time(46, 56, FULL_OF_REPLICAS),
         ),
     ),
     RuleCase(

@@ -242,13 +242,13 @@ HARDWARE = [
         name="flash of a slower kind beside faster flash has not failed",
         alert=WIDE,
         series=merged(
-            *osds(5, ((25, _FAST),), **_FASTER),
-            replace(osd((25, _SLOWER), **_ONE_OF_ANOTHER_KIND), id=5),
-            replace(osd((25, _SLOWER), **_ONE_OF_ANOTHER_KIND), id=6),
+            *osds(5, ((40, _FAST),), **_FASTER),
+            replace(osd((40, _SLOWER), **_ONE_OF_ANOTHER_KIND), id=5),
+            replace(osd((40, _SLOWER), **_ONE_OF_ANOTHER_KIND), id=6),
         ),
         moments=(
             silent(3),
-            firing(20, FULL_OF_REPLICAS),
+            firing(37, FULL_OF_REPLICAS),
         ),
     ),
     RuleCase(

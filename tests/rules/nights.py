@@ -115,10 +115,12 @@ def several(*timelines: Sequence[tuple[float, State]], **changes: Any) -> Series
     )
 
 
-def one_of(count: int, before: State, one: State, others: State, **changes: Any) -> Series:
+def one_of(
+    count: int, before: State, one: State, others: State, minutes: float = 20, **changes: Any
+) -> Series:
     """osd.1 differs from the others from minute 10 on."""
     return several(
-        *(((10, before), (20, one if number == 1 else others)) for number in range(count)),
+        *(((10, before), (minutes, one if number == 1 else others)) for number in range(count)),
         **changes,
     )
 
@@ -168,8 +170,8 @@ HEALTHY = [
     RuleCase(
         name="a disk at its end that has more of the data than its peers has not failed",
         alert=WIDE,
-        series=one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, **HDD),
-        moments=(firing(25, FULL_OF_REPLICAS),),
+        series=one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, minutes=40, **HDD),
+        moments=(firing(48, FULL_OF_REPLICAS),),
     ),
     _left_alone(
         "a disk at its end that has more of the data than its peers is not critical",

@@ -95,14 +95,22 @@ RESERVATION = [
         only=True,
     ),
     RuleCase(
-        name="replica work that fills an OSD for a time is one warning, of the cluster, for hours",
+        name="replica work that fills an OSD for half an hour is one warning, for hours",
         alert=WIDE,
-        series=merged(osd((5, IDLE), (20, SIZE3), (10, IDLE))),
+        series=merged(osd((5, IDLE), (45, SIZE3), (10, IDLE))),
         moments=(
-            silent(9.5),
-            firing(13, FULL_OF_REPLICAS),
-            firing(29, FULL_OF_REPLICAS),
+            silent(13),
+            silent(33),
+            firing(38, FULL_OF_REPLICAS),
+            firing(55, FULL_OF_REPLICAS),
         ),
+        only=True,
+    ),
+    RuleCase(
+        name="replica work that fills an OSD for a time is told to nobody",
+        alert=WIDE,
+        series=merged(osd((5, IDLE), (25, SIZE3), (10, IDLE))),
+        moments=(silent(13), silent(29), silent(38)),
         only=True,
     ),
     RuleCase(
@@ -390,28 +398,28 @@ CLUSTER_WIDE = [
     RuleCase(
         name="replica work on all OSDs is one warning for the cluster",
         alert=WIDE,
-        series=merged(*osds(4, ((5, IDLE), (20, SIZE3)))),
+        series=merged(*osds(4, ((5, IDLE), (35, SIZE3)))),
         moments=(
             silent(9.5),
-            firing(13, FULL_OF_REPLICAS),
+            firing(39, FULL_OF_REPLICAS),
         ),
     ),
     RuleCase(
         name="recovery beside replica work is one warning for the cluster too, on one OSD or three",
         alert=WIDE,
-        series=merged(*osds(3, ((5, IDLE), (20, RECOVERY_BESIDE)))),
+        series=merged(*osds(3, ((5, IDLE), (45, RECOVERY_BESIDE)))),
         moments=(
             silent(9.5),
-            firing(13, {**FULL_OF_REPLICAS, "class": "background_recovery"}),
-            firing(24, {**FULL_OF_REPLICAS, "class": "background_recovery"}),
+            firing(39, {**FULL_OF_REPLICAS, "class": "background_recovery"}),
+            firing(49, {**FULL_OF_REPLICAS, "class": "background_recovery"}),
         ),
         only=True,
     ),
     RuleCase(
         name="clients and recovery beside replica work are one warning, about the clients",
         alert=WIDE,
-        series=merged(*osds(3, ((5, IDLE), (20, SIZE3_AND_RECOVERY)))),
-        moments=(silent(9.5), firing(13, FULL_OF_REPLICAS), firing(24, FULL_OF_REPLICAS)),
+        series=merged(*osds(3, ((5, IDLE), (45, SIZE3_AND_RECOVERY)))),
+        moments=(silent(9.5), firing(39, FULL_OF_REPLICAS), firing(49, FULL_OF_REPLICAS)),
         only=True,
     ),
     RuleCase(

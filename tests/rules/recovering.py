@@ -47,8 +47,8 @@ def _short_while_it_takes_over(replica_latency: float) -> Series:
     short = replace(BUSY_CORE, immediate=80, recovery=4, replica_latency=replica_latency)
     small = {"capacity": 250, "reserved": {"client": 125, "background_recovery": 60}}
     return merged(
-        *(replace(osd((10, WELL), (20, replace(WAITS, client=130))), id=i) for i in (0, 2)),
-        replace(osd((10, replace(WELL, client=200)), (20, short), **small), id=1),
+        *(replace(osd((10, WELL), (40, replace(WAITS, client=130))), id=i) for i in (0, 2)),
+        replace(osd((10, replace(WELL, client=200)), (40, short), **small), id=1),
         _reserved("in_progress"),
     )
 
@@ -183,7 +183,7 @@ CASES = [
         name="one that is no slower than taking over explains is a warning, as it holds replicas",
         alert=WIDE,
         series=_short_while_it_takes_over(0.06),
-        moments=(firing(22, FULL_OF_REPLICAS),),
+        moments=(firing(48, FULL_OF_REPLICAS),),
     ),
     RuleCase(
         name="an OSD whose device has failed is critical while it takes over a placement group",

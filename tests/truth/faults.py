@@ -83,6 +83,23 @@ async def _kill(stage: Stage, do: StagedAction) -> None:
     await stage.on.lab.faults.kill(osd)
 
 
+async def _pauses(stage: Stage, do: StagedAction) -> None:
+    """The OSD is stopped for half of the time, two seconds each."""
+    osd, on = stage.osd(do), stage.on.lab.faults
+
+    async def again_and_again() -> None:
+        try:
+            while True:
+                await on.stop(osd)
+                await asyncio.sleep(2)
+                await on.resume(osd)
+                await asyncio.sleep(2)
+        finally:
+            await on.resume(osd)
+
+    stage.run(again_and_again())
+
+
 async def _restart_all(stage: Stage, do: StagedAction) -> None:
     """One OSD after the other, as an upgrade does it."""
     await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
@@ -195,6 +212,7 @@ FAULTS: Final = faults.FAULTS | {
     "delete": _delete,
     "kill": _kill,
     "memory-limit": _memory_limit,
+    "pauses": _pauses,
     "restart-all": _restart_all,
     "slow-link": _slow_link,
     "trim": _trim,

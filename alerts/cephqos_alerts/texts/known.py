@@ -179,6 +179,7 @@ def also_of_many(violated: str) -> str:
 
 
 _IO_HELD_UP: Final = f'{PerOsd.IO_LIMIT_REACHED}{{unit!=""}}'
+_PROCESS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by="signal"}}'
 _THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"cpu_limit|memory_limit"}}'
 
 
@@ -246,10 +247,16 @@ def _likely_cause_on_osd(otherwise: str) -> str:
         f" Only its commits are slow: its device is well.{STORE_SHOWS}{_ALSO_CPU}",
         stopped_or_waits,
     )
-    return if_seen(
+    device_or_store = if_seen(
         _DEVICE_FAILING,
         f" Likely cause: the device. Its device is slow or has stopped.{_ALSO_CPU}",
         store_or_stopped,
+    )
+    return if_seen(
+        _PROCESS_STOPPED,
+        " Likely cause: stopped. Its process is stopped, by a signal or a debugger.",
+        device_or_store,
+        within="@sustained@",
     )
 
 

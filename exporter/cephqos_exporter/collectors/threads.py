@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from cephqos_base.series import DaemonSeries
 from cephqos_exporter import core_options, sampler
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Settings, flag, texts
@@ -133,6 +134,7 @@ def _numbers(sample: sampler.ProcessSample) -> Iterable[float]:
     yield sample.process.user / CLOCK_TICKS
     yield sample.process.system / CLOCK_TICKS
     yield sample.process.resident_pages * PAGE_SIZE
+    yield sample.process.stopped
 
 
 def _mempools(reply: Any, daemon: _Daemon) -> dict[str, int]:
@@ -296,7 +298,13 @@ def _daemon_families(labels: Labels, sample: sampler.ProcessSample) -> list[Fami
     cpu.add(labels.of("mode", "system"), sample.process.system / CLOCK_TICKS)
     memory = _memory_family()
     memory.add(labels.base, sample.process.resident_pages * PAGE_SIZE)
-    return [cpu, memory]
+    stopped = gauge(
+        DaemonSeries.STOPPED,
+        "1 if the process was stopped when it was scraped (SIGSTOP, a debugger), else 0. A frozen "
+        "cgroup does not show here.",
+    )
+    stopped.add(labels.base, sample.process.stopped)
+    return [cpu, memory, stopped]
 
 
 def _thread_family(labels: Labels, sample: sampler.ProcessSample) -> Family:

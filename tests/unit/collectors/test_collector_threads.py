@@ -66,6 +66,7 @@ def test_times_are_summed_over_a_group_and_shown_in_seconds(tree: HostTree) -> N
     assert found[switches % "voluntary"] == 10
     assert found[switches % "involuntary"] == 4
     assert found["cephqos_daemon_resident_bytes{}"] == 1000 * 4096
+    assert found["cephqos_daemon_stopped{}"] == 0
     assert found['cephqos_daemon_cpu_seconds_total{mode="user"}'] == 4.16
 
 

@@ -1,6 +1,8 @@
 """Reading /proc: its formats, and what stays open."""
 
 import os
+import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -35,6 +37,17 @@ def test_stat_of_this_very_process_agrees_with_psutil() -> None:
         assert stat.resident_pages * os.sysconf("SC_PAGE_SIZE") == pytest.approx(
             process.memory_info().rss, rel=0.1
         )
+
+
+def test_a_process_that_is_stopped_is_told_from_one_that_sleeps() -> None:
+    with subprocess.Popen(["sleep", "60"]) as sleeps:
+        try:
+            assert not parse_stat(read_once(f"/proc/{sleeps.pid}/stat")).stopped
+            sleeps.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, sleeps.pid, os.WSTOPPED)
+            assert parse_stat(read_once(f"/proc/{sleeps.pid}/stat")).stopped
+        finally:
+            sleeps.kill()
 
 
 def test_a_thread_name_may_hold_blanks_and_parentheses() -> None:
