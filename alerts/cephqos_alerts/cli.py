@@ -8,7 +8,7 @@ from typing import Final
 
 from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.output.build import LOGS, build_rules, log_rules
-from cephqos_alerts.rules.changes import parse_changes
+from cephqos_alerts.rules.changes import LABELS, parse_changes
 from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.series_needed import keep, series
@@ -16,6 +16,7 @@ from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
 from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.site import LABEL
 from cephqos_base.terminal import say
 from cephqos_base.urls import check_url
 
@@ -126,6 +127,11 @@ def _add_settings(parser: Parser) -> None:
         default=default.job,
     )
     parser.option(
+        "--site-label NAME...",
+        "keep this label of scraped series, such as k8s_cluster, which tells clusters apart whose"
+        " label `cluster` is the same; repeatable",
+    )
+    parser.option(
         "--runbook-url URL",
         "URL of the site's folder operate/runbooks, or of any page with {page} in place of its"
         " name (default: alerts have no link to a runbook)",
@@ -184,6 +190,12 @@ def _check_settings(arguments: argparse.Namespace) -> None:
         raise UsageError(
             f"--evaluations-per-scrape {arguments.evaluations_per_scrape}: expected 1 to 10"
         )
+    for label in arguments.site_label:
+        if not LABEL.fullmatch(label) or label in LABELS:
+            raise UsageError(
+                f"--site-label {label}: expected a name of letters, digits and _ that the rules do"
+                " not use"
+            )
     for name in ("runbook", "dashboard"):
         url = getattr(arguments, f"{name}_url")
         if url and not _LINK.fullmatch(url):
@@ -204,6 +216,7 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         evaluations_per_scrape=arguments.evaluations_per_scrape,
         time_scale=arguments.time_scale,
         job=arguments.job,
+        site_labels=tuple(dict.fromkeys(arguments.site_label)),
         runbook_url=arguments.runbook_url,
         dashboard_url=arguments.dashboard_url,
         dashboard_prefix=arguments.dashboard_prefix,

@@ -9,9 +9,11 @@ from cephqos_base import textfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
+from cephqos_base.site import LABEL
 from cephqos_base.terminal import say
 from cephqos_base.urls import check_url
 from cephqos_dashboards.provisioning import Sources, provisioning
+from cephqos_dashboards.site import of_sites
 
 PACKAGE: Final = Path(__file__).parent
 GENERATED: Final = PACKAGE / "generated"
@@ -52,6 +54,11 @@ def _add_install(parser: Parser) -> None:
         "--prometheus URL",
         "URL of Prometheus, as Grafana reaches it (default: %(default)s)",
         default=default.prometheus,
+    )
+    parser.option(
+        "--site-label NAME...",
+        "add a variable for this label, such as k8s_cluster, for rules with the same option;"
+        " repeatable",
     )
     parser.option("--loki URL", "URL of Loki (default: none)", default="")
     parser.option(
@@ -109,10 +116,13 @@ async def _install(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.directory}: expected a directory of Grafana's host, no URL")
     if arguments.directory.exists() and not arguments.directory.is_dir():
         raise UsageError(f"{arguments.directory}: expected a directory")
+    if wrong := [it for it in arguments.site_label if not LABEL.fullmatch(it)]:
+        raise UsageError(f"--site-label {wrong[0]}: expected a label, such as k8s_cluster")
     sources = Sources(
         prometheus=arguments.prometheus,
         loki=arguments.loki,
         scrape_interval=arguments.scrape_interval,
+        site_labels=tuple(dict.fromkeys(arguments.site_label)),
     )
     return _write(installed(arguments.directory, sources))
 
@@ -128,7 +138,10 @@ def installed(directory: Path, sources: Sources) -> dict[Path, str]:
     """Dashboards and provisioning files for a Grafana that reads them in this directory."""
     directory = directory.absolute()
     dashboards = directory / "dashboards"
-    files = {dashboards / file.name: file.read_text("utf-8") for file in GENERATED.glob("*.json")}
+    files = {
+        dashboards / file.name: of_sites(file.read_text("utf-8"), sources.site_labels)
+        for file in GENERATED.glob("*.json")
+    }
     return files | {
         directory / "provisioning" / name: text
         for name, text in provisioning(sources, str(dashboards)).items()

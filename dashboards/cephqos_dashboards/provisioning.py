@@ -1,5 +1,6 @@
 """The files in which Grafana looks for data sources and dashboards when it starts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ class Sources:
     prometheus: str = "http://localhost:9090"
     loki: str = ""  # "": without a data source for Loki
     scrape_interval: float = 15.0  # seconds
+    site_labels: Sequence[str] = ()  # each a variable of the dashboards
 
 
 def provisioning(sources: Sources, dashboards: str = _DASHBOARDS) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from cephqos_base import site
 from cephqos_base.servers import Address, HttpReply, HttpServer, NoAnswer
 
 NO_JSON: Final = "the answer is not JSON"
@@ -68,10 +69,15 @@ class JsonApi:
 
 
 class Prometheus(JsonApi):
-    """Queries."""
+    """Queries. With `only`, they read series that have these labels."""
+
+    def __init__(self, server: HttpServer, only: Mapping[str, str] | None = None) -> None:
+        super().__init__(server)
+        self._only = only or {}
 
     async def result(self, path: str, **parameters: str) -> Any:
         """The `result` of a query: `path` is `query` or `query_range`."""
+        parameters["query"] = site.only(parameters["query"], self._only)
         reply = await self.post(f"/api/v1/{path}", **parameters)
         if not isinstance(reply, dict) or not isinstance(reply.get("data"), dict):
             raise _no_prometheus(path)

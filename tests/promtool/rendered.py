@@ -15,9 +15,12 @@ from cephqos_alerts.rules.settings import RuleSettings
 OF_OSD: Final = {"cluster": "c1", "ceph_daemon": "osd.3"}
 
 
-def description_of(name: str) -> str:
+_SETTINGS: Final = RuleSettings()
+
+
+def description_of(name: str, settings: RuleSettings = _SETTINGS) -> str:
     """The template of an alert; of the critical one, if there is a warning of that name, too."""
-    texts = build_rules(RuleSettings(), ALERTING_SLOS).values()
+    texts = build_rules(settings, ALERTING_SLOS).values()
     files = [yaml.safe_load(text) for text in texts]
     rules = [rule for file in files for group in file["groups"] for rule in group["rules"]]
     of_it = [rule for rule in rules if rule.get("alert") == name]

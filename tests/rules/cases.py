@@ -15,6 +15,7 @@ from cephqos_alerts.rules.runbooks import ALERTS, WARNING_SUFFIX
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 from cephqos_base.recorded import PerClass, PerClusterClass
+from cephqos_base.site import keep, only
 
 from .series import STEP, Series
 
@@ -261,9 +262,14 @@ def _test(case: RuleCase) -> dict[str, Any]:
     }
 
 
-def _together(cases: Sequence[RuleCase]) -> dict[str, Any]:
-    """Cases as clusters beside one another in one Prometheus: a fifth of the work."""
-    tests = [_beside(number, _test(case)) for number, case in enumerate(cases, 1)]
+def _together(cases: Sequence[RuleCase], site_label: str = "") -> dict[str, Any]:
+    """Cases as clusters beside one another in one Prometheus: a fifth of the work. With a label of
+    sites, clusters and hosts have the same names in all of them."""
+    numbered = [(number, _test(case)) for number, case in enumerate(cases, 1)]
+    if site_label:
+        tests = [_at_site({site_label: f"site-{number}"}, test) for number, test in numbered]
+    else:
+        tests = [_beside(number, test) for number, test in numbered]
     series = [one for test in tests for one in test["input_series"]]
     assert len({one["series"] for one in series}) == len(series)
     return {
@@ -294,6 +300,27 @@ def _beside(number: int, test: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _at_site(site: Mapping[str, str], test: Mapping[str, Any]) -> dict[str, Any]:
+    """The test with this label in all series, and in what is expected of them."""
+    label = next(iter(site))
+
+    def labelled(series: str) -> str:
+        return only(series, site) if series != "{}" else series
+
+    def check(of: Mapping[str, Any]) -> dict[str, Any]:
+        samples = [{**one, "labels": labelled(one["labels"])} for one in of.get("exp_samples", ())]
+        return {**of, "expr": only(keep(of["expr"], [label]), site), "exp_samples": samples}
+
+    return {
+        "name": f"{site[label]}: {test['name']}",
+        "interval": test["interval"],
+        "input_series": [
+            {**one, "series": labelled(one["series"])} for one in test["input_series"]
+        ],
+        "promql_expr_test": [check(one) for one in test["promql_expr_test"]],
+    }
+
+
 def _groups_of(file: str) -> list[str]:
     if file == "slo.yml":
         return [group.name for group in slo_groups(ALERTING_SLOS, RuleSettings())]
@@ -301,7 +328,10 @@ def _groups_of(file: str) -> list[str]:
 
 
 def promtool_document(
-    group: str, cases: Sequence[RuleCase], rules: Path = RULES_OF_CHECKOUT
+    group: str,
+    cases: Sequence[RuleCase],
+    rules: Path = RULES_OF_CHECKOUT,
+    site_label: str = "",
 ) -> dict[str, Any]:
     """The cases of a group as `promtool test rules` reads them, on the rules in a folder."""
     return {
@@ -309,5 +339,7 @@ def promtool_document(
         "evaluation_interval": f"{_EVERY.get(group, STEP)}s",
         # Else promtool takes the groups of each run in another order, and minutes move by a step.
         "group_eval_order": [name for file in RULES.get(group, _ALL) for name in _groups_of(file)],
-        "tests": [_test(case) for case in cases] if group in _ALONE else [_together(cases)],
+        "tests": [_test(case) for case in cases]
+        if group in _ALONE
+        else [_together(cases, site_label)],
     }

@@ -69,15 +69,17 @@ CASES: list[RuleCase] = [
 GROUPS = sorted({case.group for case in CASES})
 
 
-def write(group: str, folder: Path) -> Path:
-    """The cases of a group as a file in a folder."""
+def write(group: str, folder: Path, site_label: str = "") -> Path:
+    """The cases of a group as a file in a folder; with a label, each at a site of its own."""
     rules = RULES_OF_CHECKOUT
-    if "slo.yml" in RULES.get(group, ()):
+    if site_label or "slo.yml" in RULES.get(group, ()):
         rules = folder / "rules"
         rules.mkdir()
-        for name, text in build_rules(RuleSettings(), ALERTING_SLOS).items():
+        settings = RuleSettings(site_labels=[site_label] if site_label else ())
+        for name, text in build_rules(settings, ALERTING_SLOS).items():
             (rules / name).write_text(text, encoding="utf-8")
-    document = promtool_document(group, [case for case in CASES if case.group == group], rules)
+    cases = [case for case in CASES if case.group == group]
+    document = promtool_document(group, cases, rules, site_label)
     path = folder / f"{group}.yml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, width=200), encoding="utf-8")
     return path

@@ -37,7 +37,10 @@ def alertmanager_config(
         receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
-        "inhibit_rules": [*_inhibitions(), *([_DURING_TEST_RUNS] if runs_silence else [])],
+        "inhibit_rules": [
+            {**rule, "equal": [*rule["equal"], *settings.site_labels]}
+            for rule in [*_inhibitions(), *([_DURING_TEST_RUNS] if runs_silence else [])]
+        ],
         "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
@@ -76,7 +79,7 @@ def _route(settings: RuleSettings) -> dict[str, Any]:
 
     return {
         "receiver": "warning",
-        "group_by": ["cluster", "alertname", "severity"],
+        "group_by": ["cluster", *settings.site_labels, "alertname", "severity"],
         # A warning is sent again after four days, so not within a weekend. That must be less than
         # 120 hours: then Alertmanager forgets what it has sent.
         **times(wait=120, interval=300, repeat=4 * DAY),

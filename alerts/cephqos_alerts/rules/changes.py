@@ -36,7 +36,7 @@ THRESHOLDS: Final = tuple(
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 # Labels and annotations that alerts have already.
-_LABELS: Final = frozenset((
+LABELS: Final = frozenset((
     "alertname", "severity", "cluster", "ceph_daemon", "instance", "class", "cause", "by", "pool",
     "finding", "seen", "scope", "media", "group", "collector", "what", "level", "flag", "run",
     "scenario", "slo", "op", "window", "job", "option", "pg", "host",
@@ -54,7 +54,7 @@ def parse_changes(document: Value, settings: RuleSettings) -> RuleSettings:
     changes = Changes(
         severities=_severities(top["severities"]) if "severities" in top else {},
         leave_out=_alerts(top["leave_out"]) if "leave_out" in top else (),
-        labels=_texts(top["labels"], _LABELS) if "labels" in top else {},
+        labels=_texts(top["labels"], LABELS) if "labels" in top else {},
         annotations=_texts(top["annotations"], _ANNOTATIONS) if "annotations" in top else {},
         helpers=top["helpers"].boolean() if "helpers" in top else True,
         duplicates=top["duplicates"].boolean() if "duplicates" in top else True,

@@ -20,8 +20,10 @@ from cephqos_alerts.rules.rule import (
 )
 from cephqos_alerts.rules.runbooks import runbook_url
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.rules.template import of_site
 from cephqos_alerts.rules.text import described
 from cephqos_base import dashboards
+from cephqos_base.site import keep
 from cephqos_base.units import duration
 
 # `rules build` removes files that begin with this mark and are no longer generated. Alertmanager's
@@ -133,7 +135,8 @@ def _render_group(group: RuleGroup, settings: RuleSettings, time_range: str) -> 
 
 
 def _expr(rule: Rule, settings: RuleSettings) -> str:
-    return settings.expand(textwrap.dedent(without_marks(rule.expr)).strip())
+    expr = settings.expand(textwrap.dedent(without_marks(rule.expr)).strip())
+    return keep(expr, settings.site_labels)
 
 
 def _render_recorded(rule: RecordedSeries, settings: RuleSettings) -> dict[str, Any]:
@@ -172,11 +175,10 @@ def _render_alert(rule: Alert, settings: RuleSettings, time_range: str) -> dict[
     changes = settings.changes
     severity = changes.severity(rule.severity)
     rendered["labels"] = {"severity": severity, **rule.labels, **changes.labels}
+    text = described(rule, settings, for_loki=time_range == _LAST_HOUR)
     rendered["annotations"] = {
-        "summary": settings.expand(rule.summary),
-        "description": settings.expand(
-            described(rule, settings, for_loki=time_range == _LAST_HOUR)
-        ),
+        "summary": of_site(settings.expand(rule.summary), settings.site_labels),
+        "description": of_site(settings.expand(text), settings.site_labels),
         **_links(rule, settings, time_range),
         **changes.annotations,
     }
@@ -190,6 +192,8 @@ def _links(rule: Alert, settings: RuleSettings, time_range: str) -> dict[str, st
         links["runbook_url"] = runbook_url(settings.runbook_url, rule.name)
     if settings.dashboard_url:
         page = DASHBOARDS[rule.dashboard or _DASHBOARD_OF_PLACE[rule.where]]
+        for label in settings.site_labels:
+            page += f"var-{label}={{{{ $labels.{label} | urlquery }}}}&"
         folder = f"{settings.dashboard_url.rstrip('/')}/{settings.dashboard_prefix}"
         links["dashboard_url"] = f"{folder}{page}{time_range}"
     return links

@@ -93,6 +93,7 @@ class RuleSettings:
     runbook_url: str = ""  # without one, alerts have no such link
     dashboard_url: str = ""  # without one, alerts have no such link
     dashboard_prefix: str = ""  # what the uids of the dashboards begin with
+    site_labels: Sequence[str] = ()  # what tells sites apart whose `cluster` is the same
     thresholds: Thresholds = THRESHOLDS
     changes: Changes = Changes()
 

@@ -6,7 +6,11 @@
 A value is written as in Go: `$labels.cluster`, `.Labels.by`, `. | first | value`.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Final
+
+from cephqos_base.site import keep
 
 ITSELF = "{{ . }}"  # the value, in a text of `when` or `each`
 
@@ -47,3 +51,29 @@ def each(value: str, text: str) -> str:
 def only_if(condition: str, text: str, otherwise: str = "") -> str:
     instead = f"{{{{ else }}}}{otherwise}" if otherwise else ""
     return f"{{{{ if {condition} }}}}{text}{instead}{{{{ end }}}}"
+
+
+# A query as `query` writes it: its text, and the values in it.
+_QUERY: Final = re.compile(
+    r'printf ("(?:[^"\\]|\\.)*")((?: (?:\([^()]*\)[^ ()|{}]*|[^ ()|{}]+))*) \| query'
+)
+# What says where a series is from, as a verb in such a text, and as its value.
+_PLACE_VERB: Final = re.compile(r"\b(cluster|instance)=(%(?:\[\d+\])?)q")
+_PLACE_VALUE: Final = re.compile(r"\$labels\.(?:cluster|instance)\b")
+
+
+def of_site(text: str, labels: Sequence[str]) -> str:
+    """The text, whose queries read series of the alert's site only, and group by it.
+
+    Where the text of a query has `cluster=%q`, the value brings further matchers with it:
+    `cluster=%v`, of "c1",k8s_cluster="prod-eu".
+    """
+    more = "".join(f",{label}=%q" for label in labels)
+    values = "".join(f" $labels.{label}" for label in labels)
+
+    def of_query(match: re.Match[str]) -> str:
+        asked = keep(_PLACE_VERB.sub(r"\1=\2v", match[1]), labels)
+        given = _PLACE_VALUE.sub(rf'(printf "%q{more}" \g<0>{values})', match[2])
+        return f"printf {asked}{given} | query"
+
+    return _QUERY.sub(of_query, text) if labels else text

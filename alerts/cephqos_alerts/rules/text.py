@@ -84,7 +84,8 @@ def described(alert: Alert, settings: RuleSettings, *, for_loki: bool) -> str:
     """The description as rendered, with the settings still to be filled in."""
     what = " ".join(textwrap.dedent(alert.description).split())
     host = _HOST_OF_LOG if for_loki else host_of()
-    where = f" Where: {_WHERE[alert.where].replace('HOST', host)}."
+    site = "".join(when(f"$labels.{it}", f", {it} {ITSELF}") for it in settings.site_labels)
+    where = f" Where: {_WHERE[alert.where].replace('HOST', host)}{site}."
     if alert.severity == "none":
         return f"{what}{where}".strip()
     since = f" Since: {_since(alert, settings, for_loki=for_loki)}."

@@ -17,7 +17,7 @@ from cephqos_base.units import parse_seconds, time_span
 from cephqos_base.urls import check_url
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_insight.prometheus_access import PASSWORDS, add_header, prometheus_of
+from cephqos_insight.prometheus_access import PASSWORDS, add_header, add_site, prometheus_of
 from cephqos_insight.trial import plan, report
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.conduct import Trial, Watching, conduct
@@ -82,6 +82,7 @@ def add_options(parser: Parser) -> None:
     rails.option("--every SECONDS", "between two looks (default: %(default)s)", default=3.0)
     rails.option("--prometheus URL", "end when an alert fires there, or when it is lost")
     add_header(rails)
+    add_site(rails)
     add_cluster(
         parser.add_argument_group("which cluster"),
         changes="the trial changes settings of this cluster",

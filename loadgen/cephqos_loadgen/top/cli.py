@@ -13,6 +13,7 @@ from typing import Any, Final
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.servers import Address, HttpServer, NoAnswer, trusting
+from cephqos_base.site import parse_site
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.picture import Picture
@@ -56,6 +57,11 @@ def add_options(parser: Parser) -> None:
         help="read cephqos-exporter without Prometheus, repeatable: http://host:10130",
     )
     parser.option("--cluster FSID", "fsid of the cluster (default: the first one found)")
+    parser.option(
+        "--site NAME=VALUE...",
+        "read only series with this label, such as k8s_cluster=prod-eu; repeatable; not with"
+        " --exporter",
+    )
     parser.option("--interval SECONDS", "seconds between refreshes (default: 2)", default=2.0)
     parser.option(
         "--window SECONDS",
@@ -98,6 +104,8 @@ async def _top(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if not 0.2 <= arguments.interval <= 3600:
         raise UsageError(f"--interval {arguments.interval:g}: expected 0.2 to 3600 seconds")
+    if arguments.site and arguments.exporter:
+        raise UsageError("--site: exporters have no such label, expected it with --url only")
     if not 1 <= arguments.window <= 3600:
         raise UsageError(f"--window {arguments.window:g}: expected 1 to 3600 seconds")
 
@@ -132,7 +140,8 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
             from cephqos_loadgen.top.sources.prometheus import PrometheusSource
 
             address = Address.parse(arguments.url or DEFAULT_URL, "--url")
-            yield PrometheusSource(await connect(address), arguments.window)
+            only = parse_site(arguments.site)
+            yield PrometheusSource(await connect(address), arguments.window, only)
 
 
 async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -> int:

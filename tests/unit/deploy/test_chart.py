@@ -97,7 +97,7 @@ def test_the_package_has_real_files_and_is_the_same_each_time(tmp_path: Path) ->
 def test_the_chart_refuses_the_labels_that_rules_build_refuses() -> None:
     template = (CHART / "templates/prometheusrule.yaml").read_text()
     [listed] = re.findall(r'define "cephqos.ownLabels" -}}\n(.+)\n', template)
-    assert listed.split() == sorted(changes._LABELS)
+    assert listed.split() == sorted(changes.LABELS)
 
 
 def test_the_chart_knows_by_name_the_alerts_that_it_does_not_have() -> None:

@@ -21,9 +21,11 @@ _BEFORE: Final = f"count({DaemonSeries.UP} offset %dms)"
 class PrometheusSource:
     """Asks for each figure with one instant query."""
 
-    def __init__(self, connection: HttpServer, window: float) -> None:
+    def __init__(
+        self, connection: HttpServer, window: float, only: Mapping[str, str] | None = None
+    ) -> None:
         self._connection = connection
-        self._api = Prometheus(connection)
+        self._api = Prometheus(connection, only)
         self._window = window
 
     @property

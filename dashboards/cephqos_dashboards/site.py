@@ -1,0 +1,56 @@
+"""Dashboards with a variable for the label of a site (`dashboards install --site-label`)."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from cephqos_base.series import DaemonSeries
+from cephqos_base.site import keep, only
+
+_LABEL_VALUES: Final = re.compile(r"label_values\((.*), (\w+)\)")
+
+
+def of_sites(text: str, labels: Sequence[str]) -> str:
+    """The JSON of a dashboard that shows one site at a time, the one that the user chose."""
+    if not labels:
+        return text
+    links = "".join(f"&var-{label}=${{{label}}}" for label in labels)
+    board = json.loads(text.replace("&var-cluster=${cluster}", f"&var-cluster=${{cluster}}{links}"))
+    variables = board["templating"]["list"]
+    for query in queries_of(board):
+        query["expr"] = _chosen(query["expr"], labels)
+    for variable in variables:
+        if variable["type"] == "query":
+            variable["query"]["query"] = _chosen(variable["query"]["query"], labels)
+    sources = [it for it in variables if it["type"] == "datasource"]
+    others = [it for it in variables if it["type"] != "datasource"]
+    board["templating"]["list"] = [*sources, *map(_variable, labels), *others]
+    return json.dumps(board, ensure_ascii=False, indent=1) + "\n"
+
+
+def queries_of(board: Any) -> Iterator[Any]:
+    """What asks Prometheus: targets of panels, also of those in rows, and annotations."""
+    yield from board["annotations"].get("list", ())
+    for panel in board["panels"]:
+        for one in (panel, *panel.get("panels", ())):
+            yield from (it for it in one.get("targets", ()) if "prometheus" in str(it))
+
+
+def _chosen(query: str, labels: Sequence[str]) -> str:
+    site = {label: f"${label}" for label in labels}
+    if match := _LABEL_VALUES.fullmatch(query):
+        return f"label_values({only(match[1], site)}, {match[2]})"
+    return only(keep(query, labels), site)
+
+
+def _variable(label: str) -> dict[str, Any]:
+    return {
+        "type": "query",
+        "name": label,
+        "label": label,
+        "query": {"query": f"label_values({DaemonSeries.UP}, {label})", "refId": "variable"},
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "refresh": 2,
+        "sort": 7,
+    }
