@@ -1,25 +1,24 @@
-"""The published trends of client-vs-scrub and client-vs-recovery, and what a run says to each.
+"""The published trends of studies A and B, and what this machine says to each.
 
 A trend is a direction, not a figure: which of two settings gives more of something. It is judged
-by the interval of the change over repeats, together with all others (Holm): of so many trends one
-would come out by chance.
+within each lab, by the interval of the change over labs, together with all others (Holm): of so
+many trends one would come out by chance. Trends of profiles are judged twice: with the allocations
+that the profiles have today, and with those of the study's release.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from cephqos_base.series import BEST_EFFORT
-from cephqos_base.series import RECOVERY as RECOVERY_CLASS
 from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, holm, t_quantile
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
+from cephqos_loadgen.report.figures.baseline import outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.words import interval, listed, percent, with_unit
 
-from .reasons import LIMIT, RESERVATION, Reason, bounds_of, waits_behind
-from .side import RECOVERY, SCRUB, Side
+from .experiments import APART, BOTH, COST, HDD, PUBLISHED, RECOVERY, SCRUB, TEN, WIDE, Experiment
+from .side import Side, Sides, paired
 
 Verdict = Literal[
     "agrees",
@@ -30,54 +29,98 @@ Verdict = Literal[
     "not known",
 ]
 DECIDED: Final = ("agrees", "the other way round", "differs")
+DIFFERENT: Final = ("the other way round", "differs")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a run says to a trend. `chance`: how often this verdict would come out if it were not
-    so; None where nothing was decided."""
+    so; None where nothing was decided. `figures`: what it is made from, by name, one of each lab.
+    """
 
     verdict: Verdict
     here: str
     chance: float | None = None
+    figures: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+
+Judge = Callable[[Side], Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is compared, by settings, so that other allocations can be put in their place."""
+
+    settings: tuple[str, ...]
+    judge: Callable[[Side, tuple[str, ...]], Judgement]
+
+    def __call__(self, side: Side | None, *, published: bool = False) -> Judgement:
+        names = tuple(map(with_published, self.settings)) if published else self.settings
+        return self.judge(side, names) if side else _UNKNOWN
+
+    @property
+    def has_profiles(self) -> bool:
+        return any(setting in PUBLISHED for setting in self.settings)
+
+
+def with_published(setting: str) -> str:
+    """The same profile with the allocations of the study's release."""
+    return PUBLISHED.get(setting, setting)
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`published` says what was found elsewhere, with the figures; `reason` why a run here may
-    differ. `same_as` is the trend whose measurement this one is, too: with a fixed number of
-    operations in flight, latency is that number over IOPS. It is judged with it and not counted."""
+    """`published` says what was found elsewhere, with the figures.
 
-    study: str
+    `control` is the experiment in which what may explain a difference is taken away, and `without`
+    says what that is. `same_as` is the trend whose measurement this one is, too: with a fixed
+    number of operations in flight, latency is that number over IOPS. It is judged with it and not
+    counted.
+    """
+
+    study: Experiment
     published: str
-    judge: Callable[[Side], Judgement]
-    reason: Reason | None = None
+    claim: Claim
+    control: Experiment | None = None
+    without: str = ""
     same_as: str = ""
 
 
-_UNKNOWN: Final = Judgement("not known", "Not enough repeats finished.")
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A trend with what was found: with today's allocations, with those of the study's release
+    (None: it has no profiles, or they were not run), and why it differs."""
+
+    trend: Trend
+    today: Judgement
+    then: Judgement | None
+    reason: str = ""
 
 
-def more(metric: FigureKind, greater: str, than: str) -> Callable[[Side], Judgement]:
-    """The first policy has more of a figure than the second."""
+UNKNOWN: Final = "Not known"  # how a reason begins that no control shows
+_UNKNOWN: Final = Judgement("not known", "Not enough labs are finished.")
 
-    def judge(side: Side) -> Judgement:
-        new, old = side.row(greater, metric), side.row(than, metric)
-        if new is None or old is None:
+
+def more(metric: FigureKind, greater: str, than: str) -> Claim:
+    """The first setting has more of a figure than the second."""
+
+    def judge(side: Side, names: tuple[str, ...]) -> Judgement:
+        a, b = (side.samples(name, metric) for name in names)
+        if not a or len(a) != len(b):
             return _UNKNOWN
-        a, b = new.figures[metric.key], old.figures[metric.key]
-        found = a.against(b)
-        words = (
-            f"{greater} {with_unit(metric, a.value)}, {than} {with_unit(metric, b.value)}:"
-            f" {percent(found.ratio)} ({interval(found)})."
-        )
-        cut = [policy for policy in (greater, than) if side.is_cut_off(policy, metric)]
+        found = paired(a, b)
+        means = (f"{name} {with_unit(metric, sum(of) / len(of))}"
+                 for name, of in zip(names, (a, b), strict=True))  # fmt: skip
+        words = f"{', '.join(means)}: {percent(found.ratio)} ({interval(found)})."
+        figures = tuple(zip((f"{name} {metric.named}" for name in names), (a, b), strict=True))
+        cut = [name for name in names if side.is_cut_off(name, metric)]
         if cut:
             reason = "Clients were ended before the recovery of"
-            return Judgement("not known", f"{words} {reason} {listed(cut)}: its time is no less.")
-        return Judgement(_direction(found), words, found.chance)
+            words = f"{words} {reason} {listed(cut)}: its rate is of a part of it."
+            return Judgement("not known", words, figures=figures)
+        return Judgement(_direction(found), words, found.chance, figures)
 
-    return judge
+    return Claim((greater, than), judge)
 
 
 def _direction(found: ChangeInterval) -> Verdict:
@@ -85,7 +128,7 @@ def _direction(found: ChangeInterval) -> Verdict:
         return "not known"
     if not found.beyond_noise:
         return "no difference found"
-    return "agrees" if found.absolute > 0 else "the other way round"
+    return "agrees" if (found.ratio or 0) > 0 else "the other way round"
 
 
 def equivalent(found: ChangeInterval, within: float) -> bool | None:
@@ -97,206 +140,346 @@ def equivalent(found: ChangeInterval, within: float) -> bool | None:
     return abs(math.log(1 + found.ratio)) + reach <= math.log(1 + within)
 
 
-def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[Side], Judgement]:
-    """Two policies have as much of a figure, to a share of it: two one-sided tests (TOST)."""
+def alike(metric: FigureKind, one: str, other: str, within: float) -> Claim:
+    """Two settings have as much of a figure, to a share of it: two one-sided tests (TOST)."""
 
-    def judge(side: Side) -> Judgement:
-        new, old = side.row(one, metric), side.row(other, metric)
-        if new is None or old is None:
+    def judge(side: Side, names: tuple[str, ...]) -> Judgement:
+        a, b = (side.samples(name, metric) for name in names)
+        if not a or len(a) != len(b):
             return _UNKNOWN
-        a, b = new.figures[metric.key], old.figures[metric.key]
-        found = a.against(b)
-        words = f"{one} against {other}: {percent(found.ratio)} ({interval(found)})."
+        found = paired(a, b)
+        words = f"{names[0]} against {names[1]}: {percent(found.ratio)} ({interval(found)})."
+        figures = tuple(zip((f"{name} {metric.named}" for name in names), (a, b), strict=True))
         if found.low is None or found.high is None:
-            return Judgement("not known", words)
+            return Judgement("not known", words, figures=figures)
         bounds = (1 + within, 1 / (1 + within))
         nearest = max(filter(None, (found.chance_of_beyond(b, sides=1) for b in bounds)), default=0)
+        verdict: Verdict = "no difference found"
         if equivalent(found, within):
-            return Judgement("agrees", words, nearest)
-        if found.low > within or found.high < 1 / (1 + within) - 1:
-            return Judgement("differs", words, nearest)
-        return Judgement("no difference found", words)
+            verdict = "agrees"
+        elif found.low > within or found.high < 1 / (1 + within) - 1:
+            verdict = "differs"
+        return Judgement(verdict, words, nearest, figures)
 
-    return judge
+    return Claim((one, other), judge)
 
 
-def keeps(policy: str, share: float, *, breaks: bool = False) -> Callable[[Side], Judgement]:
+def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
     """A policy leaves clients this share of their throughput alone, or less than it. That it keeps
-    the share says something only if another policy of the same run breaks it."""
+    the share says something only if another policy of the same experiment breaks it."""
 
-    def judge(side: Side) -> Judgement:
-        row = side.row(policy, metrics.IOPS)
-        samples = side.alone(policy)
-        if row is None or not samples:
+    def judge(side: Side, names: tuple[str, ...]) -> Judgement:
+        (name,) = names
+        iops, alone = side.samples(name, metrics.IOPS), side.alone(name)
+        if not iops or len(iops) != len(alone):
             return _UNKNOWN
-        iops = row.figures[metrics.IOPS.key]
-        alone = sum(samples) / len(samples)
-        found = against_baseline(row, samples)
+        found = paired(iops, alone)
+        beside, before = sum(iops) / len(iops), sum(alone) / len(alone)
         words = (
-            f"{with_unit(metrics.IOPS, iops.value)} of {with_unit(metrics.IOPS, alone)} alone:"
-            f" {iops.value / alone:.0%} ({interval(found)})."
+            f"{name} {with_unit(metrics.IOPS, beside)} of {with_unit(metrics.IOPS, before)} alone:"
+            f" {percent(found.ratio)} ({interval(found)})."
         )
-        wanted = "broken" if breaks else "kept"
+        figures = ((f"{name} IOPS", iops), (f"{name} IOPS alone", alone))
         kept = outcome(found, share)
         if kept == "not put to the test":
-            return Judgement(kept, f"{words} Clients alone were slower: this is no baseline.")
+            words = f"{words} Clients alone were slower: this is no baseline."
+            return Judgement(kept, words, figures=figures)
         if kept == "not known":
-            return Judgement(kept, words)
+            return Judgement(kept, words, figures=figures)
         if kept == "too close to call":
-            return Judgement("no difference found", words)
+            return Judgement("no difference found", words, figures=figures)
+        wanted = "broken" if breaks else "kept"
         chance = found.chance_of_beyond(share, sides=1)
-        if kept == wanted == "kept" and not _is_broken_by_another(side, policy, share):
-            return Judgement("not put to the test", f"{words} No policy broke it here.")
-        return Judgement("agrees" if kept == wanted else "differs", words, chance)
+        if kept == wanted == "kept" and not _is_broken_by_another(side, name, share):
+            words = f"{words} No policy broke it here."
+            return Judgement("not put to the test", words, figures=figures)
+        return Judgement("agrees" if kept == wanted else "differs", words, chance, figures)
 
-    return judge
+    return Claim((policy,), judge)
 
 
 def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
-    others = [other for other in side.policies if other != policy]
-    rows = [(side.row(other, metrics.IOPS), side.alone(other)) for other in others]
+    others = [other for other in side.settings if other != policy]
+    pairs = [(side.samples(other, metrics.IOPS), side.alone(other)) for other in others]
     return any(
-        outcome(against_baseline(row, alone), share) == "broken"
-        for row, alone in rows
-        if row and alone
+        outcome(paired(iops, alone), share) == "broken"
+        for iops, alone in pairs
+        if iops and len(iops) == len(alone)
     )
 
 
-_SLOWER: Final = metrics.RECOVERY_SECONDS
-_APART: Final = waits_behind(
-    BEST_EFFORT,
-    *("wpq", "high_client_ops"),
-    meaning="The lab's devices are held to so many reads and so many writes, each by itself:"
-    " a scrub, which reads, takes nothing from clients that write.",
-)
-_BY_RELEASE: Final = bounds_of(
-    LIMIT,
-    BEST_EFFORT,
-    *("high_client_ops", "balanced", "high_recovery_ops"),
-    meaning="In 17.2, which the study had, high_client_ops reserved 25 % for best effort and set no"
-    " limit. Here it reserves nothing and limits, and high_recovery_ops does not limit.",
-)
-_BY_PRIORITY: Final = waits_behind(
-    RECOVERY_CLASS,
-    *("wpq_boosted", "high_client_ops"),
-    meaning="In the scheduler's queue WPQ goes by priority: clients have 63, recovery 3 or less. In"
-    " the study, recovery filled the store below the queue.",
-)
+_RATE: Final = metrics.RECOVERY_OBJECT_RATE
+_TIME: Final = metrics.SCRUB_SECONDS
+_WIDE: Final = (WIDE, "the queue: BlueStore's throttles are wide, so work waits in the store")
+_APART: Final = (APART, "the shared budget: reads and writes of a device have one each")
+_HALF: Final = "Boosted WPQ breaks half the baseline: 2,544 of 21,500 IOPS."
+_A_CLIENTS: Final = "high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS, 2,544."
+_A_DEFAULT: Final = "WPQ leaves clients more by default than boosted: over 18,000 IOPS, 2,544."
+_B_CLIENTS: Final = "high_client_ops leaves clients more than WPQ: 24 % lost, 27 %."
+_B_TEN: Final = "Ten scrubs with high_client_ops leave clients 6 % less than five with WPQ."
+_WPQ: Final = ("wpq_default", "wpq_boosted")
+_HCO, _BALANCED, _HRO = "high_client_ops", "balanced", "high_recovery_ops"
+_TEN_HCO, _FIVE_HCO, _FIVE_WPQ = f"ten_scrubs/{_HCO}", f"scrub/{_HCO}", "scrub/wpq"
 TRENDS: Final = (
-    Trend(
-        SCRUB,
-        "A deep scrub costs clients throughput with WPQ: 27 % of 15,007 IOPS.",
-        keeps("wpq", 0.95, breaks=True),
-        _APART,
-    ),
-    Trend(
-        SCRUB,
-        "It costs clients throughput with high_client_ops: 24 %.",
-        keeps("high_client_ops", 0.95, breaks=True),
-        _APART,
-    ),
-    Trend(
-        SCRUB,
-        "high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %.",
-        more(metrics.IOPS, "high_client_ops", "wpq"),
-        _APART,
-    ),
-    Trend(
-        SCRUB,
-        "Mean latency is lower with high_client_ops than with WPQ: by about 3 %, 5.62 ms.",
-        more(metrics.MEAN, "wpq", "high_client_ops"),
-        _APART,
-        same_as="high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %.",
-    ),
-    Trend(
-        SCRUB,
-        "The scrub ends sooner with WPQ than with high_client_ops.",
-        more(metrics.SCRUB_SECONDS, "high_client_ops", "wpq"),
-        _BY_RELEASE,
-    ),
-    Trend(
-        SCRUB,
-        "The scrub takes longest with high_recovery_ops, longer than with high_client_ops.",
-        more(metrics.SCRUB_SECONDS, "high_recovery_ops", "high_client_ops"),
-        _BY_RELEASE,
-    ),
-    Trend(
-        RECOVERY,
-        "Boosted recovery with WPQ violates a reservation of half the baseline:"
-        " 2,544 of 21,500 IOPS.",
-        keeps("wpq_boosted", 0.5, breaks=True),
-        _BY_PRIORITY,
-    ),
+    # A, NVMe
+    Trend(RECOVERY, _HALF, keeps("wpq_boosted", 0.5, breaks=True), *_WIDE),
     *(
-        Trend(RECOVERY, f"{profile} keeps it: {iops:,} IOPS.", keeps(profile, 0.5))
-        for profile, iops in (
-            ("high_client_ops", 11209),
-            ("balanced", 11017),
-            ("high_recovery_ops", 11153),
-        )
+        Trend(RECOVERY, f"{profile} keeps half of it: {iops:,} IOPS.", keeps(profile, 0.5))
+        for profile, iops in ((_HCO, 11209), (_BALANCED, 11017), (_HRO, 11153))
+    ),
+    Trend(RECOVERY, _A_CLIENTS, more(metrics.IOPS, _HCO, "wpq_boosted"), *_WIDE),
+    Trend(
+        RECOVERY,
+        "Mean latency is lower with high_client_ops than with boosted WPQ: 5.7 ms, 25 ms.",
+        more(metrics.MEAN, "wpq_boosted", _HCO),
+        *_WIDE,
+        same_as=_A_CLIENTS,
+    ),
+    Trend(RECOVERY, _A_DEFAULT, more(metrics.IOPS, *_WPQ), *_WIDE),
+    Trend(
+        RECOVERY,
+        "Mean latency is lower with WPQ by default than boosted: 3.5 ms, 25 ms.",
+        more(metrics.MEAN, *reversed(_WPQ)),
+        *_WIDE,
+        same_as=_A_DEFAULT,
     ),
     Trend(
         RECOVERY,
-        "high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS against 2,544.",
-        more(metrics.IOPS, "high_client_ops", "wpq_boosted"),
-        _BY_PRIORITY,
-    ),
-    Trend(
-        RECOVERY,
-        "Latency is lower with high_client_ops than with boosted WPQ: 5.7 ms against about 25 ms.",
-        more(metrics.MEAN, "wpq_boosted", "high_client_ops"),
-        _BY_PRIORITY,
-        same_as="high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS against 2,544.",
+        "WPQ by default leaves clients more than high_client_ops: over 18,000 IOPS, 11,209.",
+        more(metrics.IOPS, "wpq_default", _HCO),
     ),
     Trend(
         RECOVERY,
         "The profiles leave clients the same throughput, within 2 %.",
-        alike(metrics.IOPS, "high_recovery_ops", "high_client_ops", 0.02),
-        bounds_of(
-            RESERVATION,
-            RECOVERY_CLASS,
-            *("high_client_ops", "high_recovery_ops"),
-            meaning="Operations wait in the queue here, so clients lack what recovery has"
-            " reserved.",
-        ),
+        alike(metrics.IOPS, _HRO, _HCO, 0.02),
     ),
     Trend(
         RECOVERY,
-        "Recovery takes longer with high_client_ops than with balanced: 966 s against 647 s.",
-        more(_SLOWER, "high_client_ops", "balanced"),
+        "balanced recovers faster than high_client_ops: 120 objects/s, 80.",
+        more(_RATE, _BALANCED, _HCO),
     ),
     Trend(
         RECOVERY,
-        "Recovery takes longer with balanced than with high_recovery_ops: 647 s against 488 s.",
-        more(_SLOWER, "balanced", "high_recovery_ops"),
+        "high_recovery_ops recovers faster than balanced: 159 objects/s, 120.",
+        more(_RATE, _HRO, _BALANCED),
     ),
     Trend(
         RECOVERY,
-        "Boosted WPQ recovers faster than high_recovery_ops: about 350 objects/s against 159.",
-        more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "high_recovery_ops"),
-        _BY_PRIORITY,
+        "Boosted WPQ recovers faster than high_recovery_ops: 350 objects/s, 159.",
+        more(_RATE, "wpq_boosted", _HRO),
+    ),
+    Trend(
+        RECOVERY,
+        "Boosted WPQ recovers faster than WPQ by default: 350 objects/s, 97.",
+        more(_RATE, *reversed(_WPQ)),
+        *_WIDE,
+    ),
+    Trend(
+        RECOVERY,
+        "WPQ by default recovers faster than high_client_ops: 97 objects/s, 80.",
+        more(_RATE, "wpq_default", _HCO),
+        *_WIDE,
+    ),
+    Trend(
+        RECOVERY,
+        "balanced recovers faster than WPQ by default: 120 objects/s, 97.",
+        more(_RATE, _BALANCED, "wpq_default"),
+    ),
+    # A, HDD with WAL and DB on a fast device
+    Trend(
+        HDD,
+        "HDD: boosted WPQ breaks half the baseline: 146 of 340 IOPS.",
+        keeps("wpq_boosted", 0.5, breaks=True),
+    ),
+    Trend(
+        HDD,
+        "HDD: high_client_ops keeps half of it: 271 IOPS.",
+        keeps(_HCO, 0.5),
+    ),
+    Trend(
+        HDD,
+        "HDD: WPQ by default leaves clients more than high_client_ops: 308 IOPS, 271.",
+        more(metrics.IOPS, "wpq_default", _HCO),
+    ),
+    Trend(
+        HDD,
+        "HDD: high_client_ops leaves clients more than boosted WPQ: 271 IOPS, 146.",
+        more(metrics.IOPS, _HCO, "wpq_boosted"),
+    ),
+    Trend(
+        HDD,
+        "HDD: high_client_ops leaves clients more than balanced: 271 IOPS, 248.",
+        more(metrics.IOPS, _HCO, _BALANCED),
+    ),
+    Trend(
+        HDD,
+        "HDD: balanced leaves clients more than high_recovery_ops: 248 IOPS, 240.",
+        more(metrics.IOPS, _BALANCED, _HRO),
+    ),
+    Trend(
+        HDD,
+        "HDD: balanced recovers faster than high_client_ops: 4 objects/s, 3.",
+        more(_RATE, _BALANCED, _HCO),
+    ),
+    Trend(
+        HDD,
+        "HDD: high_recovery_ops recovers faster than balanced: 5 objects/s, 4.",
+        more(_RATE, _HRO, _BALANCED),
+    ),
+    Trend(
+        HDD,
+        "HDD: WPQ by default recovers faster than high_recovery_ops: 5.8 objects/s, 5.",
+        more(_RATE, "wpq_default", _HRO),
+    ),
+    # B, scrub
+    Trend(
+        SCRUB,
+        "A deep scrub costs clients throughput with WPQ: 27 % of 15,007 IOPS (here: over 5 %).",
+        keeps("wpq", 0.95, breaks=True),
+    ),
+    Trend(
+        SCRUB,
+        "It costs clients throughput with high_client_ops: 24 % (here: over 5 %).",
+        keeps(_HCO, 0.95, breaks=True),
+    ),
+    Trend(SCRUB, _B_CLIENTS, more(metrics.IOPS, _HCO, "wpq"), *_APART),
+    Trend(
+        SCRUB,
+        "Mean latency is lower with high_client_ops than with WPQ: by about 3 %.",
+        more(metrics.MEAN, "wpq", _HCO),
+        *_APART,
+        same_as=_B_CLIENTS,
+    ),
+    Trend(
+        SCRUB,
+        "high_client_ops leaves clients more than balanced: a slightly smaller loss.",
+        more(metrics.IOPS, _HCO, _BALANCED),
+    ),
+    Trend(
+        SCRUB,
+        "The scrub ends sooner with WPQ than with high_client_ops.",
+        more(_TIME, _HCO, "wpq"),
+        *_APART,
+    ),
+    Trend(
+        SCRUB,
+        "The scrub ends sooner with high_client_ops than with balanced.",
+        more(_TIME, _BALANCED, _HCO),
+    ),
+    Trend(
+        SCRUB,
+        "The scrub ends sooner with balanced than with high_recovery_ops, which takes longest.",
+        more(_TIME, _HRO, _BALANCED),
+    ),
+    Trend(
+        SCRUB,
+        "The custom profile, with 90 % for best effort, ends the scrub sooner than WPQ.",
+        more(_TIME, "wpq", "custom"),
+    ),
+    Trend(
+        SCRUB,
+        "The custom profile ends the scrub sooner than high_client_ops.",
+        more(_TIME, _HCO, "custom"),
+    ),
+    # B, parameters of scrub
+    Trend(
+        TEN,
+        "With high_client_ops ten scrubs at once end sooner than five: in half the time.",
+        more(_TIME, _FIVE_HCO, _TEN_HCO),
+    ),
+    Trend(
+        TEN,
+        "Ten scrubs with high_client_ops end sooner than five with WPQ: by 44 %.",
+        more(_TIME, _FIVE_WPQ, _TEN_HCO),
+    ),
+    Trend(TEN, _B_TEN, more(metrics.IOPS, _FIVE_WPQ, _TEN_HCO)),
+    Trend(
+        TEN,
+        "Meanwhile mean latency is 20 % higher: 7 ms, 5.8 ms.",
+        more(metrics.MEAN, _TEN_HCO, _FIVE_WPQ),
+        same_as=_B_TEN,
+    ),
+    Trend(
+        COST,
+        "With high_client_ops a scrub of cost 20 MiB ends sooner than one of 50 MiB.",
+        more(_TIME, f"cost_50m/{_HCO}", f"cost_20m/{_HCO}"),
+    ),
+    Trend(
+        COST,
+        "With cost 20 MiB high_client_ops leaves clients more than WPQ of priority 120.",
+        more(metrics.IOPS, f"cost_20m/{_HCO}", "cost_20m/wpq"),
+    ),
+    Trend(
+        COST,
+        "With cost 20 MiB high_client_ops leaves clients more than high_recovery_ops.",
+        more(metrics.IOPS, f"cost_20m/{_HCO}", f"cost_20m/{_HRO}"),
+    ),
+    # B, scrub and recovery
+    Trend(
+        BOTH,
+        "Beside scrub and recovery the profiles leave clients alike (here: within 5 %).",
+        alike(metrics.IOPS, _HRO, _HCO, 0.05),
+    ),
+    Trend(
+        BOTH,
+        "Beside a scrub high_client_ops recovers faster than WPQ.",
+        more(_RATE, _HCO, "wpq"),
+    ),
+    Trend(
+        BOTH,
+        "Beside recovery the scrub ends sooner with WPQ than with high_client_ops.",
+        more(_TIME, _HCO, "wpq"),
     ),
 )
+COUNTED: Final = tuple(trend for trend in TRENDS if not trend.same_as)
 
 
-def judged(sides: Mapping[str, Side]) -> Iterator[tuple[Trend, Judgement]]:
-    """Every trend, with what these runs say to it, all judged together."""
-    found = {
-        trend.published: trend.judge(sides[trend.study]) if trend.study in sides else _UNKNOWN
-        for trend in TRENDS
-    }
-    counted = {
-        trend.published: chance
-        for trend in TRENDS
-        if not trend.same_as
-        and found[trend.published].verdict in DECIDED
-        and (chance := found[trend.published].chance) is not None
-    }
-    stand = dict(zip(counted, holm(list(counted.values())), strict=True))
+def judged(sides: Sides) -> Iterator[Found]:
+    """Every trend with what these runs say to it. Those of one set of allocations are judged
+    together."""
+    today = _together({t.published: t.claim(sides.get(t.study.name)) for t in TRENDS})
+    then = _together(
+        {
+            t.published: t.claim(sides.get(t.study.name), published=True)
+            for t in TRENDS
+            if t.claim.has_profiles
+        }
+    )
     for trend in TRENDS:
-        judgement = found[trend.published]
+        here, there = today[trend.published], then.get(trend.published)
+        yield Found(trend, here, there, _reason(trend, here, there, sides))
+
+
+def _together(found: dict[str, Judgement]) -> dict[str, Judgement]:
+    """The judgements that stand among all of them."""
+    chances = {
+        trend.published: chance
+        for trend in COUNTED
+        if (judgement := found.get(trend.published))
+        and judgement.verdict in DECIDED
+        and (chance := judgement.chance) is not None
+    }
+    stand = dict(zip(chances, holm(list(chances.values())), strict=True))
+    for trend in TRENDS:
+        judgement = found.get(trend.published)
         decides = trend.same_as or trend.published
-        if judgement.verdict in DECIDED and not stand.get(decides, False):
-            words = f"{judgement.here} Among {len(counted)} trends, that may be chance."
-            judgement = Judgement("no difference found", words)
-        yield trend, judgement
+        if judgement and judgement.verdict in DECIDED and not stand.get(decides, False):
+            words = f"{judgement.here} Among {len(chances)} trends, that may be chance."
+            found[trend.published] = Judgement(
+                "no difference found", words, figures=judgement.figures
+            )
+    return found
+
+
+def _reason(trend: Trend, here: Judgement, there: Judgement | None, sides: Sides) -> str:
+    """Why a trend differs: a control, with and without, or it is not known."""
+    if here.verdict not in DIFFERENT:
+        return ""
+    if there and there.verdict == "agrees":
+        return f"The profiles' allocations: with those of the study's release, {there.here}"
+    if not trend.control:
+        return f"{UNKNOWN}: no control was run."
+    control = trend.claim(sides.get(trend.control.name))
+    if control.verdict == "agrees":
+        return f"Without {trend.without}, it agrees: {control.here}"
+    return f"{UNKNOWN}. It does not change without {trend.without}: {control.here}"

@@ -28,6 +28,8 @@ class RunOptions:
     grafana: Address | None = None
     loki: Address | None = None
     resume: Path | None = None
+    # A repeat is made again if other programs used more of this host's CPUs; None: it is not.
+    others_cpu: float | None = None
 
     @property
     def given(self) -> bool:

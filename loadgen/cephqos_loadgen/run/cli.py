@@ -1,6 +1,7 @@
 """`cephqos run` and `cephqos scenarios`."""
 
 import argparse
+import re
 import secrets
 import shutil
 import textwrap
@@ -121,6 +122,11 @@ def _add_recording(group: Group) -> None:
     )
     group.option("--grafana URL", f"annotate phases there (token in {TOKEN_VARIABLE})")
     group.option("--loki URL", "log phases there")
+    group.option(
+        "--others-cpu PERCENT",
+        "make a repeat again, at most twice, if other programs used more than this share of this"
+        " host's CPUs while a load ran: 10%% (default: only a finding says so)",
+    )
 
 
 def _pairs(option: str, texts: list[str]) -> dict[str, str]:
@@ -131,6 +137,16 @@ def _pairs(option: str, texts: list[str]) -> dict[str, str]:
             raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
         pairs[name] = value
     return pairs
+
+
+def _share(option: str, text: str | None) -> float | None:
+    """`10%` as 0.1."""
+    if text is None:
+        return None
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
+    if number is None or not 0 < float(number[1]) <= 100:
+        raise UsageError(f"{option} {text!r}: expected a percentage above 0, such as 10%")
+    return float(number[1]) / 100
 
 
 def choices_from(arguments: argparse.Namespace) -> Choices:
@@ -172,6 +188,7 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
         "exporters": tuple(Address.of_exporter(u).below("/metrics") for u in arguments.exporter),
         "grafana": arguments.grafana and Address.parse(arguments.grafana, "--grafana", 3000),
         "loki": arguments.loki and Address.parse(arguments.loki, "--loki", 3100),
+        "others_cpu": _share("--others-cpu", arguments.others_cpu),
     }
     names = {field.name for field in fields(RunOptions)}
     return RunOptions(**{name: vars(arguments)[name] for name in names - {*given}}, **given)

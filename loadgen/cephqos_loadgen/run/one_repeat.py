@@ -22,6 +22,7 @@ from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
 from cephqos_loadgen.plan.planned import Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.results.findings import findings
+from cephqos_loadgen.results.host_load import cpu_by_others
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
 from cephqos_loadgen.run.boots import BootWatch
@@ -70,6 +71,7 @@ class OneRepeat:
         self._changed_by_others: Sequence[str] = ()  # settings
         self._cluster_findings: Sequence[str] = ()
         self._recovered: tuple[int | None, int | None] = None, None  # objects, bytes
+        self.others_cpu = 0.0  # the largest share of this host's CPUs, of all loads
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
         """Run the repeat. `header` says which it is; returns the same record with its results."""
@@ -96,6 +98,7 @@ class OneRepeat:
         except Exception as error:
             record = _failed(record, error)
         finally:
+            self._look_at_others(recorded)
             record = replace(
                 record,
                 end_unix_seconds=time.time(),
@@ -114,6 +117,12 @@ class OneRepeat:
             finally:
                 record = self._close(metrics, record)
         return record
+
+    def _look_at_others(self, recorded: Recorded) -> None:
+        """What other programs used while clients ran: that of other phases changes no figure."""
+        loads = [phase.name for phase in self._point.phases if phase.action.has_clients]
+        uses = [cpu_by_others(recorded.hosts[name]) for name in loads if name in recorded.hosts]
+        self.others_cpu = max((use.others for use in uses if use), default=0.0)
 
     def _findings(self, recorded: Recorded, metrics: MetricsRecording) -> tuple[str, ...]:
         self._clock.look()  # the last second counts too

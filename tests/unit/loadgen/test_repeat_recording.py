@@ -15,8 +15,10 @@ from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import capacity_bench
 from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_loadgen.load.phase_runner import Recorded
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import Capacity
+from cephqos_loadgen.results.host import CpuUse, CpuUsers, HostUse
 from cephqos_loadgen.results.repeat import Gap, InForce, MetricsRecording, RepeatRecord
 from cephqos_loadgen.run import one_repeat
 from cephqos_loadgen.run.one_repeat import CostMeter, OneRepeat, new_record
@@ -83,6 +85,30 @@ async def test_a_repeat_without_most_of_its_metrics_is_a_failed_one(
     assert record.findings == (f"recording: no metrics of exporter for {missing:.0f} s (1 gap)",)
     if status == "failed":
         assert record.error.startswith("recording failed: exporter gave no metrics for 23 of ")
+
+
+async def test_what_others_used_counts_while_clients_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use(others: float) -> HostUse:
+        return HostUse(1.0, CpuUse(1, 1.0, 0, 0, 0, 0, 0), {}, {}, None, CpuUsers(0, others, "x"))
+
+    async def within(repeat: OneRepeat, context: object, metrics: object, into: Recorded) -> None:
+        into.hosts.update(fill=use(0.9), load=use(0.3), again=use(0.2))
+
+    load = "{engine: libaio, path: /x, rw: read, bs: 4K}, until: {duration: 1s}}"
+    text = f"scenario: s\nphases: [{{name: load, fio: {load}, {{name: again, fio: {load}]"
+    monkeypatch.setattr(OneRepeat, "_prepare_and_run", within)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    repeat = OneRepeat(
+        fake_session(),
+        parse(text, "s").points[0],
+        RepeatRecorder(tmp_path / "repeat"),
+        Live(RunPlace()),
+        RunExporters({}, OwnExporter([], "", tmp_path, lambda *_: None)),
+    )
+    await repeat.run(new_record("repeat", POINT, 1, InForce({}, {}, {}, {}, ())))
+    assert repeat.others_cpu == pytest.approx(0.3)
 
 
 async def test_hours_in_which_pools_were_filled_do_not_make_missing_metrics_a_small_part(

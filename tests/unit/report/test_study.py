@@ -1,212 +1,293 @@
-"""The small study's page: what it says of made-up runs with the published figures, and others."""
+"""The small study's pages: what they say of made-up labs with the published figures, and others."""
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 
-import numpy as np
 import pytest
-from tests.study.document import to_markdown
-from tests.study.reasons import GUESS, LIMIT, bounds_of, waits_behind
-from tests.study.side import RECOVERY, SCRUB, Side
-from tests.study.trends import TRENDS, alike, judged, keeps, more
-from tests.synthetic_archive import START, Builder, SyntheticRepeat
+from tests.study.__main__ import progress
+from tests.study.document import figures_page, to_csv, to_markdown
+from tests.study.experiments import (
+    APART,
+    BOTH,
+    COST,
+    EXPERIMENTS,
+    HDD,
+    RECOVERY,
+    SCRUB,
+    TEN,
+    WIDE,
+    pieces,
+)
+from tests.study.side import Side, Sides, merged, paired
+from tests.study.trends import COUNTED, TRENDS, Found, alike, judged, keeps, more
+from tests.synthetic_archive import Builder, SyntheticRepeat
 
-from cephqos_base.series import QosSeries
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.arrays.samples import Samples, Series
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import analyse
-from cephqos_loadgen.report.tables.of_waiting import WaitingPlace
 from cephqos_loadgen.results.phase import RecoveryFigures
 
-# As published: IOPS, mean latency in ms, seconds of recovery, objects per second.
-RECOVERED = {
-    "wpq_boosted": (2544.0, 25.0, 220.0, 350.0),
-    "high_client_ops": (11209.0, 5.688, 966.0, 80.0),
-    "balanced": (11017.0, 5.75, 647.0, 120.0),
-    "high_recovery_ops": (11153.0, 5.75, 488.0, 159.0),
+# IOPS beside other work, IOPS alone, mean latency in ms, seconds of scrub, objects/s of recovery.
+Row = tuple[float, float, float, float | None, float | None]
+# As published; seconds of scrub are in the published order only.
+AGREEING: Mapping[str, Mapping[str, Row]] = {
+    RECOVERY.name: {
+        "wpq_default": (18000, 21500, 3.5, None, 97),
+        "wpq_boosted": (2544, 21500, 25, None, 350),
+        "high_client_ops": (11209, 21500, 5.69, None, 80),
+        "balanced": (11180, 21500, 5.75, None, 120),
+        "high_recovery_ops": (11190, 21500, 5.75, None, 159),
+    },
+    HDD.name: {
+        "wpq_default": (308, 340, 208, None, 5.8),
+        "wpq_boosted": (146, 340, 433, None, 9),
+        "high_client_ops": (271, 340, 235, None, 3),
+        "balanced": (248, 340, 258, None, 4),
+        "high_recovery_ops": (240, 340, 265, None, 5),
+    },
+    SCRUB.name: {
+        "wpq": (10955, 15007, 5.79, 16, None),
+        "high_client_ops": (11405, 15007, 5.62, 20, None),
+        "balanced": (11255, 15007, 5.65, 22, None),
+        "high_recovery_ops": (11200, 15007, 5.65, 26, None),
+        "custom": (9000, 15007, 7.0, 12, None),
+    },
+    TEN.name: {
+        "scrub/wpq": (10955, 15007, 5.8, 18, None),
+        "scrub/high_client_ops": (11405, 15007, 5.62, 20, None),
+        "ten_scrubs/wpq": (10000, 15007, 7.2, 9, None),
+        "ten_scrubs/high_client_ops": (10300, 15007, 7.0, 10, None),
+    },
+    COST.name: {
+        "cost_50m/high_client_ops": (11405, 15007, 5.62, 20, None),
+        "cost_20m/high_client_ops": (11405, 15007, 5.62, 12, None),
+        "cost_20m/high_recovery_ops": (11000, 15007, 5.7, 12, None),
+        "cost_20m/wpq": (9000, 15007, 7.1, 11, None),
+    },
+    BOTH.name: {
+        "wpq": (8000, 15007, 8.0, 18, 50),
+        "high_client_ops": (8010, 15007, 8.0, 26, 90),
+        "high_recovery_ops": (8020, 15007, 8.0, 27, 150),
+    },
 }
-# IOPS, mean latency in ms, seconds of scrub; the seconds are in the published order only.
-SCRUBBED = {
-    "wpq": (15007 * 0.73, 5.79, 16.0),
-    "high_client_ops": (15007 * 0.76, 5.62, 20.0),
-    "balanced": (15007 * 0.76, 5.65, 22.0),
-    "high_recovery_ops": (15007 * 0.76, 5.65, 26.0),
-}
+_LABS = (1.0, 1.05, 0.95, 1.02)  # how much faster each lab is: that is no noise of a comparison
+
+
+def written(folder: Path, rows: Mapping[str, Row], lab: int, noise: float) -> Path:
+    """The archive of one lab. `noise` moves each policy of each lab by its own share."""
+
+    def repeat(number: int, row: Row) -> SyntheticRepeat:
+        iops, alone, latency, scrub, rate = row
+        moved = _LABS[lab] * (1 + noise * math.sin(7 * number + 3 * lab))
+        return SyntheticRepeat(
+            iops * moved,
+            latency / moved,
+            seconds=5,
+            alone=alone * _LABS[lab],
+            scrub_seconds=scrub / moved if scrub else None,
+            recovery=recovered(20.0, rate * moved) if rate else None,
+        )
+
+    points = {
+        name.replace("/", "+"): [repeat(number, row)]
+        for number, (name, row) in enumerate(rows.items())
+    }
+    axes = {
+        name.replace("/", "+"): dict(zip(("experiment", "policy"), name.split("/"), strict=True))
+        for name in rows
+        if "/" in name
+    }
+    return Builder(run=f"lab{lab}", points=points, axes=axes).write(folder / f"lab-{lab}")
 
 
 def recovered(seconds: float, rate: float) -> RecoveryFigures:
-    return RecoveryFigures(round(seconds * rate), round(seconds * rate) << 22, seconds, True)
+    """Of so many objects that rates of a few per second can be told apart."""
+    return RecoveryFigures(round(seconds * rate * 100), 1 << 30, seconds * 100, True)
 
 
-def sides(folder: Path, *, spread: float = 0.001, worse: float = 1.0) -> dict[str, Side]:
-    """Three repeats of each; `worse` divides what the mClock profiles leave to clients."""
+def side(folder: Path, rows: Mapping[str, Row], *, noise: float = 0.0005, labs: int = 4) -> Side:
+    runs = [analyse(open_archive(written(folder, rows, lab, noise))) for lab in range(labs)]
+    return Side(merged("study", runs))
 
-    def three(iops: float, latency: float, **more: object) -> list[SyntheticRepeat]:
-        shares = (1 - spread, 1.0, 1 + spread)
-        return [SyntheticRepeat(iops * s, latency * s, seconds=30, **more) for s in shares]  # type: ignore[arg-type]
 
-    points = {
-        policy: three(iops, latency, scrub_seconds=seconds)
-        for policy, (iops, latency, seconds) in SCRUBBED.items()
-    }
-    scrub = Builder(run="s", points=points).write(folder / "scrub")
-    points = {
-        policy: three(
-            iops / (1.0 if policy == "wpq_boosted" else worse),
-            latency,
-            recovery=recovered(seconds, rate),
-        )
-        for policy, (iops, latency, seconds, rate) in RECOVERED.items()
-    }
-    recovery = Builder(run="r", points=points).write(folder / "recovery")
-    return {
-        SCRUB: Side(analyse(open_archive(scrub)), (15000.0, 15007.0, 15014.0)),
-        RECOVERY: Side(analyse(open_archive(recovery)), (21480.0, 21500.0, 21520.0)),
-    }
+def by_text(found: Sequence[Found], beginning: str) -> Found:
+    return next(it for it in found if it.trend.published.startswith(beginning))
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Side]:
-    return sides(tmp_path_factory.mktemp("published"))
+def published(tmp_path_factory: pytest.TempPathFactory) -> Sides:
+    folder = tmp_path_factory.mktemp("published")
+    return {name: side(folder / name, rows) for name, rows in AGREEING.items()}
 
 
-def test_runs_with_the_published_figures_agree_with_every_trend(published: dict[str, Side]) -> None:
-    found = {trend.published: judgement for trend, judgement in judged(published)}
-    assert len(found) == len(TRENDS)
-    assert {text: j for text, j in found.items() if j.verdict != "agrees"} == {}
+def test_labs_with_the_published_figures_agree_with_every_trend(published: Sides) -> None:
+    found = list(judged(published))
+    assert len(found) == len(TRENDS) and len(COUNTED) >= 24
+    assert {it.trend.published: it.today for it in found if it.today.verdict != "agrees"} == {}
 
 
-def test_a_reservation_that_is_violated_differs_and_leads_the_page(tmp_path: Path) -> None:
-    found = sides(tmp_path, worse=2.0)
-    verdicts = {trend.published: j.verdict for trend, j in judged(found)}
-    assert verdicts["high_client_ops keeps it: 11,209 IOPS."] == "differs"
-    page = to_markdown(found)
-    assert "3 differ otherwise" in page.replace("\\", "")
-    assert "- Differs: high_client_ops keeps it: 11,209 IOPS." in page
-    assert page.index("Differs:") < page.index("## Trends")
-    assert page.index("## Trends") < page.index("## Why they differ") < page.index("Not known.")
+def test_a_lab_that_is_faster_than_another_is_no_noise(published: Sides) -> None:
+    """Labs differ by 5 %, and within each lab WPQ leaves clients 4 % less."""
+    it = by_text(list(judged(published)), "high_client_ops leaves clients more than WPQ")
+    assert it.today.verdict == "agrees"
+    found = paired((104.0, 109.0, 99.0), (100.0, 105.0, 95.0))
+    assert found.low is not None and found.low > 0.03
 
 
-def test_the_reason_is_what_was_measured_a_profile_without_a_limit_has_none(tmp_path: Path) -> None:
-    points = {"a": [SyntheticRepeat(100.0)], "b": [SyntheticRepeat(100.0)]}
-    run = analyse(open_archive(Builder(points=points).write(tmp_path / "run")))
-    ended = Series(
-        QosSeries.LIMIT_OPS,
-        {"class": "background_best_effort"},
-        np.array([START - 5, START - 1]),
-        np.array([70.0, 70.0]),
-    )
-    lasting = replace(ended, times=np.array([START, START + 30]))
-    limits = {"policy=a": lasting, "policy=b": ended}
-    run = replace(
-        run,
-        observations=tuple(
-            replace(it, samples=Samples({ended.name: [limits[it.record.point]]}))
-            for it in run.observations
-        ),
-    )
-    reason = bounds_of(LIMIT, "background_best_effort", "a", "b", meaning="So.")
-    assert (
-        reason(Side(run, ()))
-        == f"The limit of scrub on an OSD: 70.0 ops/s with a, none with b. {GUESS} So."
-    )
-    assert waits_behind("background_recovery", "a", meaning="So.")(Side(run, ())) == ""
+def test_an_interval_of_a_change_within_labs_is_that_of_student() -> None:
+    new, old = (104.0, 109.3, 99.1, 101.0), (100.0, 105.0, 95.0, 98.0)
+    logs = [math.log(a / b) for a, b in zip(new, old, strict=True)]
+    reach = 3.182446 * stdev(logs) / 2
+    found = paired(new, old)
+    assert found.low == pytest.approx(math.exp(fmean(logs) - reach) - 1, rel=1e-6)
+    assert found.high == pytest.approx(math.exp(fmean(logs) + reach) - 1, rel=1e-6)
+    assert not paired((1.0,), (2.0,)).known
+    assert not paired((1.0, 0.0), (2.0, 2.0)).known
 
 
-def test_a_baseline_slower_than_the_load_puts_nothing_to_the_test(
-    published: dict[str, Side],
+def test_a_share_that_is_not_kept_differs_and_leads_the_page(
+    published: Sides, tmp_path: Path
 ) -> None:
-    slower = {
-        study: replace(side, baseline=tuple(iops / 10 for iops in side.baseline))
-        for study, side in published.items()
+    rows = dict(AGREEING[RECOVERY.name]) | {"high_client_ops": (5600, 21500, 11.4, None, 80)}
+    found = {**published, RECOVERY.name: side(tmp_path, rows)}
+    it = by_text(list(judged(found)), "high_client_ops keeps half of it")
+    assert it.today.verdict == "differs"
+    page = to_markdown(found).replace("\\", "")
+    assert "2 differ otherwise" in page
+    assert "Of 2 that differ, a control shows why for 0: [reasons]" in page
+    assert "- high_client_ops keeps half of it: 11,209 IOPS. Not known: no control was run." in page
+
+
+def test_published_allocations_that_agree_are_the_reason(published: Sides, tmp_path: Path) -> None:
+    """Today's profiles turn the order of scrubs round; with those of the study it is as it was."""
+    was = AGREEING[SCRUB.name]
+    rows = {
+        **was,
+        "high_client_ops": was["high_recovery_ops"],
+        "high_recovery_ops": was["high_client_ops"],
+        **{f"published_{name}": row for name, row in was.items()},
     }
-    verdicts = {trend.published: j for trend, j in judged(slower)}
-    found = verdicts["high_client_ops keeps it: 11,209 IOPS."]
+    found = {**published, SCRUB.name: side(tmp_path, rows)}
+    it = by_text(list(judged(found)), "The scrub ends sooner with balanced")
+    assert it.today.verdict == "the other way round"
+    assert it.then is not None and it.then.verdict == "agrees"
+    assert it.reason.startswith("The profiles' allocations: with those of the study's release")
+    assert "published_high_recovery_ops" in it.reason
+
+
+@pytest.mark.parametrize(
+    ("boosted", "reason"),
+    [
+        (2544.0, "Without the queue: BlueStore's throttles are wide"),
+        (21000.0, "Not known. It does not change without the queue"),
+    ],
+)
+def test_a_control_is_a_reason_only_if_it_changes_the_verdict(
+    published: Sides, tmp_path: Path, boosted: float, reason: str
+) -> None:
+    was = AGREEING[RECOVERY.name]
+    rows: dict[str, Row] = {**was, "wpq_boosted": (21000, 21500, 3.0, None, 60)}
+    control = {name: was[name] for name in WIDE.policies}
+    control["wpq_boosted"] = (boosted, 21500, 25.0, None, 350)
+    own = {RECOVERY.name: side(tmp_path / "own", rows), WIDE.name: side(tmp_path / "wide", control)}
+    found = {**published, **own}
+    it = by_text(list(judged(found)), "Boosted WPQ breaks half")
+    assert it.today.verdict == "differs"
+    assert it.reason.startswith(reason)
+
+
+def test_a_baseline_slower_than_the_load_puts_nothing_to_the_test(tmp_path: Path) -> None:
+    rows: dict[str, Row] = {"wpq": (10955, 1000, 5, None, None)}
+    found = keeps("wpq", 0.95, breaks=True)(side(tmp_path, rows))
     assert found.verdict == "not put to the test"
     assert "Clients alone were slower: this is no baseline." in found.here
-    page = to_markdown(slower)
-    assert "6 are not put to the test" in page and ": no baseline |" in page
 
 
 def test_what_every_policy_keeps_was_not_put_to_the_test(tmp_path: Path) -> None:
     """Boosted WPQ leaves clients as much as the profiles do: nothing threatened the share."""
-    points = {policy: [SyntheticRepeat(11000.0 + n) for n in range(3)] for policy in RECOVERED}
-    run = analyse(open_archive(Builder(run="r", points=points).write(tmp_path / "run")))
-    side = Side(run, (12000.0, 12010.0, 11990.0))
-    found = keeps("high_client_ops", 0.5)(side)
+    rows: dict[str, Row] = {name: (11000, 12000, 5, None, 9) for name in AGREEING[RECOVERY.name]}
+    it = side(tmp_path, rows)
+    found = keeps("high_client_ops", 0.5)(it)
     assert found.verdict == "not put to the test"
     assert "No policy broke it here." in found.here
-    assert keeps("wpq_boosted", 0.5, breaks=True)(side).verdict == "differs"
+    assert keeps("wpq_boosted", 0.5, breaks=True)(it).verdict == "differs"
 
 
 def test_a_small_loss_is_not_the_other_way_round(tmp_path: Path) -> None:
     """Clients lose 0.6 % where 27 % were published: the direction is the same."""
-    points = {"wpq": [SyntheticRepeat(994.0 + n) for n in range(3)]}
-    run = analyse(open_archive(Builder(run="r", points=points).write(tmp_path / "run")))
-    side = Side(run, (1000.0, 1001.0, 1002.0))
-    assert keeps("wpq", 0.95, breaks=True)(side).verdict == "differs"
+    it = side(tmp_path, {"wpq": (994, 1000, 5, None, None)})
+    assert keeps("wpq", 0.95, breaks=True)(it).verdict == "differs"
 
 
-def test_a_time_that_a_limit_cut_is_compared_with_nothing(tmp_path: Path) -> None:
-    def three(rate: float, **more: object) -> list[SyntheticRepeat]:
-        done = recovered(20.0 + rate, rate)
-        return [SyntheticRepeat(100.0 + n, recovery=done, **more) for n in range(3)]  # type: ignore[arg-type]
-
-    points = {"wpq_boosted": three(50.0, ended_by="cut_off"), "balanced": three(30.0)}
-    run = analyse(open_archive(Builder(run="r", points=points).write(tmp_path / "run")))
-    side = Side(run, ())
-    found = more(metrics.RECOVERY_SECONDS, "wpq_boosted", "balanced")(side)
+def test_a_recovery_that_a_limit_cut_is_compared_with_nothing(tmp_path: Path) -> None:
+    it = side(tmp_path, AGREEING[RECOVERY.name])
+    cut = [
+        replace(
+            observed,
+            record=replace(
+                observed.record,
+                phases={
+                    name: replace(phase, ended_by="cut_off")
+                    for name, phase in observed.record.phases.items()
+                },
+            ),
+        )
+        if observed.record.axes["policy"] == "wpq_boosted"
+        else observed
+        for observed in it.run.observations
+    ]
+    it = Side(replace(it.run, observations=tuple(cut)))
+    found = more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "balanced")(it)
     assert found.verdict == "not known"
     assert "Clients were ended before the recovery of wpq_boosted" in found.here
-    assert more(metrics.IOPS, "wpq_boosted", "balanced")(side).verdict != "not known"
-    page = to_markdown({RECOVERY: side})
+    assert more(metrics.IOPS, "wpq_boosted", "balanced")(it).verdict != "not known"
+    page = figures_page({RECOVERY.name: it})
     assert "Censored: a limit ended the clients of wpq\\_boosted" in page
 
 
 def test_alike_is_a_test_of_its_own(tmp_path: Path) -> None:
-    def side(spread: float) -> Side:
-        points = {
-            name: [SyntheticRepeat(1000.0 * share * (1 + n * spread)) for n in (-1, 0, 1)]
-            for name, share in (("a", 1.0), ("b", 1.005), ("c", 1.1))
-        }
-        folder = tmp_path / str(spread)
-        return Side(analyse(open_archive(Builder(run="r", points=points).write(folder))), ())
-
-    tight, wide = side(0.001), side(0.05)
+    rows: dict[str, Row] = {
+        name: (iops, 2000, 5, None, None)
+        for name, iops in (("a", 1000.0), ("b", 1005.0), ("c", 1100.0))
+    }
+    tight = side(tmp_path / "tight", rows)
+    wide = side(tmp_path / "wide", rows, noise=0.05)
     assert alike(metrics.IOPS, "b", "a", 0.02)(tight).verdict == "agrees"
     assert alike(metrics.IOPS, "c", "a", 0.02)(tight).verdict == "differs"
     assert alike(metrics.IOPS, "b", "a", 0.02)(wide).verdict == "no difference found"
 
 
-def test_latency_of_a_closed_loop_is_not_counted_beside_its_iops(
-    published: dict[str, Side],
-) -> None:
+def test_latency_of_a_closed_loop_is_not_counted_beside_its_iops(published: Sides) -> None:
     twins = [trend for trend in TRENDS if trend.same_as]
-    assert {trend.same_as for trend in twins} <= {trend.published for trend in TRENDS}
-    assert f"Of {len(TRENDS) - len(twins)} published trends" in to_markdown(published)
-
-
-def test_a_share_that_is_missing_is_not_known_and_not_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    points = {"a": [SyntheticRepeat(100.0)]}
-    run = analyse(open_archive(Builder(points=points).write(tmp_path / "run")))
-    shares = {("policy=a", "client"): {WaitingPlace("store_commit", ""): 1.0}}
-    monkeypatch.setattr("tests.study.reasons.waited", lambda _: shares)
-    said = waits_behind("background_best_effort", "a", meaning="So.")(Side(run, ()))
-    assert said.startswith("Clients waited behind scrub for not known with a.")
+    assert twins and {trend.same_as for trend in twins} <= {trend.published for trend in COUNTED}
+    assert f"Of {len(COUNTED)} published trends" in to_markdown(published)
 
 
 def test_noise_decides_nothing(tmp_path: Path) -> None:
-    verdicts = {t.published: j.verdict for t, j in judged(sides(tmp_path, spread=0.4))}
-    text = "high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %."
-    assert verdicts[text] == "no difference found"
+    found = list(judged({SCRUB.name: side(tmp_path, AGREEING[SCRUB.name], noise=0.4)}))
+    it = by_text(found, "high_client_ops leaves clients more than WPQ")
+    assert it.today.verdict == "no difference found"
 
 
-def test_a_missing_policy_is_not_known(published: dict[str, Side]) -> None:
-    verdicts = [j.verdict for t, j in judged({SCRUB: published[SCRUB]}) if t.study == RECOVERY]
-    assert set(verdicts) == {"not known"}
+def test_an_experiment_that_is_missing_is_not_known(published: Sides) -> None:
+    found = judged({SCRUB.name: published[SCRUB.name]})
+    assert {it.today.verdict for it in found if it.trend.study == RECOVERY} == {"not known"}
+
+
+def test_every_verdict_can_be_recomputed_from_the_table(published: Sides) -> None:
+    head, *rows = to_csv(published)
+    assert head == ("trend", "allocations", "figure", "lab", "value")
+    table: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for trend, allocations, figure, _, value in rows:
+        table.setdefault((trend, allocations), {}).setdefault(figure, []).append(float(value))
+    for number, it in enumerate(judged(published), start=1):
+        new, old = table[str(number), "today"].values()
+        assert len(new) == len(old) == 4
+        low = paired(new, old).low
+        assert low is not None and f"{low:+.1%}".replace("%", " %")[:4] in it.today.here
 
 
 @pytest.mark.parametrize(
@@ -214,14 +295,35 @@ def test_a_missing_policy_is_not_known(published: dict[str, Side]) -> None:
     [
         "| CPU | 2 × a CPU | 2 × a CPU |",
         "a scrub of 10,000,000 objects of 32 KiB; here 1,000 objects",
-        "loads of 9 to 14 minutes; here 30 to 30 s",
-        "15,007 and 21,500 IOPS of clients alone; here 15,007 to 21,500",
-        "Clients alone: 21,500 IOPS (3 repeats).",
+        "loads of 9 to 14 minutes; here 5 to 5 s",
         "What speaks against the figures of these runs",
-        "cephqos run client-vs-scrub --scale study --repeats 3",
     ],
 )
-def test_the_page_describes_the_machine_and_what_it_cannot_show(
-    published: dict[str, Side], part: str
+def test_the_second_page_has_the_machine_and_what_it_cannot_show(
+    published: Sides, part: str
 ) -> None:
-    assert part in to_markdown(published)
+    assert part in figures_page(published)
+
+
+def test_policies_of_a_trend_are_run_by_its_experiment_and_by_its_control() -> None:
+    for trend in TRENDS:
+        for experiment in filter(None, (trend.study, trend.control)):
+            axes = experiment.only.get("experiment", "").split(",")
+            for setting in trend.claim.settings:
+                of, _, policy = setting.rpartition("/")
+                assert policy in experiment.policies, (trend.published, experiment.name)
+                assert not of or of in axes
+
+
+def test_progress_names_what_is_left_and_a_disturbed_piece_is_left(tmp_path: Path) -> None:
+    every = [it for it in pieces(tmp_path, 1) if it.experiment in (SCRUB, APART)]
+    rows = {"wpq": [SyntheticRepeat(100.0)]}
+    quiet = Builder(run="quiet", points=rows, busy={"others": 0.04})
+    quiet.write(every[0].folder / "20260101T000000Z-a")
+    busy = Builder(run="busy", points=rows, busy={"others": 0.5})
+    busy.write(every[1].folder / "20260101T000000Z-b")
+    done, left, total = progress(every, 0.10)
+    assert done.split() == ["scrub,", "lab", "1", "done:", "20260101T000000Z-a"]
+    assert "left, about 6 min (1 disturbed or not finished)" in left
+    assert total == "left: about 0 h 6 min"
+    assert len(list(pieces(tmp_path, 3))) == 3 * len(EXPERIMENTS)

@@ -259,3 +259,51 @@ async def test_resuming_on_another_cluster_is_refused_when_that_cluster_is_met(
     (tmp_path / "environment.json").write_text(json.dumps({"cluster": {"fsid": "two"}}))
     with pytest.raises(RuntimeError, match="it went on"):
         await begun(replace(options, resume=tmp_path), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("most", "shares", "made", "said"),
+    [
+        (0.1, (0.5, 0.05), 2, 1),
+        (0.1, (0.5, 0.4, 0.3), 3, 2),  # the last one counts, whatever it is
+        (None, (0.5,), 1, 0),
+    ],
+)
+async def test_a_repeat_that_others_disturb_is_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: float | None,
+    shares: tuple[float, ...],
+    made: int,
+    said: int,
+) -> None:
+    plan = parse(TEXT, "s.yaml")
+    left, repeats = list(shares), []
+
+    class Disturbed:
+        def __init__(self, session: Any, point: Any, recorder: RepeatRecorder, *_: Any) -> None:
+            self.recorder, self.others_cpu = recorder, left.pop(0)
+            repeats.append(self)
+
+        async def run(self, header: Any) -> Any:
+            assert list(self.recorder.folder.iterdir()), "an earlier one is in its place"
+            (self.recorder.folder / "mine").write_text(str(self.others_cpu))
+            self.recorder.close_files()
+            return replace(header, status="finished")
+
+    monkeypatch.setattr(runner, "OneRepeat", Disturbed)
+    progress = Silent()
+    notes: list[str] = []
+    monkeypatch.setattr(progress, "note", notes.append)
+    running = Runner(plan, RunOptions(out=tmp_path, others_cpu=most), progress)
+    archive = ArchiveWriter(tmp_path, "run")
+    session = SimpleNamespace(archive=archive, check_given_back=lambda: None)
+    force = InForce({}, {}, {}, {}, ())
+    running.notify = lambda *_, **__: None  # type: ignore[assignment]
+    await running._repeat(session, plan.points[0], 1, force, None)  # type: ignore[arg-type]
+    archive.events.close()
+    assert len(repeats) == made
+    (folder,) = archive.folder.glob("repeats/*")
+    assert (folder / "mine").read_text() == str(shares[made - 1])
+    assert [record.status for record in running._records] == ["finished"]
+    assert sum("is made again: other programs used" in note for note in notes) == said

@@ -75,6 +75,7 @@ TABLE = (
     row(A, "placement groups of a pool", pool, "client", "pg_num"),
     row(A, "size of the client's image", image_size),
     row(A, "client load", load, "client"),
+    row(A, "client alone, for its loss", length, "alone"),
     row(A, "client starts", starts, "client"),
     row(A, "client ends", ends, "client"),
     row(A, "objects recovered, NVMe", prefill, "prefill", media="ssd"),
@@ -147,6 +148,7 @@ TABLE = (
     row(BR, "recovery pool", recycled, "recovery"),
     row(BR, "scrub pool", recycled, "scrub"),
     row(BR, "client load", load, "client"),
+    row(BR, "client alone, for its loss", length, "alone"),
     row(BR, "client", length, "client"),
     row(BR, "recovery starts", starts, "release"),
     # A, B: what the capacity of clients was taken from

@@ -1,0 +1,182 @@
+"""What the small study consists of: experiments, and pieces, each an experiment in one lab.
+
+One repeat of each policy makes a piece, in random order. Labs are what is repeated: the same load
+alone differs more between two labs than within one, so policies are compared within a lab, and the
+interval is over labs.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.results.host_load import cpu_by_others
+from cephqos_loadgen.run_recording.layout import is_archive
+
+PROFILES: Final = ("high_client_ops", "balanced", "high_recovery_ops")
+PUBLISHED: Final = {profile: f"published_{profile}" for profile in PROFILES}
+BAR: Final = 0.10  # of this host's CPUs, for other programs
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A scenario with its policies. `about` says what is laid beside what; `minutes` how long a
+    piece takes, as it was when this was written."""
+
+    name: str
+    scenario: str
+    about: str
+    policies: tuple[str, ...]
+    minutes: int
+    variables: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)
+
+
+# The regime's throttle, not the studies': with 2M and 256K BlueStore takes all work at once here.
+_NARROW: Final = "32K"
+_COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
+_RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "6m", "object": "64K"}
+_SCRUB: Final = {"alone": "30s", "client": "60s", "objects": "4500", "throttle": _NARROW}
+_EVERY_PROFILE: Final = (*PROFILES, *PUBLISHED.values())
+
+RECOVERY: Final = Experiment(
+    "recovery",
+    "client-vs-recovery",
+    "study A on SSDs",
+    ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
+    30,
+    {**_RECOVERY, "objects": "1500", "throttle": _NARROW},
+    {"media": "ssd"},
+)
+HDD: Final = Experiment(
+    "recovery-hdd",
+    "client-vs-recovery",
+    "study A on HDDs with the DB on a fast device",
+    ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
+    30,
+    {**_RECOVERY, "hdd_objects": "1500", "hdd_throttle": _NARROW},
+    {"media": "hdd_db"},
+)
+WIDE: Final = Experiment(
+    "recovery-wide",
+    "client-vs-recovery",
+    "a control of recovery: BlueStore's throttles are wide, so that work waits in the store and"
+    " not in the queue",
+    ("wpq_default", "wpq_boosted", "high_client_ops"),
+    12,
+    {**_RECOVERY, "objects": "1500", "throttle": "40M"},
+    {"media": "ssd"},
+)
+SCRUB: Final = Experiment(
+    "scrub",
+    "client-vs-scrub",
+    "study B, five scrubs at once",
+    ("wpq", *PROFILES, "custom", *PUBLISHED.values()),
+    20,
+    _SCRUB,
+    {"experiment": "scrub"},
+)
+TEN: Final = Experiment(
+    "scrub-ten",
+    "client-vs-scrub",
+    "study B, five and ten scrubs at once",
+    ("wpq", "high_client_ops"),
+    12,
+    _SCRUB,
+    {"experiment": "scrub,ten_scrubs"},
+)
+COST: Final = Experiment(
+    "scrub-cost",
+    "client-vs-scrub",
+    "study B, osd_scrub_cost of 50 and 20 MiB, with a requested priority of 120",
+    ("wpq", "high_client_ops", "high_recovery_ops"),
+    16,
+    _SCRUB,
+    {"experiment": "cost_50m,cost_20m"},
+)
+APART: Final = Experiment(
+    "scrub-apart",
+    "client-vs-scrub",
+    "a control of scrub: reads and writes of a device have a budget each",
+    ("wpq", "high_client_ops"),
+    6,
+    {**_SCRUB, "one_budget": "false"},
+    {"experiment": "scrub"},
+)
+BOTH: Final = Experiment(
+    "scrub-recovery",
+    "client-vs-scrub-recovery",
+    "study B, scrub and recovery together",
+    ("wpq", *_EVERY_PROFILE),
+    30,
+    {"alone": "30s", "client": "90s", "objects": "1000", "scrub_objects": "2500", "object": "64K",
+     "throttle": _NARROW},
+)  # fmt: skip
+EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, WIDE, APART)
+
+# Very short, to see that all of it runs.
+_QUICK: Final[Mapping[str, Mapping[str, str]]] = {
+    "client-vs-recovery": {"alone": "4s", "expect": "10s", "at_most": "40s"},
+    "client-vs-scrub": {"alone": "4s", "client": "10s", "objects": "300"},
+    "client-vs-scrub-recovery": {"alone": "4s", "client": "10s", "objects": "60",
+                                 "scrub_objects": "200"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One experiment in one lab; `folder` has the archives of all its attempts."""
+
+    experiment: Experiment
+    lab: int
+    folder: Path
+
+    @property
+    def title(self) -> str:
+        return f"{self.experiment.name}, lab {self.lab}"
+
+    @property
+    def archives(self) -> list[Path]:
+        return sorted(path for path in self.folder.glob("*") if is_archive(path))
+
+    def done(self, bar: float) -> Path | None:
+        """The archive that counts: whole, and not disturbed."""
+        for path in reversed(self.archives):
+            archive = open_archive(path)
+            if archive.manifest.status == "complete" and most_by_others(archive) <= bar:
+                return path
+        return None
+
+    def command(self, bar: float, *, quick: bool = False) -> list[str]:
+        it = self.experiment
+        variables, policies = {**_COMMON, **it.variables}, dict.fromkeys(it.policies)
+        if quick:
+            few = {name: "40" for name in variables if name in ("objects", "hdd_objects")}
+            variables |= {"image": "128M", "pg_num": "8"} | few | dict(_QUICK[it.scenario])
+            policies = dict.fromkeys((*it.policies[:2], it.policies[-1]))
+        argv = [sys.executable, "-P", "-m", "cephqos_base", "run", it.scenario, "--scale", "lab"]
+        for axis, values in {"policy": ",".join(policies), **it.only}.items():
+            argv += ["--only", f"{axis}={values}"]
+        argv += [f"--var={name}={value}" for name, value in variables.items()]
+        argv += ["--others-cpu", f"{bar:.0%}", "--repeats", "1", "--order", "random"]
+        return [*argv, "--out", str(self.folder)]
+
+
+def pieces(folder: Path, labs: int) -> Iterator[Piece]:
+    """One lab of each experiment, then the next: whenever it ends, all have about as many."""
+    for lab in range(1, labs + 1):
+        for experiment in EXPERIMENTS:
+            yield Piece(experiment, lab, folder / experiment.name / f"lab-{lab}")
+
+
+def most_by_others(archive: Archive) -> float:
+    """The largest share of this host's CPUs that other programs used while a load ran."""
+    shares = [0.0]
+    for repeat in archive.repeats:
+        host = repeat.host()
+        for name, phase in repeat.record.phases.items():
+            if phase.kind == "fio" and name in host and (cpu := cpu_by_others(host[name])):
+                shares.append(cpu.others)
+    return max(shares)
