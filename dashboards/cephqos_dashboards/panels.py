@@ -25,6 +25,7 @@ from grafana_foundation_sdk.builders import (
     statetimeline,
     table,
     timeseries,
+    trend,
 )
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as kinds
@@ -62,6 +63,7 @@ _P = TypeVar(
     bargauge.Panel,
     nodegraph.Panel,
     logs.Panel,
+    trend.Panel,
 )
 
 
@@ -370,6 +372,31 @@ def stacks(query: PanelQuery, *, bar: str, part: str, **options: Unpack[PanelOpt
     # Grafana cuts off the last number below horizontal bars.
     panel.x_field(bar).orientation(kinds.VizOrientation.VERTICAL)
     panel.stacking(kinds.StackingMode.NORMAL).show_value(VisibilityMode.NEVER).fill_opacity(80)
+    tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
+    return panel.tooltip(tooltip).legend(_legend(values=False))
+
+
+def overlaid(
+    since: PanelQuery, value: PanelQuery, *, by: str, **options: Unpack[PanelOptions]
+) -> AnyPanel:
+    """A line for each value of a label, over the seconds since each one's own start. `since` says
+    how many these are at every moment, and `value` what there was then."""
+    panel = _with_options(trend.Panel(), options)
+    _with_queries(panel, [since, value], instant=False, form=PromQueryFormat.TABLE)
+    axis, values = (f"Value #{_ref_id(position)}" for position in (0, 1))
+    seconds = f"{axis}\\{by}"  # as groupingToMatrix calls the column of its rows
+    matrix = {"rowField": axis, "columnField": by, "valueField": values, "emptyValue": "null"}
+    numbers = {"conversions": [{"targetField": seconds, "destinationType": "number"}]}
+    for name, settings in (
+        ("merge", {}),
+        ("groupingToMatrix", matrix),
+        ("convertFieldType", numbers),
+        ("sortBy", {"sort": [{"field": seconds, "desc": False}]}),
+    ):
+        panel.with_transformation(DataTransformerConfig(id_val=name, options=settings))
+    unit = DynamicConfigValue(id_val="unit", value=theme.Unit.SECONDS)
+    panel.override_by_name(seconds, [unit]).x_field(seconds)
+    panel.line_width(1).show_points(VisibilityMode.NEVER).span_nulls(True).axis_soft_min(0)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     return panel.tooltip(tooltip).legend(_legend(values=False))
 

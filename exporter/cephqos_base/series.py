@@ -295,9 +295,12 @@ class RunSeries:
 
     FILL_RATIO: Final = "cephqos_run_fill_ratio"
     INFO: Final = "cephqos_run_info"
+    PHASE_START_TIMESTAMP_SECONDS: Final = "cephqos_run_phase_start_timestamp_seconds"
+    RECOVERED_OBJECTS: Final = "cephqos_run_recovered_objects"
     RECOVERY_LEFT_OBJECTS: Final = "cephqos_run_recovery_left_objects"
     REMAINING_SECONDS: Final = "cephqos_run_remaining_seconds"
     REPEATS: Final = "cephqos_run_repeats"
     REPEATS_DONE: Final = "cephqos_run_repeats_done"
     START_TIMESTAMP_SECONDS: Final = "cephqos_run_start_timestamp_seconds"
     SCRUB_LEFT_OBJECTS: Final = "cephqos_run_scrub_left_objects"
+    SCRUBBED_OBJECTS: Final = "cephqos_run_scrubbed_objects"

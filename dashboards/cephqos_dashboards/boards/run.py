@@ -7,7 +7,7 @@ from grafana_foundation_sdk.models.dashboard import VariableHide
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Annotation, Board, BoardRow
-from cephqos_dashboards.panels import bars, figure, lines, log_lines, states, wide
+from cephqos_dashboards.panels import bars, figure, lines, log_lines, overlaid, states, wide
 from cephqos_dashboards.queries import run
 from cephqos_dashboards.theme import Unit
 
@@ -151,6 +151,48 @@ _ON_ONE_AXIS = wide(
     ),
 )
 
+_NO_LOAD = "This load has not run in this time range. Choose another, or a longer range."
+# Points (policies) over one another, from the start of each one's own load, also during the run.
+_OVERLAID = (
+    overlaid(
+        run.SINCE,
+        run.IOPS_OF_POINTS,
+        by="point",
+        title="Clients' operations per second",
+        reads="A line for each point of the matrix, over the seconds since its load started; of "
+        "several repeats the last.",
+        empty=_NO_LOAD,
+        unit=Unit.IOPS,
+    ),
+    overlaid(
+        run.SINCE,
+        run.MEAN_OF_POINTS,
+        by="point",
+        title="Clients' mean latency",
+        reads="A line for each point of the matrix, over the seconds since its load started.",
+        empty=_NO_LOAD,
+        unit=Unit.SECONDS,
+    ),
+    overlaid(
+        run.SINCE,
+        run.SCRUBBED_OF_POINTS,
+        by="point",
+        title="Objects scrubbed",
+        reads="A line for each point of the matrix, over the seconds since the load started. Its "
+        "slope is the rate of the scrub.",
+        empty="No scrub beside this load in this time range.",
+    ),
+    overlaid(
+        run.SINCE,
+        run.RECOVERED_OF_POINTS,
+        by="point",
+        title="Objects recovered",
+        reads="A line for each point of the matrix, over the seconds since the load started. Its "
+        "slope is the rate of recovery.",
+        empty="No recovery beside this load in this time range.",
+    ),
+)
+
 _EVENTS = (
     log_lines(
         run.EVENTS,
@@ -173,6 +215,7 @@ def _variables() -> tuple[dashboard.QueryVariable, ...]:
         frame.query_variable("cluster", run.CLUSTERS, label="Cluster"),
         second,
         shift.hide(VariableHide.HIDE_VARIABLE),
+        frame.query_variable("load", run.LOADS, label="Load"),
     )
 
 
@@ -183,6 +226,7 @@ BOARD = Board(
     rows=(
         BoardRow("Progress", _NOW),
         BoardRow("One time axis", _ON_ONE_AXIS),
+        BoardRow("Points over one another, from the start of the load", _OVERLAID),
         BoardRow("Events of the run (needs Loki)", _EVENTS, collapsed=True),
     ),
     logs=True,

@@ -120,6 +120,25 @@ BACKGROUND: Final = (
     PanelQuery(f"max({RunSeries.SCRUB_LEFT_OBJECTS}{_OF_RUN})", "objects to scrub"),
     PanelQuery(f"max({RunSeries.RECOVERY_LEFT_OBJECTS}{_OF_RUN})", "copies to recover"),
 )
+# Points laid over one another, each by the seconds since its load `$load` started. All queries have
+# the label point. The panel joins two, so that SINCE is its axis. 5 s: points meet in a row.
+_STARTED: Final = (
+    f'max by (point) ({RunSeries.PHASE_START_TIMESTAMP_SECONDS}{{{RUN}, phase="$load"}})'
+)
+LOADS: Final = f"label_values({ClientSeries.IOPS}{_OF_RUN}, load)"
+SINCE: Final = PanelQuery(f"round(time() - {_STARTED}, 5)", name="since")
+
+
+def _of_point(expr: str) -> PanelQuery:
+    """One figure of the run as that of the point that is running."""
+    return PanelQuery(f"{_STARTED} * 0 + on () group_left () ({expr})", name="value")
+
+
+_OF_LOAD: Final = f'{{{RUN}, load="$load"}}'
+IOPS_OF_POINTS: Final = _of_point(f"sum({ClientSeries.IOPS}{_OF_LOAD})")
+MEAN_OF_POINTS: Final = _of_point(f"avg({ClientSeries.LATENCY_MEAN_SECONDS}{_OF_LOAD})")
+SCRUBBED_OF_POINTS: Final = _of_point(f"max({RunSeries.SCRUBBED_OBJECTS}{_OF_RUN})")
+RECOVERED_OF_POINTS: Final = _of_point(f"max({RunSeries.RECOVERED_OBJECTS}{_OF_RUN})")
 EVENTS: Final = (
     '{cluster="$cluster", log="run"} | run="$run" | json | line_format `{{.event}} {{.phase}}'
     "{{if .action}} ({{.action}}){{end}}{{if .ended_by}}, ended by {{.ended_by}}{{end}}"

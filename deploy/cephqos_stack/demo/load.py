@@ -44,13 +44,13 @@ class DemoLoad:
     def phase(self, name: str) -> Iterator[None]:
         """A step of the story, for as long as the block runs."""
         where = self.live.where
-        where.phases = (*where.phases, name)
+        where.phases = {**where.phases, name: time.time()}
         self._event("phase_started", name)
         try:
             yield
         finally:
             self._event("phase_ended", name)
-            where.phases = tuple(phase for phase in where.phases if phase != name)
+            where.phases = {each: at for each, at in where.phases.items() if each != name}
 
     def _event(self, event: str, phase: str) -> None:
         self.events.write({"time": time.time(), "event": event, "phase": phase})
@@ -76,7 +76,7 @@ async def running_load(
         cluster=lab.state.fsid,
         point="one slow device",
         repeat=1,
-        phases=(_CLIENTS,),
+        phases={_CLIENTS: time.time()},
     )
     live = Live(where)
     live.repeats = (0, 1)

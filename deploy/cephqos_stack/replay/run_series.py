@@ -50,7 +50,7 @@ def _totals(figures: LoadFigures, seconds: float) -> IoTotals:
 
 
 def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
-    """One sample per second, at the run's own times. Only the start of the run, a value, moves."""
+    """One sample per second, at the run's own times. Only starts, which are values, move."""
     manifest = archive.manifest
     start, end = manifest.start_unix_seconds, manifest.end_unix_seconds
     if not (0 < start <= end < LAST_TIME_MS / 1000 and end - start <= _LONGEST_SECONDS):
@@ -68,7 +68,7 @@ def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
     for repeat in repeats:
         seconds = [second for second in left if second <= repeat.record.end_unix_seconds]
         del left[: len(seconds)]
-        _replay(live, repeat, seconds, run)
+        _replay(live, repeat, seconds, run, shift_seconds)
         finished += repeat.record.status == "finished"
         live.repeats = (finished, manifest.repeats_planned)
         live.new_repeat()
@@ -82,7 +82,9 @@ def _fsid(archive: Archive) -> str:
     return str(cluster.get("fsid", "")) if isinstance(cluster, dict) else ""
 
 
-def _replay(live: Live, repeat: RecordedRepeat, seconds: list[int], run: RecordedRun) -> None:
+def _replay(
+    live: Live, repeat: RecordedRepeat, seconds: list[int], run: RecordedRun, shift: float
+) -> None:
     """Set the live state as it was at each second of a repeat, and note its series."""
     record = repeat.record
     phases = sorted(record.phases.items(), key=lambda item: item[1].start_unix_seconds)
@@ -90,11 +92,11 @@ def _replay(live: Live, repeat: RecordedRepeat, seconds: list[int], run: Recorde
     for second in seconds:
         if second >= record.start_unix_seconds:
             live.where.point, live.where.repeat = record.point, record.repeat
-        live.where.phases = tuple(
-            name
+        live.where.phases = {
+            name: phase.start_unix_seconds + shift
             for name, phase in phases
             if phase.start_unix_seconds <= second <= phase.end_unix_seconds
-        )
+        }
         _set_clients(live, record, clients.get(second, {}))
         _note(live, second, run)
 

@@ -28,6 +28,11 @@ METRICS = {
     "cephqos_run_info": MetricSpec(
         "gauge", ("scenario", "point", "repeat", "phase"), "Always 1: where the run is."
     ),
+    "cephqos_run_phase_start_timestamp_seconds": MetricSpec(
+        "gauge",
+        ("point", "repeat", "phase"),
+        "When a phase that is running started, in seconds since 1970.",
+    ),
     "cephqos_run_start_timestamp_seconds": MetricSpec(
         "gauge", (), "When the run started, in seconds since 1970."
     ),
@@ -103,6 +108,9 @@ class LiveMetrics(Collector):
         for phase in where.phases or ("",):
             labels = {"scenario": where.scenario, "point": where.point}
             page.add("cephqos_run_info", 1, **labels, repeat=str(where.repeat), phase=phase)
+        for phase, started in where.phases.items():
+            labels = {"point": where.point, "repeat": str(where.repeat), "phase": phase}
+            page.add("cephqos_run_phase_start_timestamp_seconds", started, **labels)
         page.add("cephqos_run_start_timestamp_seconds", live.started)
         page.add("cephqos_run_repeats_done", live.repeats[0])
         page.add("cephqos_run_repeats", live.repeats[1])

@@ -65,7 +65,7 @@ class RunPlace:
     cluster: str = ""  # fsid
     point: str = ""
     repeat: int = 0
-    phases: tuple[str, ...] = ()
+    phases: dict[str, float] = field(default_factory=dict)  # when each that is running started
 
 
 @dataclass(slots=True)
@@ -113,14 +113,6 @@ class LiveRecovery:
         return self.left / self.rate if self.rate > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class RunningPhase:
-    """A phase that is running."""
-
-    phase: Phase
-    started: float
-
-
 class _Recovered(NamedTuple):
     time: float
     objects: int  # recovered up to then
@@ -133,7 +125,7 @@ class Live:
         self.where = where
         self.started = time.time()
         self.clients: dict[tuple[str, str], LiveClient] = {}  # by phase and name
-        self.running: dict[str, RunningPhase] = {}  # by the name of the phase
+        self.running: dict[str, Phase] = {}  # by name
         self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit ("bytes" or "objects")
         self.scrub: LiveScrub | None = None
         self.recovery: LiveRecovery | None = None
@@ -149,16 +141,17 @@ class Live:
 
     def new_repeat(self) -> None:
         """Forget the phases, fills, scrub and recovery of the repeat before."""
-        self.where.phases, self.running, self.fills = (), {}, {}
+        self.where.phases, self.running, self.fills = {}, {}, {}
         self.scrub = self.recovery = None
         self._recovered.clear()
 
     def begin(self, phase: Phase) -> None:
-        self.where.phases = (*self.where.phases, phase.name)
-        self.running[phase.name] = RunningPhase(phase, time.time())
+        self.where.phases = {**self.where.phases, phase.name: time.time()}
+        self.running[phase.name] = phase
 
     def end(self, phase: Phase) -> None:
-        self.where.phases = tuple(name for name in self.where.phases if name != phase.name)
+        started = self.where.phases
+        self.where.phases = {name: at for name, at in started.items() if name != phase.name}
         self.running.pop(phase.name, None)
 
     # -- clients --------------------------------------------------------------------------------

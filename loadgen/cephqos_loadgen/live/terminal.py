@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from cephqos_base.units import time_span
 from cephqos_loadgen.engines.fio_output import IoTotals, add
-from cephqos_loadgen.live.state import Fill, Live, LiveScrub, RunningPhase
+from cephqos_loadgen.live.state import Fill, Live, LiveScrub
+from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.progress import Bar, Frame
 from cephqos_loadgen.results.figures import LAST_BIN_NS
@@ -62,14 +63,15 @@ def fill_text(fill: Fill, unit: str, now: float) -> str:
 
 
 def _phases(live: Live, now: float) -> Iterator[Bar]:
-    for name, running in live.running.items():
-        if not (running.phase.action.writes() and live.fills):  # its pool has a row
-            yield _phase(live, name, running, now)
+    for name, phase in live.running.items():
+        if not (phase.action.writes() and live.fills):  # its pool has a row
+            yield _phase(live, phase, now)
         yield from _clients(live, name, now)
 
 
-def _phase(live: Live, name: str, running: RunningPhase, now: float) -> Bar:
-    elapsed, until = now - running.started, running.phase.until
+def _phase(live: Live, phase: Phase, now: float) -> Bar:
+    name, until = phase.name, phase.until
+    elapsed = now - live.where.phases[name]
     if live.scrub and live.scrub.phase == name:
         return _scrub(live.scrub, name, now)
     if until.kind == "duration":

@@ -30,9 +30,7 @@ def live() -> Live:
     for phase in point.phases:
         if phase.name != "alone":  # the clients without a scrub are behind it
             found.begin(phase)
-    found.running = {
-        name: type(running)(running.phase, NOW - 5) for name, running in found.running.items()
-    }
+    found.where.phases = dict.fromkeys(found.where.phases, NOW - 5)
     for client in ("client.0", "client.1"):
         found.start_client("client", client, "rbd")
         done = IoTotals(1000, 4096000, 1000, 2.0, 0.0, 0.009, {2_000_000: 980, 9_000_000: 20})
@@ -77,7 +75,7 @@ def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
     point = shipped_plan("client-vs-recovery", only=only(policy="balanced", media="ssd")).points[0]
     client = next(phase for phase in point.phases if phase.name == "client")
     found.begin(client)
-    found.running["client"] = type(found.running["client"])(client, NOW - 65)
+    found.where.phases = {"client": NOW - 65}
     assert rows(found)["client"] == Bar("client", None, "1 min 5 s so far, until recovery done")
 
 

@@ -32,7 +32,7 @@ NOTHING = LiveMetrics(Live(RunPlace()))
 
 
 def live() -> Live:
-    found = Live(RunPlace("r1", "s", "fsid", "point=a", 2, ("client", "scrub")))
+    found = Live(RunPlace("r1", "s", "fsid", "point=a", 2, {"client": 50.0, "scrub": 48.0}))
     found.will_fill("data", "bytes", "volume.0", 100)
     found.filled("data", "bytes", "volume.0", 40)
     found.start_client("client", "client.0", "rbd")
@@ -66,6 +66,12 @@ async def test_both_formats_parse_and_say_where_the_run_is(accept: str, parse: o
             assert sample.labels["cluster"] == "fsid"
     phases = {dict(labels)["phase"] for name, labels in samples if name == "cephqos_run_info"}
     assert phases == {"client", "scrub"}
+    starts = {
+        dict(labels)["phase"]: value
+        for (name, labels), value in samples.items()
+        if name == "cephqos_run_phase_start_timestamp_seconds"
+    }
+    assert starts == {"client": 50.0, "scrub": 48.0}
     under = {
         float(dict(labels)["le"]): value
         for (name, labels), value in samples.items()
@@ -226,7 +232,7 @@ def samples_of(live: Live) -> dict[tuple[str, str], float]:
 @pytest.mark.parametrize("release", RELEASES)
 def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(release: str) -> None:
     """Within the width of the bucket that they fall into."""
-    found = Live(RunPlace("r1", phases=("load",)))
+    found = Live(RunPlace("r1", phases={"load": 50.0}))
     found.start_client("load", "client.0", "rbd")
     printed = documents(client_output(release, "interrupted"))
     for document in printed:
@@ -250,7 +256,7 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> None:
-    found = Live(RunPlace("r1", phases=("write",)))
+    found = Live(RunPlace("r1", phases={"write": 50.0}))
     found.start_client("write", "bench0", "rados_bench")
     data = client_output(release, "bench_write")
     result = rados_bench.read_result(data)
@@ -273,7 +279,7 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
 
 def test_a_client_that_ended_keeps_its_counters_and_loses_its_rates() -> None:
     found = live()
-    found.where.phases = ()
+    found.where.phases = {}
     names = {name for name, _ in samples_of(found)}
     assert "cephqos_client_ops_total" in names
     assert "cephqos_client_iops" not in names

@@ -18,7 +18,7 @@ from cephqos_stack.demo.load import DemoLoad
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[DemoLoad]:
-    live = Live(RunPlace(run="demo-1", scenario="demo", cluster="f", phases=("clients",)))
+    live = Live(RunPlace(run="demo-1", scenario="demo", cluster="f", phases={"clients": 50.0}))
     live.start_client("clients", "fio", "rbd")
     with contextlib.closing(JsonLines(tmp_path / "events.jsonl")) as events:
         yield DemoLoad(cast(Any, None), live, events)

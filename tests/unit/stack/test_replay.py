@@ -235,6 +235,13 @@ def test_the_run_serves_its_own_series_again() -> None:
     assert whole == ops
     phases = {parse(it)[1]["phase"] for it in recording.series if it.startswith("cephqos_run_info")}
     assert phases >= {"client", "curve", "scrub"}
+    since = {
+        round(time / 1000 + 100.0 - start, 3)
+        for series, samples in recording.series.items()
+        if series.startswith("cephqos_run_phase_start_timestamp_seconds{")
+        for time, start in samples.items()
+    }
+    assert min(since) >= 0 and max(since) < 60
 
 
 def test_counters_of_clients_never_fall() -> None:

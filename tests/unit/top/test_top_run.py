@@ -11,7 +11,7 @@ from cephqos_loadgen.top.sources.exporters import Exporters
 
 
 async def test_a_run_shows_its_phase_its_progress_and_the_latency_at_the_client() -> None:
-    live = Live(RunPlace("r1", "study", "fsid", "point=a", 2, ("load",)))
+    live = Live(RunPlace("r1", "study", "fsid", "point=a", 2, {"load": 5.0}))
     live.repeats, live.eta = (3, 12), 600.0
     live.start_client("load", "client.0", "rbd")
     async with serve("127.0.0.1:0", LiveMetrics(live), fall_back=False) as url:
