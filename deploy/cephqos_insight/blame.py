@@ -26,7 +26,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.prometheus import OsdKey, Sample, osd_of
 from cephqos_base.series import AccountSeries, DisksSeries, RecoverySeries
 from cephqos_base.tenant_shares import TenantShare
-from cephqos_base.terminal import printable, say, say_json, say_text
+from cephqos_base.terminal import aligned, printable, say, say_json, say_text
 from cephqos_base.units import duration, parse_seconds, time_span
 from cephqos_insight.cluster_access import add_access
 from cephqos_insight.image_names import ImageNames, images_of, unnamed
@@ -205,10 +205,6 @@ def before_of(answers: Answers, back: float) -> Before:
     return Before(back, sum(seconds.values()), seconds, osds)
 
 
-def _said_change(change: tuple[float, float] | None) -> str:
-    return "{:8.2f} {:+8.2f}".format(*change) if change else f"{'unknown':>17}"
-
-
 def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | None = None) -> str:
     """The worst roots as text, one in a row, with the OSDs and tenants that wait there."""
     total = sum(root.seconds for root in worst)
@@ -218,30 +214,29 @@ def table(worst: Sequence[Root], tenants: Tenants, rows: int, before: Before | N
     if before:
         then, more = before.total, total - before.total
         lines[0] += f" {time_span(before.back)} before: {then:.2f} ({more:+.2f})."
-    names = {root.cluster for root in worst}
-    width = max(map(len, names)) if len(names) > 1 else 0  # each may have an osd.1
-    changes = f"{'before':>8} {'change':>8}  " if before else ""
-    clusters = f"{'cluster':{width}}  " if width else ""
-    lines.append(
-        f"{'s per s':>8}  share  {changes}{clusters}{'where time is spent':36} whose clients wait"
-    )
+    clusters = len({root.cluster for root in worst}) > 1  # each may have an osd.1
+    heads = ["s per s", "share", *(("before", "change") if before else ())]
+    heads += [*(["cluster"] if clusters else ()), "where time is spent", "whose clients wait", ""]
+    cells = [heads]
     for root in worst[:rows]:
         osds = {wait.waiter: wait.seconds for wait in root.waits}
         waiting_tenants = defaultdict[str, float](float)
         for wait in root.waits:
             for tenant, share in tenants.get((wait.cluster, wait.waiter), {}).items():
                 waiting_tenants[tenant] += wait.seconds * share.share
-        percent = 100 * root.seconds / total
-        start = f"{_said_change(before.change(root))}  " if before else ""
-        start += f"{root.cluster:{width}}  " if width else ""
-        row = f"{root.seconds:8.2f}  {percent:3.0f} %  {start}{root.name:36} {_largest(osds)}"
-        if waiting_tenants:
-            row = f"{row:{80 + len(start)}}  for {_largest(waiting_tenants)}"
-        lines.append(printable(row))
+        row = [f"{root.seconds:.2f}", f"{100 * root.seconds / total:.0f} %"]
+        if before:
+            change = before.change(root)
+            row += [f"{change[0]:.2f}", f"{change[1]:+.2f}"] if change else ["unknown", ""]
+        row += [root.cluster, root.name] if clusters else [root.name]
+        whose = f"for {_largest(waiting_tenants)}" if waiting_tenants else ""
+        cells.append([*row, _largest(osds), whose])
     if len(worst) > rows:
         left = sum(root.seconds for root in worst[rows:])
-        lines.append(f"{left:8.2f}  {100 * left / total:3.0f} %  {len(worst) - rows} other places")
-    return "\n".join(lines)
+        row = [f"{left:.2f}", f"{100 * left / total:.0f} %", *[""] * (len(heads) - 5)]
+        cells.append([*row, f"{len(worst) - rows} other places", "", ""])
+    right = range(4 if before else 2)
+    return "\n".join([*lines, *aligned(cells, right)])
 
 
 def error_points(recovered: Iterable[Sample]) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_base.terminal import say, say_json
+from cephqos_base.terminal import aligned, say, say_json
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.recorded_pieces.slow_operations import longest_wait
 from cephqos_loadgen.results.host import HostUse
@@ -228,15 +228,16 @@ def _disks(use: HostUse) -> list[str]:
 
 def _curve(result: LoadResult) -> Iterator[str]:
     """A table of the steps."""
-    yield f"{'depth':>5} {'IOPS':>10} {'mean ms':>9} {'p99 ms':>9} {'deviation ms':>12}"
+    rows = [["depth", "IOPS", "mean ms", "p99 ms", "deviation ms", ""]]
     for step in result.steps:
         total = step.total
         p99 = total.latency_percentile_seconds(99)
         latency = total.latency_mean_seconds if total.ios else None
         cells = (latency, p99, total.latency_deviation_seconds)
-        mean, high, deviation = ("-" if c is None else f"{c * 1e3:.3f}" for c in cells)
-        outside = "" if step.within_target is not False else "  above the target"
-        yield f"{step.depth:>5} {total.iops:>10,.0f} {mean:>9} {high:>9} {deviation:>12}{outside}"
+        shown = ("-" if seconds is None else f"{seconds * 1e3:.3f}" for seconds in cells)
+        outside = "" if step.within_target is not False else "above the target"
+        rows.append([f"{step.depth}", f"{total.iops:,.0f}", *shown, outside])
+    yield from aligned(rows, right=range(5))
 
 
 def figure(key: str, value: float) -> str:
