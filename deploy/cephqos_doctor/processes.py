@@ -14,7 +14,7 @@ from typing import Final
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
-from cephqos_exporter.ceph.pids import daemon_id
+from cephqos_exporter.ceph.pids import daemon_id, read_file
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.lookup import Lookup
 
@@ -75,7 +75,7 @@ def _read_in_time(path: Path) -> str | None:
     hangs in the kernel at that time, the read never ends and cannot be interrupted.
     """
     try:
-        return Lookup(partial(_read, path)).answer()
+        return Lookup(partial(read_file, path)).answer()
     except TimeoutError:
         return None
 
@@ -85,7 +85,7 @@ def _commands(proc: Path) -> tuple[Mapping[int, list[str]], tuple[int, ...]]:
     commands: dict[int, list[str]] = {}
     stuck = []
     for directory in sorted(proc.glob("[1-9]*")):
-        name = _read(directory / "comm")  # never blocks
+        name = read_file(directory / "comm")  # never blocks
         if name and not name.startswith(_NAMES):
             continue
         text = _read_in_time(directory / "cmdline")
@@ -107,7 +107,7 @@ def _osds(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[OsdProcess]
 
 def _listens_on(process: Path, osd: str) -> Iterator[str]:
     """Sockets in the network namespace of a process that are named after it."""
-    for line in _read(process / "net" / "unix").splitlines():
+    for line in read_file(process / "net" / "unix").splitlines():
         path = line.split(maxsplit=7)[-1]
         if re.search(rf"osd\.{re.escape(osd)}\.asok$", path):
             yield path
@@ -124,7 +124,7 @@ def _exporters(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[Runnin
         variables = dict(word.split("=", 1) for word in environ if "=" in word)
         if "osd" not in roles_of(arguments, variables, process / "root"):
             continue
-        lines = _read(process / "status").splitlines()
+        lines = read_file(process / "status").splitlines()
         status = dict(line.split(":", 1) for line in lines if ":" in line)
         if "Uid" in status and "CapEff" in status:
             overrides = bool(int(status["CapEff"], 16) & _CAP_DAC_OVERRIDE)
@@ -152,10 +152,3 @@ def roles_of(
         except ConfigError:
             continue
     return given["--role"].split(",") if "--role" in given else core_options.ROLE.default
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

@@ -105,10 +105,13 @@ def read_queue(sys: Path, device: str) -> Queue:
     if not (node / "queue").is_dir():
         node = node.resolve().parent
     text = {name: read_text(node / "queue" / name) or "" for name in Queue.__dataclass_fields__}
-    # `[none] mq-deadline`: the one in force is in brackets. A single one has no brackets.
-    before, bracket, after = text["scheduler"].partition("[")
-    text["scheduler"] = after.partition("]")[0] if bracket else before
-    return Queue(**text)
+    return Queue(**{**text, "scheduler": in_force(text["scheduler"])})
+
+
+def in_force(text: str) -> str:
+    """Of a list such as `[none] mq-deadline` what is in brackets; a single value has none."""
+    before, bracket, after = text.partition("[")
+    return after.partition("]")[0] if bracket else before.strip()
 
 
 # Where a disk says what it is: SCSI and SATA, and NVMe.

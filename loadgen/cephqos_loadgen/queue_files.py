@@ -4,13 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-
-
-def in_force(text: str) -> str:
-    """The value in a queue file; of a list such as `none [mq-deadline]` the one in brackets."""
-    if "[" in text:
-        return text[text.index("[") + 1 : text.index("]")]
-    return text.strip()
+from cephqos_exporter.sysfs import in_force
 
 
 def put(path: str | Path, attributes: Mapping[str, str]) -> None:

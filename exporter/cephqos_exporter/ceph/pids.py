@@ -49,12 +49,12 @@ def process_start(host: Host, pid: int) -> int | None:
 
     Not a time of day, which changes when the clock is set.
     """
-    fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
+    fields = read_file(host.proc / str(pid) / "stat").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) >= 20 else None
 
 
 def _looks_like(host: Host, pid: int, kind: str) -> bool:
-    comm = _read(host.proc / str(pid) / "comm").strip()
+    comm = read_file(host.proc / str(pid) / "comm").strip()
     return bool(comm) if kind == "client" else kind in comm
 
 
@@ -92,11 +92,12 @@ def _arguments(host: Host, pid: int) -> list[str]:
     with _one_at_a_time:
         for ended in [one for one, lookup in _reading.items() if not lookup.under_way]:
             del _reading[ended]
-        lookup = _reading.setdefault(key, Lookup(partial(_read, process / "cmdline")))
+        lookup = _reading.setdefault(key, Lookup(partial(read_file, process / "cmdline")))
         return lookup.answer().split("\0")
 
 
-def _read(path: Path) -> str:
+def read_file(path: Path) -> str:
+    """A file of a process; empty if the process has gone, or is another user's."""
     try:
         return path.read_text(errors="replace")
     except OSError:

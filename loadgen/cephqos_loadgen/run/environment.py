@@ -2,6 +2,7 @@
 
 import os
 import platform
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import psutil
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_exporter.sysfs import read_queue, read_text
 from cephqos_loadgen import processes, withheld
 from cephqos_loadgen.cluster.connection import ClusterConnection
 
 _TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
 _TOOL_SECONDS = 20.0
-_QUEUE_KEYS = ("scheduler", "nr_requests", "read_ahead_kb", "rotational", "write_cache")
 
 
 async def collect(cluster: ClusterConnection) -> dict[str, Any]:
@@ -50,25 +51,16 @@ def host(sys: Path = Path("/sys"), etc: Path = Path("/etc")) -> dict[str, Any]:
         ),
         "tuned_profile": _text(etc / "tuned/active_profile"),
         "memory_bytes": psutil.virtual_memory().total,
-        "block_devices": _block_devices(sys / "block"),
+        "block_devices": {
+            device.name: {"sectors": size, **asdict(read_queue(sys, device.name))}
+            for device in sorted((sys / "block").glob("*"))
+            if (size := _text(device / "size")) not in ("", "0")
+        },
     }
 
 
-def _block_devices(block: Path) -> dict[str, dict[str, str]]:
-    devices = {}
-    for device in sorted(block.iterdir()) if block.is_dir() else []:
-        size = _text(device / "size")
-        if size not in ("", "0"):
-            queue = {key: _text(device / "queue" / key) for key in _QUEUE_KEYS}
-            devices[device.name] = {"sectors": size, **queue}
-    return devices
-
-
 def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+    return read_text(path) or ""
 
 
 async def _tools(cluster: ClusterConnection) -> dict[str, str | None]:

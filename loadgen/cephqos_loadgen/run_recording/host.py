@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
+from cephqos_loadgen.lab.isolation.namespaces import children
 from cephqos_loadgen.results.host import CpuUse, DiskUse, HostUse, ProcessUse, ThreadUse
 
 # /proc/diskstats after major, minor and name (Documentation/admin-guide/iostats.rst): the fields of
@@ -65,17 +66,12 @@ def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostSta
         with contextlib.suppress(OSError, ValueError, psutil.Error):
             resident[name] = psutil.Process(pid).memory_info().rss
             threads[name] = _threads(pid)
-            for worker in _workers(pid):
+            # fio forks a process for each job, but for those of librbd.
+            for worker in children(pid):
                 resident[name] += _own_bytes(worker)
                 threads[name] |= _threads(worker)
     disks = parse_diskstats(Path("/proc/diskstats").read_text())
     return HostState(psutil.cpu_times()._asdict(), read_throttled(sys), disks, threads, resident)
-
-
-def _workers(pid: int) -> list[int]:
-    """What a process has forked. fio forks a process for each job, but for those of librbd."""
-    children = read_once(f"/proc/{pid}/task/{pid}/children").split()
-    return [int(word) for word in children]
 
 
 def _own_bytes(pid: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable
-from cephqos_loadgen import queue_files
+from cephqos_exporter.sysfs import in_force
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
@@ -125,7 +125,7 @@ def test_the_scheduler_in_force_is_told_by_the_queue_dump_of_every_release(
 def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
     wanted = device_queues.queue_settings(Device("bfq", 64, None))
     assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
-    assert queue_files.in_force("none [bfq] kyber") == "bfq"
+    assert in_force("none [bfq] kyber") == "bfq"
 
 
 @pytest.mark.parametrize(
