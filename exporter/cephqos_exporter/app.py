@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
@@ -18,13 +19,15 @@ from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Settings
 from cephqos_exporter.flight_recorder import options as recorder_options
-from cephqos_exporter.flight_recorder.recorder import Recorder
 from cephqos_exporter.probe import probe_options
 from cephqos_exporter.scrape.own_metrics import OwnMetrics
 from cephqos_exporter.scrape.rounds import PageSource
 from cephqos_exporter.scrape.scraper import Scraper
 from cephqos_exporter.web.addresses import AddressMissing, listen_on, systemd_sockets
 from cephqos_exporter.web.server import Server, Service
+
+if TYPE_CHECKING:
+    from cephqos_exporter.flight_recorder.recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +65,16 @@ class Finder:
         return sockets
 
 
-def build_scraper(settings: Settings, recorder: Recorder | None = None) -> Scraper:
+def _recorder(settings: Settings) -> "Recorder | None":
+    """Its modules are loaded only where something is recorded."""
+    if not settings[recorder_options.MINUTES]:
+        return None
+    from cephqos_exporter.flight_recorder.recorder import Recorder
+
+    return Recorder(settings)
+
+
+def build_scraper(settings: Settings, recorder: "Recorder | None" = None) -> Scraper:
     """A scraper for the roles that are set, its daemons not looked for yet."""
     inputs = CollectorInputs(settings)
     patterns, kinds = settings[core_options.SOCKETS], settings[core_options.DAEMONS]
@@ -101,7 +113,7 @@ class App:
     def __init__(self, settings: Settings, read: Callable[[], Settings]) -> None:
         self._settings = settings
         self._read = read
-        self._recorder = Recorder(settings) if settings[recorder_options.MINUTES] else None
+        self._recorder = _recorder(settings)
         self._scraper = self._build_scraper()
         self._server = Server(
             self._service(), web_config=web_config_path(settings), drain_seconds=_DRAIN_SECONDS

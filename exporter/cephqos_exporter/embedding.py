@@ -9,8 +9,10 @@ start_http_server(10130)
 
 import asyncio
 import logging
+import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from prometheus_client import Metric
@@ -20,6 +22,8 @@ from cephqos_exporter import core_options
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.checks import check
 from cephqos_exporter.cli import read_settings
+from cephqos_exporter.families import FamilyType
+from cephqos_exporter.scrape.exposition import Page
 from cephqos_exporter.scrape.scraper import Scraper
 
 log = logging.getLogger(__name__)
@@ -27,6 +31,9 @@ log = logging.getLogger(__name__)
 # After a scrape's deadline, until its event loop counts as stuck.
 _GRACE_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 10.0
+
+_LABEL: Final = re.compile(r'([a-zA-Z0-9_]+)="((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
 
 
 class ExporterCollector(Collector):
@@ -57,7 +64,7 @@ class ExporterCollector(Collector):
         thread = self._running()
         page = asyncio.run_coroutine_threadsafe(thread.scraper.page(self._seconds), thread.loop)
         try:
-            return page.result(self._seconds + _GRACE_SECONDS).metrics()
+            return metrics_of(page.result(self._seconds + _GRACE_SECONDS))
         except TimeoutError:
             page.cancel()
             log.error("nothing was scraped within %g s: the event loop is stuck", self._seconds)
@@ -103,3 +110,27 @@ class _ScrapeThread(threading.Thread):
             log.error("ending a scrape without what did not end within %g s", _CLOSE_SECONDS)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.join(_CLOSE_SECONDS)
+
+
+def metrics_of(page: Page) -> Iterator[Metric]:
+    """A page as prometheus_client's metrics."""
+    for family in page.families():
+        yield _metric(*family)
+
+
+def _metric(name: str, kind: FamilyType, text: str, lines: Iterable[str]) -> Metric:
+    metric = Metric(name, text, kind)
+    for line in "".join(lines).split("\n")[:-1]:
+        series, _, number = line.rpartition(" ")
+        sample, _, labels = series.partition("{")
+        metric.add_sample(sample, dict(_labels(labels)), float(number))
+    return metric
+
+
+@lru_cache(maxsize=1 << 16)
+def _labels(text: str) -> dict[str, str]:
+    return {name: _ESCAPED.sub(_unescaped, value) for name, value in _LABEL.findall(text)}
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return "\n" if escape[1] == "n" else escape[1]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cephqos_base.errors import ConfigError, Described, NoSuchFile
-from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
 from cephqos_exporter.config import Option, Settings, integer, seconds, text
 
 if TYPE_CHECKING:
+    from cephqos_exporter.ceph.monclient import ClusterAccess
     from cephqos_exporter.cluster.cluster_source import ClusterSource
     from cephqos_exporter.cluster.poller import Poller
 
@@ -138,6 +138,8 @@ def try_commands(settings: Settings) -> None:
 
 def try_python(settings: Settings) -> None:
     """Raise a ConfigError where no Python has the rados module."""
+    from cephqos_exporter.ceph.monclient import SAFE_START
+
     why = _failure_of([*_argv(settings, PYTHON), "-c", f"{SAFE_START}import rados"])
     if why:
         raise settings.error(PYTHON, PYTHON_HINT, found=Described(f"{settings[PYTHON]!r} ({why})"))
@@ -177,8 +179,10 @@ def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:
     return argv
 
 
-def connection_of(settings: Settings) -> ClusterAccess:
+def connection_of(settings: Settings) -> "ClusterAccess":
     """How to reach the cluster."""
+    from cephqos_exporter.ceph.monclient import ClusterAccess
+
     return ClusterAccess(
         conf=settings[CONF],
         python=_argv(settings, PYTHON),

@@ -83,8 +83,8 @@ class Recorder:
         operations = self.operations.take()
 
         def add() -> None:
-            page = body if compressed else packed(body)
-            self._add(stamp, page + packed(operations) if operations else page)
+            page = body if compressed else packed([body])
+            self._add(stamp, page + packed([operations]) if operations else page)
 
         try:
             self._jobs.put_nowait(add)

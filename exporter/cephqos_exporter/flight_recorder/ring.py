@@ -12,7 +12,7 @@ import os
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -54,10 +54,10 @@ def _boot() -> str:
         return "unknown"
 
 
-def packed(data: bytes) -> bytes:
-    """The data as one gzip member."""
+def packed(pieces: Iterable[bytes]) -> bytes:
+    """The pieces together as one gzip member."""
     compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    return compressor.compress(data) + compressor.flush()
+    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
 
 
 class Ring:
@@ -107,7 +107,7 @@ class Ring:
         if not self._last_is_open or now - self._segments[-1].began >= SEGMENT_SECONDS:
             began = self._begin(stamp, now)
         segment = self._segments[-1]
-        data = packed(f"{HEAD}{stamp.wall_ms} {stamp.boot_ms} {self._boot}\n".encode()) + body
+        data = packed([f"{HEAD}{stamp.wall_ms} {stamp.boot_ms} {self._boot}\n".encode()]) + body
         try:
             self._write(segment.path, data)
         except OSError:

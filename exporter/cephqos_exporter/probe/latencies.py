@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
-
 from cephqos_base.bounds import OP_BOUNDS
+from cephqos_exporter.families import Family, counter, single
+from cephqos_exporter.labels import extend_labels, render_labels
 
 OPS: Final = ("write", "read")
 
@@ -46,28 +45,26 @@ class Measured:
         key = (pool, op, reason)
         self.failures[key] = self.failures.get(key, 0) + 1
 
-    def collect(self, cluster: str, up: bool) -> Iterator[Metric]:
-        """As prometheus_client has them. Its Histogram object could not leave out a bucket."""
-        known = {"cluster": cluster} if cluster else {}
-        connected = Metric("cephqos_probe_up", "Whether the probe is connected.", "gauge")
-        connected.add_sample("cephqos_probe_up", known, up)
-        yield connected
-        latency = HistogramMetricFamily(
+    def families(self, cluster: str, up: bool) -> Iterator[Family]:
+        known = render_labels({"cluster": cluster} if cluster else {})
+        text = "Whether the probe is connected."
+        yield single("cephqos_probe_up", "gauge", text, known, up)
+        latency = Family(
             "cephqos_probe_latency_seconds",
+            "histogram",
             "What small operations of the probe took, as a client feels it. A failed one counts, "
             "and is in no bucket but +Inf.",
-            labels=("cluster", "pool", "op"),
         )
         for (pool, op), measured in self.latencies.items():
-            counts = (*measured.counts, measured.total)
-            buckets = zip((*(f"{bound:.10g}" for bound in OP_BOUNDS), "+Inf"), counts, strict=True)
-            latency.add_metric((cluster, pool, op), list(buckets), measured.seconds)
+            labels = render_labels({"cluster": cluster, "pool": pool, "op": op})
+            bounds = (*(f"{bound:.10g}" for bound in OP_BOUNDS), "+Inf")
+            for bound, count in zip(bounds, (*measured.counts, measured.total), strict=True):
+                latency.add(extend_labels(labels, {"le": bound}), count, "_bucket")
+            latency.add(labels, measured.total, "_count")
+            latency.add(labels, measured.seconds, "_sum")
         yield latency
-        failures = CounterMetricFamily(
-            "cephqos_probe_failures_total",
-            "Operations of the probe that failed.",
-            labels=("cluster", "pool", "op", "reason"),
-        )
+        failures = counter("cephqos_probe_failures_total", "Operations of the probe that failed.")
         for (pool, op, reason), count in self.failures.items():
-            failures.add_metric((cluster, pool, op, reason), count)
+            names = {"cluster": cluster, "pool": pool, "op": op, "reason": reason}
+            failures.add(render_labels(names), count)
         yield failures

@@ -19,7 +19,6 @@ from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.probe.child import ProbeChild
 from cephqos_exporter.probe.latencies import Measured
 from cephqos_exporter.resting import WhileScraped
-from cephqos_exporter.scrape.metrics import families_of
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ class ProbeSource:
     async def collect(self, deadline: float) -> Iterable[Family]:
         """What was measured so far; starts measuring."""
         self._probing.go_on()
-        return list(families_of(self._measured.collect(self._fsid, self._up)))
+        return list(self._measured.families(self._fsid, self._up))
 
     async def close(self) -> None:
         """Stop, and remove the objects if the cluster lets us."""

@@ -16,10 +16,10 @@ from cephqos_exporter.flight_recorder.recorder import DiskBusy, Recorder
 from cephqos_exporter.web.auth import RateLimiter
 from cephqos_exporter.web.config import RateLimit
 from cephqos_exporter.web.forward import forward
+from cephqos_exporter.web.server import RECORD
 
 log = logging.getLogger(__name__)
 
-RECORD: Final = "/-/record"
 # To read the body of a request. connections.py limits its size.
 BODY_SECONDS: Final = 10.0
 # A disk that hangs is not waited for longer.
@@ -34,7 +34,6 @@ _FINGERPRINT: Final = re.compile(r"[0-9A-Za-z._-]{1,80}")
 _TIME: Final = re.compile(r"[0-9TZ:.+-]{1,40}")
 # Sends a body with headers. Gives the response, and whether the client took all of it.
 Send = Callable[[bytes, Mapping[str, str]], Awaitable[tuple[web.StreamResponse, bool]]]
-_OFF: Final = "nothing is recorded here: --recorder.minutes=10 switches it on\n"
 
 
 class RecordRequests:
@@ -47,12 +46,10 @@ class RecordRequests:
         self._showing = 0
 
     async def keep(
-        self, request: web.BaseRequest, recorder: Recorder | None, tls: ssl.SSLContext | None = None
+        self, request: web.BaseRequest, recorder: Recorder, tls: ssl.SSLContext | None = None
     ) -> web.StreamResponse:
         """Keep recordings for the alerts of a webhook, here and on the exporters that the request
         is forwarded to. `tls`: how to reach them."""
-        if recorder is None:
-            return web.Response(status=404, text=_OFF)
         if refusal := _not_from_a_program(request):
             return refusal
         if self._keeping >= _MOST_AT_ONCE or not self._limiter.allows():
@@ -84,13 +81,11 @@ class RecordRequests:
         # 5xx makes Alertmanager send it again. An error of our own already does that.
         return web.Response(status=503, text=text) if response.status == 200 else response
 
-    async def show(self, path: str, recorder: Recorder | None, send: Send) -> web.StreamResponse:
+    async def show(self, path: str, recorder: Recorder, send: Send) -> web.StreamResponse:
         """Send all that is kept, or one segment of a piece: `/-/record/PIECE/SEGMENT`.
 
         A place is held until the client has taken it all, because it is in memory until then.
         """
-        if recorder is None:
-            return web.Response(status=404, text=_OFF)
         if self._showing >= _MOST_AT_ONCE:
             return web.Response(status=503, text="too many requests\n")
         self._showing += 1

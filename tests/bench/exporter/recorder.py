@@ -68,7 +68,7 @@ async def pairs(host: ReplayedHost, count: int, place: Path) -> tuple[list[float
         looked = 0.0
         begun = time.process_time()
         page = await scraper.page(60)
-        body = packed(page.body(openmetrics=True))
+        body = packed(page.pieces(openmetrics=True))
         written = time.process_time()
         recorder.take(Stamp(number * 15_000, number * 15_000), page, body, compressed=True)
         await recorder.listing()

@@ -111,7 +111,8 @@ def shown() -> Mapping[str, set[str]]:
     _add(found, asyncio.run(_cluster()))
     probe = Measured()
     probe.add("p", "write", 0.01)
-    for metric in (*probe.collect("c1", True), *LiveMetrics(live()).collect()):
+    _add(found, _families(probe.families("c1", True)))
+    for metric in LiveMetrics(live()).collect():
         _add(found, ((s.name, render_labels(s.labels)) for s in metric.samples))
     return found
 

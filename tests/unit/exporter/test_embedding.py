@@ -23,7 +23,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from tests.replay.daemons import Fault, ReplayedHost
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter.embedding import ExporterCollector
+from cephqos_exporter.embedding import ExporterCollector, metrics_of
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText
 from cephqos_exporter.scrape.exposition import Page
@@ -171,7 +171,7 @@ class Fixed:
         self._page = page
 
     def collect(self) -> Iterator[Metric]:
-        return self._page.metrics()
+        return metrics_of(self._page)
 
 
 def lines_of(body: bytes) -> dict[str, float | str]:

@@ -15,7 +15,6 @@ from cephqos_exporter.families import Family
 from cephqos_exporter.probe.child import ProbeChild
 from cephqos_exporter.probe.latencies import Measured
 from cephqos_exporter.probe.probe_source import ProbeSource, ProbeSpec, plan
-from cephqos_exporter.scrape.metrics import families_of
 
 # A rados module that keeps objects in a file and hangs or fails when told.
 RADOS = """
@@ -94,7 +93,7 @@ def test_latencies_are_cumulative_and_a_failure_is_slower_than_any_bound() -> No
     measured.add("p", "write", 0.0002)
     measured.add("p", "write", 0.5)
     measured.failed("p", "write", "timeout", 30)
-    families = list(families_of(measured.collect("c", True)))
+    families = list(measured.families("c", True))
     name = "cephqos_probe_latency_seconds"
     assert sample(families, name, "_bucket", 'le="0.0001"') == 0
     assert sample(families, name, "_bucket", 'le="0.0002"') == 1

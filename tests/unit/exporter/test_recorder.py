@@ -32,7 +32,7 @@ def filled(folder: Path, clock: Clock, pages: int, *, most: int = 10**9) -> Ring
     """A ring of ten minutes with a page every 15 s."""
     found = Ring(folder, 600, most, clock)
     for number in range(pages):
-        found.add(Stamp(1_700_000_000_000 + number * 15_000, number), packed(b"x_total 1\n"))
+        found.add(Stamp(1_700_000_000_000 + number * 15_000, number), packed([b"x_total 1\n"]))
         clock.now += 15
     return found
 
@@ -59,7 +59,7 @@ def test_another_process_goes_on_with_the_ring(tmp_path: Path) -> None:
     again = Ring(tmp_path, 600, 10**9, clock)
     again.load()
     assert len(again.paths) == 2
-    again.add(Stamp(1_800_000_000_000, 9), packed(b""))
+    again.add(Stamp(1_800_000_000_000, 9), packed([b""]))
     assert len(again.paths) == 3, "never behind what may be cut off"
 
 
@@ -85,8 +85,8 @@ def test_a_disk_that_fills_up_costs_that_page_only(
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
         patched.setattr(Ring, "_write", half)
-        kept.add(Stamp(2, 2), packed(b""))
-    kept.add(Stamp(3, 3), packed(b""))
+        kept.add(Stamp(2, 2), packed([b""]))
+    kept.add(Stamp(3, 3), packed([b""]))
     held = [page.boot_ms for path in kept.paths for page in pages_of(path.read_bytes())]
     assert held == [0, 1, 3]
 
@@ -96,7 +96,7 @@ def test_a_file_system_that_is_nearly_full_gets_nothing_more(
 ) -> None:
     monkeypatch.setattr(ring, "LEAST_FREE", 1.01)
     with pytest.raises(OSError, match="nearly full"):
-        Ring(tmp_path, 600, 10**9).add(Stamp(1, 1), packed(b""))
+        Ring(tmp_path, 600, 10**9).add(Stamp(1, 1), packed([b""]))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -105,7 +105,7 @@ def test_a_clock_that_is_set_removes_nothing_and_overwrites_nothing(tmp_path: Pa
     kept = Ring(tmp_path, 600, 10**9, clock)
     for wall in (5_000, 5_000, 1, 9 * 10**12, 5_000):  # the same, back, far ahead, back again
         clock.now += ring.SEGMENT_SECONDS
-        kept.add(Stamp(wall, round(clock.now)), packed(b""))
+        kept.add(Stamp(wall, round(clock.now)), packed([b""]))
     held = [page.wall_ms for path in kept.paths for page in pages_of(path.read_bytes())]
     assert held == [5_000, 5_000, 1, 9 * 10**12, 5_000]
 
@@ -114,7 +114,7 @@ def test_a_ring_that_the_user_has_removed_holds_up_nothing(tmp_path: Path) -> No
     clock = Clock()
     kept = filled(tmp_path / "ring", clock, 8)
     shutil.rmtree(tmp_path / "ring")
-    kept.add(Stamp(1_800_000_000_000, 9), packed(b""))
+    kept.add(Stamp(1_800_000_000_000, 9), packed([b""]))
     kept.sync()
     assert kept.paths == list((tmp_path / "ring").iterdir())
 
@@ -128,7 +128,7 @@ def test_a_piece_is_kept_when_the_ring_has_gone_on(tmp_path: Path) -> None:
     shelf = Pieces(tmp_path / "kept", 10, 10**9, clock)
     piece = shelf.keep([ALERT], running.paths)
     for number in range(100, 200):
-        if began := running.add(Stamp(1_800_000_000_000 + number, number), packed(b"")):
+        if began := running.add(Stamp(1_800_000_000_000 + number, number), packed([b""])):
             shelf.follow(began)
         clock.now += 15
     found = sorted(piece.folder.glob("*.pages.gz"))
@@ -217,7 +217,7 @@ def test_pieces_that_the_user_has_removed_make_room_at_once(tmp_path: Path) -> N
     old = shelf.keep([ALERT], running.paths)
     clock.now += 3600
     shutil.rmtree(old.folder)
-    began = running.add(Stamp(1_800_000_000_000, 9), packed(b""))
+    began = running.add(Stamp(1_800_000_000_000, 9), packed([b""]))
     assert began is not None
     shelf.follow(began)
     assert (len(shelf), shelf.size) == (0, 0)
@@ -282,7 +282,7 @@ from cephqos_exporter.flight_recorder.ring import Ring, Stamp, packed
 folder = Path(sys.argv[1])
 ring, shelf = Ring(folder / "ring", 600, 10**9), Pieces(folder / "kept", 10, 10**9)
 for number in range(10**9):
-    ring.add(Stamp(10**12 + number, number), packed(b"x_total 1\\n" * 1000))
+    ring.add(Stamp(10**12 + number, number), packed([b"x_total 1\\n" * 1000]))
     if number == 49:
         ring.sync()
         print(shelf.keep([Reason("a", "a", "1")], ring.paths).id, flush=True)
@@ -302,7 +302,7 @@ def test_an_exporter_that_is_killed_while_it_writes_loses_nothing_that_it_kept(
     running.load()
     (piece,) = shelf.listing()
     assert piece["id"] == said
-    running.add(Stamp(2 * 10**12, 10**9), packed(b""))
+    running.add(Stamp(2 * 10**12, 10**9), packed([b""]))
     for folder in (tmp_path / "kept" / said, tmp_path / "ring"):
         files = sorted(folder.glob("*.pages.gz"))
         held = [page.boot_ms for path in files for page in pages_of(path.read_bytes())]
