@@ -9,6 +9,7 @@ missing in its group, but not in the process's own times, where the kernel keeps
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +79,6 @@ class Thread:
     """One thread's last reading; times in clock ticks or nanoseconds as the kernel gives them."""
 
     tid: int
-    path: str  # /proc/PID/task/TID
     fd: int  # of the file that is read at every scrape (ProcessSample._scraped_file); -1: not open
     stat_fd: int = -1  # of stat, where that is another file and the thread runs often
     raw: bytes = b""  # that file as last read: if it is the same again, the thread did not run
@@ -211,11 +211,9 @@ class ProcessSample:
             self._drop(self.threads[tid])
         new = []
         for tid in sorted(present - self.threads.keys()):
-            path = f"{self._path}/task/{tid}"
             try:
-                new.append(
-                    Thread(tid, path, self._descriptors.open(f"{path}/{self._scraped_file}"))
-                )
+                file = self._file_of(tid, self._scraped_file)
+                new.append(Thread(tid, self._descriptors.open(file)))
             except _GONE:
                 continue
             self.threads[tid] = new[-1]
@@ -225,6 +223,9 @@ class ProcessSample:
             group.threads = 0
         for thread in self.threads.values():
             self.groups[thread.group].threads += 1
+
+    def _file_of(self, tid: int, name: str) -> str:
+        return f"{self._path}/task/{tid}/{name}"
 
     def _drop(self, thread: Thread) -> None:
         if self.threads.pop(thread.tid, None):
@@ -244,7 +245,7 @@ class ProcessSample:
                 raw = (
                     pread(fd, 512, 0)
                     if fd >= 0
-                    else read_once(f"{thread.path}/{self._scraped_file}")
+                    else read_once(self._file_of(thread.tid, self._scraped_file))
                 )
                 if raw != thread.raw:
                     self._read_thread(thread, raw)
@@ -286,10 +287,10 @@ class ProcessSample:
         """Its descriptor stays open from the second read on: many threads never run again, and
         two in five of an idle OSD run again and again."""
         if thread.stat_fd < 0 and thread.start:
-            thread.stat_fd = self._descriptors.open(f"{thread.path}/stat")
+            thread.stat_fd = self._descriptors.open(self._file_of(thread.tid, "stat"))
         if thread.stat_fd >= 0:
             return os.pread(thread.stat_fd, 1024, 0)
-        return read_once(f"{thread.path}/stat", 1024)
+        return read_once(self._file_of(thread.tid, "stat"), 1024)
 
     def _rename(self, thread: Thread, raw_name: bytes) -> None:
         """Move a thread to the group of its new name. Threads get names a moment after their start.
@@ -298,7 +299,8 @@ class ProcessSample:
         """
         known = thread.name != ""
         old = self.groups.get(thread.group)
-        name = raw_name.decode(errors="replace") or "unnamed"  # a name may be empty
+        # Interned: thousands of threads have a hundred names. A name may be empty.
+        name = sys.intern(raw_name.decode(errors="replace") or "unnamed")
         thread.raw_name, thread.name, thread.group = (
             raw_name,
             name,
@@ -319,7 +321,7 @@ class ProcessSample:
             if thread.raw == thread.raw_at_status and thread.tid != self.pid:
                 continue
             try:
-                status = parse_status(read_once(f"{thread.path}/status"))
+                status = parse_status(read_once(self._file_of(thread.tid, "status")))
             except _GONE:
                 continue  # the next scrape drops it
             group = self.groups[thread.group]
