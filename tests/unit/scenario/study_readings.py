@@ -14,6 +14,7 @@ from cephqos_loadgen.phase_kinds.prefill import Prefill
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
 from cephqos_loadgen.plan.planned import Phase, Plan, Point
 from cephqos_loadgen.plan.words import size
+from cephqos_loadgen.scenario.parse import KEEP
 from cephqos_loadgen.scenario.variables import variable_from_text
 
 
@@ -229,6 +230,14 @@ def ends(name: str, which: str) -> str:
 def journal(name: str) -> str:
     each = ({o.name: o.value for o in point.lab.settings} for point in study(name).points)
     return one([options["osd_journal_size"] for options in each])
+
+
+def made_and_mounted(name: str, fs: str) -> str:
+    """Options of mkfs and mount where FileStore lies on this file system."""
+    given = {"objectstore": "filestore", "filesystem": f"[{fs}]"}
+    variables = {key: variable_from_text(value) for key, value in given.items()}
+    plan = shipped_plan(name, "study", release="pacific", variables=variables)
+    return one([f"{point.lab.mkfs or KEEP} / {point.lab.mount or KEEP}" for point in plan.points])
 
 
 def allocation(name: str, policy: str, work: str) -> str:

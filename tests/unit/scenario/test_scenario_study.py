@@ -28,7 +28,7 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
     "baseline": (
         4,
         3,
-        {"throttle": "128K 256K 512K 1M 2M 4M 10M 40M 64M"},
+        {"db": "keep", "throttle": "128K 256K 512K 1M 2M 4M 10M 40M 64M"},
         (
             "phase capacity: bench of each OSD",
             f"phase client: {RANDOM_WRITE}; after capacity, for 5 min",

@@ -40,6 +40,7 @@ from .study_readings import (
     journal,
     length,
     load,
+    made_and_mounted,
     media,
     objects,
     option,
@@ -173,6 +174,7 @@ TABLE = (
     row(C, "in flight in all", bench, "in_flight"),
     row(C, "write, then read", length, "write", "read"),
     row(C, "everything made again between runs", fresh_lab),
+    *(row(C, f"{fs}: mkfs, mount", made_and_mounted, fs) for fs in ("xfs", "ext4", "btrfs")),
     row(C, "journal, MiB", journal),
     # D: 4K RBD
     row(D, "OSDs", osds),
