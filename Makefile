@@ -11,7 +11,7 @@ ROOT = $(if $(filter-out 0,$(shell id -u)),sudo env PATH="$$PATH" PYTHONDONTWRIT
   PYTEST_ADDOPTS="-p no:cacheprovider" $(foreach name,$(KEPT),$(if $($(name)),$(name)="$($(name))")))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages chart sbom release demo docs docs-serve test test-clock test-fast test-full test-rules check generate format give-back lock test-grafana test-compose test-scale test-staged soak fuzz alert-budget bench-exporter bench-rules truth study-small clean
+.PHONY: help venv tools packages chart sbom release demo docs docs-serve test test-clock test-fast test-full test-rules check generate format give-back lock test-grafana test-compose test-scale test-staged soak trial-proof fuzz alert-budget bench-exporter bench-rules truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -154,6 +154,10 @@ SEED ?=
 give-back: $(STAMP) ## kill cephqos run at random moments, restore, compare the cluster with what it was (root, 20 minutes; COUNT=N SEED=N)
 	@$(ROOT) $(BIN)/cephqos lab trees --release reef >/dev/null
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.give_back --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+trial-proof: $(STAMP) ## stage trials on labs; what was made is not made again (root, 3 hours; PIECES="same slower-2" FOR=MINUTES)
+	@$(ROOT) $(BIN)/cephqos lab trees >/dev/null
+	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.trial.labs $(PIECES) $(if $(FOR),--minutes $(FOR))
 
 soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch memory, descriptors, gaps (root, an hour; MINUTES=N)
 	@deploy/bootstrap.sh system

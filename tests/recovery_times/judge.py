@@ -1,6 +1,6 @@
 """How right the time left is, on recorded recoveries:
 
-    python -m tests.recovery_times.judge FOLDER    # recordings to results.csv
+    python -m tests.recovery_times.judge FOLDER    # recordings to recordings/ and results.csv
     python -m tests.recovery_times.judge           # results.csv to the figures of the documentation
 
 A row of results.csv is a recovery at a quarter, a half and three quarters of its way: what the
@@ -8,6 +8,7 @@ slowest OSD said, and how long it really took. Each recording is judged by facto
 """
 
 import csv
+import gzip
 import json
 import math
 import statistics
@@ -21,12 +22,16 @@ from cephqos_exporter.cluster.replies import MOVING_STATES, MovingGroup
 from cephqos_exporter.cluster.time_left import Factors, RecoveryPace
 
 RESULTS: Final = Path(__file__).with_name("results.csv")
-_WAYS: Final = (0.25, 0.5, 0.75)
+RECORDINGS: Final = Path(__file__).with_name("recordings")
+WAYS: Final = (0.25, 0.5, 0.75)
 _COVERED: Final = 0.9
 _HEAD: Final = ("recording", "kind", "release", "load", "took", "way", "said", "true")
-_LEAST: Final = 15.0  # seconds after the beginning; before, nothing is said
+LEAST: Final = 15.0  # seconds after the beginning; before, nothing is said
 _NO_OSD: Final = 0x7FFFFFFF
 _SHORTEST: Final = 10.0  # seconds; the manager's figures are a second old
+
+
+Look = tuple[float, Sequence[MovingGroup]]  # a time, and the groups that were not done
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +61,29 @@ def groups_of(poll: Mapping[str, Any]) -> Iterator[MovingGroup]:
         yield MovingGroup(pgid, degraded + misplaced, osds, moving)
 
 
-def rows_of(file: Path) -> Iterator[Sequence[Any]]:
-    """Those of one recording; none if it did not end, or was too short."""
-    about, *polls = map(json.loads, file.read_text().splitlines())
-    looks = [(poll["time"], list(groups_of(poll))) for poll in polls]
+def looks_of(file: Path) -> tuple[Mapping[str, Any], Sequence[Look]]:
+    """The conditions of a recording, and its looks."""
+    about, *polls = map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
+    return about, [(poll["time"], list(groups_of(poll))) for poll in polls]
+
+
+def span_of(looks: Sequence[Look]) -> tuple[float, float] | None:
+    """When the recovery began and ended; None if it did not end, or was too short."""
     left = [time for time, groups in looks if any(group.left for group in groups)]
-    if not left or polls[-1]["groups"]:
+    if not left or looks[-1][1]:
+        return None
+    start, end = left[0], next(time for time, _ in looks if time > left[-1])
+    return (start, end) if end - start >= _SHORTEST else None
+
+
+def rows_of(file: Path) -> Iterator[Sequence[Any]]:
+    """Those of one recording."""
+    about, looks = looks_of(file)
+    span = span_of(looks)
+    if span is None:
         return
-    start = left[0]
-    end = next(time for time, groups in looks if time > left[-1])
-    if end - start < _SHORTEST:
-        return
-    pace, ways = RecoveryPace(), list(_WAYS)
+    start, end = span
+    pace, ways = RecoveryPace(), list(WAYS)
     for time, groups in looks:
         pace.observe(groups, time)
         while ways and time >= start + ways[0] * (end - start):
@@ -88,7 +104,7 @@ def results() -> Sequence[Result]:
                 float(row["true"]),
             )
             for row in csv.DictReader(file)
-            if float(row["said"]) and float(row["took"]) - float(row["true"]) >= _LEAST
+            if float(row["said"]) and float(row["took"]) - float(row["true"]) >= LEAST
         ]
 
 
@@ -126,11 +142,20 @@ def judged(all_results: Sequence[Result]) -> Sequence[Judged]:
 
 
 def write(folder: Path) -> None:
+    """Rows of recordings that are not in the folder stay."""
+    RECORDINGS.mkdir(exist_ok=True)
+    new: list[Sequence[Any]] = []
+    for recording in sorted(folder.glob("*.jsonl")):
+        kept = RECORDINGS / f"{recording.name}.gz"
+        kept.write_bytes(gzip.compress(recording.read_bytes(), mtime=0))
+        new += rows_of(kept)
+    names = {row[0] for row in new}
+    with RESULTS.open(newline="") as file:
+        _, *old = csv.reader(file)
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_HEAD)
-        for recording in sorted(folder.glob("*.jsonl")):
-            writer.writerows(rows_of(recording))
+        writer.writerows([*(row for row in old if row[0] not in names), *new])
 
 
 def main() -> None:
@@ -138,7 +163,7 @@ def main() -> None:
     print(f"factors: {', '.join(f'{it:.2f}' for it in factors(all_results))}")
     print("| way | recordings | in the 90 % interval | median error | worst |")
     print("|---|---|---|---|---|")
-    for way in _WAYS:
+    for way in WAYS:
         of_way = [it for it in judged(all_results) if it.result.way == way]
         held, errors = sum(it.held for it in of_way), [it.error for it in of_way]
         print(

@@ -7,7 +7,7 @@ from statistics import fmean, geometric_mean
 from typing import Any, Protocol
 
 from cephqos_insight.trial.estimate import Effect, Verdict, estimate, interval, judge, spent
-from cephqos_insight.trial.guard import Guard, Harm
+from cephqos_insight.trial.guard import Guard, Harm, is_enough
 from cephqos_insight.trial.measure import (
     BLUR,
     LATENCIES,
@@ -21,6 +21,7 @@ from cephqos_insight.trial.measure import (
 from cephqos_insight.trial.plan import REFERENCE, Timetable
 
 FIGURES = (*LATENCIES, *RATES)
+_FEW_OPERATIONS_SECONDS = 10.0
 _NO_ANSWER = "an OSD did not answer, or has started again"
 
 
@@ -242,15 +243,21 @@ async def _watch(
     """Read until the block is over, or must end. Returns the first guard rail that was broken;
     `ends`: it ends the block."""
     harm = ""
+    since: Reading | None = (
+        None  # from where on the guard judges: a look may have too few operations
+    )
     end = began + trial.timetable.block_seconds
     while True:
         readings.append(await world.read())
+        since = since or readings[0]
         if len(readings) > 1:
-            last, now = readings[-2], readings[-1]
-            stretch = between(last, now)
+            now = readings[-1]
+            stretch = between(since, now)
             watching.heard("look_at", {"figures": dict(stretch.figures) if stretch else {}})
             if guard and not harm:
-                harm = guard.take(last.at, now.at, stretch)
+                harm = guard.take(since.at, now.at, stretch)
+            if is_enough(stretch) or now.at - since.at >= _FEW_OPERATIONS_SECONDS:
+                since = now
             if harm and ends:
                 return harm
         if why := await world.trouble():

@@ -21,6 +21,11 @@ class Harm:
     seconds: float = 20.0
 
 
+def is_enough(stretch: BlockFigures | None) -> bool:
+    """Whether a stretch of time can be judged; one without an answer can."""
+    return stretch is None or stretch.operations >= _LEAST_OPERATIONS
+
+
 @dataclass(slots=True)
 class Guard:
     """Watches one block of a candidate."""
@@ -32,25 +37,25 @@ class Guard:
     def take(self, began: float, now: float, stretch: BlockFigures | None) -> str:
         """Take what OSDs did from `began` to `now`. Returns why the block must end, or nothing."""
         for what, bad in self._bad(stretch).items():
-            if not bad:
+            if bad is False:
                 self._since.pop(what, None)
-            elif now - self._since.setdefault(what, began) > self.harm.seconds:
+            elif bad and now - self._since.setdefault(what, began) > self.harm.seconds:
                 return f"{what} for {time_span(now - self._since[what])}"
         return ""
 
-    def _bad(self, stretch: BlockFigures | None) -> dict[str, bool]:
+    def _bad(self, stretch: BlockFigures | None) -> dict[str, bool | None]:
+        """None: not known."""
         if stretch is None:
             return {"an OSD did not answer, or has started again,": True}
         # The cluster may have become slower by itself, so the last block counts, too.
         last = self.reference[-1].figures
         p99 = max(last["p99"], median(one.figures["p99"] for one in self.reference))
         rate = min(last["ops/s"], median(one.figures["ops/s"] for one in self.reference))
-        enough = stretch.operations >= _LEAST_OPERATIONS
-        slow = enough and stretch.figures.get("p99", 0.0) > self.harm.factor * p99
+        slow = stretch.figures.get("p99", 0.0) > self.harm.factor * p99
         stalled = stretch.figures.get("ops/s", 0.0) < _STALLED_SHARE * rate
         bound = f"{self.harm.factor:g} × {p99 * 1e3:.3g} ms"
         return {
-            f"clients' p99 was above {bound}": slow,
+            f"clients' p99 was above {bound}": slow if is_enough(stretch) else None,
             f"clients did less than a third of {rate:,.0f} ops/s": stalled,
             "an OSD did not answer, or has started again,": False,
         }

@@ -203,8 +203,8 @@ def _time_left(state: ClusterState, labels: Labels) -> Family:
         "cephqos_recovery_cluster_eta_seconds",
         "Time until recovery ends, by its slowest OSD at the rates of the last minute. bound: low, "
         "likely, high (90 % of recorded recoveries were between low and high). Absent if it is not "
-        "known: nothing moved in the last minute, groups cannot recover, or more than 4,000 are "
-        "left.",
+        "known: nothing moved in the last minute, or only since less than 15 s, groups cannot "
+        "recover, or more than 4,000 are left.",
     )
     left = bounds(state.recovery_seconds)
     for bound, seconds in (left._asdict() if left else {}).items():

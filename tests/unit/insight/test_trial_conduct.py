@@ -63,6 +63,14 @@ def test_a_harmful_block_is_taken_back_in_less_than_30_s_and_its_setting_is_not_
         assert [block.stretch for block in bad] == [None]
 
 
+def test_few_operations_are_judged_together() -> None:
+    world = SimulatedWorld({"bad": 3.0}, 2, QUIET)
+    world.ops = lambda at: 15.0
+    trial, _ = run(world, every=3.0, harm=HARM)
+    assert "p99 was above" in trial.harmed["bad"]
+    assert world.log[1][0] - world.log[0][0] < 40
+
+
 def test_clients_that_stand_still_have_no_latency_and_are_harm_all_the_same() -> None:
     world = SimulatedWorld({"bad": 1.0}, 3, QUIET)
     world.ops = lambda at: 5.0 if world.arm else 2000.0
