@@ -1,8 +1,13 @@
 """Prints how often simulated trials are right."""
 
+import math
+import random
 from dataclasses import dataclass
+from functools import partial
 
 from tests.trial.simulated import Load, SimulatedWorld, run
+
+from cephqos_insight.trial.guard import Harm
 
 LOADS = {
     "steady": Load(wander=0.0),
@@ -45,5 +50,33 @@ def main(trials: int = 400) -> None:
                 )
 
 
+def disturbed(trials: int = 60) -> None:
+    """Of the same, with guard rails: from a random moment on, for a while or until the end, all is
+    slower; clients of a fixed depth do less, too."""
+    print(f"\n{trials} trials of the same each, with a disturbance at a random time")
+    print("load                       clear  in its interval  ended by a guard rail")
+    for name, fixed_depth in (("slower", False), ("slower, and less load", True)):
+        clear = covered = harmed = 0
+        for seed in range(trials):
+            chance = random.Random(seed)  # noqa: S311 - no secret
+            at, length = chance.uniform(600, 3300), chance.choice((100, 300, 900, math.inf))
+            factor = chance.choice((2.0, 4.0, 8.0))
+            world = SimulatedWorld({"c": 1.0}, seed, Load(drift=0.1))
+            world.slower = partial(_during, at, at + length, factor, 1.0)
+            if fixed_depth:
+                world.ops = partial(_during, at, at + length, 2000 / factor, 2000.0)
+            trial, _ = run(world, every=5.0, harm=Harm())
+            change = trial.change("c", "mean")
+            clear += trial.verdicts.get("c") == "clear"
+            covered += change is not None and change.low <= 1.0 <= change.high
+            harmed += bool(trial.harmed)
+        print(f"{name:25}  {clear:5}  {covered:15}  {harmed:21}")
+
+
+def _during(start: float, end: float, value: float, usual: float, now: float) -> float:
+    return value if start < now < end else usual
+
+
 if __name__ == "__main__":
     main()
+    disturbed()

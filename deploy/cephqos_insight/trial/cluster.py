@@ -58,6 +58,7 @@ class RealWorld:
         self._numbers: list[int] = []
         self._osds: list[int] = []
         self._flags = ""
+        self._weights: Mapping[int, float] = {}
         self._before: _Config = {}
         self._expected: _Config = {}
         self._alerts: set[tuple[tuple[str, str], ...]] = set()
@@ -78,7 +79,8 @@ class RealWorld:
                 )
             await self._check_effect(candidate)
         self._osds = await self._cluster.up_osds()
-        self._flags = (await self._cluster.command("osd dump"))["flags"]
+        dump = await self._cluster.command("osd dump")
+        self._flags, self._weights = dump["flags"], _weights(dump)
         self._before = self._expected = await self._config()
         if self._prometheus:
             self._alerts = await self._firing(self._prometheus)
@@ -214,6 +216,9 @@ class RealWorld:
         if dump["flags"] != self._flags:
             changed = {*dump["flags"].split(",")} ^ {*self._flags.split(",")}
             return f"someone has changed flags of the cluster: {', '.join(sorted(changed))}"
+        if moved := sorted(_weights(dump).items() - self._weights.items()):
+            osd, weight = moved[0]
+            return f"someone has set the weight of osd.{osd} to {weight:g} (0: it is out)"
         if differing := _differing(self._expected, config):
             return f"someone has changed {', '.join(differing)}"
         return await self._trouble_of_prometheus() if self._prometheus else ""
@@ -240,6 +245,11 @@ class RealWorld:
     async def _config(self) -> _Config:
         dump: Any = await self._watch.once("config dump")
         return {(e["section"], e.get("mask", ""), e["name"]): e["value"] for e in dump}
+
+
+def _weights(osd_dump: Any) -> Mapping[int, float]:
+    """By OSD: what it has of the data; 0 if it is out."""
+    return {osd["osd"]: round(osd["weight"] * osd["in"], 3) for osd in osd_dump["osds"]}
 
 
 def _differing(expected: _Config, found: _Config) -> list[str]:

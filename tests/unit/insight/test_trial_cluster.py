@@ -150,6 +150,9 @@ async def test_what_happens_to_the_cluster_is_trouble() -> None:
     cluster.options["osd", "osd_max_scrubs"] = "3"
     cluster.flags.add("noout")
     assert await world.trouble() == "someone has changed flags of the cluster: noout"
+    cluster.flags.discard("noout")
+    cluster.osd_map[0]["in"] = 0
+    assert await world.trouble() == "someone has set the weight of osd.0 to 0 (0: it is out)"
     cluster.osd_map[1]["up"] = 0
     assert await world.trouble() == "down: osd.1"
     cluster.fails["osd dump"] = CommandFailed("osd dump", -110, "timed out")
