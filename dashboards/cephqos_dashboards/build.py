@@ -22,6 +22,7 @@ from cephqos_dashboards.boards import (
 )
 from cephqos_dashboards.frame import Board, render
 
+LEAST_GRAFANA: Final = "10.4.0"
 BOARDS: Final[tuple[Board, ...]] = tuple(
     module.BOARD
     for module in (overview, latency, waiting, background, osd, cpu, devices, run, exporter)
@@ -30,10 +31,22 @@ BOARDS: Final[tuple[Board, ...]] = tuple(
 
 def build_dashboards() -> dict[str, str]:
     """File name to content. The same sources give the same bytes."""
-    return {
-        f"{board.uid}.json": diffable(json.loads(json.dumps(render(board), cls=JSONEncoder))) + "\n"
-        for board in BOARDS
-    }
+    return {f"{board.uid}.json": _text(board) for board in BOARDS}
+
+
+def _text(board: Board) -> str:
+    made = json.loads(json.dumps(render(board), cls=JSONEncoder))
+    return diffable({"__requires": _required(made), **made}) + "\n"
+
+
+def _required(board: dict[str, Any]) -> list[dict[str, str]]:
+    """What a Grafana must have to show the dashboard: it says what is missing at an import."""
+    panels = [one for panel in board["panels"] for one in (panel, *panel.get("panels", ()))]
+    sources = [it["query"] for it in board["templating"]["list"] if it["type"] == "datasource"]
+    needed = [("datasource", source) for source in sources]
+    needed += [("panel", kind) for kind in sorted({panel["type"] for panel in panels} - {"row"})]
+    grafana = {"type": "grafana", "id": "grafana", "name": "Grafana", "version": LEAST_GRAFANA}
+    return [grafana, *({"type": kind, "id": it, "name": it, "version": ""} for kind, it in needed)]
 
 
 # Keys of lists whose every member begins on a line of its own.

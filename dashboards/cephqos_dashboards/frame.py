@@ -16,6 +16,8 @@ from cephqos_dashboards.panels import PROMETHEUS, AnyPanel
 from cephqos_dashboards.queries import common
 
 TAG: Final = "cephqos"
+# Of Ceph's own dashboards. Each of them has a list of all dashboards, so it leads to ours, too.
+CEPHS_TAG: Final = "ceph-mixin"
 # Links to the dashboard of an OSD, with cluster, data source and time range: for a click on a
 # series, on the tile that names a culprit, and on a row of a table.
 _OSD_LINK: Final = (
@@ -90,14 +92,15 @@ def render(board: Board) -> models.Dashboard:
     made = dashboard.Dashboard(board.title).uid(board.uid).description(board.about)
     made.tags([TAG]).time(board.since, "now").refresh("30s").timezone("browser").readonly()
     made.tooltip(models.DashboardCursorSync.CROSSHAIR)
-    made.link(
-        dashboard.DashboardLink("More of cephqos")
-        .type(models.DashboardLinkType.DASHBOARDS)
-        .tags([TAG])
-        .include_vars(True)
-        .keep_time(True)
-        .as_dropdown(True)
-    )
+    for title, tag in (("More of cephqos", TAG), ("Ceph's own", CEPHS_TAG)):
+        made.link(
+            dashboard.DashboardLink(title)
+            .type(models.DashboardLinkType.DASHBOARDS)
+            .tags([tag])
+            .include_vars(True)
+            .keep_time(True)
+            .as_dropdown(True)
+        )
     for variable in (*_variables(board), *board.variables):
         made.with_variable(variable)
     for annotation in board.annotations:
@@ -149,9 +152,14 @@ def query_variable(
 ) -> dashboard.QueryVariable:
     """A variable whose values Prometheus knows."""
     made = dashboard.QueryVariable(name).label(label or name).datasource(PROMETHEUS)
-    made.query({"query": query, "refId": "variable"}).regex(regex)
+    made.query({"qryType": query_type(query), "query": query, "refId": "variable"}).regex(regex)
     made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
     return made.sort(models.VariableSort.NATURAL_ASC)
+
+
+def query_type(query: str) -> int:
+    """Which form of its editor Grafana shows for a variable's query."""
+    return 1 if query.startswith("label_values(") else 3  # 3: query_result(...)
 
 
 OSD: Final = "osd"

@@ -44,12 +44,27 @@ def _chosen(query: str, labels: Sequence[str]) -> str:
     return only(keep(query, labels), site)
 
 
+def values_of(label: str) -> str:
+    return f"label_values({DaemonSeries.UP}, {label})"
+
+
+def labels_of_sites(board: Any) -> list[str]:
+    """The labels of sites that an installed dashboard has variables for."""
+    return [
+        variable["name"]
+        for variable in board["templating"]["list"]
+        if variable["type"] == "query"
+        and variable["name"] != "cluster"
+        and variable["query"]["query"] == values_of(variable["name"])
+    ]
+
+
 def _variable(label: str) -> dict[str, Any]:
     return {
         "type": "query",
         "name": label,
         "label": label,
-        "query": {"query": f"label_values({DaemonSeries.UP}, {label})", "refId": "variable"},
+        "query": {"qryType": 1, "query": values_of(label), "refId": "variable"},
         "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "refresh": 2,
         "sort": 7,

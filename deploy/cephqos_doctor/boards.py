@@ -1,12 +1,14 @@
 """Checks of a Grafana: does it have our dashboards, of this version?"""
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import cephqos_dashboards
 from cephqos_base import dashboards
+from cephqos_dashboards.site import labels_of_sites, of_sites
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.prometheus_facts import PrometheusFacts
 
@@ -36,6 +38,14 @@ def _without_ids(value: Any) -> Any:
     return [_without_ids(inner) for inner in value] if isinstance(value, list) else value
 
 
+def _generated(uid: str, board: Mapping[str, Any]) -> Any:
+    """Our dashboard, for the labels of sites that it was installed with."""
+    labels: Sequence[str] = ()
+    with contextlib.suppress(KeyError, TypeError):  # it has another shape, and is another
+        labels = labels_of_sites(board)
+    return json.loads(of_sites((_GENERATED / f"{uid}.json").read_text(), labels))
+
+
 def _grafana(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.grafana_failure:
         yield Finding(
@@ -53,7 +63,7 @@ def _boards(facts: PrometheusFacts) -> Iterator[Finding]:
         yield Finding("Grafana", f"dashboards are missing: {', '.join(missing)}", _MEND)
     different = []
     for uid, board in facts.dashboards.items():
-        generated = json.loads((_GENERATED / f"{uid}.json").read_text())
+        generated = _generated(uid, board)
         if _comparable(board) != _comparable(generated):
             different.append(uid)
     if different:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.settings import RuleSettings as RuleSettings
@@ -81,6 +83,7 @@ class PrometheusFacts:
     recorders: Sequence[Labels] = ()
     recorder_lost: Sequence[Labels] = ()
     recorders_told: bool | None = None  # Alertmanager has their address; None: it does not say
+    converting: Sequence[str] = ()  # scrape jobs that drop the buckets of classic histograms
     alertmanagers: int | None = None  # that get its alerts; None: it does not say
     rules: Sequence[LoadedRule] = ()  # of cephqos, that are loaded
     expected: Sequence[LoadedRule] = ()  # that this version makes, or those of --rules
@@ -92,7 +95,9 @@ class PrometheusFacts:
 # As in `sum_over_time(osd_class:cephqos_violated:bool[1h]) * 15 > 0`.
 _COUNTED_WITH: Final = re.compile(r"\* (\d+(?:\.\d+)?) > 0$")
 # Raised by reading a document that has another shape than the API gives.
-_OTHER_SHAPE: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
+_OTHER_SHAPE: Final = (
+    *(KeyError, TypeError, ValueError, AttributeError, UsageError, yaml.YAMLError),
+)
 
 
 async def gather(
@@ -151,6 +156,7 @@ async def _prometheus(api: Prometheus, expected: Sequence[LoadedRule] | None) ->
         "seconds_apart": _apart(now, asked, answered),
         "targets": await _scraped(api),
         **labels_of_facts,
+        "converting": await _converting(api),
         "alertmanagers": await _alertmanagers(api),
         "recorded": bool(await api.vector(f"group({RECORDED})")),
         "rules": await _as_printed(api, rules) if prints else rules,
@@ -170,6 +176,27 @@ async def _engine(api: JsonApi) -> tuple[str, str]:
     if "revision" not in info:
         return "VictoriaMetrics", ""
     return ("Thanos", "") if version.startswith("0.") else (PROMETHEUS, version)
+
+
+async def _converting(api: JsonApi) -> tuple[str, ...]:
+    try:
+        text = (await _data(api, "/api/v1/status/config"))["yaml"]
+    except PageMissing:
+        return ()
+    config = yaml.safe_load(text) or {}
+    for_all = config.get("global") or {}
+
+    def is_on(job: Any, key: str) -> bool:
+        return bool(job.get(key, for_all.get(key)))
+
+    return tuple(
+        str(job["job_name"])
+        for job in config.get("scrape_configs") or ()
+        # The operator calls it podMonitor/NAMESPACE/cephqos-osd/0.
+        if "cephqos" in job["job_name"]
+        and is_on(job, "convert_classic_histograms_to_nhcb")
+        and not is_on(job, "always_scrape_classic_histograms")
+    )
 
 
 async def _alertmanagers(api: JsonApi) -> int | None:

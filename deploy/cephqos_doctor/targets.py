@@ -222,6 +222,17 @@ def _receivers_unknown(facts: PrometheusFacts) -> str:
 
 
 # Says why there is no answer. Without one, all other checks of the server are left out.
+def _buckets_dropped(facts: PrometheusFacts) -> Iterator[Finding]:
+    for job in facts.converting:
+        yield Finding(
+            f"job {job}",
+            "converts classic histograms, so the series ..._bucket are dropped, from which SLOs"
+            " and latency dashboards are made",
+            "always_scrape_classic_histograms: true   # in that scrape job, or as"
+            " scrapeClassicHistograms of the PodMonitor",
+        )
+
+
 REACHABLE: Final = Check("prometheus-reachable", _reachable)
 CHECKS: Final = (
     Check("prometheus-version", _old_version, _other_engine),
@@ -231,6 +242,7 @@ CHECKS: Final = (
     Check("scrape-interval", _scraped_too_rarely),
     Check("nothing-twice", _counted_twice),
     Check("label-cluster-free", _label_hidden),
+    Check("buckets-kept", _buckets_dropped),
     Check("replies-understood", _not_understood),
     Check("recorder-keeps", _recorder_lost),
     Check("recorder-told", _no_receiver, _receivers_unknown),

@@ -16,7 +16,7 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.site import only
 from cephqos_dashboards.cli import GENERATED
-from cephqos_dashboards.site import of_sites, queries_of
+from cephqos_dashboards.site import labels_of_sites, of_sites, queries_of
 from cephqos_insight import shared, who
 from cephqos_loadgen.top.figures import FIGURES, Selection
 
@@ -100,5 +100,6 @@ def test_a_dashboard_shows_the_site_that_was_chosen() -> None:
         board = json.loads(of_sites(file.read_text("utf-8"), [LABEL]))
         asked = [query["expr"] for query in queries_of(board)]
         assert all(f'{LABEL}="${LABEL}"' in it for it in asked if it != "vector(0)"), file
+        assert labels_of_sites(board) == [LABEL], file
         names = [variable["name"] for variable in board["templating"]["list"]]
         assert names.index(LABEL) < names.index("cluster") if "cluster" in names else LABEL in names

@@ -174,10 +174,27 @@ def test_links_carry_cluster_osd_and_time_range(uid: str) -> None:
         assert "var-cluster=${cluster}" in link
         assert re.search(r"var-osd=\$\{__(field\.labels|data\.fields)\.", link)
         assert "${__url_time_range}" in link
-    (link,) = boards()[uid]["links"]
-    assert link["type"] == "dashboards"
-    assert link["includeVars"]
-    assert link["keepTime"]
+    links = boards()[uid]["links"]
+    assert [link["tags"] for link in links] == [["cephqos"], ["ceph-mixin"]]
+    for link in links:
+        assert link["type"] == "dashboards"
+        assert link["includeVars"]
+        assert link["keepTime"]
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_a_dashboard_says_which_panels_and_data_sources_it_needs(uid: str) -> None:
+    required = {(it["type"], it["id"]) for it in boards()[uid]["__requires"]}
+    assert required == {
+        ("grafana", "grafana"),
+        *(("panel", panel["type"]) for panel in panels(boards()[uid])),
+        *(("datasource", source) for source in data_sources(uid)),
+    }
+
+
+def data_sources(uid: str) -> set[str]:
+    queries = [one for panel in panels(boards()[uid]) for one in panel.get("targets", ())]
+    return {one["datasource"]["type"] for one in queries}
 
 
 def _recorded() -> dict[str, set[str]]:

@@ -73,6 +73,37 @@ async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
 
 
 @pytest.mark.parametrize(
+    ("for_all", "of_job", "converting"),
+    [
+        ({}, {}, ()),
+        ({}, {"convert_classic_histograms_to_nhcb": True}, ("cephqos",)),
+        ({"convert_classic_histograms_to_nhcb": True}, {}, ("cephqos",)),
+        (
+            {"convert_classic_histograms_to_nhcb": True},
+            {"convert_classic_histograms_to_nhcb": False},
+            (),
+        ),
+        (
+            {"always_scrape_classic_histograms": True},
+            {"convert_classic_histograms_to_nhcb": True},
+            (),
+        ),
+    ],
+)
+async def test_a_job_that_drops_buckets_is_known_from_prometheus_configuration(
+    for_all: dict[str, Any], of_job: dict[str, Any], converting: tuple[str, ...]
+) -> None:
+    other = {"job_name": "node", "convert_classic_histograms_to_nhcb": True}
+    config = {"global": for_all, "scrape_configs": [{"job_name": "cephqos", **of_job}, other]}
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"data": {"yaml": json.dumps(config)}})
+
+    async with serving(answer) as url, HttpServer(Address(url)) as server:
+        assert await prometheus_facts._converting(JsonApi(server)) == converting
+
+
+@pytest.mark.parametrize(
     ("config", "told"),
     [
         ({"original": "receivers: [{url: 'http://osd1:10130/-/record'}]"}, True),

@@ -95,6 +95,12 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
             "newer than this cephqos",
             "journalctl",
         ),
+        (
+            {"converting": ("cephqos",)},
+            "buckets-kept",
+            "converts classic histograms",
+            "always_scrape_classic_histograms: true",
+        ),
         ({"label_taken": ({"job": "cephqos"},)}, "label-cluster-free", "hides", "labeldrop"),
         (
             {"recorder_lost": ({"instance": "a:10130", "reason": "full"},)},
