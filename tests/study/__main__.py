@@ -3,7 +3,9 @@ stays done: the same command goes on."""
 
 import argparse
 import asyncio
+import contextlib
 import csv
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +23,9 @@ from cephqos_stack.report import evaluate_causes
 from .document import FIGURES, figures_page, to_csv, to_markdown
 from .experiments import BAR, EXPERIMENTS, Piece, pieces
 from .side import Side, Sides, merged
+
+
+_TO_END = 120.0  # seconds for a run to restore its cluster and to end its lab
 
 
 @dataclass(frozen=True)
@@ -90,13 +95,31 @@ def run(chosen: list[Piece], options: Options, minutes: float | None) -> int:
         if minutes is not None and spent + piece.experiment.minutes > minutes:
             continue
         print(f"== {piece.title}: {piece.experiment.about}", flush=True)
-        done = subprocess.run(piece.command(options.bar, quick=options.quick), check=False)
+        status = ended(piece.command(options.bar, quick=options.quick))
         took = (time.monotonic() - began) / 60 - spent
         word = "done" if piece.done(options.bar) else "disturbed, or not finished: left"
-        failed += done.returncode != 0
+        failed += status != 0
         print(f"== {piece.title}: {word}, {took:.1f} min", flush=True)
         print(f"== {progress(chosen, options.bar)[-1]}", flush=True)
     return failed
+
+
+def ended(argv: list[str]) -> int:
+    """Run this to its end. If this program is interrupted, the run is too, and has the time to end
+    its lab: Ctrl-C reaches both, any other signal is passed on."""
+    child = subprocess.Popen(argv)
+    try:
+        return child.wait()
+    except BaseException as interruption:
+        if not isinstance(interruption, KeyboardInterrupt):
+            child.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_TO_END)
+        raise
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
 
 
 def sides_of(options: Options) -> Sides:
