@@ -24,7 +24,6 @@ from .document import FIGURES, figures_page, to_csv, to_markdown
 from .experiments import BAR, EXPERIMENTS, Piece, pieces
 from .side import Side, Sides, merged
 
-
 _TO_END = 120.0  # seconds for a run to restore its cluster and to end its lab
 
 
@@ -81,7 +80,7 @@ def progress(chosen: list[Piece], bar: float) -> list[str]:
             tried = len(piece.archives)
             state = f"left, about {piece.experiment.minutes} min"
             state += f" ({tried} disturbed or not finished)" if tried else ""
-        lines.append(f"{piece.title:24} {state}")
+        lines.append(f"{piece.title:34} {state}")
     return [*lines, f"left: about {left // 60} h {left % 60} min"]
 
 

@@ -40,13 +40,16 @@ _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256
 _RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "6m", "object": "64K"}
 # 256 KiB: of 32 KiB a scrub in this regime reads so few that clients hardly notice.
 _SCRUB: Final = {
-    **{"alone": "30s", "client": "60s", "objects": "2000", "object": "256K"},
-    **{"throttle": _NARROW},
+    "alone": "30s",
+    "client": "60s",
+    "objects": "2000",
+    "object": "256K",
+    "throttle": _NARROW,
 }
 _EVERY_PROFILE: Final = (*PROFILES, *PUBLISHED.values())
 
 RECOVERY: Final = Experiment(
-    "recovery",
+    "client-vs-recovery",
     "client-vs-recovery",
     "study A on SSDs",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
@@ -55,7 +58,7 @@ RECOVERY: Final = Experiment(
     {"media": "ssd"},
 )
 HDD: Final = Experiment(
-    "recovery-hdd",
+    "client-vs-recovery-hdd",
     "client-vs-recovery",
     "study A on HDDs with the DB on a fast device",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
@@ -64,7 +67,7 @@ HDD: Final = Experiment(
     {"media": "hdd_db"},
 )
 WIDE: Final = Experiment(
-    "recovery-wide",
+    "client-vs-recovery-wide",
     "client-vs-recovery",
     "a control of recovery: BlueStore's throttles are wide, so that work waits in the store and"
     " not in the queue",
@@ -74,7 +77,7 @@ WIDE: Final = Experiment(
     {"media": "ssd"},
 )
 SCRUB: Final = Experiment(
-    "scrub",
+    "client-vs-scrub",
     "client-vs-scrub",
     "study B, five scrubs at once",
     ("wpq", *PROFILES, "custom", *PUBLISHED.values()),
@@ -83,7 +86,7 @@ SCRUB: Final = Experiment(
     {"experiment": "scrub"},
 )
 TEN: Final = Experiment(
-    "scrub-ten",
+    "client-vs-scrub-ten",
     "client-vs-scrub",
     "study B, five and ten scrubs at once",
     ("wpq", "high_client_ops"),
@@ -92,7 +95,7 @@ TEN: Final = Experiment(
     {"experiment": "scrub,ten_scrubs"},
 )
 COST: Final = Experiment(
-    "scrub-cost",
+    "client-vs-scrub-cost",
     "client-vs-scrub",
     "study B, osd_scrub_cost of 50 and 20 MiB, with a requested priority of 120",
     ("wpq", "high_client_ops", "high_recovery_ops"),
@@ -101,7 +104,7 @@ COST: Final = Experiment(
     {"experiment": "cost_50m,cost_20m"},
 )
 APART: Final = Experiment(
-    "scrub-apart",
+    "client-vs-scrub-apart",
     "client-vs-scrub",
     "a control of scrub: reads and writes of a device have a budget each",
     ("wpq", "high_client_ops"),
@@ -110,7 +113,7 @@ APART: Final = Experiment(
     {"experiment": "scrub"},
 )
 BOTH: Final = Experiment(
-    "scrub-recovery",
+    "client-vs-scrub-recovery",
     "client-vs-scrub-recovery",
     "study B, scrub and recovery together",
     ("wpq", *_EVERY_PROFILE),

@@ -323,7 +323,7 @@ def test_progress_names_what_is_left_and_a_disturbed_piece_is_left(tmp_path: Pat
     busy = Builder(run="busy", points=rows, busy={"others": 0.5})
     busy.write(every[1].folder / "20260101T000000Z-b")
     done, left, total = progress(every, 0.10)
-    assert done.split() == ["scrub,", "lab", "1", "done:", "20260101T000000Z-a"]
+    assert done.split() == ["client-vs-scrub,", "lab", "1", "done:", "20260101T000000Z-a"]
     assert "left, about 6 min (1 disturbed or not finished)" in left
     assert total == "left: about 0 h 6 min"
     assert len(list(pieces(tmp_path, 3))) == 3 * len(EXPERIMENTS)
