@@ -10,12 +10,13 @@ from importlib.resources import files
 from typing import Any, Final
 
 from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.names import names_in
+from cephqos_alerts.rules.rule import without_texts
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import slo_groups
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base import series as series_names
 
-_STRINGS_AND_COMMENTS: Final = re.compile(r'"[^"]*"|#.*')
 # Metrics of exporters: no recorded series (with a colon), and none that Prometheus adds to a scrape
 # (`up`), which relabelling cannot drop.
 _EXPORTER_METRIC: Final = re.compile(r"(?<![\w:])(?:cephqos|process)_\w+(?![\w:(])")
@@ -24,13 +25,13 @@ _EXPORTER_METRIC: Final = re.compile(r"(?<![\w:])(?:cephqos|process)_\w+(?![\w:(
 def read_by(expressions: Iterable[str]) -> set[str]:
     names: set[str] = set()
     for expr in expressions:
-        names.update(_EXPORTER_METRIC.findall(_STRINGS_AND_COMMENTS.sub("", expr)))
+        names.update(_EXPORTER_METRIC.findall(without_texts(expr)))
     return names
 
 
 def series(slos: Sequence[Slo]) -> list[str]:
     names = read_by([*_expressions_of_rules(slos), *_expressions_of_dashboards()])
-    for name in _named_in_code():
+    for name in names_in(series_names):  # which commands read
         bucket = series_names.bucket(name)
         if bucket in names:  # a histogram: rules and dashboards read its buckets
             names |= {bucket, series_names.count(name), series_names.total(name)}
@@ -72,10 +73,3 @@ def _expressions_in(node: Any) -> Iterator[str]:
     elif isinstance(node, list):
         for value in node:
             yield from _expressions_in(value)
-
-
-def _named_in_code() -> Iterator[str]:
-    """The names in cephqos_base.series, which commands read; those of histograms have no suffix."""
-    for group in vars(series_names).values():
-        if isinstance(group, type):
-            yield from (name for key, name in vars(group).items() if key.isupper())

@@ -5,30 +5,30 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Final
 
+from cephqos_alerts.rules.rule import without_texts
 from cephqos_base import recorded, series
 
-# Without strings. Names of recorded series have colons.
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
+# Names of recorded series have colons.
 _OURS: Final = re.compile(r"\b(?:cephqos_\w+|\w+:[\w:]+)")
 
 
-def _names(module: ModuleType) -> Iterator[str]:
+def names_in(module: ModuleType) -> Iterator[str]:
+    """All series that a module of cephqos_base names; histograms have a name without suffix."""
     for group in vars(module).values():
         if isinstance(group, type):
             yield from (name for key, name in vars(group).items() if key.isupper())
 
 
-_SERIES: Final = frozenset(_names(series))
-# Histograms have a name without suffix.
+_SERIES: Final = frozenset(names_in(series))
 _SUFFIXED: Final = (series.bucket, series.count, series.total)
 _KNOWN: Final = {
     *_SERIES,
-    *_names(recorded),
+    *names_in(recorded),
     *(suffixed(name) for name in _SERIES for suffixed in _SUFFIXED),
 }
 
 
 def unknown_series(expr: str) -> list[str]:
-    """Names of ours in an expression without comments that stand for no series."""
-    found = dict.fromkeys(_OURS.findall(_STRING.sub("", expr)))
+    """Names of ours in an expression that stand for no series."""
+    found = dict.fromkeys(_OURS.findall(without_texts(expr)))
     return [name for name in found if name not in _KNOWN]

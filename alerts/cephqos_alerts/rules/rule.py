@@ -27,6 +27,11 @@ def without_comments(expr: str) -> str:
     return _STRING_OR_COMMENT.sub(lambda it: "" if it[0].lstrip()[:1] == "#" else it[0], expr)
 
 
+def without_texts(expr: str) -> str:
+    """The expression without its strings and comments: every name in it is one."""
+    return _STRING_OR_COMMENT.sub("", expr)
+
+
 def read_previously(expr: str) -> list[str]:
     """The series in `previously(…)`, each once.
 

@@ -92,7 +92,7 @@ def named_expressions(top: Mapping[str, Value]) -> dict[str, str]:
 def expression(value: Value, names: Texts) -> str:
     """An expression with what it names; ConfigError if it reads what nothing shows or records."""
     expr = _filled(value, value.string(), names)
-    if unknown := unknown_series(without_comments(expr)):
+    if unknown := unknown_series(expr):
         value.fail("series that cephqos_base/series.py or recorded.py names", ", ".join(unknown))
     return expr
 

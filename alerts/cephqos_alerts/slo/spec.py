@@ -24,6 +24,7 @@ from cephqos_base.units import DAY
 from cephqos_base.yamlfile import Value
 
 Source = Literal["osd", "fio", "probe"]
+_SOURCES: tuple[Source, ...] = get_args(Source)
 
 _KEYS: Final = (
     *("name", "source", "op", "threshold", "objective", "window", "media", "labels"),
@@ -85,7 +86,7 @@ def check_names(slos: list[Slo], where: str) -> None:
 
 def _parse(entry: Value) -> Slo:
     keys = entry.table(_KEYS, _NEEDED, "an SLO")
-    source = _source(keys["source"])
+    source = keys["source"].choice(_SOURCES)
     return Slo(
         name=keys["name"].text(_NAME, "a name of a-z, 0-9 and -"),
         source=source,
@@ -97,12 +98,6 @@ def _parse(entry: Value) -> Slo:
         labels=_labels(keys["labels"]) if "labels" in keys else {},
         alerts=keys["alerts"].boolean() if "alerts" in keys else True,
     )
-
-
-def _source(value: Value) -> Source:
-    word = value.choice(tuple(BOUNDS_BY_SOURCE))
-    sources: tuple[Source, ...] = get_args(Source)
-    return next(source for source in sources if source == word)
 
 
 def _threshold(value: Value, source: Source) -> float:
