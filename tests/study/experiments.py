@@ -76,6 +76,15 @@ WIDE: Final = Experiment(
     {**_RECOVERY, "objects": "1500", "throttle": "40M"},
     {"media": "ssd"},
 )
+HDD_WIDE: Final = Experiment(
+    "client-vs-recovery-hdd-wide",
+    "client-vs-recovery",
+    "the same control for HDDs, with the study's throttles of 40 MiB",
+    ("wpq_default", "wpq_boosted", "high_client_ops"),
+    12,
+    {**_RECOVERY, "hdd_objects": "1500"},
+    {"media": "hdd_db"},
+)
 SCRUB: Final = Experiment(
     "client-vs-scrub",
     "client-vs-scrub",
@@ -121,7 +130,7 @@ BOTH: Final = Experiment(
     {"alone": "30s", "client": "90s", "objects": "1000", "scrub_objects": "2500", "object": "64K",
      "throttle": _NARROW},
 )  # fmt: skip
-EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, WIDE, APART)
+EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, WIDE, HDD_WIDE, APART)
 
 # Very short, to see that all of it runs.
 _QUICK: Final[Mapping[str, Mapping[str, str]]] = {

@@ -17,7 +17,19 @@ from cephqos_loadgen.report.figures.baseline import outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.words import interval, listed, percent, with_unit
 
-from .experiments import APART, BOTH, COST, HDD, PUBLISHED, RECOVERY, SCRUB, TEN, WIDE, Experiment
+from .experiments import (
+    APART,
+    BOTH,
+    COST,
+    HDD,
+    HDD_WIDE,
+    PUBLISHED,
+    RECOVERY,
+    SCRUB,
+    TEN,
+    WIDE,
+    Experiment,
+)
 from .side import Side, Sides, paired
 
 Verdict = Literal[
@@ -210,7 +222,9 @@ def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
 
 _RATE: Final = metrics.RECOVERY_OBJECT_RATE
 _TIME: Final = metrics.SCRUB_SECONDS
-_WIDE: Final = (WIDE, "the queue: BlueStore's throttles are wide, so work waits in the store")
+_QUEUE: Final = "the queue: BlueStore's throttles are wide, so work waits in the store"
+_WIDE: Final = (WIDE, _QUEUE)
+_HDD_WIDE: Final = (HDD_WIDE, _QUEUE)
 _APART: Final = (APART, "the shared budget: reads and writes of a device have one each")
 _HALF: Final = "Boosted WPQ breaks half the baseline: 2,544 of 21,500 IOPS."
 _A_CLIENTS: Final = "high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS, 2,544."
@@ -290,6 +304,7 @@ TRENDS: Final = (
         HDD,
         "HDD: boosted WPQ breaks half the baseline: 146 of 340 IOPS.",
         keeps("wpq_boosted", 0.5, breaks=True),
+        *_HDD_WIDE,
     ),
     Trend(
         HDD,
@@ -300,11 +315,13 @@ TRENDS: Final = (
         HDD,
         "HDD: WPQ by default leaves clients more than high_client_ops: 308 IOPS, 271.",
         more(metrics.IOPS, "wpq_default", _HCO),
+        *_HDD_WIDE,
     ),
     Trend(
         HDD,
         "HDD: high_client_ops leaves clients more than boosted WPQ: 271 IOPS, 146.",
         more(metrics.IOPS, _HCO, "wpq_boosted"),
+        *_HDD_WIDE,
     ),
     Trend(
         HDD,
