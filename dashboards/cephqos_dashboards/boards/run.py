@@ -180,6 +180,7 @@ _OVERLAID = (
         title="Objects scrubbed",
         reads="A line for each point of the matrix, over the seconds since the load started. Its "
         "slope is the rate of the scrub.",
+        blind="a replayed run: archives do not have this figure second by second.",
         empty="No scrub beside this load in this time range.",
     ),
     overlaid(
@@ -189,6 +190,7 @@ _OVERLAID = (
         title="Objects recovered",
         reads="A line for each point of the matrix, over the seconds since the load started. Its "
         "slope is the rate of recovery.",
+        blind="a replayed run: archives do not have this figure second by second.",
         empty="No recovery beside this load in this time range.",
     ),
 )
