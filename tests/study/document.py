@@ -19,6 +19,7 @@ from cephqos_loadgen.report.pages.markdown import table_lines
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
+from cephqos_loadgen.results.host_load import cpu_by_others
 
 from .experiments import EXPERIMENTS, RECOVERY, SCRUB
 from .side import ALONE, POLICY, Side, Sides, paired
@@ -78,8 +79,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         *(f"- {line}" for line in _summary(found)),
         f"- Each experiment ran in {_from_to(labs)} labs, made new: real Ceph on loop devices that"
         " are held to 300 requests per second, so that the scheduler decides. All policies ran in"
-        " every lab, in random order. A repeat beside which other programs used more than 10 % of"
-        " the CPUs was made again.",
+        " every lab, in random order. While they ran, other programs used at most"
+        f" {_most_by_others(sides):.0%} of the CPUs.",
         f"- [{FIGURES}]({FIGURES}) has every figure behind every verdict, lab by lab."
         " [Recompute them](#to-recompute-a-verdict), or [run all of it](#to-repeat-it).",
         "",
@@ -140,6 +141,11 @@ _RECOMPUTE = (
 def _from_to(numbers: Sequence[int]) -> str:
     low, high = min(numbers, default=0), max(numbers, default=0)
     return str(low) if low == high else f"{low} to {high}"
+
+
+def _most_by_others(sides: Sides) -> float:
+    uses = (use for it in sides.values() for o in it.run.finished for use in o.hosts_of_loads)
+    return max((cpu.others for use in uses if (cpu := cpu_by_others(use))), default=0.0)
 
 
 def _summary(found: Sequence[Found]) -> Iterator[str]:
