@@ -66,7 +66,6 @@ _TIME = (
         reads="""Involuntary: a thread was moved off its CPU while it had work. Voluntary: it
             waited for something.""",
         empty=_NO_THREADS,
-        unit=Unit.COUNT,
     ),
 )
 

@@ -74,7 +74,6 @@ _MISSING = (
         title="Exporters over time",
         reads="One row per scrape target; those that are down come first.",
         empty=_NONE,
-        width=12,
         height=7,
         mappings=theme.mapped({"0": ("down", theme.BAD), "1": ("up", theme.GOOD)}),
     ),

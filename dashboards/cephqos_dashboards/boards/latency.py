@@ -134,7 +134,6 @@ _WHERE_SLOW = (
         title="OSDs with blocked operations",
         reads="Operations in progress for longer than osd_op_complaint_time (30 s by default).",
         empty=f"No operation is blocked. {TOO_LARGE}",
-        unit=Unit.COUNT,
         link=frame.OSD_OF_SERIES,
     ),
     lines(

@@ -97,7 +97,6 @@ _WHERE = wide(
             colour is the likely cause at that time; begins: none has lasted yet. Click a row to
             open the OSD.""",
         empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
-        height=8,
         mappings=theme.CAUSE_CODES,
         link=frame.OSD_OF_SERIES,
     ),
@@ -155,7 +154,6 @@ _WORK = (
             Sums hide a single bad OSD: see the map.""",
         empty=f"No OSD reports work. {NO_RULES}",
         width=24,
-        height=8,
         unit=Unit.OPS,
         stacked=True,
         classes=True,
@@ -213,7 +211,6 @@ _HOSTS = (
             by that factor.""",
         blind="OSDs that were never saturated in the last day: what they can do is not known.",
         empty="No OSD was saturated in the last day, so no capacity was put to the test.",
-        width=12,
         height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
@@ -237,7 +234,6 @@ _HOSTS = (
             it right.""",
         blind="OSDs that were never busy: what they can do is not known.",
         empty="No OSD is known to do more than it is configured for.",
-        width=12,
         height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
