@@ -8,16 +8,21 @@ import asyncio
 import contextlib
 import ctypes
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from cephqos_base.profiles import release_of
 from cephqos_doctor.finding import Finding
-from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
+from cephqos_doctor.processes import (
+    OsdProcess,
+    RunningExporter,
+    answer_of,
+    look,
+    user_name,
+)
 from cephqos_exporter import core_options, sysfs
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
@@ -27,17 +32,14 @@ from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import UnknownCommand
-from cephqos_exporter.lookup import PATIENCE_SECONDS, Lookup
+from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, guess_media
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
 _COMMANDS: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
-_PATIENCE_SECONDS: Final = PATIENCE_SECONDS
 _NOT_SYNCHRONISED: Final = 5  # what adjtimex returns: TIME_ERROR
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,20 +188,6 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
         disks_rotate=disks_rotate(host, devices),
         model=models(host, devices),
     )
-
-
-def answer_of(lookup: Lookup[T]) -> T:
-    """The answer of a lookup, waited for as long as the first lookup of an exporter may take.
-
-    While one directory hangs, a lookup waits only a moment, because the exporter asks again.
-    """
-    try:
-        return lookup.answer()
-    except TimeoutError:
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while lookup.under_way and time.monotonic() < end:
-            time.sleep(0.01)
-        return lookup.answer()
 
 
 def models(host: Host, devices: Iterable[sysfs.OsdDevice]) -> str:

@@ -5,25 +5,29 @@ Not psutil: it would wait for a process that hangs in the kernel, and does not t
 
 import pwd
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter import core_options
 from cephqos_exporter.ceph.pids import daemon_id, read_file
 from cephqos_exporter.cli import read_settings
-from cephqos_exporter.lookup import Lookup
+from cephqos_exporter.lookup import PATIENCE_SECONDS, Lookup
 
 _OSDS: Final = ("ceph-osd", "crimson-osd")
 # Names of processes that may be OSDs or exporters. The kernel cuts names after 15 characters. An
 # exporter is its script, or the Python that runs it.
 _NAMES: Final = (*_OSDS, "cephqos-exporte", "python")
 _CAP_DAC_OVERRIDE: Final = 1 << 1
+_PATIENCE_SECONDS: Final = PATIENCE_SECONDS
 _ROLE_VARIABLES: Final = ("CEPHQOS_EXPORTER_ROLE", "CEPHQOS_EXPORTER_CONFIG_FILE")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,7 @@ class Running:
 
 
 def look(proc: Path) -> Running:
-    """Look at all processes. That takes a few seconds at most, whatever hangs."""
+    """Look at all processes. Each that hangs takes half a second."""
     commands, stuck = _commands(proc)
     return Running(
         osds=tuple(_osds(proc, commands)), exporters=tuple(_exporters(proc, commands)), stuck=stuck
@@ -75,9 +79,23 @@ def _read_in_time(path: Path) -> str | None:
     hangs in the kernel at that time, the read never ends and cannot be interrupted.
     """
     try:
-        return Lookup(partial(read_file, path)).answer()
+        return answer_of(Lookup(partial(read_file, path)))
     except TimeoutError:
         return None
+
+
+def answer_of(lookup: Lookup[T]) -> T:
+    """The answer of a lookup, waited for as long as the first lookup of an exporter may take.
+
+    While one lookup hangs, another waits only a moment, because the exporter asks again.
+    """
+    try:
+        return lookup.answer()
+    except TimeoutError:
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while lookup.under_way and time.monotonic() < end:
+            time.sleep(0.01)
+        return lookup.answer()
 
 
 def _commands(proc: Path) -> tuple[Mapping[int, list[str]], tuple[int, ...]]:

@@ -12,7 +12,7 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_base.series import SCHEDULED
-from cephqos_doctor import host_facts, scheduler, sockets
+from cephqos_doctor import processes, scheduler, sockets
 from cephqos_doctor.cli import HOST_CHECKS
 from cephqos_doctor.host_facts import (
     ClosedDirectory,
@@ -149,13 +149,13 @@ def test_a_directory_that_answers_late_is_waited_for_while_another_one_hangs(
 ) -> None:
     """Less than a moment is what the exporter waits then: it asks again at the next scrape."""
     monkeypatch.setattr(lookup, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(host_facts, "_PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(processes, "_PATIENCE_SECONDS", 60.0)
     late = partial(threading.Event().wait, 0.05)
-    assert host_facts.answer_of(lookup.Lookup(late)) is False
-    monkeypatch.setattr(host_facts, "_PATIENCE_SECONDS", 0.0)
+    assert processes.answer_of(lookup.Lookup(late)) is False
+    monkeypatch.setattr(processes, "_PATIENCE_SECONDS", 0.0)
     ended = threading.Event()
     with pytest.raises(TimeoutError):
-        host_facts.answer_of(lookup.Lookup(ended.wait))
+        processes.answer_of(lookup.Lookup(ended.wait))
     ended.set()
 
 
