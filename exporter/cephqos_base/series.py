@@ -190,6 +190,26 @@ class ScrubSeries:
     WRITES_BLOCKED: Final = "cephqos_scrub_writes_blocked_total"
 
 
+class SnapTrimSeries:
+    """Trimming of deleted snapshots: per pool and per OSD."""
+
+    OSD_PGS: Final = "cephqos_snaptrim_osd_pgs"
+    POOL_ETA_SECONDS: Final = "cephqos_snaptrim_pool_eta_seconds"
+    POOL_SNAPSHOTS: Final = "cephqos_snaptrim_pool_snapshots"
+    POOL_TRIMMED: Final = "cephqos_snaptrim_pool_trimmed_snapshots_total"
+
+
+class BalanceSeries:
+    """How placement groups and data lie on the OSDs."""
+
+    FULL_RATIO: Final = "cephqos_cluster_full_ratio"  # Label: level
+    PGS: Final = "cephqos_balance_pgs"  # Labels: root, device_class
+    PGS_RATIO: Final = "cephqos_balance_pgs_ratio"
+    PRIMARIES: Final = "cephqos_balance_primaries"
+    READ_SCORE: Final = "cephqos_balance_read_score"  # of a pool
+    USED_RATIO: Final = "cephqos_balance_used_ratio"
+
+
 class ThreadsSeries:
     """CPU and waiting of OSD threads, per group of threads."""
 

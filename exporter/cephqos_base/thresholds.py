@@ -57,6 +57,9 @@ class Thresholds(Bounds):
     series_of_exporter: float = 500  # of host and cluster, besides; five pools show 230
     # Longer, a flag or setting was forgotten: an alert, and the flag silences no other.
     forgotten: float = 14400  # seconds (4 h) since it was set
+    full_soon: float = (
+        604800  # seconds (7 d) until an OSD is full, as it grew in a day; below: alert
+    )
     # Where each PG is scrubbed once a week, a day scrubs 1/7 of them: this is a third of that.
     scrub_growth: float = 0.05  # PGs overdue, more than a day ago / all; above, an alert
 

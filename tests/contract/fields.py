@@ -31,7 +31,8 @@ _NOT_OF_REPLIES: Final = (
     *(series.PlacementSeries, series.ProbeSeries, series.ClientSeries, series.RunSeries),
 )
 # Those of a policy file, of a device for the DB (no recorded OSD has one), of placement groups that
-# were looked at twice while they moved (no recording has that), and what the exporter measures.
+# were looked at twice while they moved or trimmed (no recording has that), and what the exporter
+# measures.
 _OF_OURS: Final = frozenset(
     {
         series.ClusterSeries.COMMAND_SECONDS,
@@ -40,6 +41,9 @@ _OF_OURS: Final = frozenset(
         series.QosSeries.STORE_DB_USED_BYTES,
         series.QosSeries.STORE_SPILLED_BYTES,
         series.RecoverySeries.CLUSTER_ETA_SECONDS,
+        series.SnapTrimSeries.OSD_PGS,
+        series.SnapTrimSeries.POOL_ETA_SECONDS,
+        series.SnapTrimSeries.POOL_TRIMMED,
     }
 )
 _OF_THE_HOST: Final = (CgroupCollector, ThreadsCollector, DisksCollector, PlacementCollector)
@@ -55,7 +59,8 @@ _CLUSTER_OPTIONS: Final = {
     "mon_warn_pg_not_scrubbed_ratio": 0.5,
     "mon_warn_pg_not_deep_scrubbed_ratio": 0.75,
 }
-_FILES: Final = {"osd dump": "osd_dump", "pg ls": "scrubbing"}
+_FILES: Final = {"osd dump": "osd_dump", "osd tree": "osd_tree", "pg ls": "scrubbing"}
+_DUMPS: Final = {"pools": "pools", "pgs_brief": "brief", "osds": "osd_use"}
 
 
 @cache
@@ -156,7 +161,7 @@ class _Reader(ClusterReader):
             return _CLUSTER_OPTIONS[query.arguments["key"]]
         if query.prefix == "pg dump":
             (content,) = query.arguments["dumpcontents"]
-            return self.replies["pools" if content == "pools" else "brief"]
+            return self.replies[_DUMPS[content]]
         if query.prefix == "pg ls-by-primary":
             return self.replies[f"primary_{query.arguments['osd']}"]
         return self.replies[_FILES.get(query.prefix, query.prefix)]

@@ -19,6 +19,8 @@ HERE: Final = Path(__file__).parent
 # at rest, scrubbing, recovering.
 OSD_MOMENTS: Final = ("idle", *("load",) * 4)
 CLUSTER_MOMENTS: Final = ("idle", "scrub", "recovery")
+# Recorded at rest only.
+_AT_REST: Final = ("primary*", "osd_tree*", "osd_use*")
 
 Replies = dict[str, Any]
 
@@ -125,7 +127,8 @@ class Release:
     def cluster_replies(self, moment: str) -> Replies:
         """By the names of the files: status, osd_dump, pools, brief, scrubbing, primary_N."""
         folder = RECORDINGS / "cluster" / self.cluster
-        files = [*sorted((folder / moment).glob("*.json")), *(folder / "idle").glob("primary*")]
+        at_rest = [file for name in _AT_REST for file in (folder / "idle").glob(name)]
+        files = [*sorted((folder / moment).glob("*.json")), *at_rest]
         replies = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
         for difference in self.cluster_differences:
             difference.apply(replies)

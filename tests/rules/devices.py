@@ -6,7 +6,7 @@ from typing import Any
 from .across import CRITICAL_1, CULPRIT, HOLDS_UP, REPLICA, SLOW_1, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
-from .series import BUSY, IDLE, Series, State, merged
+from .series import BUSY, CLUSTER, IDLE, Series, State, flat, merged
 
 _QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
 _OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
@@ -234,6 +234,25 @@ CPU = [
         moments=(silent(13), firing(25, SLOW_1)),
     ),
     RuleCase(
+        name="a thread at its ceiling while snapshots are trimmed has cause cpu by trimming",
+        alert=VIOLATED,
+        series=merged(
+            osd((8, PROVEN), (20, replace(SHORT, thread=0.98)), (10, PROVEN)),
+            flat("cephqos_snaptrim_osd_pgs", "2x200", cluster=CLUSTER, ceph_daemon="osd.0"),
+        ),
+        moments=(silent(7), firing(23, violated("critical", "cpu", by="trimming")), silent(36)),
+    ),
+    RuleCase(
+        name="an OSD that trims deleted snapshots, and serves its clients, alerts nobody",
+        alert=VIOLATED,
+        series=merged(
+            osd((30, PROVEN)),
+            flat("cephqos_snaptrim_osd_pgs", "2x200", cluster=CLUSTER, ceph_daemon="osd.0"),
+        ),
+        moments=(silent(12), silent(29)),
+        only=True,
+    ),
+    RuleCase(
         name="an OSD that uses twice the CPU of its peers, and waits for more, is busy",
         alert=REPLICA,
         series=_uses_twice_the_cpu(three((10, WELL), culprit=_SHORT_OF_CPU, others=WAITS)),
@@ -259,10 +278,10 @@ COUNTED = [
         moments=(silent(14), silent(29)),
     ),
     RuleCase(
-        name="where the pools are erasure-coded, what is not counted accuses nobody",
-        alert=VIOLATED,
+        name="where the pools are erasure-coded, what is not counted accuses no OSD",
+        alert="CephQosReservationViolatedUncounted",
         series=merged(osd((30, replace(SHORT, client=150))), with_more(0, _EC, 1)),
-        moments=(silent(20), silent(29)),
+        moments=(firing(29, {"class": "client", "cluster": CLUSTER, "severity": "info"}),),
         only=True,
     ),
     RuleCase(

@@ -11,6 +11,7 @@ from cephqos_alerts.rules.settings import RuleSettings
 
 from . import (
     across,
+    balance,
     blind,
     containers,
     coverage,
@@ -60,6 +61,7 @@ CASES: list[RuleCase] = [
     *_files("containers", containers.CASES),
     *state.CASES,
     *health.CASES,
+    *balance.CASES,
     *coverage.CASES,
     *slo.CASES,
     *osds.CASES,

@@ -6,7 +6,7 @@ from typing import Any
 from .across import CRITICAL_1, CULPRIT, REPEATED, REPLICA, WAITS, WELL, three, waiting, with_more
 from .cases import RuleCase, firing, silent
 from .nights import HDD, several
-from .qos import FULL_OF_REPLICAS, OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
+from .qos import FULL_OF_REPLICAS, OSD0, PROVEN, SHORT, SLOW, VIOLATED, WIDE, osd, violated
 from .series import (
     BUSY,
     CLUSTER,
@@ -14,6 +14,7 @@ from .series import (
     SHARDS,
     Series,
     State,
+    flat,
     merged,
     osds,
 )
@@ -294,19 +295,64 @@ HARDWARE = [
 
 _CODED = "cephqos_qos_delivered_is_lower_bound"
 
+_UNCOUNTED = "CephQosReservationViolatedUncounted"
+_OF_THE_CLUSTER = {"class": "client", "cluster": CLUSTER, "severity": "info"}
+
+
+def _coded(*timeline: tuple[float, State], count: int = 1) -> Series:
+    """OSDs with erasure-coded pools."""
+    return merged(
+        *(replace(osd(*timeline), id=number) for number in range(count)),
+        *(with_more(number, _CODED, 1) for number in range(count)),
+    )
+
+
+def _recovers(values: str) -> Series:
+    return flat(
+        "cephqos_recovery_slots",
+        values,
+        cluster=CLUSTER,
+        ceph_daemon="osd.9",
+        side="remote",
+        state="in_progress",
+        kind="recovery",
+    )
+
+
+_LONG_WRITES = replace(SHORT, client=150, write_latency=0.3)
 CODED = [
     RuleCase(
         name="writes of erasure-coded pools spend their time on other shards, which is no finding",
         alert=VIOLATED,
-        series=merged(
-            *(
-                replace(osd((30, replace(SHORT, client=150, write_latency=0.3))), id=number)
-                for number in range(3)
-            ),
-            *(with_more(number, _CODED, 1) for number in range(3)),
-        ),
+        series=_coded((30, _LONG_WRITES), count=3),
+        moments=(silent(15), silent(29)),
+    ),
+    RuleCase(
+        name="a violation whose work is not all counted has an alert of the cluster that can wait",
+        alert=_UNCOUNTED,
+        series=_coded((8, PROVEN), (20, _LONG_WRITES), (10, PROVEN), count=3),
+        moments=(silent(7), firing(16, _OF_THE_CLUSTER), firing(27, _OF_THE_CLUSTER)),
+        only=True,
+    ),
+    RuleCase(
+        name="a violation beside recovery on erasure-coded pools is a warning without a cause",
+        alert=VIOLATED,
+        series=merged(_coded((8, PROVEN), (20, SHORT), (10, PROVEN)), _recovers("1x200")),
+        moments=(silent(7), firing(20, violated("warning", "unknown")), silent(35)),
+        only=True,
+    ),
+    RuleCase(
+        name="recovery on erasure-coded pools beside clients that get theirs is no finding",
+        alert=VIOLATED,
+        series=merged(_coded((30, PROVEN)), _recovers("1x200")),
         moments=(silent(15), silent(29)),
         only=True,
+    ),
+    RuleCase(
+        name="a violation with a known cause is not told as one without",
+        alert=_UNCOUNTED,
+        series=_coded((8, PROVEN), (20, SLOW), (10, PROVEN)),
+        moments=(silent(16), silent(27)),
     ),
 ]
 

@@ -33,7 +33,7 @@ def _series(finding: OsdFinding, *values: str) -> Series:
 
 def _case(finding: OsdFinding) -> list[RuleCase]:
     hold = WINDOWS[finding.window] / 60 if finding.window else 0
-    labels = {"cluster": CLUSTER, "severity": "warning", **finding.labels}
+    labels = {"cluster": CLUSTER, "severity": finding.urgency.severity, **finding.labels}
     fired = {**labels, **dict.fromkeys(finding.by, "x")}
     ends = _BEGIN + _LASTS + KEPT / 60
     what = f"{finding.name}{''.join(finding.labels.values())}"

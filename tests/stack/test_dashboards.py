@@ -43,6 +43,8 @@ ABSENT: Final[Mapping[str, str]] = {
     "cephqos-exporter: Daemons that do not answer A": _HEALTHY,
     "cephqos-exporter: Collectors that fail A": _HEALTHY,
     "cephqos-background: Copies left to recover, by pool B": "backfill may be over between polls",
+    "cephqos-background: The fullest OSDs, and their placement groups B": "it is not a day old",
+    "cephqos-background: Deleted snapshots left to trim, by pool A": "it has no snapshots",
     "cephqos-latency: OSDs with blocked operations A": "no operation takes 30 s",
     "cephqos-latency: The probe's failures A": "no operation of the probe fails",
 }

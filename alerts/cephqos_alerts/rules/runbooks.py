@@ -10,6 +10,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     "reservations": (
         "CephQosReservationViolated",
         "CephQosReservationViolatedRepeatedly",
+        "CephQosReservationViolatedUncounted",
         "CephQosReplicaSlow",
         "CephQosHostCpuTaken",
         "CephQosReservationViolatedWidely",
@@ -50,6 +51,10 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosRecoveryStalled",
         "CephQosRecoveryTooSlow",
         "CephQosObjectsUnfound",
+        "CephQosSnapTrimBehind",
+        "CephQosOsdFillsUp",
+        "CephQosPgsUneven",
+        "CephQosPrimariesUneven",
         "CephQosDaemonCrashed",
     ),
     "health": (
@@ -95,6 +100,7 @@ _TWO_SEVERITIES: Final = (
     "CephQosReservationViolatedWidely",
     "CephQosLatencySloBurn",
     "CephQosDaemonNotAnswering",
+    "CephQosOsdFillsUp",
 )
 ALERTS: Final = (
     *(name for names in RUNBOOKS.values() for name in names),

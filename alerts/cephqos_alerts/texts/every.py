@@ -32,6 +32,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "replica_write_takes": known.REPLICA_WRITE_TAKES,
     "reasons": known.REASONS,
     "store_shows": known.OF_STORE,
+    "not_counted": known.NOT_COUNTED,
     "on_hosts": known.ON_HOSTS,
     "clients_wait": waiting.CLIENTS_WAIT,
     "others_wait": waiting.OTHERS_WAIT,

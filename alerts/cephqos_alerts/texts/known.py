@@ -19,6 +19,7 @@ from cephqos_base.series import (
     ClusterSeries,
     DaemonSeries,
     HostSeries,
+    OpsSeries,
     QosSeries,
     TenantsSeries,
 )
@@ -265,6 +266,28 @@ LIKELY_OF_SLOW_OSD: Final = _likely_cause_on_osd(
 )
 LIKELY_OF_SILENT_OSD: Final = _likely_cause_on_osd("the OSD hangs, or its device does.")
 
+# On erasure-coded pools: what the OSD does for others, mean number of reads in progress.
+_EC_READS: Final = (
+    f"sum(max by (event) (rate({OpsSeries.SAMPLED_WAIT_SECONDS}"
+    '{cluster=%q,ceph_daemon=%q,kind="ec_read"}[@hold@])))'
+)
+NOT_COUNTED: Final = OF_OSD.found(
+    only_if(
+        'eq .cause "unknown"',
+        when(
+            query(
+                f"max({QosSeries.DELIVERED_IS_LOWER_BOUND}{_OF_OSD}) == 1", *of_alert(*_OSD_LABELS)
+            ),
+            " Cause not known: on its erasure-coded pools, reads of recovery go ahead of clients,"
+            " in no class (before 20.2.4). Fewer recovery slots help (osd_max_backfills)."
+            + when(
+                query(_EC_READS, *of_alert(*_OSD_LABELS)),
+                ' Reads for other OSDs in progress: {{ . | first | value | printf "%.1f" }} on'
+                " average.",
+            ),
+        ),
+    )
+)
 OF_STORE: Final = OF_OSD.found(only_if('eq .cause "store"', STORE_SHOWS))
 GETS: Final = if_found(
     f"{PerClass.ATTAINED_OPS}SELECTOR / on (class) ({PerClass.RESERVED_OPS}SELECTOR > 0)",

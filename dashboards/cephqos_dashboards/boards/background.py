@@ -199,6 +199,44 @@ _SCRUB = (
     ),
 )
 
+_SPACE = (
+    rows(
+        *background.SPACE,
+        title="The fullest OSDs, and their placement groups",
+        reads="""Used: writes stop at the ratio full (0.95 unless it was changed). Full in: at the
+            growth of a day. Of its share: 1 is even, by weight in its CRUSH root and device class.
+            Primaries serve all operations of clients.""",
+        blind=f"data that waits to be moved. {TOO_LARGE}",
+        empty=_NO_CLUSTER,
+        width=24,
+        columns=(
+            PanelColumn(source="ceph_daemon", title="OSD"),
+            PanelColumn(source="used", title="Used", unit=Unit.RATIO),
+            PanelColumn(source="left", title="Full in", unit=Unit.SECONDS),
+            PanelColumn(source="pgs", title="Placement groups"),
+            PanelColumn(source="share", title="Times its share"),
+            PanelColumn(source="primaries", title="Primaries"),
+        ),
+        sort="Used",
+    ),
+    lines(
+        background.READ_SCORES,
+        title="How unevenly primaries lie, by pool",
+        reads="""read_balance_score. 1: as evenly as possible. 2: one OSD leads twice its share, and
+            is full when the others are at half.""",
+        blind="pools with fewer placement groups than OSDs, and erasure-coded ones.",
+        empty=f"Ceph has it from 18.2 on. {_OR_NO_CLUSTER}",
+        usual=2,
+    ),
+    lines(
+        background.SNAPSHOTS,
+        title="Deleted snapshots left to trim, by pool",
+        reads="Should fall to none. A snapshot counts once in each placement group.",
+        blind="how large they are.",
+        empty=f"Nothing is to be trimmed. {_OR_NO_CLUSTER}",
+    ),
+)
+
 BOARD = Board(
     uid=dashboards.BACKGROUND,
     title="Scrub & recovery",
@@ -208,6 +246,7 @@ BOARD = Board(
         BoardRow("Who pays", _PAYS),
         BoardRow("Recovery", _RECOVERY),
         BoardRow("Scrub", _SCRUB),
+        BoardRow("Space, balance and snapshots", _SPACE),
     ),
     annotations=(frame.critical_alerts(),),
 )

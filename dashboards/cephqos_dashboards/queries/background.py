@@ -4,9 +4,18 @@ from functools import partial
 from typing import Final
 
 from cephqos_base.recorded import PerHostClass
-from cephqos_base.series import ClusterSeries, OpSeries, RecoverySeries, ScrubSeries, count, total
+from cephqos_base.series import (
+    BalanceSeries,
+    ClusterSeries,
+    OpSeries,
+    RecoverySeries,
+    ScrubSeries,
+    SnapTrimSeries,
+    count,
+    total,
+)
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, highest, or_say, rate_once
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, ROWS, highest, or_say, rate_once
 
 _rate: Final = partial(rate_once, DETAIL)
 
@@ -123,3 +132,28 @@ WHO_PAYS: Final = (
         "{{class}} work",
     ),
 )
+
+
+def _osds(series: str, over: str = "") -> str:
+    return f"max by (ceph_daemon) ({series}{{{DETAIL}}}{over})"
+
+
+_USED: Final = _osds(BalanceSeries.USED_RATIO)
+_FULLEST: Final = f"topk({ROWS}, {_USED})"
+_FULL_AT: Final = f'scalar(max({BalanceSeries.FULL_RATIO}{{{CLUSTER}, level="full"}}))'
+_GREW: Final = f"({_USED} - {_osds(BalanceSeries.USED_RATIO, ' offset 1d')} > 0)"
+
+
+def _of_fullest(expr: str) -> str:
+    return f"{expr} and on (ceph_daemon) {_FULLEST}"
+
+
+SPACE: Final = (
+    PanelQuery(or_say(_FULLEST, "ceph_daemon", "no cluster role"), name="used"),
+    PanelQuery(_of_fullest(f"86400 * ({_FULL_AT} - {_USED}) / {_GREW}"), name="left"),
+    PanelQuery(_of_fullest(_osds(BalanceSeries.PGS)), name="pgs"),
+    PanelQuery(_of_fullest(_osds(BalanceSeries.PGS_RATIO)), name="share"),
+    PanelQuery(_of_fullest(_osds(BalanceSeries.PRIMARIES)), name="primaries"),
+)
+READ_SCORES: Final = highest(_pools(BalanceSeries.READ_SCORE), "pool")
+SNAPSHOTS: Final = highest(_pools(SnapTrimSeries.POOL_SNAPSHOTS) + " > 0", "pool")

@@ -27,7 +27,7 @@ from cephqos_exporter.daemon_errors import CommandRefused
 log = logging.getLogger(__name__)
 
 READ_ONLY_COMMANDS: Final = frozenset(
-    {"config get", "osd dump", "pg dump", "pg ls", "pg ls-by-primary", "status"}
+    {"config get", "osd dump", "osd tree", "pg dump", "pg ls", "pg ls-by-primary", "status"}
 )
 
 # All placement groups in brief are 150 bytes each: this holds 400,000.
@@ -69,6 +69,8 @@ class ClusterQuery:
 
 STATUS: Final = ClusterQuery("status", target="mon")
 OSD_DUMP: Final = ClusterQuery("osd dump", target="mon")
+OSD_TREE: Final = ClusterQuery("osd tree", target="mon")
+OSD_USE: Final = ClusterQuery("pg dump", {"dumpcontents": ["osds"]})
 POOL_TOTALS: Final = ClusterQuery("pg dump", {"dumpcontents": ["pools"]})
 PGS_IN_BRIEF: Final = ClusterQuery("pg dump", {"dumpcontents": ["pgs_brief"]})
 SCRUBBING_PGS: Final = ClusterQuery("pg ls", {"states": ["scrubbing"]})
@@ -77,6 +79,9 @@ SCRUBBING_PGS: Final = ClusterQuery("pg ls", {"states": ["scrubbing"]})
 MOVING_PGS: Final = ClusterQuery(
     "pg ls", {"states": ["recovering", "recovery_wait", "backfilling", "backfill_wait"]}
 )
+
+
+TRIMMING_PGS: Final = ClusterQuery("pg ls", {"states": ["snaptrim", "snaptrim_wait"]})
 
 
 def pgs_of_primary(osd: int) -> ClusterQuery:

@@ -76,7 +76,7 @@ MOST_PGS = integer(
 MOST_POOLS: Final = integer(
     "cluster.pools",
     MOST_POOLS_SHOWN,
-    "Report at most this many pools, those with most placement groups. Each takes 53 series.",
+    "Report at most this many pools, those with most placement groups. Each takes 57 series.",
     least=1,
     most=100_000,
 )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from cephqos_exporter.cluster.balance import balance_families, map_families
 from cephqos_exporter.cluster.cluster_options import MOST_POOLS_SHOWN
 from cephqos_exporter.cluster.health import health_families
 from cephqos_exporter.cluster.osdmap import osd_map_families, pool_family
@@ -154,12 +155,16 @@ class ClusterSource:
             yield single("cephqos_cluster_pools_left_out", "gauge", text, labels.base, left_out)
         yield from osd_map_families(state.osd_map, labels)
         yield pool_family(pools, labels)
+        yield from map_families(state.osd_map, pools, labels)
         yield from cluster_families(state.status, labels, self.not_understood)
         yield from health_families(state.status, labels, self.not_understood)
         yield _time_left(state, labels)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:
             yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)
+        yield from state.trimming.families(pools, labels)
+        if state.balance is not None:
+            yield from balance_families(state.balance, labels)
         if state.scrub.knows_running:
             yield from running_families(state.scrub, pools, labels)
         yield from done_families(state.scrub, pools, labels)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,10 +18,12 @@ from typing import Any, Final
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster import replies
+from cephqos_exporter.cluster.balance import Balance, parse_tree, parse_use, pg_ratios
 from cephqos_exporter.cluster.recovery_progress import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, DaemonOption, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
+from cephqos_exporter.cluster.snaptrim import TRIMMING_STATES, SnapTrim, parse_trimming
 from cephqos_exporter.cluster.time_left import RecoveryPace
 from cephqos_exporter.not_understood import NotUnderstood, listed
 
@@ -33,8 +36,11 @@ _LONGEST_PAUSE_SECONDS: Final = 15.0
 _OPTIONS_INTERVAL_SECONDS: Final = 60.0
 # An OSD map of a thousand OSDs is half a megabyte, and every step of a recovery makes a new one.
 _OSD_MAP_INTERVAL_SECONDS: Final = 10.0
-# Placement groups that recover or wait, 2.5 kB each. With more, the time left is not known.
+# Placement groups that recover or wait, or trim snapshots: 2.5 kB each. With more, the time left is
+# not known.
 _MOST_MOVING: Final = 4000
+# OSDs report 1 to 2 kB each, and change slowly.
+_BALANCE_INTERVAL_SECONDS: Final = 60.0
 # The map of an epoch never changes, but the reply that it was read from may have been wrong.
 _SAME_MAP_INTERVAL_SECONDS: Final = 3600.0
 
@@ -49,11 +55,13 @@ class ClusterState:
     read_at: float  # status and sums
     scrub: ScrubProgress
     recovery: RecoveryTotals
+    trimming: SnapTrim
     states_by_pool: Mapping[int, Mapping[str, int]] | None = None  # placement groups in each
     states_read_at: float = 0.0
     recovery_seconds: float | None = None  # what the slowest OSD still needs
     schedule: Schedule | None = None
     schedule_as_of: float | None = None
+    balance: Balance | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +96,8 @@ class _Due:
     same_map: _Expensive = field(default_factory=_Expensive)
     states: _Expensive = field(default_factory=_Expensive)
     moving: _Expensive = field(default_factory=_Expensive)
+    trimming: _Expensive = field(default_factory=_Expensive)
+    balance: _Expensive = field(default_factory=_Expensive)
     schedule: _Expensive = field(default_factory=_Expensive)
     options: _Expensive = field(default_factory=_Expensive)
 
@@ -129,6 +139,7 @@ class Poller:
         self._due = _Due()
         self._scrub = ScrubProgress()
         self._recovery = RecoveryTotals()
+        self._trimming = SnapTrim()
         self._pace = RecoveryPace()
         self._osd_map: replies.OsdMap | None = None
         self._options: dict[DaemonOption, float] = {}
@@ -195,9 +206,13 @@ class Poller:
         await self._read_scrubs(status)
         await self._rotate(osd_map)
         self._scrub.tick(self._clock(), osd_map.pools)
-        state = ClusterState(status, osd_map, self._options, now, self._scrub, self._recovery)
+        state = ClusterState(
+            status, osd_map, self._options, now, self._scrub, self._recovery, self._trimming
+        )
         await self._read_states(state)
         await self._read_moving(state)
+        await self._read_trimming(status)
+        await self._read_balance(state)
         self._make_schedule(state)
         return state
 
@@ -311,6 +326,36 @@ class Poller:
             # Copies of groups that do not even wait, as with too few OSDs, are not recovered.
             if groups or not any(map(self._recovery.left, self._recovery.sums)):
                 state.recovery_seconds = self._pace.slowest_seconds()
+
+    async def _read_trimming(self, status: replies.ClusterStatus) -> None:
+        """Read the placement groups that trim snapshots, if any."""
+        counts = replies.count_states(status.pgs_by_state)
+        number = sum(counts.get(name, 0) for name in TRIMMING_STATES)
+        now = self._clock()
+        if number > _MOST_MOVING:
+            self._trimming.observe(None, now)
+        elif not number:
+            self._trimming.observe([], now)
+        elif self._due.trimming.is_due(now):
+            reply = await self._ask_manager(cluster.TRIMMING_PGS)
+            self._trimming.observe(parse_trimming(reply, self.not_understood), now)
+            self._due.trimming.was_read(now, took=self._clock() - now, least=self._interval)
+
+    async def _read_balance(self, state: ClusterState) -> None:
+        now = self._clock()
+        if self._last_state is not None and not self._due.balance.is_due(now):
+            state.balance = self._last_state.balance
+            return
+        use = parse_use(await self._ask_manager(cluster.OSD_USE), self.not_understood)
+        places = parse_tree(await self.reader.ask(cluster.OSD_TREE), self.not_understood)
+        state.balance = Balance(places, use, pg_ratios(places, use), self._primaries(state))
+        took = self._clock() - now
+        self._due.balance.was_read(now, took=took, least=_BALANCE_INTERVAL_SECONDS)
+
+    def _primaries(self, state: ClusterState) -> Mapping[int, int]:
+        if self._rotation.as_of is None or self._too_many(state.osd_map):
+            return {}
+        return Counter(record.primary for record in self._scrub.records.values())
 
     def _make_schedule(self, state: ClusterState) -> None:
         state.schedule_as_of = self._rotation.as_of

@@ -13,6 +13,7 @@ LEVELS: Final[tuple[Level, Level]] = ("shallow", "deep")
 
 # Pool options that stand for an option of the OSDs where they are set.
 _POOL_INTERVALS: Final = ("scrub_min_interval", "scrub_max_interval", "deep_scrub_interval")
+_FULL_LEVELS: Final = ("nearfull", "backfillfull", "full")
 _APPLICATION_TEXT: Final = 100  # characters: an administrator may name any
 
 
@@ -39,6 +40,7 @@ class Pool:
     flags: frozenset[str]
     intervals: Mapping[str, float] = field(default_factory=dict)  # those set on the pool
     application: str = ""  # such as rbd; several with commas
+    read_score: float | None = None  # of its primaries; None where the release has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class OsdMap:
     flags: frozenset[str]
     pools: Mapping[int, Pool]
     osds: Mapping[int, bool]  # whether each is up
+    full_ratios: Mapping[str, float] = field(default_factory=dict)  # nearfull, backfillfull, full
 
     @property
     def osds_up(self) -> tuple[int, ...]:
@@ -134,6 +137,7 @@ def parse_osd_dump(reply: Mapping[str, Any], not_understood: NotUnderstood) -> O
         flags=frozenset(reply["flags"].split(",")),
         pools={pool.id: pool for pool in pools},
         osds=dict(_most_of("osd dump: an OSD", reply["osds"], _parse_osd, not_understood)),
+        full_ratios={level: _shown(reply[f"{level}_ratio"]) for level in _FULL_LEVELS},
     )
 
 
@@ -163,7 +167,18 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
         intervals={
             key: float(options[key]) for key in _POOL_INTERVALS if float(options.get(key, 0)) > 0
         },
+        read_score=_read_score(entry.get("read_balance", {})),
     )
+
+
+def _read_score(entry: Mapping[str, Any]) -> float | None:
+    """Of the primaries as they are now; Ceph writes 0 where it cannot know."""
+    return _shown(entry.get("score_acting", 0)) or None
+
+
+def _shown(value: Any) -> float:
+    """A number that the monitors keep with 32 bits: 0.85 is 0.8500000238418579 in their reply."""
+    return round(float(value), 6)
 
 
 def parse_pool_totals(

@@ -166,7 +166,8 @@ def _wait_families(osd: _OpsOsd) -> Iterable[Family]:
         "cephqos_ops_sampled_total",
         "counter",
         "Operations seen in the samples of where they wait, by kind: client, replica "
-        "(writes for another primary), ec (sub-operations of erasure-coded pools), "
+        "(writes for another primary), ec_read (reads for another primary of an erasure-coded "
+        "pool, by clients or by recovery), ec (other sub-operations of such pools), "
         "recovery, scrub, other. Absent until operations were sampled.",
     )
     for kind, count in osd.waits.sampled.items():

@@ -27,6 +27,7 @@ REPLICA: Final = "replica"
 _KINDS: Final = (
     (CLIENT, re.compile(r"osd_op\(")),
     (REPLICA, re.compile(r"osd_repop")),
+    ("ec_read", re.compile(r"MOSDECSubOpRead\(")),
     ("ec", re.compile(r"MOSDECSub")),
     (
         "recovery",
@@ -94,7 +95,7 @@ _NEED_DESCRIPTION: Final = ("started", "sub_op_committed")
 class OperationWait(NamedTuple):
     """What an operation waits for."""
 
-    kind: str  # of the operation: client, replica, ec, recovery, scrub, other
+    kind: str  # of the operation: client, replica, ec_read, ec, recovery, scrub, other
     event: str  # queue, blocked, subops ...
     peers: tuple[str, ...] = ()  # the OSDs that it may be waiting for: osd.2
 

@@ -19,7 +19,13 @@ OPTIONS = {
     "mon_warn_pg_not_scrubbed_ratio": 0.5,
     "mon_warn_pg_not_deep_scrubbed_ratio": 0.75,
 }
-FILES = {"status": "status", "osd dump": "osd_dump", "pg ls": "scrubbing"}
+FILES = {
+    "status": "status",
+    "osd dump": "osd_dump",
+    "osd tree": "osd_tree",
+    "pg ls": "scrubbing",
+}
+DUMPS = {"pools": "pools", "pgs_brief": "brief", "osds": "osd_use"}
 
 
 class Rados:
@@ -38,6 +44,8 @@ class Rados:
         if asked["prefix"] == "config get":
             return 0, json.dumps(OPTIONS[asked["key"]]).encode(), ""
         moment = REPLIES / (STATE / "now").read_text()
+        if _file(asked) in ("osd_tree", "osd_use"):
+            moment = REPLIES / "idle"
         if asked["prefix"] == "pg ls-by-primary":
             return 0, _of_primary(asked["osd"], moment), ""
         return 0, _long_ago((moment / f"{_file(asked)}.json").read_bytes()), ""
@@ -47,8 +55,8 @@ class Rados:
 
 def _file(asked: dict[str, object]) -> str:
     if asked["prefix"] == "pg dump":
-        return {"pools": "pools", "pgs_brief": "brief"}[asked["dumpcontents"][0]]  # type: ignore[index]
-    return FILES[str(asked["prefix"])]
+        return DUMPS[asked["dumpcontents"][0]]  # type: ignore[index]
+    return FILES.get(str(asked["prefix"]), "")
 
 
 def _of_primary(osd: int, moment: Path) -> bytes:

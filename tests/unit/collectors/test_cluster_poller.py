@@ -8,7 +8,13 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter import resting
-from cephqos_exporter.ceph.cluster import MOVING_PGS, ClusterQuery, ClusterReader, Cost
+from cephqos_exporter.ceph.cluster import (
+    MOVING_PGS,
+    TRIMMING_PGS,
+    ClusterQuery,
+    ClusterReader,
+    Cost,
+)
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.cluster.poller import Poller
@@ -27,6 +33,7 @@ OPTIONS = {
 _FILES = {
     "status": "status",
     "osd dump": "osd_dump",
+    "osd tree": "osd_tree",
     "pg ls": "scrubbing",
 }
 
@@ -56,18 +63,22 @@ class RecordedReader(ClusterReader):
             raise self.error
         if query.prefix == "config get":
             return OPTIONS[query.arguments["key"]]
-        if name == "moving":
+        if name in ("moving", "trimming"):
             return self.change(name, {"pg_stats": []})
-        moment = "idle" if name.startswith("primary") else self.moment
+        at_rest = name in ("osd_tree", "osd_use") or name.startswith("primary")
+        moment = "idle" if at_rest else self.moment
         return self.change(name, recorded(self.release, moment, name))
 
     def _name(self, query: ClusterQuery) -> str:
         if query.prefix == "pg dump":
-            return {"pools": "pools", "pgs_brief": "brief"}[query.arguments["dumpcontents"][0]]
+            names = {"pools": "pools", "pgs_brief": "brief", "osds": "osd_use"}
+            return names[query.arguments["dumpcontents"][0]]
         if query.prefix == "pg ls-by-primary":
             return f"primary_{query.arguments['osd']}"
         if query == MOVING_PGS:
             return "moving"
+        if query == TRIMMING_PGS:
+            return "trimming"
         return _FILES.get(query.prefix, query.prefix)
 
     async def close(self) -> None:
