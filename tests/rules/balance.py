@@ -145,7 +145,7 @@ UNEVEN: Final = [
 ]
 
 
-def _primaries(score: float, demand: float) -> Series:
+def _primaries(score: float, demand: float | str) -> Series:
     return merged(
         flat("cephqos_balance_read_score", score, **_POOL),
         flat("cluster:cephqos_osds:count", 12, cluster=CLUSTER),
@@ -163,10 +163,11 @@ def _primaries(score: float, demand: float) -> Series:
 PRIMARIES: Final = [
     _case(
         "CephQosPrimariesUneven",
-        "a pool whose primaries lie unevenly while clients wait on 3 of 12 OSDs",
-        _primaries(2.2, 3),
-        silent(14),
-        firing(17, {**_POOL, **_WARNING}),
+        "a pool whose primaries lie unevenly, while clients wait on 3 of 12 OSDs",
+        _primaries(2.2, "3x100 0x100"),
+        silent(14.5),
+        firing(16, {**_POOL, **_WARNING}),
+        silent(27),
         group="state",
     ),
     _case(
@@ -206,8 +207,8 @@ TRIMMING: Final = [
         _TRIM,
         "deleted snapshots that do not become fewer in an hour, until they do",
         _snapshots("0x20 128x400 128-1x127 0x100"),
-        silent(79),
-        firing(85, {**_POOL, **_WARNING}),
+        silent(79.5),
+        firing(81, {**_POOL, **_WARNING}),
         firing(104, {**_POOL, **_WARNING}),
         silent(125),
         group="state",

@@ -331,8 +331,12 @@ CODED = [
         name="a violation whose work is not all counted has an alert of the cluster that can wait",
         alert=_UNCOUNTED,
         series=_coded((8, PROVEN), (20, _LONG_WRITES), (10, PROVEN), count=3),
-        moments=(silent(7), firing(16, _OF_THE_CLUSTER), firing(27, _OF_THE_CLUSTER)),
-        only=True,
+        moments=(
+            silent(13),
+            firing(14.75, _OF_THE_CLUSTER),
+            firing(27, _OF_THE_CLUSTER),
+            silent(36),
+        ),
     ),
     RuleCase(
         name="a violation beside recovery on erasure-coded pools is a warning without a cause",

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -84,8 +84,22 @@ def _puzzled() -> Iterable[Family]:
 
 
 async def _cluster() -> Iterable[tuple[str, str]]:
-    """What the cluster role shows while a cluster rests, scrubs and recovers."""
+    """What the cluster role shows while a cluster rests, scrubs and recovers, and always trims."""
     reader, clock = RecordedReader("reef"), Clock()
+    left = 9
+
+    def trims(name: str, reply: Any) -> Any:
+        nonlocal left
+        if name == "status":
+            trimming = {"state_name": "active+clean+snaptrim", "count": 1}
+            reply["pgmap"]["pgs_by_state"].append(trimming)
+        if name == "trimming":
+            left -= 1
+            group = {"pgid": "2.1", "state": "active+clean+snaptrim", "acting_primary": 0}
+            return {"pg_stats": [{**group, "snaptrimq_len": left}]}
+        return reply
+
+    reader.change = trims
     polling = poller(reader, clock)
     source = ClusterSource(lambda: polling, clock=clock)
     found: list[tuple[str, str]] = []
