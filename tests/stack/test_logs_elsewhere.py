@@ -1,0 +1,204 @@
+"""Recorded log lines as they stand in the journal and in the output of containers, through a real
+collector: they arrive as those of files do."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from tests.recorded import RELEASES
+from tests.stack.log_files import entries
+
+from cephqos_loadgen.processes import in_background
+from cephqos_loadgen.programs import free_ports
+from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
+from cephqos_stack.tools import find_tool
+
+pytestmark = pytest.mark.full
+RECORDED: Final = Path("tests/recordings/logs")
+JOURNAL: Final = COLLECTOR_CONFIG.with_name("journal.yaml")
+FSID: Final = "01234567-89ab-cdef-0123-456789abcdef"
+OSDS: Final = ("osd.0", "osd.1", "osd.2")
+_ENTRY: Final = re.compile(r"(?s)(\S+) ([0-9a-f]+) +(-?\d+) (.*)")
+
+
+class Arrived(NamedTuple):
+    """An entry, as Loki gets it."""
+
+    cluster: str
+    log: str
+    daemon: str
+    severity: str
+    level: str
+    text: str
+
+
+async def arrived(wanted: int, folder: Path, **variables: str) -> list[Arrived]:
+    """What the collector sends: so many entries, or those of half a minute."""
+    program = find_tool("cephqos-collector")
+    if program is None:
+        pytest.skip("no cephqos-collector: `make tools`")
+    got: list[Arrived] = []
+
+    async def take(request: web.Request) -> web.Response:
+        for resource in (await request.json())["resourceLogs"]:
+            labels = _attributes(resource["resource"])
+            for scope in resource["scopeLogs"]:
+                got.extend(_entry(labels, record) for record in scope["logRecords"])
+        return web.json_response({})
+
+    app = web.Application(client_max_size=64 << 20)
+    app.router.add_post("/otlp/v1/logs", take)
+    [port] = free_ports(1)
+    async with TestServer(app) as loki:
+        environment = {
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "LOKI_URL": f"http://{loki.host}:{loki.port}",
+            "COLLECTOR_STATE": str(folder / "state"),
+            "COLLECTOR_HEALTH": f"127.0.0.1:{port}",
+            "CEPH_CLUSTER": FSID,
+            "CEPH_LOGS": str(folder / "none"),
+            **variables,
+        }
+        configs = (
+            [COLLECTOR_CONFIG, JOURNAL] if "COLLECTOR_JOURNAL" in variables else [COLLECTOR_CONFIG]
+        )
+        argv = [str(program), *(f"--config={it.absolute()}" for it in configs), COLLECTOR_GATES]
+        argv.append("--config=yaml:exporters::otlp_http::encoding: json")
+        async with in_background(argv, folder / "collector.out", environment=environment):
+            ends = time.monotonic() + 60
+            while len(got) < wanted and time.monotonic() < ends:
+                await asyncio.sleep(0.2)
+            await asyncio.sleep(2)  # for what should not come
+    return got
+
+
+def _attributes(of: Any) -> dict[str, str]:
+    return {it["key"]: str(it["value"].get("stringValue")) for it in of.get("attributes", ())}
+
+
+def _entry(labels: dict[str, str], record: Any) -> Arrived:
+    own = _attributes(record)
+    text = str(record["body"]["stringValue"]).rstrip()
+    names = ("cluster", "log")
+    return Arrived(
+        *(labels.get(name, "") for name in names),
+        own.get("ceph_daemon", ""),
+        labels.get("severity", ""),
+        own.get("level", ""),
+        text,
+    )
+
+
+def recorded(release: str) -> dict[str, list[str]]:
+    """Entries by daemon, as they stand in its file."""
+    return {osd: entries((RECORDED / release / f"ceph-{osd}.log").read_text()) for osd in OSDS}
+
+
+async def of_files(release: str, folder: Path) -> list[Arrived]:
+    folder.mkdir()
+    (folder / "logs").mkdir()
+    for osd in OSDS:
+        shutil.copy(RECORDED / release / f"ceph-{osd}.log", folder / "logs")
+    wanted = sum(map(len, recorded(release).values()))
+    return await arrived(wanted - 10, folder, CEPH_LOGS=str(folder / "logs"))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_the_output_of_containers_arrives_as_files_do(release: str, tmp_path: Path) -> None:
+    pods = tmp_path / "pods"
+    for osd in OSDS:
+        number = osd.removeprefix("osd.")
+        pod = pods / f"rook-ceph_rook-ceph-osd-{number}-7679fc657f-b2srh_0a1b2c3d" / "osd"
+        pod.mkdir(parents=True)
+        text = (RECORDED / release / f"ceph-{osd}.log").read_text()
+        (pod / "0.log").write_text("".join(map(_wrapped, text.splitlines())))
+    files = await of_files(release, tmp_path / "files")
+    containers = await arrived(len(files), tmp_path, CEPH_PODS=str(pods))
+    assert files
+    assert sorted(containers) == sorted(files)
+
+
+def _wrapped(line: str) -> str:
+    """A line as containerd writes it, of a daemon that Rook has told to begin with `debug`. A long
+    line is in two parts; a second part that begins with a blank would lose it."""
+    begins = "debug " if re.match(r"\d{4}-\d\d-\d\dT|--- begin dump", line) else ""
+    stamp = "2026-11-22T00:30:00.123456789Z stderr"
+    parts = re.fullmatch(r"(.{200}\S)(\S.*)", begins + line)
+    if parts:
+        return f"{stamp} P {parts[1]}\n{stamp} F {parts[2]}\n"
+    return f"{stamp} F {begins}{line}\n"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_the_journal_arrives_with_the_severity_of_files(release: str, tmp_path: Path) -> None:
+    lines = [
+        _in_journal(osd, *match.groups())
+        for osd, texts in recorded(release).items()
+        for entry in texts
+        if (match := _ENTRY.fullmatch(entry))
+    ]
+    journal = await arrived(len(lines) - 10, tmp_path, **_journal_of(lines, tmp_path))
+    files = await of_files(release, tmp_path / "files")
+    # The journal has no dump of recent events, and time and thread are no part of the text.
+    expected = [it._replace(text=match[4]) for it in files if (match := _ENTRY.fullmatch(it.text))]
+    assert expected
+    assert sorted(journal) == sorted(expected)
+
+
+async def test_what_an_osd_wrote_to_a_journal_arrives(tmp_path: Path) -> None:
+    """As an OSD of 20.2.4 sent it to journald; _CMDLINE and _SYSTEMD_UNIT, which journald adds, are
+    those of cephadm."""
+    lines = (RECORDED / "journal" / "osd.7.json").read_text().splitlines()
+    got = await arrived(len(lines), tmp_path, **_journal_of(lines, tmp_path))
+    assert len(got) == len(lines)
+    assert {(it.cluster, it.log, it.daemon) for it in got} == {(FSID, "osd", "osd.7")}
+    assert [it.severity for it in got if "can't open ceph.conf" in it.text] == ["error"] * 4
+    assert [it.severity for it in got if it.text.startswith("ceph version")] == ["info"] * 2
+
+
+async def test_the_cluster_log_in_the_journal_is_one_of_its_own(tmp_path: Path) -> None:
+    common = {"SYSLOG_IDENTIFIER": "ceph-mon", "_CMDLINE": "/usr/bin/ceph-mon -n mon.a -f"}
+    common |= {"TIMESTAMP": "1795902388240924196", "CEPH_NAME": "osd.3", "CEPH_SEQ": "7"}
+    lines = [
+        json.dumps(_stamped(common | {"CEPH_CHANNEL": channel, "PRIORITY": prio, "MESSAGE": text}))
+        for channel, prio, text in (
+            ("cluster", "4", "3 slow requests"),
+            ("cluster", "3", "2.5 deep-scrub 3 errors"),
+            ("audit", "6", "cmd=[{'prefix': 'config-key set'}]: dispatch"),
+        )
+    ]
+    got = await arrived(2, tmp_path, **_journal_of(lines, tmp_path))
+    assert sorted((it.log, it.daemon, it.severity, it.text) for it in got) == [
+        ("cluster", "osd.3", "error", "2.5 deep-scrub 3 errors"),
+        ("cluster", "osd.3", "warning", "3 slow requests"),
+    ]
+
+
+def _in_journal(osd: str, _: str, thread: str, level: str, message: str) -> str:
+    """An entry of a file as an OSD of 20.2.4 gives it to journald."""
+    entry = {"SYSLOG_IDENTIFIER": "ceph-osd", "PRIORITY": "3" if level == "-1" else "5"}
+    entry |= {"CEPH_PRIO": level, "THREAD": thread.zfill(16), "MESSAGE": message}
+    entry |= {"_CMDLINE": f"/usr/bin/ceph-osd -n {osd} -f --setuser ceph"}
+    entry |= {"_SYSTEMD_UNIT": f"ceph-{FSID}@{osd}.service"}
+    return json.dumps(_stamped(entry))
+
+
+def _stamped(entry: dict[str, str]) -> dict[str, str]:
+    return entry | {"__REALTIME_TIMESTAMP": "1795902388066038", "__CURSOR": "s=1"}
+
+
+def _journal_of(lines: list[str], folder: Path) -> dict[str, str]:
+    """A `journalctl` that prints these, whatever it is asked for."""
+    (folder / "journal.json").write_text("".join(f"{line}\n" for line in lines))
+    script = folder / "journalctl"
+    script.write_text(f"#!/bin/sh\ncat {folder}/journal.json\nexec sleep 300\n")
+    script.chmod(0o755)
+    return {"COLLECTOR_JOURNAL": str(folder)}
