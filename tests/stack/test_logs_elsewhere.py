@@ -86,14 +86,13 @@ def _attributes(of: Any) -> dict[str, str]:
 
 def _entry(labels: dict[str, str], record: Any) -> Arrived:
     own = _attributes(record)
-    text = str(record["body"]["stringValue"]).rstrip()
-    names = ("cluster", "log")
     return Arrived(
-        *(labels.get(name, "") for name in names),
-        own.get("ceph_daemon", ""),
-        labels.get("severity", ""),
-        own.get("level", ""),
-        text,
+        cluster=labels.get("cluster", ""),
+        log=labels.get("log", ""),
+        daemon=own.get("ceph_daemon", ""),
+        severity=labels.get("severity", ""),
+        level=own.get("level", ""),
+        text=str(record["body"]["stringValue"]).rstrip(),
     )
 
 
