@@ -14,7 +14,7 @@ from tests.rules.series import IDLE, SimulatedOsd, State, merged
 from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 
 _CAPACITY = 2000.0
-_MINUTE = 13
+_MINUTE = 43  # it tells after half an hour
 _TEXT = re.compile(r'Labels:\{([^}]*)\}\s+Annotations:\{description="((?:[^"\\]|\\.)*)"')
 _DELIVERED = re.compile(r"deliver ([0-9.]+)% of their capacity")
 _FOR_ALL = re.compile(r"Replica writes leave ([0-9.]+)% of it to all classes")
@@ -33,7 +33,7 @@ _Timeline = tuple[tuple[float, State], ...]
 
 
 def _always(state: State) -> _Timeline:
-    return ((3, IDLE), (12, state))
+    return ((3, IDLE), (42, state))
 
 
 # By the name of the cluster: its OSDs, the share of their capacity that they deliver, and the share
@@ -54,7 +54,7 @@ _CLUSTERS: dict[str, tuple[list[_Timeline], float, float]] = {
     "one-is-done": (
         [
             _always(_full(3, 1.0)),
-            ((3, IDLE), (8, _full(3, 1.0)), (4, replace(IDLE, client=10, immediate=90))),
+            ((3, IDLE), (38, _full(3, 1.0)), (4, replace(IDLE, client=10, immediate=90))),
         ],
         (1.0 + 100 / _CAPACITY) / 2,
         1.0 / 3,
