@@ -27,7 +27,7 @@ SITES = RuleSettings(site_labels=[LABEL])
 # As many clusters as there are cases: all have the same name, and their hosts and OSDs, too.
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize(
-    "group", ["hosts", *(pytest.param(it, marks=pytest.mark.full) for it in ("across-1", "qos-1"))]
+    "group", ["hosts", *(pytest.param(it, marks=pytest.mark.full) for it in ("across", "qos"))]
 )
 def test_clusters_of_the_same_name_at_other_sites_do_not_mix(group: str, tmp_path: Path) -> None:
     argv = [*tool("tentacle", "promtool"), "test", "rules", str(write(group, tmp_path, LABEL))]
@@ -78,13 +78,12 @@ def test_a_command_for_one_site_reads_no_series_of_another() -> None:
     promql = [*tool("tentacle", "promtool"), "--experimental", "promql"]
     asked = sorted({_without_variables(query) for query in queries()})
     assert len(asked) > 100
-    differing = [
-        query
-        for query in asked
-        if run([*promql, "format", only(query, {LABEL: "eu"})])
-        != run([*promql, "label-matchers", "set", query, LABEL, "eu"])
-    ]
-    assert differing == []
+    # To start promtool costs more than to read a query.
+    for at in range(0, len(asked), 20):
+        some = " or ".join(f"(\n{query}\n)" for query in asked[at : at + 20])
+        assert run([*promql, "format", only(some, {LABEL: "eu"})]) == run(
+            [*promql, "label-matchers", "set", some, LABEL, "eu"]
+        )
 
 
 def _without_variables(query: str) -> str:

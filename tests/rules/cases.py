@@ -55,8 +55,8 @@ ALERTING_SLOS: Final = [replace(slo, alerts=True) for slo in load_slos(DEFAULT_S
 # What is true of single OSDs is a series for each, from which one alert of the cluster follows:
 # cases of these alerts say when the series is there. tests/rules/osds.py has those of the alerts.
 _FINDINGS: Final = {finding.name: finding for finding in EVERY_FINDING}
-# Their alerts need not name a cluster or a host: each case has a Prometheus of its own.
-_ALONE: Final = ("state", "overdue", "found", "osds", "every", "forgotten", "months")
+# They name neither a cluster nor a host: each case has a Prometheus of its own.
+_ALONE: Final = ("CephQosNothingScraped", "CephQosWatchdog")
 # Where a series or an alert belongs.
 _PLACE: Final = re.compile(r'\b(cluster|instance)="([^":]*)(:[0-9]+)?"')
 _ALERTS: Final = re.compile(
@@ -90,6 +90,12 @@ class RuleCase:
     only: bool = False  # nothing else that goes to anyone may fire at the last moment
     interval: int = STEP
     group: str = field(default="qos")
+
+    @property
+    def minutes(self) -> float:
+        """How long it takes."""
+        values = (minute for minute, _, _ in self.values)
+        return max(*(moment.minute for moment in self.moments), *values, 0)
 
     @property
     def fires(self) -> bool:
@@ -263,7 +269,7 @@ def _test(case: RuleCase) -> dict[str, Any]:
 
 
 def _together(cases: Sequence[RuleCase], site_label: str = "") -> dict[str, Any]:
-    """Cases as clusters beside one another in one Prometheus: a fifth of the work. With a label of
+    """Cases as clusters beside one another in one Prometheus: a tenth of the work. With a label of
     sites, clusters and hosts have the same names in all of them."""
     numbered = [(number, _test(case)) for number, case in enumerate(cases, 1)]
     if site_label:
@@ -272,9 +278,10 @@ def _together(cases: Sequence[RuleCase], site_label: str = "") -> dict[str, Any]
         tests = [_beside(number, test) for number, test in numbered]
     series = [one for test in tests for one in test["input_series"]]
     assert len({one["series"] for one in series}) == len(series)
+    (interval,) = {test["interval"] for test in tests}
     return {
         "name": "\n".join(test["name"] for test in tests),
-        "interval": tests[0]["interval"],
+        "interval": interval,
         "input_series": series,
         "promql_expr_test": [check for test in tests for check in test["promql_expr_test"]],
     }
@@ -334,12 +341,12 @@ def promtool_document(
     site_label: str = "",
 ) -> dict[str, Any]:
     """The cases of a group as `promtool test rules` reads them, on the rules in a folder."""
+    together = [case for case in cases if case.alert not in _ALONE]
+    tests = [_test(case) for case in cases if case.alert in _ALONE]
     return {
         "rule_files": [str(rules.absolute() / name) for name in RULES.get(group, _ALL)],
         "evaluation_interval": f"{_EVERY.get(group, STEP)}s",
         # Else promtool takes the groups of each run in another order, and minutes move by a step.
         "group_eval_order": [name for file in RULES.get(group, _ALL) for name in _groups_of(file)],
-        "tests": [_test(case) for case in cases]
-        if group in _ALONE
-        else [_together(cases, site_label)],
+        "tests": [*tests, _together(together, site_label)] if together else tests,
     }

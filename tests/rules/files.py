@@ -32,33 +32,32 @@ from . import (
 )
 from .cases import ALERTING_SLOS, RULES, RULES_OF_CHECKOUT, RuleCase, promtool_document
 
-# Few enough that two processes end at about the same time.
-_CASES_PER_FILE = 24
+# Every series of a file is evaluated until its last case ends.
+_MOST_MINUTES = 45
 
 
-def _files(name: str, cases: Sequence[RuleCase]) -> list[RuleCase]:
-    """The cases in files of their own: name-1, name-2, …"""
+def _file(name: str, cases: Sequence[RuleCase]) -> list[RuleCase]:
+    """The cases in a file of their own; those that take long are in one together."""
     return [
-        replace(case, group=f"{name}-{number // _CASES_PER_FILE + 1}")
-        for number, case in enumerate(cases)
+        replace(case, group=name if case.minutes <= _MOST_MINUTES else "long") for case in cases
     ]
 
 
 CASES: list[RuleCase] = [
-    *_files("qos", qos.CASES),
-    *_files("reservations", reservations.CASES),
-    *_files("understated", understated.CASES),
-    *_files("across", across.CASES),
-    *_files("recovering", recovering.CASES),
-    *_files("devices", devices.CASES),
-    *_files("lossy", hosts.LOSSY),
+    *_file("qos", qos.CASES),
+    *_file("reservations", reservations.CASES),
+    *_file("understated", understated.CASES),
+    *_file("across", across.CASES),
+    *_file("recovering", recovering.CASES),
+    *_file("devices", devices.CASES),
+    *_file("lossy", hosts.LOSSY),
     *hosts.CASES,
-    *_files("stores", stores.CASES),
-    *_files("nights", nights.CASES),
-    *_files("mixed", mixed.CASES),
-    *_files("flaps", flaps.CASES),
-    *_files("blind", blind.CASES),
-    *_files("containers", containers.CASES),
+    *_file("stores", stores.CASES),
+    *_file("nights", nights.CASES),
+    *_file("mixed", mixed.CASES),
+    *_file("flaps", flaps.CASES),
+    *_file("blind", blind.CASES),
+    *_file("containers", containers.CASES),
     *state.CASES,
     *health.CASES,
     *balance.CASES,

@@ -239,7 +239,7 @@ SATURATION = [
         silent(40),
         firing(42, {**AT, **TICKET}),
         silent(66),
-        group="saturation",
+        group="long",
     ),
     case(
         "CephQosDeviceSaturated",
@@ -247,7 +247,7 @@ SATURATION = [
         merged(SimulatedOsd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
         silent(48),
         silent(59),
-        group="saturation",
+        group="long",
         only=True,
     ),
     case(
@@ -256,7 +256,7 @@ SATURATION = [
         merged(SimulatedOsd(((40, _WELL), (20, replace(_LATE, depth=0.8))))),
         silent(56),
         silent(59),
-        group="saturation",
+        group="long",
     ),
     case(
         "CephQosDeviceSaturated",
@@ -271,7 +271,7 @@ SATURATION = [
         ),
         silent(56),
         silent(59),
-        group="saturation",
+        group="long",
     ),
     case(
         "CephQosReactorShared",
