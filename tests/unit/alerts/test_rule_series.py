@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +53,8 @@ def _expressions() -> Iterable[str]:
                 yield without_comments(rule["expr"])
 
 
-def _read() -> dict[str, set[str]]:
+@cache
+def _read() -> Mapping[str, set[str]]:
     """Series that rules read, and the labels by which they select them."""
     found: dict[str, set[str]] = {}
     for name, matchers in _SELECTOR.findall("\n".join(_expressions())):

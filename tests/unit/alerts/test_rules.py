@@ -284,7 +284,7 @@ def test_the_times_of_the_rules_are_found() -> None:
 
 
 @given(st.floats(1 / 1000, 1))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion(scale: float) -> None:
     """With scrapes as much closer together, nothing is too short to be a window."""
     faster = times(RuleSettings(scrape_interval=15 * scale, time_scale=scale))
@@ -294,7 +294,7 @@ def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion(scal
 
 
 @given(st.floats(1e-6, 1), st.sampled_from([1.0, 5.0, 15.0]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_no_time_gets_shorter_than_scrapes_allow_nor_longer_than_it_was(
     scale: float, interval: float
 ) -> None:

@@ -32,6 +32,14 @@ def tree(tmp_path: Path) -> HostTree:
     return host
 
 
+@pytest.fixture(scope="module")
+def topology(tmp_path_factory: pytest.TempPathFactory) -> Topology:
+    """That of the same two sockets."""
+    host = HostTree(tmp_path_factory.mktemp("host"))
+    host.cpus(sockets=2, cores=28, smt=2)
+    return read_topology(host.host.sys)
+
+
 def collector(*, excluded_cpus: Sequence[int] = (), **options: float) -> PlacementCollector:
     # Written files that stay open would be read as they were before they were rewritten.
     return PlacementCollector(
@@ -228,8 +236,7 @@ def test_the_topology_of_this_machine_agrees_with_psutil() -> None:
     assert len(set(topology.core.values())) == (psutil.cpu_count(logical=False) or 1)
 
 
-def test_the_topology_of_two_sockets(tree: HostTree) -> None:
-    topology = read_topology(tree.host.sys)
+def test_the_topology_of_two_sockets(topology: Topology) -> None:
     assert topology.places == 2
     assert (topology.node[27], topology.node[28], topology.node[56]) == (0, 1, 0)
     assert topology.siblings(3) == {59}
@@ -279,14 +286,13 @@ FIVE_CORES_OF_TWO_THREADS = [
     ],
 )
 def test_the_strategy_that_a_placement_looks_like(
-    tree: HostTree, strategy: str, cpus: list[str]
+    topology: Topology, strategy: str, cpus: list[str]
 ) -> None:
     homes = {str(osd): frozenset(parse_cpu_list(text)) for osd, text in enumerate(cpus, 9)}
-    assert strategy_of(homes, read_topology(tree.host.sys)) == strategy
+    assert strategy_of(homes, topology) == strategy
 
 
-def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(tree: HostTree) -> None:
-    topology = read_topology(tree.host.sys)
+def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(topology: Topology) -> None:
     without_the_first_two_cores = frozenset({0, 1, 56, 57})
     split = {"0": frozenset({2, 3}), "1": frozenset({4, 6}), "2": frozenset({7, 8})}
     assert strategy_of(split, topology) == "other"
@@ -297,9 +303,8 @@ def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(tree: HostT
 
 
 def test_even_and_odd_ids_on_a_socket_each_are_by_osd_whatever_ids_are_missing(
-    tree: HostTree,
+    topology: Topology,
 ) -> None:
-    topology = read_topology(tree.host.sys)
     even_and_odd = {"0": range(5), "2": range(5, 10), "4": range(10, 15), "7": range(28, 33)}
     homes = {osd: frozenset(cpus) for osd, cpus in even_and_odd.items()}
     assert strategy_of(homes, topology) == "by_osd"

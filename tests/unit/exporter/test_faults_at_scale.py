@@ -33,14 +33,14 @@ def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_pat
         process = psutil.Process(running.process.pid)
         took = []
         resident, descriptors, threads = [], [], []
-        for _ in range(100):
+        for _ in range(50):
             seconds, page = _timed(running)
             took.append(seconds)
             assert_whole(page)
             resident.append(process.memory_info().rss)
             descriptors.append(process.num_fds())
             threads.append(process.num_threads())
-    assert sorted(took)[-5] < DEADLINE / 2, "a few may be slow because the machine is"
+    assert sorted(took)[-3] < DEADLINE / 2, "a few may be slow because the machine is"
     assert median(took) < DEADLINE / 8, f"{median(took):.3f} s"
     assert max(descriptors[10:]) <= max(descriptors[:10]) + 1
     assert max(threads[10:]) <= max(threads[:10]) + 1

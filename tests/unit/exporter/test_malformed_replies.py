@@ -16,7 +16,7 @@ from tests.replay.daemons import RecordedDaemon, ReplayedHost
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.cli import read_settings
 
-ROUNDS = 40
+ROUNDS = 20
 JUNK: tuple[Any, ...] = (
     None,
     True,

@@ -69,17 +69,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert lost == []
 
 
-def _options(parser: argparse.ArgumentParser, words: list[str]) -> set[str]:
-    """The options of a command; each word leads to a command below, as far as there is one."""
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    """The options of a command and of those below it."""
     known = {name for action in parser._actions for name in action.option_strings}
     below = [it for it in parser._actions if isinstance(it, argparse._SubParsersAction)]
-    if not below:
-        return known
-    choices = below[0].choices
-    if words and words[0] in choices:
-        return known | _options(choices[words[0]], words[1:])
-    assert not words or not re.fullmatch(r"[a-z]+", words[0]), f"no such command: {words[0]}"
-    return known.union(*(_options(choice, []) for choice in choices.values()))
+    return known.union(*(_options(choice) for it in below for choice in it.choices.values()))
 
 
 @cache
@@ -97,23 +91,6 @@ def _of_exporter() -> frozenset[str]:
         "--version",
         "--print-completion",
     }
-
-
-def _allowed(line: str) -> set[str] | None:
-    """What may stand behind a command of ours; None if it is no such command."""
-    words = re.sub(r"^(?:[A-Z_]+=\S* |sudo (?:-u \w+ )?|\.venv/bin/|\S+/bin/)*", "", line).split()
-    if not words or words[0] not in ("cephqos", "cephqos-exporter"):
-        return None
-    if words[0] == "cephqos-exporter":
-        return set(_of_exporter())
-    if len(words) == 1 or words[1].startswith("-"):
-        return {"--help", "--version", "--print-completion"}
-    assert words[1] in {entry.name for entry in COMMANDS} | {"…"}, f"no command {words[1]}"
-    if words[1] == "…":
-        return None
-    known = _options(_command(words[1]), words[2:])
-    # `doctor host` and `doctor cluster` take the exporter's own.
-    return known | (set(_of_exporter()) if words[1] == "doctor" else set())
 
 
 # Where the options of a command are explained.
@@ -148,7 +125,7 @@ def test_every_option_of_a_command_stands_on_its_page(name: str) -> None:
     named = {it for page in pages for line in code(page) for it in _OPTION.findall(line)}
     # The doctor takes some of the exporter's, whose page has a table of all.
     elsewhere = {"--help"} | (_of_exporter() if name == "doctor" else set())
-    options = {it for it in _options(_command(name), []) if it.startswith("--")}
+    options = {it for it in _options(_command(name)) if it.startswith("--")}
     assert options - elsewhere - named == set()
 
 
@@ -156,20 +133,8 @@ _OPTION: Final = re.compile(r"(?<![\w/-])--[a-z][\w.-]*[a-z0-9]")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_commands_of_ours_have_the_options_that_a_page_gives_them(page: Path) -> None:
-    wrong = []
-    for line in code(page):
-        unquoted = re.sub(r"'[^']*'", "''", line.strip())
-        part = re.split(r" \| | -- |  #| && ", unquoted)[0]
-        allowed = _allowed(part)
-        if allowed is not None:
-            wrong += [f"{name} in: {line}" for name in _OPTION.findall(part) if name not in allowed]
-    assert wrong == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -> None:
-    ours = _of_exporter().union(*(_options(_command(entry.name), []) for entry in COMMANDS))
+    ours = _of_exporter().union(*(_options(_command(entry.name)) for entry in COMMANDS))
     named = {name for line in code(page) for name in _OPTION.findall(line)}
     assert {name for name in named - ours if name not in _sources()} - _OF_OTHERS == set()
 
