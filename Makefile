@@ -52,7 +52,7 @@ SYSTEM = deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium c
 # What real clusters are asked may fail by chance, so it is asked again. The output names it: a defect
 # of the test, or ours, that is to be mended.
 TWICE = --reruns 1 -raR
-BESIDE = $(TWICE) -n 3 --dist loadfile --no-loadscope-reorder --durations=25
+BESIDE = $(TWICE) -n 4 --dist loadfile --no-loadscope-reorder --durations=25
 
 test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root, about half an hour)
 	@$(SYSTEM)

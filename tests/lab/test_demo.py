@@ -123,7 +123,9 @@ async def test_in_a_terminal_the_demo_is_cephqos_top_with_the_story_above_it() -
         wait_until_gone(name[1])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGKILL]
+)
 def test_all_that_the_demo_started_ends_with_it(number: signal.Signals) -> None:
     demo = start("--calm")
     try:

@@ -194,7 +194,9 @@ def test_the_command_line_brings_a_lab_up_and_down(release: str) -> None:
     wait_until_gone(name)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGINT]
+)
 def test_a_lab_ends_with_its_parent_process(
     child_lab: subprocess.Popen[str], number: signal.Signals
 ) -> None:
@@ -383,8 +385,9 @@ def number_at(device: Path, place: int, form: str) -> int:
     ("fs", "mkfs", "said"),
     [
         ("xfs", "-i size=1024", (104, ">H", 1024)),  # bytes of an inode
-        ("ext4", "-I 512", (1024 + 88, "<H", 512)),
-        ("btrfs", "-n 32k", (65536 + 148, "<I", 32768)),  # bytes of a node
+        pytest.param("ext4", "-I 512", (1024 + 88, "<H", 512), marks=pytest.mark.full),
+        # Bytes of a node.
+        pytest.param("btrfs", "-n 32k", (65536 + 148, "<I", 32768), marks=pytest.mark.full),
     ],
 )
 async def test_pacific_runs_filestore_with_options_of_mkfs_and_mount(

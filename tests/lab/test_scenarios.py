@@ -237,6 +237,7 @@ async def state(lab: RunningLab) -> dict[str, list[dict[str, Any]]]:
         return found
 
 
+@pytest.mark.full
 async def test_scrub_and_recovery_start_together(lab: RunningLab, tmp_path: Path) -> None:
     only = {"policy": "high_client_ops"}
     archive = await run("client-vs-scrub-recovery", lab, tmp_path, only, client="5s")
@@ -292,6 +293,7 @@ async def test_a_latency_target_is_kept_by_what_is_reported(
     assert tried[search.chosen.depth]
 
 
+@pytest.mark.full
 async def test_the_demo_does_all_four_and_its_capacity_is_overstated(
     lab: RunningLab, tmp_path: Path
 ) -> None:

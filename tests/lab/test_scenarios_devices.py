@@ -51,7 +51,7 @@ def queue(lab: RunningLab, osd: int) -> Path:
     return Path("/sys/block") / Path(lab.state.devices[f"osd.{osd}.block"]).name / "queue"
 
 
-async def test_every_device_scheduler_is_set_measured_and_taken_back(
+async def test_device_schedulers_are_set_measured_and_taken_back(
     lab: RunningLab, tmp_path: Path
 ) -> None:
     (queue(lab, 0) / "scheduler").write_text("mq-deadline")
@@ -59,15 +59,9 @@ async def test_every_device_scheduler_is_set_measured_and_taken_back(
     (queue(lab, 0) / "iosched/fifo_batch").write_text("7")
     names = [queue(lab, osd).parent.name for osd in (0, 1)]
     before = device_queues.state(names)
-    archive = await run(
-        "io-scheduler", lab, tmp_path, seconds="2s", nr_requests="[64]", read_ahead="[256]"
-    )
-    assert [repeat.record.axes["scheduler"] for repeat in archive.repeats] == [
-        "none",
-        "mq-deadline",
-        "kyber",
-        "bfq",
-    ]
+    variables = {"seconds": "2s", "nr_requests": "[64]", "read_ahead": "[256]"}
+    archive = await run("io-scheduler", lab, tmp_path, {"scheduler": "none,bfq"}, **variables)
+    assert [repeat.record.axes["scheduler"] for repeat in archive.repeats] == ["none", "bfq"]
     for repeat in archive.repeats:
         write, read = load(repeat, "write"), load(repeat, "read")
         assert len(write.chosen.jobs) == len(read.chosen.jobs) == 2

@@ -10,6 +10,7 @@ from cephqos_base.recorded import PerOsdPlace
 
 from .conftest import Watched, lab_spec, watched
 
+pytestmark = pytest.mark.full
 CAPACITY = "osd_mclock_max_capacity_iops_hdd"
 VIOLATED = "CephQosReservationViolated"
 
