@@ -83,6 +83,7 @@ _LOOKED_UP: Final = (
     *_lasting(9, "limit"),
     *_violated(5, 'cause="capacity"'),
     *_violated(8, 'cause="replica_writes",by="immediate"'),
+    f"{PerClass.VIOLATED_SECONDS}{{{_clients_of(8)}}}",
     f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}',
     *(
         f'{PerOsd.FINDING}{{ceph_daemon="osd.3",finding="{it.name.removeprefix("CephQos")}",'
@@ -129,6 +130,7 @@ def _shown(
     """The texts of all alerts, in their order, by one run of promtool."""
     rules: list[dict[str, Any]] = []
     series = dict.fromkeys(others, 1)
+    series |= {name: 2400 for name in others if name.startswith(PerClass.VIOLATED_SECONDS)}
     # That of a single OSD, since two hours before.
     series[f'ALERTS_FOR_STATE{{alertname="{_NO_ANSWER}",cluster="c1",ceph_daemon="osd.9"}}'] = -7200
     for number, rule in enumerate(_SENT):
