@@ -302,7 +302,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         say_text(table(worst, tenants, rows, before))
         if worst:
             say_text(f"\n{error_line((root.cluster for root in worst), errors)}")
-        traits = traits_of(answers["disks"], answers["hosts"])
+        traits = traits_of(answers["disks"], answers["hosts"], answers["pgs"])
         if shared := shared_by(slow_osds(_seconds_at(worst)), traits):
             say_text(f"\nThe slow OSDs share: {printable(shared)}.")
     if names_failure:  # not in the output: JSON is a list of edges
@@ -372,6 +372,7 @@ def _in_archive(folder: Path, since: float, at: float | None, back: float) -> An
         **answers_of(past),
         "disks": past.known(DisksSeries.INFO),
         "hosts": (),
+        "pgs": (),
         "recovered": past.grown(RecoverySeries.POOL_OBJECTS),
     }
     return _with_rates(answers, past.seconds)

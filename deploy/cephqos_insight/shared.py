@@ -1,4 +1,4 @@
-"""What slow OSDs have in common that the others have not: a host, a model, a DB device, …
+"""What slow OSDs have in common that the others have not: a host, a model, many groups, …
 
     model X (4 of 4 slow OSDs; 0 of 20 others)
 
@@ -25,6 +25,7 @@ _MOST_NAMED: Final = 3
 # PromQL by name. `max`: several servers may scrape an OSD.
 QUERIES: Final[Mapping[str, str]] = {
     "disks": f"{DisksSeries.INFO}",
+    "pgs": "max by (cluster, ceph_daemon) (ceph_osd_numpg)",
     "hosts": f'max by (cluster, ceph_daemon, instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}})',
 }
 # What is a trait of an OSD, by the label of its devices.
@@ -39,7 +40,9 @@ _OF_DEVICE: Final = {
 Traits = Mapping[OsdKey, Collection[tuple[str, str]]]
 
 
-def traits_of(disks: Iterable[Sample], hosts: Iterable[Sample]) -> Traits:
+def traits_of(
+    disks: Iterable[Sample], hosts: Iterable[Sample], pgs: Iterable[Sample] = ()
+) -> Traits:
     """Traits by OSD. A device or controller is known by its host, as each has an sda."""
     host_of = {osd_of(labels): labels["instance"].rpartition(":")[0] for labels, _ in hosts}
     traits = defaultdict[OsdKey, set[tuple[str, str]]](set)
@@ -55,7 +58,15 @@ def traits_of(disks: Iterable[Sample], hosts: Iterable[Sample]) -> Traits:
             traits[osd].add(("controller", f"{host} {value}"))
         if labels.get("layer") == "disk" and labels.get("role") in ("db", "wal"):
             traits[osd].add((f"{labels['role'].upper()} device", f"{host} {labels['device']}"))
+    for osd in _with_many({osd_of(labels): value for labels, value in pgs}):
+        traits[osd].add(("placement groups", f"at least {THRESHOLDS.more:g} times the median"))
     return traits
+
+
+def _with_many(groups: Mapping[OsdKey, float]) -> Collection[OsdKey]:
+    """OSDs that have far more placement groups than the median one."""
+    least = THRESHOLDS.more * median(groups.values()) if groups else 0.0
+    return [osd for osd, count in groups.items() if count >= least > 0]
 
 
 def slow_osds(seconds: Mapping[OsdKey, float]) -> Collection[OsdKey]:

@@ -64,6 +64,10 @@ def _stopped(*samples: int) -> Series:
     )
 
 
+def _of_no_limit(series: Series) -> Series:
+    return {name: values for name, values in series.items() if "memory_limit" not in name}
+
+
 def _limited_io(limit: float, done: float) -> Series:
     name, place = "cephqos_cgroup_io", {"device": "sda", "op": "write", **_OSD0}
     limited = flat(f"{name}_limit_ops_per_second", limit, **place)
@@ -207,6 +211,12 @@ CASES = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SHORT)), _short_of_memory(0.5)),
         moments=(firing(23, violated("critical", "cpu", by="memory_limit")),),
+    ),
+    RuleCase(
+        name="an OSD that waits for memory without a limit is critical, by its host's memory",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _of_no_limit(_short_of_memory(0.5))),
+        moments=(firing(23, violated("critical", "cpu", by="host_memory")),),
     ),
     RuleCase(
         name="an OSD whose memory limit makes replica writes three times as slow is waited for",

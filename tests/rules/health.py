@@ -110,6 +110,9 @@ FORGOTTEN: Final = [
 ]
 
 
+_BLOCKED: Final = "cephqos_ops_blocked"
+
+
 def _check(check: str, values: str, severity: str = "warning") -> Series:
     return flat(
         "cephqos_cluster_health_check", values, cluster=CLUSTER, check=check, severity=severity
@@ -151,6 +154,27 @@ HEALTH: Final = [
     *_health("CephQosDaemonCrashed", "RECENT_CRASH", 1, by_check=False),
     *_health("CephQosScrubErrors", "PG_DAMAGED", 1, by_check=False),
     *_health("CephQosMonitorDiskLow", "MON_DISK_LOW", 5, by_check=False),
+    *_health("CephQosMonitorsUnwell", "MON_CLOCK_SKEW", 15)[:1],
+    _case(
+        "CephQosMonitorsUnwell",
+        "slow operations that no OSD has are those of monitors",
+        merged(_check("SLOW_OPS", "_x20 2x140 stale"), flat(_BLOCKED, "0x240", **_OSD)),
+        silent(19),
+        firing(22, {"cluster": CLUSTER, "severity": "warning", "check": "SLOW_OPS"}),
+        silent(43),
+    ),
+    _case(
+        "CephQosMonitorsUnwell",
+        "slow operations of an OSD, and a monitor that is down for five minutes",
+        merged(
+            _check("SLOW_OPS", "_x20 2x140 stale"),
+            _check("MON_DOWN", "_x20 1x20 stale"),
+            flat(_BLOCKED, "_x20 2x240", **_OSD),
+        ),
+        silent(22),
+        silent(38),
+    ),
+    *_health("CephQosPgsInactive", "PG_AVAILABILITY", 2, by_check=False, severity="critical"),
     *_health("CephQosManagerFailing", "MGR_MODULE_ERROR", 5),
     *_health("CephQosFilesystemDown", "MDS_ALL_DOWN", 5, severity="critical"),
     *_health("CephQosMdsBehind", "MDS_TRIM", 15),
@@ -164,7 +188,6 @@ HEALTH: Final = [
     ),
 ]
 
-_BLOCKED: Final = "cephqos_ops_blocked"
 _UP: Final = "cephqos_cluster_osd_up"
 _FOUND: Final = {**_OSD, "severity": "warning"}
 

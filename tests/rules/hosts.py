@@ -83,8 +83,17 @@ NETWORK: Final = [
     ),
     _case(
         "CephQosLinkUnwell",
+        "an MTU that becomes smaller, until it is as before",
+        _link("mtu_bytes", "9000x40 1500x120 9000x100"),
+        silent(24),
+        firing(27, {**_LINK, "seen": "mtu"}),
+        silent(43),
+    ),
+    _case(
+        "CephQosLinkUnwell",
         "drops without errors, a link that was restarted once, and a link that got quicker",
         merged(
+            _link("mtu_bytes", "1500x40 9000x200"),
             _link("lost_packets_total", "0+100x240", direction="receive", reason="drops"),
             _link("changes_total", "2x40 4x200"),
             _link("speed_bytes_per_second", "125000000x40 1250000000x200"),

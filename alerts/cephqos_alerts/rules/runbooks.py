@@ -59,6 +59,8 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "health": (
         "CephQosMonitorDiskLow",
+        "CephQosMonitorsUnwell",
+        "CephQosPgsInactive",
         "CephQosManagerFailing",
         "CephQosFilesystemDown",
         "CephQosMdsBehind",

@@ -179,6 +179,7 @@ def also_of_many(violated: str) -> str:
     return f"{show(f'range $i, $_ := {shown}')}{only_if('$i', one)}{show('end')}"
 
 
+_NO_MEMORY: Final = f'{PerOsd.CPU_DENIED}{{by="host_memory"}}'
 _IO_HELD_UP: Final = f'{PerOsd.IO_LIMIT_REACHED}{{unit!=""}}'
 _PROCESS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by="signal"}}'
 _THREADS_STOPPED: Final = f'{PerOsd.CPU_DENIED}{{by=~"cpu_limit|memory_limit"}}'
@@ -239,7 +240,13 @@ def _likely_cause_on_osd(otherwise: str) -> str:
         _THREADS_STOPPED,
         f" Likely cause: cpu by {show('(. | first).Labels.by')}."
         f" A limit of its container stops its threads.{_ALSO_IO_LIMIT}",
-        held_or_waits,
+        if_seen(
+            _NO_MEMORY,
+            " Likely cause: cpu by host_memory. Its threads wait for memory: the host has too"
+            " little.",
+            held_or_waits,
+            within="@sustained@",
+        ),
         within="@sustained@",
     )
     store_or_stopped = if_seen(

@@ -40,6 +40,7 @@ SEEN_OF_IT = {  # words of a description, and the cause that they state
     "Its device is slow or has stopped.": "device",
     "Only its commits are slow: its device is well.": "store",
     "Its threads wait for a CPU.": "cpu",
+    "Its threads wait for memory": "cpu",
     "Its process is stopped": "stopped",
     "A limit of its container stops its threads.": "cpu",
     "A limit of its container holds up its requests.": "device",

@@ -72,6 +72,20 @@ def test_a_db_device_is_known_by_its_host() -> None:
     assert said.startswith("DB device ceph0 nvme0n1 (3 of 3 slow OSDs; 0 of 21 others); host ceph0")
 
 
+def test_many_placement_groups_are_a_trait_of_their_own() -> None:
+    counts = {0: 180.0, 7: 150.0, 13: 200.0}
+    pgs = [
+        ({"cluster": "c", "ceph_daemon": f"osd.{i}"}, counts.get(i, 100.0 + i)) for i in range(24)
+    ]
+    traits = traits_of(samples(24), hosts(24), pgs)
+    # The median is 114.5: 180 and 200 are far above it, 150 is not.
+    assert shared_by({osd(0), osd(13)}, traits) == (
+        "placement groups at least 1.5 times the median (2 of 2 slow OSDs; 0 of 22 others)"
+    )
+    assert shared_by({osd(1), osd(2)}, traits) == ""
+    assert traits_of(samples(3), hosts(3), []) == traits_of(samples(3), hosts(3))
+
+
 def test_slow_is_far_above_the_median() -> None:
     seconds = {osd(i): 1.0 for i in range(5)} | {osd(5): 3.9, osd(6): 4.1}
     assert slow_osds(seconds) == {osd(6)}
