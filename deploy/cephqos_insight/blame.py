@@ -31,6 +31,7 @@ from cephqos_base.units import duration, parse_seconds, time_span
 from cephqos_insight.cluster_access import add_access
 from cephqos_insight.image_names import ImageNames, images_of, unnamed
 from cephqos_insight.past import Past, add_past, stretch
+from cephqos_insight.places import places_of
 from cephqos_insight.prometheus_access import prometheus_of
 from cephqos_insight.shared import QUERIES as TRAITS
 from cephqos_insight.shared import shared_by, slow_osds, traits_of
@@ -279,7 +280,7 @@ def add_options(parser: Parser) -> None:
     add_past(parser, since="5m")
     parser.option("--against TIME", "compare with so long before, such as 1h or 1d")
     parser.option("--all", f"all places, not the worst {_ROWS}")
-    add_access(parser, "the names of images")
+    add_access(parser, "the names of images, racks and releases of OSDs")
     parser.option("--json", "write JSON")
     parser.set_defaults(run=_run)
 
@@ -302,9 +303,12 @@ async def _run(arguments: argparse.Namespace) -> int:
         say_text(table(worst, tenants, rows, before))
         if worst:
             say_text(f"\n{error_line((root.cluster for root in worst), errors)}")
-        traits = traits_of(answers["disks"], answers["hosts"], answers["pgs"])
+        where, places_failure = await places_of(arguments)
+        traits = traits_of(answers["disks"], answers["hosts"], answers["pgs"], where)
         if shared := shared_by(slow_osds(_seconds_at(worst)), traits):
             say_text(f"\nThe slow OSDs share: {printable(shared)}.")
+        if places_failure:
+            say(places_failure, file=sys.stderr)
     if names_failure:  # not in the output: JSON is a list of edges
         say(unnamed(names_failure), file=sys.stderr)
     return 0

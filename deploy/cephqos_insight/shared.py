@@ -41,7 +41,10 @@ Traits = Mapping[OsdKey, Collection[tuple[str, str]]]
 
 
 def traits_of(
-    disks: Iterable[Sample], hosts: Iterable[Sample], pgs: Iterable[Sample] = ()
+    disks: Iterable[Sample],
+    hosts: Iterable[Sample],
+    pgs: Iterable[Sample] = (),
+    places: Traits | None = None,
 ) -> Traits:
     """Traits by OSD. A device or controller is known by its host, as each has an sda."""
     host_of = {osd_of(labels): labels["instance"].rpartition(":")[0] for labels, _ in hosts}
@@ -60,6 +63,8 @@ def traits_of(
             traits[osd].add((f"{labels['role'].upper()} device", f"{host} {labels['device']}"))
     for osd in _with_many({osd_of(labels): value for labels, value in pgs}):
         traits[osd].add(("placement groups", f"at least {THRESHOLDS.more:g} times the median"))
+    for osd, own in (places or {}).items():
+        traits[osd].update(own)
     return traits
 
 

@@ -143,6 +143,8 @@ def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -
 _OF_OTHERS: Final = {
     *(
         "--osd-id",
+        "--data-path",
+        "--pgid",
         "--osd-fsid",
         "--mode",
         "--owner",

@@ -1,8 +1,10 @@
 """What slow OSDs share and the others do not."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from cephqos_base.prometheus import OsdKey, Sample
+from cephqos_insight.places import places
 from cephqos_insight.shared import shared_by, slow_osds, traits_of
 
 
@@ -84,6 +86,28 @@ def test_many_placement_groups_are_a_trait_of_their_own() -> None:
     )
     assert shared_by({osd(1), osd(2)}, traits) == ""
     assert traits_of(samples(3), hosts(3), []) == traits_of(samples(3), hosts(3))
+
+
+def test_racks_and_releases_come_from_the_cluster() -> None:
+    hosts_of = {-2: [0, 1], -3: [2, 3], -4: [4, 5]}
+    nodes: list[dict[str, Any]] = [
+        {"id": -1, "type": "root", "name": "default", "children": [-10, -11]},
+        {"id": -10, "type": "rack", "name": "r1", "children": [-2, -3]},
+        {"id": -11, "type": "rack", "name": "r2", "children": [-4]},
+        *({"id": i, "type": "host", "name": f"h{i}", "children": o} for i, o in hosts_of.items()),
+        *({"id": i, "type": "osd", "name": f"osd.{i}"} for i in range(6)),
+    ]
+    metadata = [{"id": i, "ceph_version_short": "19.2.0" if i > 3 else "18.2.7"} for i in range(5)]
+    found = places("c", nodes, [*metadata, {"id": 5}])
+    assert found[osd(0)] == {("rack", "r1"), ("release", "18.2.7")}
+    assert found[osd(4)] == {("rack", "r2"), ("release", "19.2.0")}
+    assert found[osd(5)] == {("rack", "r2")}
+    traits = traits_of(
+        samples(24), hosts(24), places={osd(i): {("rack", "r1")} for i in (0, 7, 13)}
+    )
+    assert shared_by({osd(0), osd(7), osd(13)}, traits).startswith(
+        "rack r1 (3 of 3 slow OSDs; 0 of"
+    )
 
 
 def test_slow_is_far_above_the_median() -> None:
