@@ -221,7 +221,6 @@ def _receivers_unknown(facts: PrometheusFacts) -> str:
     return "Alertmanager does not say which receivers it has" if unknown else ""
 
 
-# Says why there is no answer. Without one, all other checks of the server are left out.
 def _buckets_dropped(facts: PrometheusFacts) -> Iterator[Finding]:
     for job in facts.converting:
         yield Finding(
@@ -233,6 +232,7 @@ def _buckets_dropped(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
+# Says why there is no answer. Without one, all other checks of the server are left out.
 REACHABLE: Final = Check("prometheus-reachable", _reachable)
 CHECKS: Final = (
     Check("prometheus-version", _old_version, _other_engine),

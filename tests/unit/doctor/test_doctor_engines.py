@@ -28,8 +28,8 @@ BUILDS: Mapping[str, dict[str, str]] = {
 # The status of what an engine has no page for.
 WITHOUT = {
     "VictoriaMetrics": {"format_query": 400, "alertmanagers": 400},
-    "Thanos": {"format_query": 404, "alertmanagers": 404},
-    "Mimir": {"targets": 404, "format_query": 404, "alertmanagers": 404},
+    "Thanos": {"status/config": 404, "format_query": 404, "alertmanagers": 404},
+    "Mimir": {"targets": 404, "status/config": 404, "format_query": 404, "alertmanagers": 404},
     "Prometheus": {},
 }
 Series = dict[str, list[dict[str, str]]]
@@ -62,6 +62,7 @@ class Engine:
         sent = dict(await request.post())
         answers = {
             "status/buildinfo": BUILDS[self.name],
+            "status/config": {"yaml": "scrape_configs: []\n"},
             "rules": {"groups": self._groups()},
             "targets": {"activeTargets": []},
             "alertmanagers": {"activeAlertmanagers": [{"url": "http://a/api/v2/alerts"}]},
