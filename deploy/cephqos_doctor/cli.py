@@ -1,4 +1,4 @@
-"""`cephqos doctor host|cluster|prometheus|dump`: options, and which checks each action asks.
+"""`cephqos doctor host|cluster|prometheus|dump|collect`: options, and which checks each asks.
 
 Each action gathers facts, asks its checks, and prints the findings.
 """
@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.command import Parser
-from cephqos_base.terminal import say_json, say_text
+from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say, say_json, say_text
 from cephqos_base.urls import check_url
 from cephqos_doctor import (
     boards,
     clock,
     cluster_facts,
     cluster_state,
+    collect,
     dump,
     figures,
     host_facts,
@@ -38,6 +40,9 @@ from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
 from cephqos_doctor.host_facts import HostFacts, Osds
 from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import core_options
+from cephqos_exporter.ceph.cluster import ClusterReader
+from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_exporter.ceph.monclient import ClusterUnreachable
 from cephqos_exporter.checks import check_root
 from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import cluster_options
@@ -131,6 +136,7 @@ def add_options(parser: Parser) -> None:
         _add_json(action, run)
     _add_prometheus(actions)
     _add_dump(actions)
+    _add_collect(actions)
 
 
 def _add_prometheus(actions: Any) -> None:
@@ -160,6 +166,17 @@ def _add_dump(actions: Any) -> None:
         " config diff, dump_op_pq_state",
     )
     _add_json(action, _dump)
+
+
+def _add_collect(actions: Any) -> None:
+    text = "write replies of an OSD and of the cluster, without names, for the maintainers' tests"
+    action = actions.add_parser("collect", help=text, description=text)
+    action.add_argument("folder", type=Path, metavar="DIR", help="new or empty folder")
+    action.option("--osd N", "number of the OSD (default: the first one of this host)")
+    action.option("--no-cluster", "ask the OSD only, not the monitors")
+    for option in (core_options.SOCKETS, *_CLUSTER_OPTIONS):
+        add_flag(action, option)
+    action.set_defaults(run=_collect)
 
 
 def _add_json(action: Parser, run: Any) -> None:
@@ -200,6 +217,30 @@ async def _dump(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         say_text(f"read: {', '.join(facts.read)}; {len(facts.osds)} OSDs")
     return _print(diagnose("dump", DUMP_CHECKS, facts), arguments)
+
+
+async def _collect(arguments: argparse.Namespace) -> int:
+    collect.check_empty(arguments.folder)
+    settings = _settings(arguments, (core_options.SOCKETS, *_CLUSTER_OPTIONS))
+    sockets = find_sockets(settings[core_options.SOCKETS], ["osd"])
+    chosen = [one for one in sockets if arguments.osd in (None, int(one.id))]
+    if not chosen:
+        found = ", ".join(f"osd.{one.id}" for one in sockets) or "no admin socket of an OSD"
+        wanted = "an OSD" if arguments.osd is None else f"osd.{arguments.osd}"
+        raise UsageError(f"found {found}, expected {wanted}: see `cephqos doctor host`")
+    reader = None
+    if not arguments.no_cluster:
+        reader = ClusterReader(cluster_options.connection_of(settings))
+    try:
+        ask = None if reader is None else reader.ask
+        await collect.record(chosen[0], ask, arguments.folder)
+    except ClusterUnreachable as error:
+        raise UsageError(f"no cluster: {error}; --no-cluster asks the OSD only") from error
+    finally:
+        if reader is not None:
+            await reader.close()
+    say(f"wrote {arguments.folder}: look through it, then send it")
+    return 0
 
 
 async def _prometheus(arguments: argparse.Namespace) -> int:

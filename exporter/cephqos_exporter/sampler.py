@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Self
 
@@ -72,6 +73,12 @@ def group_of(name: str, groups: frozenset[str] | None) -> str:
         name = "reactor"
     group = _DIGITS.sub("", name).rstrip("-_ ")
     return group if group and (groups is None or group in groups) else OTHER
+
+
+@lru_cache(4096)
+def _named(raw: bytes) -> tuple[bytes, str]:
+    """The same objects for all threads of a name: thousands of them have a hundred names."""
+    return raw, raw.decode(errors="replace") or "unnamed"  # a name may be empty
 
 
 @dataclass(slots=True)
@@ -299,13 +306,8 @@ class ProcessSample:
         """
         known = thread.name != ""
         old = self.groups.get(thread.group)
-        # Interned: thousands of threads have a hundred names. A name may be empty.
-        name = sys.intern(raw_name.decode(errors="replace") or "unnamed")
-        thread.raw_name, thread.name, thread.group = (
-            raw_name,
-            name,
-            group_of(name, self._named_groups),
-        )
+        thread.raw_name, thread.name = _named(raw_name)
+        thread.group = group_of(thread.name, self._named_groups)
         new = self.groups.setdefault(thread.group, ThreadGroup())
         if known and old:
             old.threads -= 1
@@ -328,7 +330,7 @@ class ProcessSample:
             group.voluntary += max(0, status.voluntary - thread.voluntary)
             group.involuntary += max(0, status.involuntary - thread.involuntary)
             thread.voluntary, thread.involuntary = status.voluntary, status.involuntary
-            thread.allowed, thread.raw_at_status = status.allowed, thread.raw
+            thread.allowed, thread.raw_at_status = sys.intern(status.allowed), thread.raw
 
 
 class ThreadSamples:

@@ -101,13 +101,14 @@ class Release:
 
     name: str
     made: str  # recorded, or sources: nobody ran one
-    osd: str  # folder of tests/recordings
+    osd: str  # folder of tests/recordings; `.`: the release's own, as `doctor collect` writes it
     moments: Sequence[str] = OSD_MOMENTS
     cluster: str = ""  # folder of tests/recordings/cluster
     differences: Sequence[Difference] = ()
     cluster_differences: Sequence[Difference] = ()
     unknown_commands: Sequence[str] = ()
     absent: Sequence[Absence] = ()
+    folder: Path = HERE
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -115,10 +116,11 @@ class Release:
         for key in ("differences", "cluster_differences"):
             written[key] = [Difference(**one) for one in written.get(key, ())]
         written["absent"] = [Absence(**one) for one in written.get("absent", ())]
-        return cls(**{"name": folder.name, **written})
+        return cls(**{"name": folder.name, "folder": folder, **written})
 
     def osd_replies(self, moment: str) -> Replies:
-        bodies = RecordedDaemon.load(RECORDINGS / self.osd / moment).replies
+        recorded = self.folder if self.osd == "." else RECORDINGS / self.osd
+        bodies = RecordedDaemon.load(recorded / moment).replies
         replies = {name: json.loads(body) for name, body in bodies.items()}
         for difference in self.differences:
             difference.apply(replies)
@@ -126,6 +128,9 @@ class Release:
 
     def cluster_replies(self, moment: str) -> Replies:
         """By the names of the files: status, osd_dump, pools, brief, scrubbing, primary_N."""
+        if self.cluster == ".":  # one moment stands for all
+            bodies = RecordedDaemon.load(self.folder / "cluster").replies
+            return {name: json.loads(body) for name, body in bodies.items()}
         folder = RECORDINGS / "cluster" / self.cluster
         at_rest = [file for name in _AT_REST for file in (folder / "idle").glob(name)]
         files = [*sorted((folder / moment).glob("*.json")), *at_rest]

@@ -4,8 +4,6 @@ The same name always gets the same pseudonym, as long as the key is the same. Th
 user. Without it the name cannot be found, even by trying.
 """
 
-import hashlib
-import hmac
 import os
 import re
 import secrets
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
+from cephqos_base.pseudonyms import pseudonym
 from cephqos_loadgen.run_recording.columns import parse, render
 
 # What may pass: a closed list. Labels whose values are numbers, and of the others, which values.
@@ -180,8 +179,7 @@ class Redaction:
         return text if _TIME.fullmatch(text) else ""
 
     def pseudonym(self, kind: str, value: str) -> str:
-        digest = hmac.new(self._key, value.encode(errors="replace"), hashlib.sha256)
-        return f"{kind}-{digest.hexdigest()[:10]}"
+        return pseudonym(self._key, kind, value)
 
     def _value(self, name: str, label: str, value: str) -> str:
         if label in _HOSTS:
