@@ -1,6 +1,7 @@
 """Runs a timetable in a world: a cluster, or one that is simulated."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
@@ -101,9 +102,13 @@ class Trial:
         return spent(look, looks, len(self.timetable.candidates))
 
     def mean(self, arm: str, figure: str) -> float | None:
-        """Of its blocks: geometric, unless one is 0."""
-        stretches = [block.stretch for block in self.blocks if block.arm == arm and block.round]
-        values = [one.figures[figure] for one in stretches if one and figure in one.figures]
+        """Of its blocks that are compared: geometric, unless one is 0."""
+        by_round = defaultdict[int, dict[str, Mapping[str, float]]](dict)
+        for block in self.blocks:
+            if block.round and block.stretch:
+                by_round[block.round][block.arm] = block.stretch.figures
+        compared = [arms for arms in by_round.values() if REFERENCE in arms and len(arms) > 1]
+        values = [arms[arm][figure] for arms in compared if figure in arms.get(arm, {})]
         return (geometric_mean(values) if all(values) else fmean(values)) if values else None
 
     def add(self, block: TrialBlock) -> None:

@@ -123,8 +123,8 @@ def _notes(trial: Trial) -> Iterator[str]:
     measured = sum(block.stretch is not None for block in trial.blocks)
     length = time_span(trial.timetable.block_seconds)
     yield (
-        f"{trial.rounds} rounds, {measured} of {len(trial.blocks)} blocks of {length} measured,"
-        f" seed {trial.timetable.seed}."
+        f"Rounds: {trial.rounds}. Blocks of {length}: {len(trial.blocks)}, {measured} measured."
+        f" Seed: {trial.timetable.seed}."
     )
     if trial.ended:
         yield f"The trial ended early: {trial.ended}."

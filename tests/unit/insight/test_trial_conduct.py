@@ -142,6 +142,8 @@ def test_what_was_measured_around_a_lasting_disturbance_is_thrown_away() -> None
         assert change is not None and change.low <= 0.7 <= change.high
         assert any(block.lost for block in trial.blocks)
         narrow += change.high < 0.8
+        shown = [trial.mean(arm, "mean") or 0.0 for arm in ("c", REFERENCE)]
+        assert shown[0] / shown[1] == pytest.approx(change.ratio), "of the same rounds"
     assert narrow >= 15
 
 
