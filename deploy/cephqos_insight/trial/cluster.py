@@ -11,6 +11,7 @@ from cephqos_base.prometheus import Prometheus
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD_CLASS
 from cephqos_base.servers import NoAnswer
+from cephqos_base.units import time_span
 from cephqos_exporter.ceph.cluster import SCRUBBING_PGS, ClusterQuery, pgs_of_primary
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.replies import PgStat, parse_pgs
@@ -25,6 +26,7 @@ from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
 
 _READ_SECONDS: Final = 5.0  # for the counters of one OSD
+_SILENT_SECONDS: Final = 60.0  # of an OSD that monitors have not found to be down
 _PROMETHEUS_SECONDS: Final = 15.0  # without an answer, after which a trial ends
 # An OSD writes there by itself what it measures when it starts.
 _OWN: Final = "osd_mclock_max_capacity_iops"
@@ -57,6 +59,7 @@ class RealWorld:
         self.left: list[str] = []  # what is not as before, and why
         self._numbers: list[int] = []
         self._osds: list[int] = []
+        self._silent_since: Mapping[int, float] = {}
         self._flags = ""
         self._weights: Mapping[int, float] = {}
         self._before: _Config = {}
@@ -159,6 +162,7 @@ class RealWorld:
         read = {osd: answer for osd, answer in zip(self._osds, answers, strict=True) if answer}
         bounds = next((bounds for _, bounds in read.values()), ())
         silent = tuple(osd for osd in self._osds if osd not in read)
+        self._silent_since = {osd: self._silent_since.get(osd, at) for osd in silent}
         counters = {osd: counters for osd, (counters, _) in read.items()}
         return Reading(at, bounds, counters, silent, scrubbed, violated)
 
@@ -213,6 +217,9 @@ class RealWorld:
             return f"the monitors did not answer: {error}"
         if down := sorted({*self._osds} - {osd["osd"] for osd in dump["osds"] if osd["up"]}):
             return f"down: {', '.join(f'osd.{osd}' for osd in down)}"
+        for osd, since in self._silent_since.items():
+            if self.now() - since > _SILENT_SECONDS:
+                return f"osd.{osd} has not answered for {time_span(self.now() - since)}"
         if dump["flags"] != self._flags:
             changed = {*dump["flags"].split(",")} ^ {*self._flags.split(",")}
             return f"someone has changed flags of the cluster: {', '.join(sorted(changed))}"

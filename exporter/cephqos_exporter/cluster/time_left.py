@@ -32,7 +32,7 @@ class Factors(NamedTuple):
     high: float
 
 
-FACTORS: Final = Factors(low=0.32, likely=0.81, high=2.1)
+FACTORS: Final = Factors(low=0.59, likely=0.89, high=1.33)
 
 
 @dataclass(slots=True)

@@ -211,6 +211,19 @@ async def test_an_osd_that_does_not_answer_is_said_to_be_silent() -> None:
     assert reading.silent == (1,) and list(reading.osds) == [0]
 
 
+async def test_an_osd_that_stays_silent_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "same")
+    await world.check()
+    said = []
+    for now, mute in ((0.0, True), (50.0, False), (55.0, True), (110.0, True), (116.0, True)):
+        monkeypatch.setattr(world, "now", lambda now=now: now)
+        cluster.mute = {"osd.1"} if mute else set()
+        await world.read()
+        said.append(await world.trouble())
+    assert said == ["", "", "", "", "osd.1 has not answered for 1 min 1 s"]
+
+
 def group(state: str, scrubbed: int, ended: str = "2026-11-28T00:00:00.000000+0000") -> Any:
     return {
         "pgid": "1.0",
