@@ -206,7 +206,7 @@ class BalanceSeries:
     PGS: Final = "cephqos_balance_pgs"  # Labels: root, device_class
     PGS_RATIO: Final = "cephqos_balance_pgs_ratio"
     PRIMARIES: Final = "cephqos_balance_primaries"
-    READ_SCORE: Final = "cephqos_balance_read_score"  # of a pool
+    READ_SCORE: Final = "cephqos_balance_pool_read_score"  # of a pool
     USED_RATIO: Final = "cephqos_balance_used_ratio"
 
 

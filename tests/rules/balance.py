@@ -147,7 +147,7 @@ UNEVEN: Final = [
 
 def _primaries(score: float, demand: float | str) -> Series:
     return merged(
-        flat("cephqos_balance_read_score", score, **_POOL),
+        flat("cephqos_balance_pool_read_score", score, **_POOL),
         flat("cluster:cephqos_osds:count", 12, cluster=CLUSTER),
         flat(
             "instance_class:cephqos_osds:sum",

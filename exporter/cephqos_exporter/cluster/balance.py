@@ -137,7 +137,7 @@ def map_families(osd_map: OsdMap, pools: Mapping[int, Pool], labels: Labels) -> 
     for level, value in osd_map.full_ratios.items():
         full.add(labels.of("level", level), value)
     score = gauge(
-        "cephqos_balance_read_score",
+        "cephqos_balance_pool_read_score",
         "How unevenly the primaries of a replicated pool lie on its OSDs (read_balance_score). 1: "
         "as evenly as possible. 3: the OSD with most leads three times as many. Absent before "
         "18.2, for erasure-coded pools, and for pools with fewer placement groups than OSDs are "

@@ -14,7 +14,7 @@ from .test_cluster_poller import Clock, RecordedReader, poller, read, source
 
 PGS = "cephqos_balance_pgs"
 RATIO = "cephqos_balance_pgs_ratio"
-SCORE = "cephqos_balance_read_score"
+SCORE = "cephqos_balance_pool_read_score"
 
 
 async def shown(release: str) -> dict[str, float]:

@@ -249,7 +249,7 @@ def test_series_of_single_osds_are_read_only_where_the_cluster_is_small_or_one_i
     """What a dashboard of 10,000 OSDs reads are sums of the cluster and its hosts."""
     sums = re.compile(
         r"(cluster|cluster_class|instance|instance_class|media|cephqos_slo):"
-        r"|cephqos_(cluster|host|recovery_(pool|cluster)|scrub_(pool|cluster)|probe|client|placement_str)"
+        r"|cephqos_(cluster|host|(recovery|scrub|snaptrim|balance)_(pool|cluster)|probe|client|placement_str)"
         r"|ALERTS"
     )
     for query in _of(uid):
