@@ -76,7 +76,7 @@ def p50(out: str, row: str) -> float:
 
 
 def test_the_demo_shows_every_osd_at_work_and_ends_by_itself(tmp_path: Path) -> None:
-    demo = start("--calm", "--duration", "30", GRAFANA_HOME=str(grafana_home(tmp_path)))
+    demo = start("--calm", "--duration", "20", GRAFANA_HOME=str(grafana_home(tmp_path)))
     out, _ = demo.communicate(timeout=250)
     assert demo.returncode == 0, out
     assert re.search("HEALTH_(OK|WARN)", out), out  # a busy machine's cluster may warn

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.words import bars, prose, replaced, texts
+from tests.words import bars, replaced, texts
 from tests.words.texts import Text
 
 
@@ -17,24 +17,6 @@ def test_a_replaced_word_is_found_with_what_to_write() -> None:
     text = Text(Path("a.md"), 3, "Recovery  Reservations are full.")
     found = list(replaced.uses([text], [replaced.Replaced("recovery reservations", "slots")]))
     assert found == ["a.md:3: 'Recovery  Reservations': write 'slots'"]
-
-
-def test_a_word_is_found_only_whole() -> None:
-    text = Text(Path("a.md"), 1, "compromise, untold")
-    words = [replaced.Replaced("promise", "x"), replaced.Replaced("told", "y")]
-    assert list(replaced.uses([text], words)) == []
-
-
-def test_the_words_come_from_the_glossary_and_the_page_on_writing() -> None:
-    words = {one.word: one.instead for one in replaced.read()}
-    assert words["promise"] == "reservation"
-    assert words["nobody"]
-
-
-def test_a_page_without_a_table_is_an_error(tmp_path: Path) -> None:
-    empty = page(tmp_path, "# Nothing\n")
-    with pytest.raises(replaced.TableError):
-        replaced.read(empty, empty)
 
 
 def test_every_replaced_word_would_be_found_in_a_page(tmp_path: Path) -> None:
@@ -55,20 +37,6 @@ def test_strings_of_a_module_are_read_and_its_docstrings_are_not(tmp_path: Path)
     assert [text.text for text in texts.of_module(file)] == ["what a user reads"]
 
 
-def test_sentences_and_cells_of_a_page() -> None:
-    read = prose.read("# Title\n\nOne two. Three\nfour!\n\n- five\n\n| six | `x` y |\n|---|---|\n")
-    assert read.sentences == ("One two.", "Three four!", "five")
-    assert read.cells == ("six", "code y")
-    assert read.words == 9
-
-
-@pytest.mark.parametrize(
-    ("word", "count"), [("the", 1), ("table", 2), ("reservation", 4), ("queue", 1), ("a", 1)]
-)
-def test_syllables(word: str, count: int) -> None:
-    assert prose.syllables(word) == count
-
-
 def test_each_bar_fails_above_it(tmp_path: Path) -> None:
     hard = "Institutional internationalization necessitates organizational reconceptualization. "
     long = " ".join(["word"] * 41) + ". "
@@ -80,26 +48,6 @@ def test_each_bar_fails_above_it(tmp_path: Path) -> None:
     assert "a cell above 40 words" in faults
     many = bars.measure(page(tmp_path, (" ".join(["word"] * 30) + ". ") * 1200))
     assert len(list(bars.faults_of_all([many]))) == 2
-
-
-def test_reading_ease_is_measured_from_ten_sentences_on(tmp_path: Path) -> None:
-    hard = "Institutional internationalization necessitates organizational reconceptualization. "
-    few, enough = (bars.measure(page(tmp_path, hard * count)) for count in (9, 10))
-    assert few.ease is None
-    assert list(few.faults()) == []
-    assert few.row().endswith(" -")
-    (fault,) = enough.faults()
-    assert "reading ease" in fault
-
-
-def test_what_a_module_says_of_itself_is_read_without_its_tables(tmp_path: Path) -> None:
-    file = tmp_path / "exporter" / "module.py"
-    file.parent.mkdir()
-    long = " ".join(["word"] * (bars.LONGEST + 1))
-    file.write_text(f'"""A promise of `promise`.\n\nname    a promise\n\n{long}.\n"""\n', "utf-8")
-    read = list(texts.of_heads(tmp_path))
-    assert [text.text for text in read] == ["A promise of code.", f"{long}."]
-    assert len(list(bars.long_sentences(read))) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,13 +68,6 @@ def test_docstrings_and_comments_of_the_product_are_read(tmp_path: Path, code: s
     (use,) = replaced.uses(read, replaced.read())
     assert use.endswith("'anew': write 'again'")
     assert len(list(bars.long_sentences(read))) == 1
-
-
-def test_comments_that_do_not_belong_together_are_read_apart(tmp_path: Path) -> None:
-    file = tmp_path / "loadgen" / "module.py"
-    file.parent.mkdir()
-    file.write_text("# one\n# two\n\n# three\nx = 1  # four\n# five\n# a   table\n", "utf-8")
-    assert [text.text for text in texts.of_code(tmp_path)] == ["one two", "three", "four"]
 
 
 @pytest.mark.parametrize("name", ["osd_class:cephqos_owed_ops", "CephQosHeldAtLimit"])
