@@ -45,6 +45,7 @@ FULL: Final = [
         silent(240),
         firing(258, _OSD),
         silent(330),
+        group="hours",
     ),
     _case(
         _SOON,
@@ -52,6 +53,7 @@ FULL: Final = [
         _used("0.1x240 0.1+0.0002x1200"),
         silent(120),
         silent(350),
+        group="hours",
     ),
     _case(
         _SOON,
@@ -59,6 +61,7 @@ FULL: Final = [
         _used("0.86+0.000004x1200"),
         silent(120),
         silent(290),
+        group="hours",
     ),
     _case(_SOON, "a full OSD that grows no more", _used("0.951x200"), firing(5, _OSD)),
     _case(

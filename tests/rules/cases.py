@@ -35,6 +35,7 @@ RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "state": ("state.yml", "coverage.yml", "helpers.yml"),
     "every": (*_ALL, "helpers.yml"),
     "found": ("osds.yml",),
+    "hours": ("osds.yml",),
     "hosts": ("recording.yml", "hosts.yml", "osds.yml", "state.yml"),
     "forgotten": ("state.yml", "helpers.yml"),
     "months": ("osds.yml",),
@@ -48,6 +49,7 @@ _EVERY: Final[Mapping[str, int]] = {
     "budget": 300,
     "months": 3600,
     "osds": 60,
+    "hours": 60,
     "forgotten": 60,
 }
 # The default ones send no alerts.
