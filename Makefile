@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SITE := $(VENV)/.site
 # Real Ceph needs root. Root needs no sudo, and a container has none. What root runs leaves no file of
 # root's in the checkout of another user.
-KEPT := CI NO_INSTALL GRAFANA_HOME GRAFANA_URL CEPHQOS_LABS
+KEPT := CI NO_INSTALL GRAFANA_HOME GRAFANA_URL GRAFANA_IMAGE CEPHQOS_LABS
 ROOT = $(if $(filter-out 0,$(shell id -u)),sudo env PATH="$$PATH" PYTHONDONTWRITEBYTECODE=1 \
   PYTEST_ADDOPTS="-p no:cacheprovider" $(foreach name,$(KEPT),$(if $($(name)),$(name)="$($(name))")))
 
@@ -133,7 +133,7 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 	echo cyclonedx-bom | $(compile) --override <(echo 'cyclonedx-python-lib>=11') - -o deploy/requirements-sbom.txt
 	@echo "then: make venv"
 
-test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium, 10 minutes)
+test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME, GRAFANA_URL or GRAFANA_IMAGE=...; root, Chromium, 10 minutes)
 	@deploy/bootstrap.sh system
 	$(ROOT) $(BIN)/cephqos lab trees
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.grafana.look

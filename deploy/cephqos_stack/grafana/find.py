@@ -8,7 +8,7 @@ from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_stack.grafana.other import OtherGrafana
-from cephqos_stack.grafana.own import DockerGrafana, OwnGrafana, docker_answers
+from cephqos_stack.grafana.own import IMAGE, DockerGrafana, OwnGrafana, docker_answers
 from cephqos_stack.grafana.place import Grafana
 
 HOW_TO_GET: Final = (
@@ -25,7 +25,9 @@ async def find_grafana(environment: Mapping[str, str]) -> Grafana | None:
     if grafana := await asyncio.to_thread(_on_this_host, environment):
         return grafana
     docker = shutil.which("docker", path=environment.get("PATH"))
-    return DockerGrafana(docker) if docker and await docker_answers(docker) else None
+    if not docker or not await docker_answers(docker):
+        return None
+    return DockerGrafana(docker, environment.get("GRAFANA_IMAGE", IMAGE))
 
 
 def _on_this_host(environment: Mapping[str, str]) -> OwnGrafana | None:

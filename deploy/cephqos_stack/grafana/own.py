@@ -101,22 +101,22 @@ class DockerGrafana(OwnGrafana):
 
     _why_unseen = " (does the Docker engine run elsewhere, or without this host's /var/lib?)"
 
-    def __init__(self, docker: str) -> None:
+    def __init__(self, docker: str, image: str = IMAGE) -> None:
         super().__init__(None)
-        self._docker = docker
+        self._docker, self._image = docker, image
 
     async def _prepare(self, folder: Path, say: Say) -> None:
-        if not (await run([self._docker, "image", "inspect", IMAGE], within=30.0)).returncode:
+        if not (await run([self._docker, "image", "inspect", self._image], within=30.0)).returncode:
             return
         log = folder / "pull.out"
-        say(f"Docker is pulling {IMAGE}")
+        say(f"Docker is pulling {self._image}")
         try:
-            async with in_background([self._docker, "pull", IMAGE], log) as process:
+            async with in_background([self._docker, "pull", self._image], log) as process:
                 await to_its_end(
                     "docker pull", process, log, _PULL_SECONDS, lambda: say(last_words(log))
                 )
         except LabError:
-            raise LabError(f"Docker cannot pull {IMAGE}: {last_words(log)}") from None
+            raise LabError(f"Docker cannot pull {self._image}: {last_words(log)}") from None
 
     def _variables(self, folder: Path) -> Mapping[str, str]:
         return _settings(self._port, folder)
@@ -130,7 +130,7 @@ class DockerGrafana(OwnGrafana):
             *(f"--env={name}" for name in self._variables(folder)),
             f"--volume={provisioned}:/etc/grafana/provisioning:ro",
             f"--volume={boards}:{boards}:ro",
-            *("--entrypoint=sh", IMAGE, "-c", _UNTIL_INPUT_CLOSES, "sh", "/run.sh"),
+            *("--entrypoint=sh", self._image, "-c", _UNTIL_INPUT_CLOSES, "sh", "/run.sh"),
         ]
 
 

@@ -49,6 +49,8 @@ def test_ci_and_the_night_run_the_scripts_that_people_run() -> None:
     assert ".ci/nightly" in str(night["test"]["steps"])
     assert "make test-clock" in str(night["clock"]["steps"])
     assert "make test-fast" in str(night["pythons"]["steps"])
+    assert "make test-grafana" in str(night["grafana"]["steps"])
+    assert night["grafana"]["env"]["GRAFANA_IMAGE"].startswith("grafana/grafana:")
 
 
 def test_a_pipe_fails_where_any_command_of_it_fails() -> None:

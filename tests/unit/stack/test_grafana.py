@@ -64,7 +64,10 @@ async def test_a_url_comes_before_a_directory_which_comes_before_the_path_and_do
     assert isinstance(found, OwnGrafana)
     assert str(tmp_path / "path" / "grafana-server") in found._argv(tmp_path)
     known["PATH"] = f"{tmp_path / 'docker'}:/usr/bin:/bin"
-    assert isinstance(await find_grafana(known), DockerGrafana)
+    known["GRAFANA_IMAGE"] = "grafana/grafana:12.4.11"
+    found = await find_grafana(known)
+    assert isinstance(found, DockerGrafana)
+    assert "grafana/grafana:12.4.11" in found._argv(tmp_path)
     program(tmp_path / "docker" / "docker", "echo 'no engine' >&2; exit 1")
     assert await find_grafana(known) is None
 
