@@ -11,7 +11,7 @@ ROOT = $(if $(filter-out 0,$(shell id -u)),sudo env PATH="$$PATH" PYTHONDONTWRIT
   PYTEST_ADDOPTS="-p no:cacheprovider" $(foreach name,$(KEPT),$(if $($(name)),$(name)="$($(name))")))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages chart sbom release demo docs docs-serve test test-clock test-fast test-full test-rules check generate format give-back lock test-grafana test-compose test-scale test-staged soak trial-proof fuzz alert-budget bench-exporter bench-rules truth study-small clean
+.PHONY: help venv tools packages chart sbom release demo docs docs-serve test test-clock test-fast test-full test-rules check generate format give-back lock test-grafana test-grafana-types test-compose test-scale test-staged soak trial-proof fuzz alert-budget bench-exporter bench-rules truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -137,6 +137,9 @@ test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME, 
 	@deploy/bootstrap.sh system
 	$(ROOT) $(BIN)/cephqos lab trees
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.grafana.look
+
+test-grafana-types: $(STAMP) ## check the dashboards against the types that Grafana publishes (needs npm, a minute)
+	PYTHONPATH=. $(BIN)/python -m tests.grafana.types
 
 test-compose: $(STAMP) ## run deploy/compose in a Docker engine of its own (root, 13 minutes; GRAFANA_HOME=... adds Grafana)
 	@deploy/bootstrap.sh system

@@ -3,7 +3,7 @@
     GRAFANA_HOME=/usr/share/grafana   a Grafana of your own is started from there
     GRAFANA_URL=http://host:3000      that one is used; GRAFANA_TOKEN, where it wants one
 
-Without both, a `grafana-server` on the PATH or Docker, with the image GRAFANA_IMAGE, if there is one.
+Without both, a `grafana-server` on the PATH, or Docker, with the image GRAFANA_IMAGE if it is set.
 
 It opens two dashboards before a Prometheus that is not there, then all of them before a 16.2
 without mClock, rules and cluster role. Then it tells the dashboards' story on a lab and opens each
