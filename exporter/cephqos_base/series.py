@@ -196,7 +196,6 @@ class SnapTrimSeries:
     OSD_PGS: Final = "cephqos_snaptrim_osd_pgs"
     POOL_ETA_SECONDS: Final = "cephqos_snaptrim_pool_eta_seconds"
     POOL_SNAPSHOTS: Final = "cephqos_snaptrim_pool_snapshots"
-    POOL_TRIMMED: Final = "cephqos_snaptrim_pool_trimmed_snapshots_total"
 
 
 class BalanceSeries:

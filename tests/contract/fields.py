@@ -43,7 +43,7 @@ _OF_OURS: Final = frozenset(
         series.RecoverySeries.CLUSTER_ETA_SECONDS,
         series.SnapTrimSeries.OSD_PGS,
         series.SnapTrimSeries.POOL_ETA_SECONDS,
-        series.SnapTrimSeries.POOL_TRIMMED,
+        "cephqos_snaptrim_pool_trimmed_snapshots_total",
     }
 )
 _OF_THE_HOST: Final = (CgroupCollector, ThreadsCollector, DisksCollector, PlacementCollector)

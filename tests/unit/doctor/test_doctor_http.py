@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import cephqos_dashboards
-from cephqos_base import dashboards, servers
+from cephqos_base import dashboards, servers, yamlfile
 from cephqos_base.prometheus import JsonApi
 from cephqos_base.servers import Address, HttpServer
 from cephqos_doctor import boards, prometheus_facts, targets
@@ -101,6 +101,14 @@ async def test_a_job_that_drops_buckets_is_known_from_prometheus_configuration(
 
     async with serving(answer) as url, HttpServer(Address(url)) as server:
         assert await prometheus_facts._converting(JsonApi(server)) == converting
+
+
+async def test_a_configuration_of_too_many_values_is_not_looked_at() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"data": {"yaml": json.dumps([0] * yamlfile.MAX_VALUES)}})
+
+    async with serving(answer) as url, HttpServer(Address(url)) as server:
+        assert await prometheus_facts._converting(JsonApi(server)) == ()
 
 
 @pytest.mark.parametrize(
