@@ -42,7 +42,7 @@ from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import core_options
 from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.discovery import find_sockets
-from cephqos_exporter.ceph.monclient import ClusterUnreachable
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.checks import check_root
 from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import cluster_options
@@ -234,7 +234,7 @@ async def _collect(arguments: argparse.Namespace) -> int:
     try:
         ask = None if reader is None else reader.ask
         await collect.record(chosen[0], ask, arguments.folder)
-    except ClusterUnreachable as error:
+    except (ClusterUnreachable, CommandFailed) as error:
         raise UsageError(f"no cluster: {error}; --no-cluster asks the OSD only") from error
     finally:
         if reader is not None:

@@ -166,22 +166,22 @@ async def cluster_replies(ask: Ask) -> Replies:
     return replies
 
 
+def _picked(reply: Mapping[str, Any], *keys: str) -> Replies:
+    return {key: reply[key] for key in keys if key in reply}
+
+
 def _status(reply: Mapping[str, Any]) -> Replies:
     health = reply.get("health", {})
     checks = {
-        name: {
-            "severity": check["severity"],
-            "summary": {"count": check.get("summary", {}).get("count", 1)},
-            "muted": check.get("muted", False),
-        }
+        name: _picked(check, "severity", "muted")
+        | {"summary": _picked(check.get("summary", {}), "count")}
         for name, check in health.get("checks", {}).items()
     }
     return {
-        "fsid": reply["fsid"],
-        "health": {"status": health.get("status"), "checks": checks},
-        "osdmap": {"epoch": reply["osdmap"]["epoch"]},
-        "mgrmap": {"available": reply["mgrmap"]["available"]},
-        "pgmap": reply["pgmap"],
+        **_picked(reply, "fsid", "pgmap"),
+        "health": _picked(health, "status") | {"checks": checks},
+        "osdmap": _picked(reply.get("osdmap", {}), "epoch"),
+        "mgrmap": _picked(reply.get("mgrmap", {}), "available"),
     }
 
 
@@ -219,7 +219,7 @@ _OF_THE_MAP: Final = (
 def _osd_dump(reply: Mapping[str, Any], osds: Sequence[Mapping[str, Any]]) -> Replies:
     pools = [
         {
-            **{key: pool[key] for key in _OF_A_POOL if key in pool},
+            **_picked(pool, *_OF_A_POOL),
             "options": {k: v for k, v in pool["options"].items() if isinstance(v, int | float)},
             "application_metadata": {
                 name: {} for name in pool.get("application_metadata", {}) if name in _WORDS
@@ -227,9 +227,9 @@ def _osd_dump(reply: Mapping[str, Any], osds: Sequence[Mapping[str, Any]]) -> Re
         }
         for pool in reply["pools"]
     ]
-    kept = [{key: one[key] for key in ("osd", "up", "in")} for one in osds]
+    kept = [_picked(one, "osd", "up", "in") for one in osds]
     return {
-        **{key: reply[key] for key in _OF_THE_MAP if key in reply},
+        **_picked(reply, *_OF_THE_MAP),
         "pools": pools,
         "osds": kept,
     }
