@@ -12,6 +12,7 @@ _FORGOTTEN: Final = {"cluster": CLUSTER, "severity": "warning"}
 _MINUTE: Final = 60
 _MONTH: Final = 30 * 288  # samples, one in five minutes
 _FORTNIGHT: Final = 14 * 288
+_QUARTER: Final = 90 * 288
 
 
 def _case(
@@ -209,6 +210,7 @@ def _weeks(name: str, series: Series, *moments: CaseMoment) -> RuleCase:
 # The first sample after so many, in minutes: whole hours, as these rules are looked at.
 _SLOW_AFTER_MONTH: Final = (_MONTH + 300) * 5
 _SLOW_AFTER_FORTNIGHT: Final = (_FORTNIGHT + 36) * 5
+_SLOW_AFTER_QUARTER: Final = (_QUARTER + 12) * 5
 FINDINGS: Final = [
     _case(
         "CephQosOperationsBlocked",
@@ -268,6 +270,12 @@ FINDINGS: Final = [
         ),
         silent(_SLOW_AFTER_FORTNIGHT - 1),
         firing(_SLOW_AFTER_FORTNIGHT + 1, _FOUND),
+    ),
+    _weeks(
+        "slower little by little: twice as slow as a month ago, four times as a quarter ago",
+        merged(_median("0.001x12000 0.0025x13000 0.0045x1500"), _work(f"500x{_QUARTER + 1000}")),
+        silent(_SLOW_AFTER_QUARTER - 120),
+        firing(_SLOW_AFTER_QUARTER + 1, _FOUND),
     ),
     _weeks(
         "as slow, and it does twice as much",

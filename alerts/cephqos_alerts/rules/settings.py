@@ -61,6 +61,8 @@ WINDOWS: Final[Mapping[str, float]] = {
     "day": 86400,
     "fortnight": 14 * 86400,  # Prometheus keeps 15 days by default
     "month": 30 * 86400,
+    "quarter": 90 * 86400,
+    "year": 360 * 86400,
     "history_step": 300,  # between samples of a look back for a day
     "slow_interval": 60,  # between evaluations of rules that look back for a day
 }
