@@ -38,14 +38,7 @@ class Experiment:
 _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
 _RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "6m", "object": "64K"}
-# 256 KiB: of 32 KiB a scrub in this regime reads so few that clients hardly notice.
-_SCRUB: Final = {
-    "alone": "30s",
-    "client": "60s",
-    "objects": "2000",
-    "object": "256K",
-    "throttle": _NARROW,
-}
+_SCRUB: Final = {"alone": "30s", "client": "60s", "objects": "4500", "throttle": _NARROW}
 _EVERY_PROFILE: Final = (*PROFILES, *PUBLISHED.values())
 
 RECOVERY: Final = Experiment(
