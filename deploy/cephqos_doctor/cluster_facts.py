@@ -43,6 +43,7 @@ _BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
     (cluster.STATUS, "mon 'allow service mon r'"),
     (cluster.OSD_DUMP, "mon 'allow service osd r'"),
+    (cluster.OSD_TREE, "mon 'allow service osd r'"),
     (cluster.option("osd", "osd_scrub_min_interval"), "mon 'allow command \"config get\"'"),
     (cluster.POOL_TOTALS, "mgr 'allow command \"pg dump\"'"),
     (cluster.SCRUBBING_PGS, "mgr 'allow command \"pg ls\"'"),

@@ -118,7 +118,10 @@ async def test_it_allows_every_command_of_the_role(guarded: RunningLab) -> None:
     every = (
         cluster.STATUS,
         cluster.OSD_DUMP,
+        cluster.OSD_TREE,
         cluster.POOL_TOTALS,
+        cluster.OSD_USE,
+        cluster.TRIMMING_PGS,
         cluster.PGS_IN_BRIEF,
         cluster.SCRUBBING_PGS,
         cluster.pgs_of_primary(0),

@@ -385,7 +385,7 @@ async def test_where_no_python_has_the_bindings_the_ceph_command_serves(
 async def test_every_command_needs_no_more_than_permission_to_read(
     client: MonClient, release: str
 ) -> None:
-    for target, expected in (("mon", 6), ("mgr", 3)):
+    for target, expected in (("mon", 7), ("mgr", 3)):
         known = await client.command("get_command_descriptions", target=target)
         needed = {}
         for entry in known.values():
