@@ -1,6 +1,6 @@
 """Where OSDs are in the CRUSH map, and of which release: `cephqos blame --conf` compares it.
 
-No exporter shows it, as it hardly ever changes: the cluster is asked when somebody wants to know.
+No exporter shows it, as it hardly ever changes: the cluster is asked when the command runs.
 """
 
 import argparse
