@@ -40,7 +40,10 @@ _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256
 _RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "6m", "object": "64K"}
 # Depth 8: clients of depth 64 make the queue so long that the scrub hardly reads (studies.md).
 _SCRUB: Final = {
-    **{"alone": "30s", "client": "60s", "objects": "4500", "depth": "8"},
+    "alone": "30s",
+    "client": "60s",
+    "objects": "4500",
+    "depth": "8",
     "throttle": _NARROW,
 }
 _EVERY_PROFILE: Final = (*PROFILES, *PUBLISHED.values())
