@@ -107,6 +107,7 @@ class Told:
             "host": ".+",
             "run": self.run,
             "second": self.run,
+            "load": "client",
             "shift": "1",
         }
 

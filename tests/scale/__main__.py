@@ -244,7 +244,7 @@ def _print_rows(engine: Engine, rows: Sequence[Compared]) -> None:
 async def _overview(single: Engine, engine: Engine, cluster: str, verdict: Verdict) -> None:
     """The overview's panels have an answer there where they have one here."""
     values = {"cluster": cluster, "detail": cluster, "osd": f"osd.{VICTIM}"}
-    values |= {"host": ".+", "run": "", "second": "", "shift": "1"}
+    values |= {"host": ".+", "run": "", "second": "", "shift": "1", "load": ""}
     now = time.time() - LATE
     asked = [query for query in promql() if query.uid == dashboards.OVERVIEW]
     fewer, slowest = [], 0.0

@@ -25,8 +25,8 @@ from cephqos_base import dashboards
 
 _WARM: Final = 150  # rates and what is recorded from them are there
 _VARIABLES: Final = {"cluster": "c1", "detail": "c1", "osd": "osd.0", "host": ".+", "run": "",
-                     "second": "", "shift": "1", "__rate_interval": "1m", "__range": "300s",
-                     "__interval": "15s"}  # fmt: skip
+                     "load": "", "second": "", "shift": "1", "__rate_interval": "1m",
+                     "__range": "300s", "__interval": "15s"}  # fmt: skip
 
 
 @dataclass(frozen=True)

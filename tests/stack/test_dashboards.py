@@ -190,7 +190,7 @@ async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
 def test_prometheus_own_parser_of_every_release_takes_every_query(
     release: str, tmp_path: Path
 ) -> None:
-    values = dict.fromkeys(("cluster", "detail", "osd", "host", "run", "second"), "x") | {
+    values = dict.fromkeys(("cluster", "detail", "osd", "host", "run", "second", "load"), "x") | {
         "shift": "5"
     }
     exprs = {query.where: query.filled(values) for query in promql()}

@@ -59,6 +59,7 @@ async def _look(lab: RunningLab, spec: StackSpec) -> None:
         "host": ".+",
         "run": "",
         "second": "(none)",
+        "load": "client",
     }
     async with Stack(lab, spec) as stack:
 
