@@ -182,6 +182,7 @@ async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
         "host": ".+",
         "run": run,
         "second": "(none)",
+        "load": "client",
         "shift": "1",
     }
     asked = {query.where: query.filled({**values, "__range": "120s"}) for query in queries()}
