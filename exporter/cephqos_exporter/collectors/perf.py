@@ -84,9 +84,16 @@ class _PlannedCounter:
     help: str
 
 
-@lru_cache(8192)
-def _planned(logger: str, key: str, kind: FamilyType, text: str) -> _PlannedCounter:
-    """The same object for all OSDs of a release: 45 kB less for each of them."""
+def _planned(logger: str, key: str, kind: FamilyType, text: Any) -> _PlannedCounter:
+    """The same object for all OSDs of a release: 45 kB less for each of them. What no release has
+    (a text that is none or is long) is not kept."""
+    if isinstance(text, str) and len(logger) + len(key) + len(text) <= 1024:
+        return _same(logger, key, kind, text)
+    return _PlannedCounter(key, metric_name(logger, key), kind, text)
+
+
+@lru_cache(4096)
+def _same(logger: str, key: str, kind: FamilyType, text: str) -> _PlannedCounter:
     return _PlannedCounter(key, metric_name(logger, key), kind, text)
 
 
@@ -306,6 +313,6 @@ def _type_of(key: str, description: Mapping[str, Any]) -> FamilyType:
     return "counter" if bits & _COUNTER else "gauge"
 
 
-def _help(description: Mapping[str, Any]) -> str:
+def _help(description: Mapping[str, Any]) -> Any:
     # Ceph's exporters write the description as it is; a few counters have none.
     return description["description"] or "A perf counter without a description."

@@ -36,6 +36,7 @@ _WORDS: Final = """
         dump_scrubs get_mapped_pools ops perf+dump perf+histogram+dump perf+schema status version
         config+dump mon+dump osd+df osd+dump osd+pool+stats osd+tree pg+dump pg+ls pg+ls-by-primary
     configured: mclock_scheduler wpq prioritized debug_random
+    device_class: hdd nvme ssd
     direction: receive transmit
     event: blocked commit execute queue receive reply subops
     flag: full nobackfill nodeep-scrub nodown noin noout norebalance norecover noscrub nosnaptrim
@@ -50,7 +51,7 @@ _WORDS: Final = """
         retransmitted scrub sent voluntary
     latency: DO_TRANSACTION GET_ATTR GET_ATTRS OMAP_GET_VALUES OMAP_ITERATE READ STAT
     layer: osd disk
-    level: deep shallow either
+    level: deep shallow either nearfull backfillfull full
     media: hdd ssd
     mode: steal system used user
     model: bandwidth
@@ -68,6 +69,7 @@ _WORDS: Final = """
     resource: cpu io memory
     result: failure success
     role: block cluster db journal osd probe wal
+    root: default
     scheduler: bfq cfq deadline kyber mq-deadline none noop
     severity: error warning
     side: local remote
@@ -107,7 +109,9 @@ _HOSTS: Final = frozenset({"instance"})
 # Pools of memory, which are no pools of the cluster.
 _MEMPOOLS: Final = "cephqos_daemon_mempool_bytes"
 _MEMPOOL: Final = re.compile(
-    r"(blue(store|fs)|buffer|mds|osd|osdmap|osd_pglog|pgmap)(_[a-zA-Z_]+)?"
+    r"bluestore_(alloc|blob|cache_(buffer|data|meta|onode|other)|extent|fsck|inline_bl|shared_blob"
+    r"|txc|writing|writing_deferred)|bluefs(_file_(reader|writer))?|bloom_filter|buffer_(anon|meta)"
+    r"|ec_extent_cache|mds_co|osd(_mapbl|_pglog)?|osdmap(_mapping)?|pgmap|unittest_[12]"
 )
 # What the kernel calls a device.
 _DEVICE: Final = re.compile(
