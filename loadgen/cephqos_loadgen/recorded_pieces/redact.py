@@ -110,7 +110,7 @@ _HOSTS: Final = frozenset({"instance"})
 _MEMPOOLS: Final = "cephqos_daemon_mempool_bytes"
 _MEMPOOL: Final = re.compile(
     r"bluestore_(alloc|blob|cache_(buffer|data|meta|onode|other)|extent|fsck|inline_bl|shared_blob"
-    r"|txc|writing|writing_deferred)|bluefs(_file_(reader|writer))?|bloom_filter|buffer_(anon|meta)"
+    r"|Blob|Buffer|Extent|SharedBlob|txc|writing|writing_deferred)|bluefs(_file_(reader|writer))?|bloom_filter|buffer_(anon|meta)"
     r"|ec_extent_cache|mds_co|osd(_mapbl|_pglog)?|osdmap(_mapping)?|pgmap|unittest_[12]"
 )
 # What the kernel calls a device.

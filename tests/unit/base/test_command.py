@@ -53,7 +53,7 @@ def test_a_number_that_is_offered_as_a_choice_is_taken() -> None:
         ("archive", "cephqos archive: expected one of: ls, verify, show, export (see"),
         (
             "doctor",
-            "cephqos doctor: expected one of: host, cluster, prometheus, dump, collect (see",
+            "doctor: expected one of: host, cluster, prometheus, dump, collect (see",
         ),
         ("dashboards", "cephqos dashboards: expected one of: build, check, install (see"),
         ("rules build", "cephqos rules build: expected --out DIR (directory to write the rules"),
