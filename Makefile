@@ -52,6 +52,8 @@ SYSTEM = deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium c
 # What real clusters are asked may fail by chance, so it is asked again. The output names it: a defect
 # of the test, or ours, that is to be mended.
 TWICE = --reruns 1 -raR
+# A few tests take as long as hundreds of others: a worker that has no more takes over from the other.
+SHARED = -n auto --dist worksteal
 BESIDE = $(TWICE) -n 4 --dist loadfile --no-loadscope-reorder --durations=25
 
 test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root, about half an hour)
@@ -59,9 +61,9 @@ test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root,
 	@# Built meanwhile; the second call waits for it, and says what failed.
 	@$(ROOT) $(BIN)/cephqos lab trees >/dev/null 2>&1 &
 	@# Two years ahead: a date that was recorded or written down must not be what a test rests on.
-	$(BIN)/python -m tests.clock two-years $(BIN)/pytest tests/unit tests/contract -n auto
+	$(BIN)/python -m tests.clock two-years $(BIN)/pytest tests/unit tests/contract $(SHARED)
 	$(ROOT) $(BIN)/cephqos lab trees
-	$(ROOT) $(BIN)/pytest tests/golden tests/promtool -m "not full" -n auto --durations=5
+	$(ROOT) $(BIN)/pytest tests/golden tests/promtool -m "not full" $(SHARED) --durations=5
 	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "not alone and not full" $(BESIDE)
 	$(ROOT) $(BIN)/pytest tests/lab tests/stack -m "alone and not full" $(TWICE) --durations=10
 
