@@ -36,8 +36,8 @@ async def test_a_harmful_setting_is_taken_back_at_once_and_the_report_says_so_fi
     assert first.startswith(f"{HARMFUL}: ended by a guard rail: clients")
     (archive,) = tmp_path.glob("*/trial.jsonl")
     events = [json.loads(line) for line in archive.read_text().splitlines()]
-    (harmed,) = [event for event in events if event.get("harm")]
-    assert 3 < harmed["seconds"] < 10
+    harmed = [event for event in events if event.get("harm") and event["arm"] == HARMFUL]
+    assert harmed and all(3 < event["seconds"] < 10 for event in harmed)
 
 
 @pytest.mark.full

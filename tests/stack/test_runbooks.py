@@ -68,7 +68,8 @@ async def _said(lab: RunningLab, lines: list[str]) -> dict[str, str]:
     """What commands say, with their status. Those of settings run four at a time."""
 
     async def said(line: str) -> str:
-        script = f"timeout 40 {line} 2>&1; echo status $?"
+        # Some commands set their output, which is the shell's, to not block.
+        script = f"said=$(timeout 40 {line} 2>&1); printf '%s\\nstatus %s\\n' \"$said\" $?"
         return (await lab.exec(["sh", "-c", script])).stdout
 
     settings = [line for line in lines if line.startswith("ceph config ")]
@@ -88,6 +89,8 @@ def test_every_command_runs(labs: LabPool, release: str) -> None:
         # A manager hears of an OSD's configuration some seconds after the OSD is up.
         labs.call(_answers(lab, "ceph config show osd.0 osd_mclock_profile"))
         labs.call(lab.exec(["ceph", "osd", "pool", "create", "books", "1"]))
+        # The manager loads its modules one after the other.
+        labs.call(_answers(lab, "ceph fs status"))
         # Placement groups are unknown at first.
         labs.call(_answers(lab, "ceph osd ok-to-stop osd.0"))
         pools = json.loads(labs.call(lab.exec(["ceph", "osd", "lspools", "-f", "json"])).stdout)
