@@ -128,8 +128,8 @@ def _add_settings(parser: Parser) -> None:
     )
     parser.option(
         "--site-label NAME...",
-        "keep this label of scraped series, such as k8s_cluster, which tells clusters apart whose"
-        " label `cluster` is the same; repeatable",
+        "keep this label of scraped series, such as k8s_cluster: it tells clusters of the same name"
+        " apart; repeatable",
     )
     parser.option(
         "--runbook-url URL",

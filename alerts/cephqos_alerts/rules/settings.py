@@ -95,7 +95,7 @@ class RuleSettings:
     runbook_url: str = ""  # without one, alerts have no such link
     dashboard_url: str = ""  # without one, alerts have no such link
     dashboard_prefix: str = ""  # what the uids of the dashboards begin with
-    site_labels: Sequence[str] = ()  # what tells sites apart whose `cluster` is the same
+    site_labels: Sequence[str] = ()  # labels that tell clusters of the same name apart
     thresholds: Thresholds = THRESHOLDS
     changes: Changes = Changes()
 
