@@ -75,11 +75,15 @@ async def autoscale_modes(cluster: ClusterConnection) -> dict[str, str]:
 async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> None:
     dump = await cluster.command("config dump")
     was_set = any(e["section"] == "mgr" and e["name"] == BALANCER_OPTION for e in dump)
-    await journal.make(undo.Change([_BALANCER_OFF], (BalancerOff(was_set),)), cluster)
+    await journal.make(
+        undo.Change("the balancer", [_BALANCER_OFF], (BalancerOff(was_set),)), cluster
+    )
 
 
 async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:
     pools = (await cluster.command("osd dump"))["pools"]
     number = next(int(entry["pool"]) for entry in pools if entry["pool_name"] == pool)
     off = _autoscaler_off(pool)
-    await journal.make(undo.Change([off], (AutoscalerOff(pool, number),)), cluster)
+    await journal.make(
+        undo.Change(f"the autoscaler of {pool}", [off], (AutoscalerOff(pool, number),)), cluster
+    )

@@ -208,7 +208,7 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
 Query = Literal[
     "config dump", "config get", "config help", "config show", "mgr dump", "mgr metadata",
     "orch host ls", "orch ps", "orch status", "osd crush dump", "osd dump", "osd last-stat-seq",
-    "osd ls", "osd metadata", "osd ok-to-stop", "quorum_status",
+    "osd ls", "osd metadata", "osd ok-to-stop", "osd tree", "quorum_status",
     "pg dump", "pg ls-by-osd", "pg ls-by-pool", "pg stat",
     "bench", "osd pool deep-scrub", "osd pool scrub", "pg deep-scrub", "pg scrub",
 ]  # fmt: skip

@@ -115,7 +115,7 @@ async def check(
     if not (planned.osds or stops) or cluster.access.at_once:
         return
     dump = await cluster.command("osd dump")
-    if tight := sorted({*_tight_pools(dump), *_tight_planned(plan)}):
+    if tight := sorted({*tight_pools(dump), *_tight_planned(plan)}):
         raise ClusterUnfit(
             f"OSDs stop during this run, and with any of them pools lose data or stand still"
             f" (pools that need all their copies: {', '.join(tight)}). Give these pools more copies"
@@ -140,7 +140,7 @@ async def check(
         )
 
 
-def _tight_pools(osd_dump: Mapping[str, Any]) -> Iterator[str]:
+def tight_pools(osd_dump: Mapping[str, Any]) -> Iterator[str]:
     """Pools that stand still without one of their copies."""
     for pool in osd_dump["pools"]:
         if int(pool["size"]) <= int(pool["min_size"]):

@@ -269,7 +269,7 @@ class ClusterSettings(SettingsReader):
     async def _set(self, option: CephOption, before: str | None) -> list[int]:
         who, name = option.section, option.name
         back = OptionSet(who, name, before, option.value)
-        change = undo.Change([set_option(option)], (back,))
+        change = undo.Change(f"option {option.name}", [set_option(option)], (back,))
         try:
             return await self._journal.make(change, self._connection)
         except CommandFailed as error:

@@ -57,8 +57,13 @@ WayBack = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Commands that change the cluster, and what undoes them."""
+    """Commands that change the cluster, and what undoes them.
 
+    `of` says what they change, in words: of two phases that change the same at the same time, none
+    can take its change back.
+    """
+
+    of: str
     commands: Sequence[ClusterCommand]
     undo: WayBack
 
@@ -70,7 +75,7 @@ def flag(name: str, *, on: bool) -> Change:
         flags = (await cluster.command("osd dump"))["flags"].split(",")
         return [FlagChanged(name, on)] if (name in flags) != on else []
 
-    return Change([ceph("osd set" if on else "osd unset", key=name)], back)
+    return Change(f"flag {name}", [ceph("osd set" if on else "osd unset", key=name)], back)
 
 
 # Keeps the steps, by number, somewhere else than in this process.

@@ -1,7 +1,7 @@
 """A kind of phase as a whole: what an action says of itself, how it is carried out, its result."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Self
 
 from cephqos_loadgen.cluster.connection import ClusterView
@@ -39,6 +39,11 @@ class PhaseKind(Action):
         yield from (set_option(option).argv for option in self.settings())
         for change in self.changes():
             yield from (command.argv for command in change.commands)
+
+    def changed(self) -> Collection[str]:
+        """Of its settings and changes."""
+        options = (f"option {option.name}" for option in self.settings())
+        return {*options, *(change.of for change in self.changes())}
 
     def steps_back(self) -> int:
         """One for each change. Kinds with others override it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import upmaps
@@ -19,6 +19,8 @@ from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
+
+_PLACE: Final = "which OSDs are up and in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class OsdOut(_OsdPhase):
         """Its process lives on: a flag noup of this OSD keeps it from coming up."""
         keep_down = ceph("osd set-group", flags="noup", who=[f"osd.{self.osd}"])
         steps = [keep_down, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
-        return [Change(steps, self._way_back)]
+        return [Change(_PLACE, steps, self._way_back)]
 
     async def _way_back(
         self, cluster: ClusterView, written: Collection[StepBack]
@@ -119,7 +121,7 @@ class OsdIn(_OsdPhase):
 
     def changes(self) -> Sequence[Change]:
         let_up = ceph("osd unset-group", flags="noup", who=[f"osd.{self.osd}"])
-        return [Change([let_up, ceph("osd in", ids=[self.osd])], self._written_by_osd_out)]
+        return [Change(_PLACE, [let_up, ceph("osd in", ids=[self.osd])], self._written_by_osd_out)]
 
     async def _written_by_osd_out(
         self, cluster: ClusterView, written: Collection[StepBack]

@@ -1,7 +1,7 @@
 """What every kind of phase must say about itself. Pure: `load.kind` adds how it is carried out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from cephqos_base.yamlfile import Value
@@ -103,6 +103,10 @@ class Action(ABC):
     def settings(self) -> tuple[CephOption, ...]:
         """Cluster settings that it changes."""
         return ()
+
+    @abstractmethod
+    def changed(self) -> Collection[str]:
+        """What of the cluster it changes, in words."""
 
     @abstractmethod
     def steps_back(self) -> int:

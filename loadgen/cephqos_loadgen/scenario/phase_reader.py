@@ -40,12 +40,7 @@ def read_phases(value: ScenarioValue) -> tuple[planned.Phase, ...]:
             item.fail(f"{missing}, for what phase {phase.name} waits for", "none")
         if _waits_for_itself(phase, phases):
             item.fail("an end that can come", f"phase {phase.name}, which waits for its own end")
-        if other := _changes_the_same_time(phase, phases):
-            item.fail(
-                f"that phase {phase.name} starts after the end of phase {other}: both change the"
-                " cluster in the same way, and one of them takes its change back",
-                "both at the same time",
-            )
+        _check_others_change(phase, phases, item)
     return tuple(phases)
 
 
@@ -96,16 +91,20 @@ def _ends_needed_to_start(phase: planned.Phase, by_name: Mapping[str, planned.Ph
     return []
 
 
-def _changes_the_same_time(phase: planned.Phase, phases: Sequence[planned.Phase]) -> str:
-    """An earlier phase of the same kind that may still run, where one of both takes its change
-    back: what is right to go back to would depend on which ends first."""
-    before = phases[: phases.index(phase)]
-    for other in before:
-        alike = phase.action.kind == other.action.kind
-        takes_back = alike and (phase.take_back or other.take_back)
-        if takes_back and not _starts_after(phase, other.name, phases):
-            return other.name
-    return ""
+def _check_others_change(
+    phase: planned.Phase, phases: Sequence[planned.Phase], item: ScenarioValue
+) -> None:
+    """Refuse an earlier phase that may still run and changes the same, where one of both takes its
+    change back: what is right to go back to would depend on which ends first."""
+    for other in phases[: phases.index(phase)]:
+        same = {*phase.action.changed()} & {*other.action.changed()}
+        takes_back = phase.take_back or other.take_back
+        if same and takes_back and not _starts_after(phase, other.name, phases):
+            item.fail(
+                f"that phase {phase.name} starts after the end of phase {other.name}: both change"
+                f" {min(same)}, and one of them takes its change back",
+                "both at the same time",
+            )
 
 
 def _starts_after(phase: planned.Phase, name: str, phases: Sequence[planned.Phase]) -> bool:

@@ -42,10 +42,11 @@ class Lighter(PhaseKind):
 
     def changes(self) -> Sequence[Change]:
         half = ceph("osd reweight", id=0, weight=0.5)
-        Change([half])  # wrong: call-arg
-        Change([half], undo=None)  # wrong: arg-type
-        Change([half], undo=())  # wrong: arg-type
-        return [Change([half], self.back)]
+        Change("weight", [half])  # wrong: call-arg
+        Change([half], self.back)  # wrong: call-arg
+        Change("weight", [half], undo=None)  # wrong: arg-type
+        Change("weight", [half], undo=())  # wrong: arg-type
+        return [Change("weight", [half], self.back)]
 
     async def back(
         self, cluster: ClusterView, written: Collection[StepBack]

@@ -137,6 +137,8 @@ def test_the_plan_says_that_it_goes_back() -> None:
 
 
 AFTER = FLAGS.replace("first", "second")
+OUT = "{name: out, osd_out: {osd: 2}, until: {duration: 9}, take_back: true}"
+IN = "{name: in, osd_in: {osd: 2}, start: {with: out, delay: 5}}"
 WITH = AFTER.replace("until", "start: {with: first}, until")
 
 
@@ -148,11 +150,17 @@ WITH = AFTER.replace("until", "start: {with: first}, until")
         ((FLAGS, WITH), "second starts after the end of phase first"),
         ((FLAGS.replace(", take_back: true", ""), WITH), "second starts after the end of phase"),
         ((FLAGS, AFTER.replace("until", "start: {at: 9}, until")), "after the end of phase first"),
+        ((OUT, IN), "phase in starts after the end of phase out: both change which OSDs are up"),
     ],
 )
 def test_a_way_back_that_cannot_be_is_refused(phases: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse(scenario(*phases), "s.yaml")
+
+
+def test_two_that_change_something_else_may_overlap() -> None:
+    (point,) = parse(scenario(FLAGS, WITH.replace("norecover", "noscrub")), "s.yaml").points
+    assert [phase.take_back for phase in point.phases] == [True, True]
 
 
 def test_one_after_the_other_may_change_the_same() -> None:

@@ -90,7 +90,7 @@ async def test_a_change_whose_way_back_could_not_be_read_again_is_not_made() -> 
     journal = Journal(nowhere)
     strange = OptionSet("osd", "osd_max_backfills", "3\x1b", "9")
     command = ceph("config set", who="osd", name="osd_max_backfills", value="9")
-    change = Change([command], (strange,))
+    change = Change("backfills", [command], (strange,))
     with pytest.raises(StepRefused, match="before: expected a text"):
         await journal.make(change, cluster)
     assert cluster.asked == [] and journal.entries == []
