@@ -185,6 +185,58 @@ async def _osd_stopped(staged: Staged) -> tuple[bool, str]:
     return not wrong and told.status == 1, told.answer
 
 
+async def _host(staged: Staged) -> tuple[bool, str]:
+    """The scheduler of one OSD, on a host of its own, and back."""
+    await _own_host(staged.lab)
+    before, seen = await settings(staged.lab), list[str]()
+
+    async def heard(event: Any) -> None:
+        if event["event"] == "block_started":
+            seen.append(await _scheduler(staged.lab))
+
+    rounds = ("--block", "20s", "--least-rounds", "6", "--by", "mean")
+    told = await staged.trial("scheduler=wpq", "--host", "alone", *rounds, heard=heard)
+    there_and_back = seen == [*["mclock_scheduler"] * 6, *["wpq"] * 6, *["mclock_scheduler"] * 6]
+    right = there_and_back and told.status == 0 and await settings(staged.lab) == before
+    return right, "; ".join(told.report[:2])
+
+
+async def _host_killed(staged: Staged) -> tuple[bool, str]:
+    """Killed at a random time while OSDs are restarted, or soon after."""
+    await _own_host(staged.lab)
+    before = await settings(staged.lab)
+    process = await trial(staged.lab, staged.out, "scheduler=wpq", "--host", "alone")
+    async with asyncio.timeout(_LONGEST):
+        while ("osd.0", "osd_op_queue") not in await settings(staged.lab):
+            assert process.returncode is None
+    moment = staged.chance.uniform(0, 8)
+    await asyncio.sleep(moment)
+    process.kill()
+    await process.wait()
+    await restore(RunOptions(out=staged.out, lab=staged.lab.paths.name))
+    scheduler = await _scheduler(staged.lab)
+    same = await settings(staged.lab) == before and scheduler == "mclock_scheduler"
+    return same, f"killed {moment:.1f} s after the change; {scheduler} is in force"
+
+
+async def _own_host(lab: RunningLab) -> None:
+    """osd.0 gets a host of its own, where it stays when it starts again."""
+    for command in (
+        "config set osd osd_crush_update_on_start false",
+        "osd crush add-bucket alone host",
+        "osd crush move alone root=default",
+        "osd crush set osd.0 1.0 root=default host=alone",
+        "osd crush reweight-all",
+    ):
+        await lab.exec(["ceph", *command.split()])
+
+
+async def _scheduler(lab: RunningLab) -> str:
+    async with lab.client() as client:
+        found = await client.command("config get", target="osd.0", var="osd_op_queue")
+    return str(found["osd_op_queue"])
+
+
 _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, str]]], str]]] = {
     "same": (10, _same, "a trial of the same says no difference"),
     "slower": (10, _slower, "the effect of slower devices is in the interval"),
@@ -192,6 +244,8 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
     "flag": (2, _flag, "a flag is set: the trial ends and names it"),
+    "host": (4, _host, "--host: the scheduler of one host's OSD changes, and is what it was"),
+    "hostkilled": (4, _host_killed, "--host: what kill -9 left is given back, the scheduler too"),
     "stopped": (2, _osd_stopped, "an OSD stands still: the trial ends, and no setting is blamed"),
 }
 

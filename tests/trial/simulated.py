@@ -9,6 +9,7 @@ from typing import Any
 
 from cephqos_insight.trial.conduct import Trial, Watching, conduct
 from cephqos_insight.trial.guard import Harm
+from cephqos_insight.trial.host import HostGroups, HostTrial, conduct_on_host, timetable
 from cephqos_insight.trial.measure import OsdCounters, Reading
 from cephqos_insight.trial.plan import Timetable
 
@@ -89,6 +90,53 @@ class SimulatedWorld:
 
     async def trouble(self) -> str:
         return self.says(self.time)
+
+
+@dataclass
+class TwoHosts:
+    """Two OSDs on hosts of their own, for `--host`: each has noise of its own. `c` is tried on the
+    first."""
+
+    effect: float
+    seed: int
+    load: Load = field(default_factory=Load)
+    mine_slower: Callable[[float], float] = lambda at: 1.0  # the first OSD's latencies only
+    slower: Callable[[float], float] = lambda at: 1.0  # of both
+
+    def __post_init__(self) -> None:
+        self.mine = SimulatedWorld(
+            {"c": self.effect}, self.seed, self.load,
+            slower=lambda at: self.slower(at) * self.mine_slower(at),
+        )  # fmt: skip
+        self.others = SimulatedWorld({}, self.seed + 1_000_000, self.load, slower=self.slower)
+
+    def now(self) -> float:
+        return self.mine.time
+
+    async def sleep(self, seconds: float) -> None:
+        for world in (self.mine, self.others):
+            await world.sleep(seconds)
+
+    async def put(self, candidate: str) -> None:
+        await self.mine.put(candidate)
+
+    async def back(self) -> None:
+        await self.mine.back()
+
+    async def read(self) -> Reading:
+        mine, others = await self.mine.read(), await self.others.read()
+        return Reading(self.now(), BOUNDS, {0: mine.osds[0], 1: others.osds[0]})
+
+    async def trouble(self) -> str:
+        return ""
+
+
+def run_on_host(world: TwoHosts, by: str = "mean", harm: Harm | None = None) -> HostTrial:
+    """One whole trial with six blocks before, with and after."""
+    trial = HostTrial(timetable("c", 300.0, 6), by, groups=HostGroups("a", (0,), (1,)))
+    watching = Watching(harm or Harm(1e9, 1e9), 60.0, lambda event, details: None)
+    asyncio.run(conduct_on_host(trial, world, watching))
+    return trial
 
 
 def _share(bound: float, middle: float) -> float:

@@ -18,7 +18,7 @@ from cephqos_base.urls import check_url
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_insight.prometheus_access import PASSWORDS, add_header, add_site, prometheus_of
-from cephqos_insight.trial import plan, report
+from cephqos_insight.trial import host, plan, report
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.conduct import Trial, Watching, conduct
 from cephqos_insight.trial.guard import Harm
@@ -58,6 +58,11 @@ def add_options(parser: Parser) -> None:
         "a candidate, such as profile=high_client_ops (repeatable); `same` changes nothing",
         dest="tries",
     )
+    parser.option(
+        "--host NAME",
+        "try it on the OSDs of this host only, beside OSDs like them on others: for a setting that"
+        " needs a restart, such as scheduler=wpq",
+    )
     parser.option("--dry-run", "print the timetable and the commands, and ask no cluster")
     parser.option(
         "--by FIGURE", "the figure that decides: p99 (default), p95, p50 or mean", default="p99"
@@ -65,8 +70,9 @@ def add_options(parser: Parser) -> None:
     time_table = parser.add_argument_group("timetable")
     time_table.option("--block TIME", "length of a block (default: %(default)s)", default="5m")
     time_table.option(
-        "--least-rounds N", "rounds before it may end (default: %(default)s)", default=6
-    )
+        "--least-rounds N", "rounds before it may end; with --host, all (default: %(default)s)",
+        default=6,
+    )  # fmt: skip
     time_table.option("--rounds N", "rounds at most (default: %(default)s)", default=12)
     time_table.option("--seed N", "of the order (default: drawn, and recorded)")
     rails = parser.add_argument_group("guard rails")
@@ -109,6 +115,8 @@ def timetable_from(arguments: argparse.Namespace, candidates: Sequence[TriedSett
             f"--least-rounds {arguments.least_rounds} --rounds {arguments.rounds}: expected 3 or"
             " more, and as many rounds at most or more"
         )
+    if arguments.host:
+        return host.timetable(candidates[0].name, block, arguments.least_rounds)
     seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1 << 31)
     names = tuple(candidate.name for candidate in candidates)
     return Timetable(names, block, arguments.least_rounds, arguments.rounds, seed)
@@ -119,6 +127,8 @@ def _candidates(arguments: argparse.Namespace) -> list[TriedSetting]:
     names = [candidate.name for candidate in candidates]
     if not 1 <= len(names) <= 3 or len({*names}) < len(names):
         raise UsageError("--try: expected one to three candidates that are different")
+    if arguments.host and (len(names) > 1 or candidates[0].sections != {"osd"}):
+        raise UsageError("--host: expected one --try, of a setting for all OSDs")
     if arguments.by not in LATENCIES:
         raise UsageError(f"--by {arguments.by}: expected one of {', '.join(LATENCIES)}")
     return candidates
@@ -128,7 +138,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     candidates = _candidates(arguments)
     timetable = timetable_from(arguments, candidates)
     if arguments.dry_run:
-        say(*plan.lines(timetable, candidates))
+        of_host = arguments.host and host.lines(timetable, candidates[0], arguments.host)
+        say(*(of_host or plan.lines(timetable, candidates)))
         return 0
     harm = Harm(arguments.harm, parse_seconds(arguments.harm_time))
     if not 1 < harm.factor <= 100:
@@ -137,10 +148,11 @@ async def _run(arguments: argparse.Namespace) -> int:
         raise UsageError("which cluster? Name it with --conf FILE or --lab NAME")
     if arguments.prometheus:
         check_url("--prometheus", arguments.prometheus, PASSWORDS)
-    trial = Trial(timetable, arguments.by)
+    kind = host.HostTrial if arguments.host else Trial
+    trial = kind(timetable, arguments.by)
     name = new_run("trial")
     world = await _conducted(arguments, name, trial, candidates, harm)
-    lines = list(report.lines(trial, candidates, world.way_back, world.left))
+    lines = list(report.lines(trial, world.candidates, world.way_back, world.left))
     (arguments.out / name / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     say(*lines)
     return 1 if trial.ended or trial.harmed else 0
@@ -185,7 +197,13 @@ async def _conducted(
         if not arguments.prometheus:
             progress.note("no alert ends this trial, as --prometheus names none")
         try:
-            await conduct(trial, world, Watching(harm, arguments.every, heard))
+            watching = Watching(harm, arguments.every, heard)
+            if isinstance(trial, host.HostTrial) and world.groups:
+                trial.groups = world.groups
+                progress.note(str(world.groups))
+                await host.conduct_on_host(trial, world, watching)
+            else:
+                await conduct(trial, world, watching)
         except (CephqosError, CommandFailed) as error:
             trial.ended = str(error)
         except asyncio.CancelledError:  # what was measured is reported all the same
@@ -202,6 +220,8 @@ def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
         shown = f"{trial.by} {figures[trial.by] * 1e3:.3g} ms" if trial.by in figures else ""
         place = f"round {details['round']} of {table.most_rounds}" if details["round"] else "before"
         return f"{place}, {details['arm']}: {details['lost'] or shown}"
+    if event == "restart":
+        return f"OSDs are restarted for: {details['arm']}"
     if event == "look":
         left = table.seconds(table.most_rounds) - table.seconds(trial.rounds)
         parts = [
@@ -240,7 +260,8 @@ async def _world(
         prometheus = prometheus_of(arguments, _PROMETHEUS_SECONDS)
         api = await stack.enter_async_context(prometheus if arguments.prometheus else nullcontext())
         lock = await stack.enter_async_context(ClusterLock(cluster, name, take_over=False))
-        world = RealWorld(cluster, watch, lock, candidates, api)
+        groups = await host.find_groups(cluster, arguments.host) if arguments.host else None
+        world = RealWorld(cluster, watch, lock, candidates, api, groups)
         try:
             yield world
         finally:

@@ -17,6 +17,7 @@ from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.replies import PgStat, parse_pgs
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_insight.trial.host import HostGroups, check_restart, on_osds
 from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
 from cephqos_insight.trial.plan import TriedSetting
 from cephqos_loadgen.cluster.connection import ClusterConnection
@@ -49,7 +50,12 @@ class RealWorld:
         lock: ClusterLock,
         candidates: Sequence[TriedSetting],
         prometheus: Prometheus | None,
+        groups: HostGroups | None = None,
     ) -> None:
+        """`groups`: candidates are put on the OSDs of one host only, which may be restarted."""
+        if groups:
+            candidates = [on_osds(candidate, groups.osds) for candidate in candidates]
+        self.candidates, self.groups = candidates, groups
         self._cluster, self._lock, self._prometheus = cluster, lock, prometheus
         self._watch = watch  # of its own: what waits for an OSD must not hold up the way back
         self._candidates = {candidate.name: candidate for candidate in candidates}
@@ -75,11 +81,13 @@ class RealWorld:
         for candidate in self._candidates.values():
             await self._settings.check(candidate.options)
             if at_start := await self._settings.wanted_at_start(candidate.options):
-                names = ", ".join(sorted({name for _, name in at_start}))
-                raise UsageError(
-                    f"{candidate.name}: OSDs read {names} only when they start; a trial changes"
-                    " only what needs no restart"
-                )
+                if self.groups is None:
+                    names = ", ".join(sorted({name for _, name in at_start}))
+                    raise UsageError(
+                        f"{candidate.name}: OSDs read {names} only when they start; --host NAME"
+                        " tries it on one host, whose OSDs are restarted"
+                    )
+                await check_restart(self._cluster, self.groups.osds)
             await self._check_effect(candidate)
         self._osds = await self._cluster.up_osds()
         dump = await self._cluster.command("osd dump")

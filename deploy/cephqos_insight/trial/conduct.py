@@ -23,6 +23,7 @@ from cephqos_insight.trial.plan import REFERENCE, Timetable
 
 FIGURES = (*LATENCIES, *RATES)
 _FEW_OPERATIONS_SECONDS = 10.0
+NO_LOAD = "clients did nothing that can be measured, so no guard rail would hold"
 _NO_ANSWER = "an OSD did not answer, or has started again"
 
 
@@ -88,7 +89,11 @@ class Trial:
     def change(self, candidate: str, figure: str) -> Effect | None:
         """The interval that belongs to the look at which the trial is."""
         differences = self.differences(candidate, figure)
-        return estimate(differences, self._error_rate, BLUR.get(figure, 0.0))
+        return estimate(differences, self._error_rate, self.blur(figure))
+
+    def blur(self, figure: str) -> float:
+        """How far off every difference may be in the same direction."""
+        return BLUR.get(figure, 0.0)
 
     def more_violated(self, candidate: str) -> tuple[float, float, float] | None:
         """Seconds per minute, and their interval. They are often 0, and have no logarithm."""
@@ -134,7 +139,7 @@ class Trial:
         """Judge the candidates, if this is a round for it."""
         looks = self.timetable.looks
         if self.rounds in looks:
-            comparisons, blur = len(self.timetable.candidates), BLUR.get(self.by, 0.0)
+            comparisons, blur = len(self.timetable.candidates), self.blur(self.by)
             for name in self.open_candidates():
                 found = self.differences(name, self.by)
                 self.verdicts[name] = judge(found, self.rounds, looks, comparisons, blur)
@@ -167,11 +172,8 @@ async def conduct(trial: Trial, world: World, watching: Watching) -> None:
         trial.add(block)
         if block.harm:
             trial.harmed[arm] = block.harm
-        if number == 0 and not _fits_guard(block):
-            trial.ended = trial.ended or (
-                "clients did nothing that can be measured, so no guard rail would hold"
-                + (f": {block.lost}" if block.lost else "")
-            )
+        if number == 0 and not fits_guard(block):
+            trial.ended = trial.ended or NO_LOAD + (f": {block.lost}" if block.lost else "")
         if trial.ended:
             return
     trial.rounds = trial.timetable.most_rounds
@@ -189,8 +191,8 @@ async def _blamed(trial: Trial, block: TrialBlock, world: World, watching: Watch
     return replace(block, harm="", lost=f"{block.harm}; {other}")
 
 
-def _guard(trial: Trial, watching: Watching) -> Guard:
-    blocks = [b.stretch for b in trial.blocks if b.arm == REFERENCE and _fits_guard(b)]
+def guard_of(trial: Trial, watching: Watching) -> Guard:
+    blocks = [b.stretch for b in trial.blocks if b.arm == REFERENCE and fits_guard(b)]
     return Guard(watching.harm, [stretch for stretch in blocks if stretch])
 
 
@@ -205,7 +207,7 @@ def _shown(stretch: BlockFigures) -> str:
     return f"{figures.get('ops/s', 0.0):,.0f} ops/s of {figures.get('mean', 0.0) * 1e3:.3g} ms"
 
 
-def _fits_guard(block: TrialBlock) -> bool:
+def fits_guard(block: TrialBlock) -> bool:
     return block.stretch is not None and "p99" in block.stretch.figures
 
 
@@ -213,17 +215,18 @@ async def _block(
     trial: Trial, number: int, arm: str, world: World, watching: Watching, check: bool = False
 ) -> TrialBlock:
     """`check`: of the reference, whether it is as harmful; that does not end it."""
-    guard = _guard(trial, watching) if arm != REFERENCE or check else None
+    guard = guard_of(trial, watching) if arm != REFERENCE or check else None
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
     if arm != REFERENCE:
         await world.put(arm)
     readings: list[Reading] = []
-    harm = await _watch(trial, began, world, watching, guard, readings, ends=not check)
+    harm = await watch(trial, began, world, watching, guard, readings, ends=not check)
     if arm != REFERENCE:
         await world.back()
     seconds = world.now() - began
-    stretch, lost = _measured(readings, began + trial.timetable.dropped_seconds)
+    kept, lost = measured(readings, began + trial.timetable.dropped_seconds)
+    stretch = None if lost else between(kept[0], kept[-1])
     if (harm and not check) or trial.ended:
         stretch, lost = None, harm or trial.ended
     watching.heard(
@@ -236,7 +239,7 @@ async def _block(
     return TrialBlock(number, arm, seconds, stretch, lost, harm)
 
 
-async def _watch(
+async def watch(
     trial: Trial,
     began: float,
     world: World,
@@ -273,20 +276,16 @@ async def _watch(
         await world.sleep(min(watching.every, max(0.0, end - world.now())))
 
 
-def _measured(readings: list[Reading], start: float) -> tuple[BlockFigures | None, str]:
-    """What was done from `start` on; or why that says nothing."""
+def measured(readings: list[Reading], start: float) -> tuple[list[Reading], str]:
+    """The readings from `start` on, and why they say nothing, if so."""
     kept = [reading for reading in readings if reading.at >= start]
     if len(kept) < 3:
-        return None, "it has fewer than three readings"
+        return kept, "it has fewer than three readings"
     middle = kept[len(kept) // 2]
-    whole, first, second = (
-        between(kept[0], kept[-1]),
-        between(kept[0], middle),
-        between(middle, kept[-1]),
-    )
-    if whole is None or first is None or second is None:
-        return None, _NO_ANSWER
+    first, second = between(kept[0], middle), between(middle, kept[-1])
+    if first is None or second is None:
+        return kept, _NO_ANSWER
     if cluster_changed(first, second):
         halves = " and ".join(map(_shown, (first, second)))
-        return None, f"the load changed: {halves} in its halves"
-    return whole, ""
+        return kept, f"the load changed: {halves} in its halves"
+    return kept, ""

@@ -19,6 +19,7 @@ SAME: Final = "same"  # a candidate that changes nothing
 
 _SHORT: Final = {
     "profile": ("osd_mclock_profile",),
+    "scheduler": ("osd_op_queue",),
     "capacity": ("osd_mclock_max_capacity_iops_hdd", "osd_mclock_max_capacity_iops_ssd"),
     **{
         f"{short}_{part}": (f"osd_mclock_scheduler_{name}_{part}",)
@@ -45,6 +46,10 @@ class TriedSetting:
 
     name: str
     options: tuple[CephOption, ...]
+
+    @property
+    def sections(self) -> set[str]:
+        return {option.section for option in self.options}
 
     @property
     def commands(self) -> list[str]:

@@ -6,8 +6,10 @@ from cephqos_base.terminal import aligned
 from cephqos_base.units import time_span
 from cephqos_insight.trial.conduct import FIGURES, Trial
 from cephqos_insight.trial.estimate import Effect
+from cephqos_insight.trial.host import AGAIN, HostTrial
 from cephqos_insight.trial.measure import LATENCIES, VIOLATED
 from cephqos_insight.trial.plan import REFERENCE, SAME, TriedSetting
+from cephqos_loadgen.cluster.restarts import named
 
 
 def lines(
@@ -17,7 +19,9 @@ def lines(
     left: Sequence[str] = (),
 ) -> Iterator[str]:
     """`left`: what is not as it was before the trial."""
-    yield from (_answer(trial, candidate.name) for candidate in candidates)
+    names = [candidate.name for candidate in candidates]
+    names += [AGAIN] if isinstance(trial, HostTrial) else []
+    yield from (_answer(trial, name) for name in names)
     yield ""
     if left:
         yield from (f"Left as it is: {text}." for text in left)
@@ -87,6 +91,8 @@ def _commands(
             continue
         yield f"to keep {candidate.name}:"
         yield from (f"    {line}" for line in candidate.commands)
+        if isinstance(trial, HostTrial):
+            yield f"    (then restart {named(trial.groups.osds)}, if OSDs read it at their start)"
         if back := way_back.get(candidate.name):
             yield "and to go back:"
             yield from (f"    {line}" for line in back)
@@ -135,8 +141,14 @@ def _notes(trial: Trial) -> Iterator[str]:
             place = f"round {block.round}" if block.round else "before the rounds"
             yield f"Thrown away: {place}, {block.arm}: {block.lost}."
     yield (
-        "p50, p95 and p99 come from histograms whose buckets double, so their intervals are 8 %"
-        " wider on each side. The mean is exact."
+        "p50, p95 and p99 come from histograms whose buckets double, so their intervals are"
+        f" {trial.blur('p99') * 100:.0f} % wider on each side. The mean is exact."
     )
-    if trial.mean(REFERENCE, VIOLATED) is None:
+    if isinstance(trial, HostTrial):
+        yield str(trial.groups)
+        yield (
+            "Changes are those of the host's OSDs beside the others at the same time. Both wait for"
+            " copies on the other. So more can change when all OSDs have the setting."
+        )
+    elif trial.mean(REFERENCE, VIOLATED) is None:
         yield "Violated seconds are not known: they come from a Prometheus with the rules."

@@ -12,6 +12,7 @@ from tests.trial.simulated import Load, SimulatedWorld
 
 from cephqos_base.command import main
 from cephqos_insight.trial import cli
+from cephqos_insight.trial.plan import parse_candidate
 
 TRY = ("trial", "--try", "profile=high_client_ops")
 
@@ -46,6 +47,8 @@ def test_a_mistake_is_said_in_one_line_with_status_2(
 
 class InterruptedWorld(SimulatedWorld):
     fsid = "11111111-2222-3333-4444-555555555555"
+    candidates = (parse_candidate("same"),)
+    groups = None
     way_back: Mapping[str, list[str]] = {}
     left: Sequence[str] = ()
 
