@@ -225,8 +225,7 @@ async def _own_host(lab: RunningLab) -> None:
         "config set osd osd_crush_update_on_start false",
         "osd crush add-bucket alone host",
         "osd crush move alone root=default",
-        "osd crush set osd.0 1.0 root=default host=alone",
-        "osd crush reweight-all",
+        "osd crush create-or-move osd.0 1.0 root=default host=alone",  # its weight stays
     ):
         await lab.exec(["ceph", *command.split()])
 

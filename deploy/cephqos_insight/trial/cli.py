@@ -110,13 +110,13 @@ def timetable_from(arguments: argparse.Namespace, candidates: Sequence[TriedSett
         )
     if not 0.5 <= arguments.every <= 60:
         raise UsageError(f"--every {arguments.every:g}: expected 0.5 to 60")
+    if arguments.host and 3 <= arguments.least_rounds <= 1000:
+        return host.timetable(candidates[0].name, block, arguments.least_rounds)
     if not 3 <= arguments.least_rounds <= arguments.rounds <= 1000:
         raise UsageError(
             f"--least-rounds {arguments.least_rounds} --rounds {arguments.rounds}: expected 3 or"
             " more, and as many rounds at most or more"
         )
-    if arguments.host:
-        return host.timetable(candidates[0].name, block, arguments.least_rounds)
     seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1 << 31)
     names = tuple(candidate.name for candidate in candidates)
     return Timetable(names, block, arguments.least_rounds, arguments.rounds, seed)
