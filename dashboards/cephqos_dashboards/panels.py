@@ -87,14 +87,6 @@ class PanelOptions(TypedDict, total=False):
     link: str  # where a click on a value leads
 
 
-# Grafana would show `empty` also for a gap in a table or on an axis, which must stay blank. A space
-# will not do: Grafana reads it as the number 0.
-_BLANK: Final = DashboardFieldConfigSourceOverrides(
-    matcher=MatcherConfig(id_val="byRegexp", options="/.*/"),
-    properties=[DynamicConfigValue(id_val="noValue", value="\N{ZERO WIDTH SPACE}")],
-)
-
-
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -122,10 +114,12 @@ def _with_options(panel: _P, options: PanelOptions, height: int = 8) -> _P:
     panel.title(options["title"]).description(description)
     panel.no_value(_on_one_line(options["empty"]))
     panel.span(options.get("width", 12)).height(options.get("height", height))
-    panel.unit(options.get("unit", theme.Unit.COUNT)).mappings(list(options.get("mappings", ())))
+    panel.unit(options.get("unit", theme.Unit.COUNT))
+    # Grafana would show `empty` also for a gap in a table, and between the figures of an axis.
+    panel.mappings([*options.get("mappings", ()), *theme.BLANK])
     steps = list(options.get("thresholds", theme.NEUTRAL))
     panel.thresholds(dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(steps))
-    for override in (_BLANK, *options.get("overrides", ())):
+    for override in options.get("overrides", ()):
         panel.with_override(override.matcher, override.properties)
     if "decimals" in options:
         panel.decimals(options["decimals"])
@@ -245,6 +239,7 @@ def states(*queries: PanelQuery, **options: Unpack[PanelOptions]) -> AnyPanel:
         properties=[DynamicConfigValue(id_val="noValue", value="blank: no data")],
     )
     panel = _with_options(statetimeline.Panel(), {**options, "overrides": (unknown,)})
+    panel.mappings(list(options.get("mappings", ())))  # a gap with a mapping would be drawn
     _with_queries(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     # A text that does not fit would be cut: the legend and the tooltip name the colours.
     panel.show_value(VisibilityMode.NEVER).merge_values(True)
@@ -296,7 +291,8 @@ class PanelColumn:
             values.append(DynamicConfigValue(id_val="links", value=links))
         if self.words:
             texts = {value: (text, "") for value, text in self.words.items()}
-            values.append(DynamicConfigValue(id_val="mappings", value=theme.mapped(texts)))
+            mappings = [*theme.mapped(texts), *theme.BLANK]
+            values.append(DynamicConfigValue(id_val="mappings", value=mappings))
         if self.width:
             values.append(DynamicConfigValue(id_val="custom.width", value=self.width))
         return values

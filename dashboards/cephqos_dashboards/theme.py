@@ -118,15 +118,19 @@ def mapped(texts: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
     ]
 
 
-def absent(text: str) -> ValueMapping:
+def absent(
+    text: str, match: SpecialValueMatch = SpecialValueMatch.NULL_AND_NAN, colour: str | None = QUIET
+) -> ValueMapping:
     """What is shown where there is no value."""
-    return SpecialValueMap(
-        options=DashboardSpecialValueMapOptions(
-            match=SpecialValueMatch.NULL_AND_NAN,
-            result=ValueMappingResult(text=text, color=QUIET, index=99),
-        )
-    )
+    result = ValueMappingResult(text=text, color=colour, index=99)
+    return SpecialValueMap(options=DashboardSpecialValueMapOptions(match=match, result=result))
 
+
+# Nothing is shown. An empty `noValue` would not do: Grafana 11 and 12 take it for the number 0.
+BLANK: Final = (
+    absent("", SpecialValueMatch.NULL, None),
+    absent("", SpecialValueMatch.EMPTY, None),
+)
 
 KEPT: Final = mapped({"0": ("no OSD", GOOD)})
 NO_VIOLATION: Final = mapped({"0": ("no violation", GOOD)})

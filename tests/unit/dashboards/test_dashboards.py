@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,24 @@ def test_every_panel_says_how_it_is_read_and_why_it_is_empty(uid: str) -> None:
         else:
             assert empty.endswith((".", ".)")), panel["title"]
         assert "no data" not in empty.lower(), panel["title"]
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_a_gap_in_a_table_or_on_an_axis_is_blank_and_not_the_reason_of_the_panel(uid: str) -> None:
+    for panel in panels(boards()[uid]):
+        config = panel["fieldConfig"]
+        every = [config["defaults"]["mappings"]]
+        for override in config["overrides"]:
+            every += [it["value"] for it in override["properties"] if it["id"] == "mappings"]
+        for mappings in every if panel["type"] != "state-timeline" else ():
+            blank = [it["options"]["match"] for it in mappings if it["type"] == "special"]
+            assert {"null", "empty"} <= set(blank), panel["title"]
+
+
+def test_a_dashboard_has_no_character_that_cannot_be_seen() -> None:
+    for file in committed_files():
+        unseen = {it for it in file.read_text("utf-8") if unicodedata.category(it) == "Cf"}
+        assert not unseen, file
 
 
 def test_what_a_panel_cannot_show_is_said_where_a_reader_would_be_misled() -> None:
