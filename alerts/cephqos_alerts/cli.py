@@ -13,7 +13,7 @@ from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.series_needed import keep, series
 from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
-from cephqos_base import textfile, yamlfile
+from cephqos_base import other_logs, textfile, yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.site import LABEL
@@ -111,6 +111,7 @@ def _add_places(parser: Parser, *, writes: bool) -> None:
         "--loki FILE",
         "file to write the rules for Loki's ruler to" + default("alerts/loki/fake/logs.yml"),
     )
+    other_logs.add_options(parser.option)
 
 
 def _add_settings(parser: Parser) -> None:
@@ -220,6 +221,7 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         runbook_url=arguments.runbook_url,
         dashboard_url=arguments.dashboard_url,
         dashboard_prefix=arguments.dashboard_prefix,
+        logs=other_logs.parse(arguments.log_selector, arguments.log_daemon_label),
     )
     if not arguments.config:
         return settings
@@ -247,6 +249,8 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
     files = {out / name: text for name, text in rules.items()}
     if arguments.loki or arguments.out is None:
         files[arguments.loki or out.parent / "loki" / "fake" / "logs.yml"] = log_rules(settings)
+    elif settings.logs:
+        raise UsageError("--log-selector goes into the file that --loki names")
     if alertmanager is not None:
         files[alertmanager] = _alertmanager(settings, arguments)
     elif arguments.webhook or arguments.receivers:

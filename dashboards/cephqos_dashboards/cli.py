@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cephqos_base import textfile
+from cephqos_base import other_logs, textfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.site import LABEL
 from cephqos_base.terminal import say
 from cephqos_base.urls import check_url
+from cephqos_dashboards.logs import of_logs
 from cephqos_dashboards.provisioning import Sources, provisioning
 from cephqos_dashboards.site import of_sites
 
@@ -61,6 +62,7 @@ def _add_install(parser: Parser) -> None:
         " repeatable",
     )
     parser.option("--loki URL", "URL of Loki (default: none)", default="")
+    other_logs.add_options(parser.option)
     parser.option(
         "--scrape-interval SECONDS",
         "seconds between scrapes of the exporters (default: %(default)s)",
@@ -123,6 +125,7 @@ async def _install(arguments: argparse.Namespace) -> int:
         loki=arguments.loki,
         scrape_interval=arguments.scrape_interval,
         site_labels=tuple(dict.fromkeys(arguments.site_label)),
+        logs=other_logs.parse(arguments.log_selector, arguments.log_daemon_label, dashboards=True),
     )
     return _write(installed(arguments.directory, sources))
 
@@ -139,7 +142,9 @@ def installed(directory: Path, sources: Sources) -> dict[Path, str]:
     directory = directory.absolute()
     dashboards = directory / "dashboards"
     files = {
-        dashboards / file.name: of_sites(file.read_text("utf-8"), sources.site_labels)
+        dashboards / file.name: of_sites(
+            of_logs(file.read_text("utf-8"), sources.logs), sources.site_labels
+        )
         for file in GENERATED.glob("*.json")
     }
     return files | {

@@ -28,12 +28,14 @@ def _comparable(dashboard: Mapping[str, Any]) -> str:
 
 
 def _without_ids(value: Any) -> Any:
-    """A copy without numeric ids, which Grafana gives to panels. Ids that are texts stay."""
+    """A copy without numeric ids, which Grafana gives to panels, and without queries of logs, which
+    may be of another collector. Ids that are texts stay."""
     if isinstance(value, dict):
         return {
             key: _without_ids(inner)
             for key, inner in value.items()
-            if key != "id" or not isinstance(inner, int)
+            if not (key == "id" and isinstance(inner, int))
+            and not (key == "expr" and "loki" in str(value.get("datasource")))
         }
     return [_without_ids(inner) for inner in value] if isinstance(value, list) else value
 

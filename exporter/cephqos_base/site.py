@@ -15,14 +15,14 @@ LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 # What grouped or matched by one of these must not cross sites.
 _PLACES: Final = frozenset(("cluster", "instance", "host"))
 _GROUPING: Final = re.compile(r"\b(by|on) ?\(([^()]*)\)")
-_STRING: Final = r'"(?:[^"\\]|\\.)*"|`[^`]*`'
+STRING: Final = r'"(?:[^"\\]|\\.)*"|`[^`]*`'
 # What is no selector first, so that the last two alternatives find selectors only.
 _TOKEN: Final = re.compile(
-    rf"""{_STRING} | \#.* | \[[^\]]*\] | \$\w+ | \$\{{[^}}]*\}}\w* | \b\d[\w.]*
+    rf"""{STRING} | \#.* | \[[^\]]*\] | \$\w+ | \$\{{[^}}]*\}}\w* | \b\d[\w.]*
     | \b(?:by|on|without|ignoring|group_left|group_right)\s*\([^()]*\)
     | \b(?:and|or|unless|offset|bool|atan2|group_left|group_right|inf|nan)\b
     | [a-zA-Z_]\w*(?=\s*\(|\s+by\b|\s+without\b)
-    | (?P<name>[a-zA-Z_:][\w:]*)?\{{(?P<matchers>(?:{_STRING}|[^"`}}])*)\}}
+    | (?P<name>[a-zA-Z_:][\w:]*)?\{{(?P<matchers>(?:{STRING}|[^"`}}])*)\}}
     | (?P<bare>[a-zA-Z_:][\w:]*)""",
     re.VERBOSE | re.IGNORECASE,
 )

@@ -1,5 +1,6 @@
-"""Recorded log lines as they stand in the journal and in the output of containers, through a real
-collector: they arrive as those of files do."""
+"""Recorded log lines as they stand in the journal and in the output of containers: through a real
+collector they arrive as those of files do, and in a Loki that another collector feeds the rules and
+dashboards find them by its labels."""
 
 import asyncio
 import json
@@ -7,18 +8,26 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import aiohttp
 import pytest
+import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.log_pipeline import TriedPipeline
 from tests.recorded import RELEASES
-from tests.stack.log_files import entries
+from tests.stack.log_files import entries, need_tools
 
+from cephqos_alerts.output.build import log_rules
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_base.other_logs import OtherLogs
 from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports
-from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
+from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES, LogSpec
 from cephqos_stack.tools import find_tool
 
 pytestmark = pytest.mark.full
@@ -201,3 +210,126 @@ def _journal_of(lines: list[str], folder: Path) -> dict[str, str]:
     script.write_text(f"#!/bin/sh\ncat {folder}/journal.json\nexec sleep 300\n")
     script.chmod(0o755)
     return {"COLLECTOR_JOURNAL": str(folder)}
+
+
+# What the rules find in the recorded lines of a release. 16.2 has no limits for its benchmark, and
+# reverts in silence.
+FOUND: Final = {
+    "CephQosHeartbeatMissed": set(OSDS),
+    "CephQosDaemonCrashed": {"osd.1", "osd.2"},
+    "CephQosSlowRequestBurst": {"osd.1"},
+    "CephQosScrubErrors": {"osd.2"},
+    "CephQosBenchmarkRejected": set(OSDS),
+    "CephQosSettingReverted": {"osd_max_backfills"},
+}
+_DIFFERENT: Final = {
+    "pacific": {
+        "CephQosScrubErrors": {"osd.1"},
+        "CephQosBenchmarkRejected": set[str](),
+        "CephQosSettingReverted": set[str](),
+    },
+    "reef": {"CephQosSlowRequestBurst": {"osd.0"}},
+}
+# Lines of others. A monitor repeats what OSDs say.
+_BESIDE: Final = {
+    "mon.1": "cluster [WRN] OSD bench result of 7.0 IOPS exceeded the threshold limit of 3.0",
+    "osd.11": "log_channel(cluster) log [DBG] : 2.1 scrub ok",
+}
+
+
+def _of_journal(entry: str) -> list[str]:
+    """As the journal of a host has it: without time, thread and level, and without the dump of
+    recent events."""
+    match = _ENTRY.fullmatch(entry)
+    return [match[4]] if match else []
+
+
+def _of_container(entry: str) -> list[str]:
+    """As a collector reads it from a pod of Rook: each line is one of its own."""
+    return f"debug {entry}".splitlines()
+
+
+@dataclass(frozen=True)
+class ElsewhereCase:
+    """Lines of daemons in a Loki that another collector feeds."""
+
+    logs: OtherLogs
+    daemon: str  # the value of the label, with KIND and ID
+    form: Callable[[str], list[str]]
+    cluster: str = ""  # that rules give their alerts
+
+    def streams(self, release: str) -> Iterator[dict[str, Any]]:
+        written = {
+            osd: [it for text in texts for it in self.form(text)]
+            for osd, texts in recorded(release).items()
+        }
+        given = dict(re.findall(r'(\w+)="([^"]*)"', self.logs.selector))
+        begin = time.time_ns() - 10**9
+        for name, lines in [*written.items(), *((it, [said]) for it, said in _BESIDE.items())]:
+            kind, _, number = name.partition(".")
+            value = self.daemon.replace("KIND", kind).replace("ID", number)
+            yield {
+                "stream": given | {"release": release, self.logs.daemon_label: value},
+                "values": [[str(begin + at), line] for at, line in enumerate(lines)],
+            }
+
+    def of_release(self, query: str, release: str) -> str:
+        here = f'{self.logs.selector.removesuffix("}")}, release="{release}"}}'
+        assert self.logs.selector in query
+        return query.replace(self.logs.selector, here)
+
+
+ELSEWHERE: Final = {
+    "cephadm": ElsewhereCase(
+        OtherLogs('{job="journal"}', "unit"), f"ceph-{FSID}@KIND.ID.service", _of_journal, FSID
+    ),
+    "packages": ElsewhereCase(
+        OtherLogs('{job="journal"}', "unit"), "ceph-KIND@ID.service", _of_journal
+    ),
+    "rook": ElsewhereCase(
+        OtherLogs('{namespace="rook-ceph"}', "pod"),
+        "rook-ceph-KIND-ID-7679fc657f-b2srh",
+        _of_container,
+    ),
+    "alike": ElsewhereCase(
+        OtherLogs('{namespace="rook-ceph"}', "ceph_daemon"), "KIND.ID", _of_container
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE.values(), ids=ELSEWHERE)
+async def test_rules_and_dashboards_read_the_labels_of_another_collector(
+    case: ElsewhereCase, tmp_path: Path
+) -> None:
+    need_tools()
+    rules = log_rules(RuleSettings(logs=case.logs))
+    loki = TriedPipeline(LogSpec(folder=tmp_path, logs=tmp_path, cluster="", rules=rules))
+    await loki.start_loki()
+    try:
+        streams = [stream for release in RELEASES for stream in case.streams(release)]
+        async with aiohttp.ClientSession() as session:
+            url = f"{loki.loki_url}/loki/api/v1/push"
+            async with session.post(url, json={"streams": streams}) as answer:
+                assert answer.status == 204, await answer.text()
+        for release in RELEASES:
+            assert await _found(loki, rules, case, release) == FOUND | _DIFFERENT.get(release, {})
+            panel = case.logs.of_osd_in_dashboard()
+            panel = panel.replace("$cluster", FSID).replace("${osd:raw}", "osd.1")
+            written = sum(len(case.form(text)) for text in recorded(release)["osd.1"])
+            assert await loki.count(case.of_release(panel, release)) == written
+    finally:
+        await loki.stop_loki()
+
+
+async def _found(
+    loki: TriedPipeline, rules: str, case: ElsewhereCase, release: str
+) -> dict[str, set[str]]:
+    """By alert, the OSDs or options that it is about."""
+    found: dict[str, set[str]] = {}
+    for rule in yaml.safe_load(rules)["groups"][0]["rules"]:
+        about = found.setdefault(rule["alert"], set())
+        for row in await loki.query(case.of_release(rule["expr"], release)):
+            labels = row["metric"]
+            assert labels.get("cluster", "") == case.cluster
+            about.add(labels.get("ceph_daemon") or labels["option"])
+    return found

@@ -136,7 +136,8 @@ def _render_group(group: RuleGroup, settings: RuleSettings, time_range: str) -> 
 
 def _expr(rule: Rule, settings: RuleSettings) -> str:
     expr = settings.expand(textwrap.dedent(without_marks(rule.expr)).strip())
-    return keep(expr, settings.site_labels)
+    expr = keep(expr, settings.site_labels)
+    return settings.logs.in_rule(expr) if settings.logs else expr
 
 
 def _render_recorded(rule: RecordedSeries, settings: RuleSettings) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import Final
 
 from cephqos_alerts.rules import words
 from cephqos_base.causes import CAUSES
+from cephqos_base.other_logs import OtherLogs
 from cephqos_base.thresholds import THRESHOLDS, Thresholds
 from cephqos_base.units import duration
 
@@ -96,6 +97,7 @@ class RuleSettings:
     dashboard_url: str = ""  # without one, alerts have no such link
     dashboard_prefix: str = ""  # what the uids of the dashboards begin with
     site_labels: Sequence[str] = ()  # labels that tell clusters of the same name apart
+    logs: OtherLogs | None = None  # of another collector than ours
     thresholds: Thresholds = THRESHOLDS
     changes: Changes = Changes()
 

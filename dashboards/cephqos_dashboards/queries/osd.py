@@ -16,6 +16,7 @@ from cephqos_base.series import (
     bucket,
     count,
 )
+from cephqos_dashboards.logs import OSD_LOG
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import (
     ONE_OSD,
@@ -175,4 +176,4 @@ PINGS: Final = (
     ),
     PanelQuery(f"max({NetworkSeries.SLOW_BOUND_SECONDS}{_OSD})", "slow from here on"),
 )
-LOGS: Final = '{cluster="$cluster", log="osd"} | ceph_daemon="$osd"'
+LOGS: Final = OSD_LOG

@@ -1,5 +1,7 @@
 """`cephqos dashboards install`, with and without the SDK."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 import yaml
 from tests.board_panels import UIDS, committed_files
 
+from cephqos_base import dashboards, other_logs
 from cephqos_dashboards import cli
 from cephqos_dashboards.provisioning import Sources, provisioning
 
@@ -28,6 +31,21 @@ def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place
     assert sources["datasources"][0]["jsonData"]["timeInterval"] == "1s"
     provider = yaml.safe_load(files[tmp_path / "provisioning/dashboards/cephqos.yml"])
     assert provider["providers"][0]["options"]["path"] == str(tmp_path / "dashboards")
+
+
+def test_the_log_of_an_osd_can_be_that_of_another_collector(tmp_path: Path) -> None:
+    logs = other_logs.parse('{cluster="$cluster"}', "pod", dashboards=True)
+    ours = cli.installed(tmp_path, Sources())
+    theirs = cli.installed(tmp_path, Sources(logs=logs))
+    [changed] = [file for file in ours if ours[file] != theirs[file]]
+    assert changed.stem == dashboards.OSD
+    lines = zip(ours[changed].splitlines(), theirs[changed].splitlines(), strict=True)
+    [(_, line)] = [(old, new) for old, new in lines if old != new]
+    expr = json.loads(line.strip().removesuffix(","))["expr"]
+    assert expr.startswith('{cluster="$cluster"} | pod=~"')
+    pattern = expr.partition('pod=~"')[2].removesuffix('"').replace("${osd:raw}", "osd.3")
+    for pod, shown in (("rook-ceph-osd-3-76f-b2s", True), ("rook-ceph-osd-33-76f-b2s", False)):
+        assert bool(re.fullmatch(pattern.replace("$cluster", "f51d"), pod)) is shown
 
 
 def test_without_loki_no_data_source_of_it_is_provisioned() -> None:

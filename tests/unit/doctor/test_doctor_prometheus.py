@@ -220,6 +220,16 @@ def test_what_grafana_fills_into_the_variables_of_a_dashboard_does_not_count() -
     assert "dashboards-of-this-version" in found(boards.CHECKS, prometheus(dashboards=held))
 
 
+def test_a_dashboard_may_read_the_logs_of_another_collector() -> None:
+    held = json.loads(json.dumps(prometheus().dashboards))
+    panels = [row for row in held[dashboards.OSD]["panels"] if row["title"].startswith("Log of")]
+    target = panels[0]["panels"][0]["targets"][0]
+    target["expr"] = '{namespace="rook-ceph"} | pod=~"rook-ceph-${osd:raw}-.*"'
+    assert found(boards.CHECKS, prometheus(dashboards=held)) == {}
+    target["maxLines"] = 1
+    assert "dashboards-of-this-version" in found(boards.CHECKS, prometheus(dashboards=held))
+
+
 def test_rules_are_made_for_the_interval_at_which_most_are_evaluated() -> None:
     slow = rule(group="cephqos-history", interval=60.0)
     facts = prometheus(rules=(*rule(), *slow), expected=(*rule(), *slow))
