@@ -198,6 +198,26 @@ def test_the_collector_reads_the_logs_and_says_of_which_cluster_and_node_they_ar
     assert pod["securityContext"]["runAsUser"] == 167
 
 
+def test_the_output_of_containers_is_read_by_root_without_capabilities() -> None:
+    [pod] = [p for c, p in pods(of("everything", "--set", "logs.source=pods")) if c == "logs"]
+    assert pod["securityContext"]["runAsUser"] == 0  # whose the runtime's files are
+    assert pod["securityContext"]["runAsNonRoot"] is False
+    [container] = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    [volume] = [it for it in pod["volumes"] if "hostPath" in it]
+    assert volume["hostPath"] == {"path": "/var/log/pods", "type": "Directory"}
+    [mount] = [it for it in container["volumeMounts"] if it["name"] == volume["name"]]
+    assert mount["readOnly"] is True
+    given = {one["name"]: one.get("value") for one in container["env"]}
+    assert given["CEPH_PODS"] == mount["mountPath"]
+    assert given["CEPH_NAMESPACE"] == "rook-ceph"  # another cluster on this node is another's
+    assert given.keys() <= set(re.findall(r"\$\{env:(\w+)", COLLECTOR_CONFIG.read_text()))
+
+
 def test_no_log_is_collected_unless_it_is_asked_for() -> None:
     assert "logs" not in {component for component, _ in pods(of("default"))}
 

@@ -128,8 +128,11 @@ async def test_the_output_of_containers_arrives_as_files_do(release: str, tmp_pa
         pod.mkdir(parents=True)
         text = (RECORDED / release / f"ceph-{osd}.log").read_text()
         (pod / "0.log").write_text("".join(map(_wrapped, text.splitlines())))
+    shutil.copytree(pods / pod.parent.name, pods / pod.parent.name.replace("rook", "rook-2", 1))
     files = await of_files(release, tmp_path / "files")
-    containers = await arrived(len(files), tmp_path, CEPH_PODS=str(pods))
+    containers = await arrived(
+        len(files), tmp_path, CEPH_PODS=str(pods), CEPH_NAMESPACE="rook-ceph"
+    )
     assert files
     assert sorted(containers) == sorted(files)
 

@@ -10,8 +10,8 @@
 {{- .Values.rook.namespace | default (include "cephqos.namespace" .) }}
 {{- end }}
 
-{{/* Most templates below take the scope of one role: a dict with "root" ($), "role" (osd, cluster, probe, logs) and
-     "values" (those of the role, with the defaults for all pods). */}}
+{{/* Most templates below take the scope of one role: a dict with "root" ($), "role" (osd, cluster, probe, logs),
+     "values" (those of the role, with the defaults for all pods) and perhaps "user" (another than Ceph's). */}}
 {{/* Labels that select the pods of a role. */}}
 {{- define "cephqos.selector" -}}
 app.kubernetes.io/name: {{ .root.Values.nameOverride | default .root.Chart.Name }}
@@ -78,8 +78,8 @@ annotations: {{ toYaml . | nindent 2 }}
 
 {{/* What all pods have in common. No role talks to the API server. */}}
 {{- define "cephqos.pod" -}}
-{{- $user := .root.Values.cephUser }}
-{{- $context := dict "runAsNonRoot" true "runAsUser" $user "runAsGroup" $user "fsGroup" $user }}
+{{- $user := hasKey . "user" | ternary .user .root.Values.cephUser }}
+{{- $context := dict "runAsNonRoot" (ne (int $user) 0) "runAsUser" $user "runAsGroup" $user "fsGroup" $user }}
 {{- $_ := set $context "seccompProfile" (dict "type" "RuntimeDefault") }}
 {{- with .values.seLinuxType }}{{ $_ := set $context "seLinuxOptions" (dict "type" .) }}{{ end }}
 {{- if and .values.appArmorProfile (semverCompare ">=1.30-0" .root.Capabilities.KubeVersion.Version) }}
