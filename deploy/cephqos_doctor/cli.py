@@ -233,6 +233,7 @@ async def _collect(arguments: argparse.Namespace) -> int:
         reader = ClusterReader(cluster_options.connection_of(settings))
     try:
         ask = None if reader is None else reader.ask
+        arguments.folder.mkdir(parents=True, exist_ok=True)  # fails before a cluster is asked
         await collect.record(chosen[0], ask, arguments.folder)
     except (ClusterUnreachable, CommandFailed) as error:
         raise UsageError(f"no cluster: {error}; --no-cluster asks the OSD only") from error
