@@ -154,6 +154,8 @@ _OF_OTHERS: Final = {
         "--since",
         "--limit",
     ),
+    "--web.enable-remote-write-receiver",
+    "--web.enable-otlp-receiver",
     *(
         "--detach",
         "--namespace",
