@@ -128,7 +128,10 @@ async def test_the_output_of_containers_arrives_as_files_do(release: str, tmp_pa
         pod.mkdir(parents=True)
         text = (RECORDED / release / f"ceph-{osd}.log").read_text()
         (pod / "0.log").write_text("".join(map(_wrapped, text.splitlines())))
-    shutil.copytree(pods / pod.parent.name, pods / pod.parent.name.replace("rook", "rook-2", 1))
+    other = pods / "rook-2_rook-ceph-osd-0-7679fc657f-b2srh_0a1b2c3d" / "osd"
+    other.mkdir(parents=True)
+    line = "2026-11-22T00:30:00.123+0000 7f5506426880  0 of another cluster"
+    (other / "0.log").write_text(_wrapped(line))
     files = await of_files(release, tmp_path / "files")
     containers = await arrived(
         len(files), tmp_path, CEPH_PODS=str(pods), CEPH_NAMESPACE="rook-ceph"
