@@ -4,12 +4,16 @@ tests/stack/test_logs_elsewhere.py asks a real Loki with the rules and queries t
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.recorded import RELEASES
+from tests.stack.log_files import RECORDED, entries
 
-from cephqos_alerts.output.build import log_rules
+from cephqos_alerts.output.build import LOGS, log_rules
+from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import other_logs
 from cephqos_base.command import main
@@ -88,6 +92,55 @@ def test_every_rule_reads_the_named_streams_and_none_of_our_collector() -> None:
     for rule in _rules():
         assert rule["expr"].count(PODS.selector) == 1, rule["alert"]
         assert "severity=" not in rule["expr"] and "{log=" not in rule["expr"], rule["alert"]
+
+
+def _in_journal(entry: str) -> list[str]:
+    """Without time, thread and level, and without the dump of recent events."""
+    found = re.fullmatch(r"(?s)\S+ [0-9a-f]+ +-?\d+ (.*)", entry)
+    return [found[1]] if found else []
+
+
+def _in_container(entry: str) -> list[str]:
+    """Each line is one of its own."""
+    return f"debug {entry}".splitlines()
+
+
+def _takes(expr: str, line: str) -> bool:
+    """Whether all filters of an expression let a line pass, and its pattern finds something."""
+    for kind, pattern in re.findall(r"(\|=|\|~|!~|\| regexp) `([^`]*)`", expr):
+        found = pattern in line if kind == "|=" else bool(re.search(pattern, line))
+        if found is (kind == "!~"):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("form", [_in_journal, _in_container])
+@pytest.mark.parametrize("release", RELEASES)
+def test_rules_take_the_lines_of_other_collectors_that_they_take_of_ours(
+    release: str, form: Callable[[str], list[str]]
+) -> None:
+    """tests/stack/test_logs_rules.py sends the same lines through our collector."""
+    ours = {it.name: it.expr for it in LOGS.rules if isinstance(it, Alert)}
+    taken = set[str]()
+    for rule in _rules():
+        crash = rule["alert"] == "CephQosDaemonCrashed"
+        for osd in ("osd.0", "osd.1", "osd.2"):
+            texts = entries((RECORDED / release / f"ceph-{osd}.log").read_text())
+            logged = [it for it in texts if not it.startswith("---")]
+            # A crash is a severity of our collector.
+            of_ours = "|~ `FAILED ceph_assert|Caught signal`" if crash else ours[rule["alert"]]
+            expected = any(_takes(of_ours, entry) for entry in logged)
+            found = [line for it in texts for line in form(it) if _takes(rule["expr"], line)]
+            assert bool(found) is expected, (rule["alert"], osd)
+            assert not [line for line in found if re.match(r"(debug )?\s*-?\d+> ", line)]
+            taken.update({rule["alert"]} if found else ())
+    # 16.2 knows neither.
+    unknown = (
+        {"CephQosBenchmarkRejected", "CephQosSettingReverted"}
+        if release == "pacific"
+        else set[str]()
+    )
+    assert taken == ours.keys() - unknown
 
 
 def test_rules_of_other_logs_need_a_file_to_go_to(
