@@ -22,7 +22,7 @@ class PerOsd:
     # Labels: when="ever", "saturated", or "sustained" (throughout a hold).
     DELIVERED_OPS_MAX1D: Final = "osd:cephqos_delivered_ops:max1d"
     DEVICE_DEPTH: Final = "osd:cephqos_device_depth:rate"
-    DEVICE_WORK: Final = "osd:cephqos_device_work:rate"  # unit="bytes", "requests"
+    DEVICE_WORK: Final = "osd:cephqos_device_work:rate"  # unit="bytes", "requests", "db_bytes"
     DEVICE_WORK_MAX1D: Final = "osd:cephqos_device_work:max1d"
     AT_LIMIT_WITH_ROOM: Final = "osd:cephqos_at_limit_with_room:ratio"
     CPU_DENIED: Final = "osd:cephqos_cpu_denied:bool"
@@ -41,7 +41,7 @@ class PerOsd:
 
 class PerOsdPlace:
     """Recorded per OSD and the label `at`, the place where time is spent: commit, read, device (a
-    request to it), store (a transaction), replica_write."""
+    request to it), db_device (to one for the DB), store (a transaction), replica_write."""
 
     SECONDS: Final = "osd_at:cephqos_seconds:rate"  # mean of one commit, read, request ...
     SECONDS_MEDIAN1D: Final = "osd_at:cephqos_seconds:median1d"

@@ -205,6 +205,7 @@ class BalanceSeries:
     PGS: Final = "cephqos_balance_pgs"  # Labels: root, device_class
     PGS_RATIO: Final = "cephqos_balance_pgs_ratio"
     PRIMARIES: Final = "cephqos_balance_primaries"
+    PG_SIZE: Final = "cephqos_balance_pool_pg_size_ratio"  # of a pool
     READ_SCORE: Final = "cephqos_balance_pool_read_score"  # of a pool
     USED_RATIO: Final = "cephqos_balance_used_ratio"
 
@@ -270,8 +271,10 @@ class HostSeries:
     LINK_LOST: Final = "cephqos_host_link_lost_packets_total"
     LINK_MTU: Final = "cephqos_host_link_mtu_bytes"
     LINK_SPEED: Final = "cephqos_host_link_speed_bytes_per_second"
+    LINK_UP: Final = "cephqos_host_link_up"
     OOM_KILLS: Final = "cephqos_host_oom_kills_total"
     PRESSURE_SECONDS: Final = "cephqos_host_pressure_seconds_total"
+    SWAPPED_BYTES: Final = "cephqos_host_swapped_bytes_total"
     TCP_SEGMENTS: Final = "cephqos_host_tcp_segments_total"
 
 
@@ -287,6 +290,7 @@ class ClusterSeries:
 
     COMMAND_SECONDS: Final = "cephqos_cluster_command_seconds_total"
     DATA_AGE_SECONDS: Final = "cephqos_cluster_data_age_seconds"
+    ELECTIONS: Final = "cephqos_cluster_elections_total"
     FLAG: Final = "cephqos_cluster_flag"
     HEALTH_CHECK: Final = "cephqos_cluster_health_check"  # Labels: check, severity
     OSD_UP: Final = "cephqos_cluster_osd_up"

@@ -51,6 +51,8 @@ class Thresholds(Bounds):
     disk_most_requests: float = 1000  # most per second of a day; below, it is a disk and no flash
     large_requests: float = 32768  # bytes per request; above, bandwidth is the bottleneck
 
+    swap: float = 4194304  # bytes per second back from swap: 1,024 pages, for each a thread waits
+
     # Counts.
     many: float = 4  # OSDs with one violation and cause: one alert; restarts in an hour: an alert
     series_per_osd: float = 750  # above, an alert; 20.2 with a DB device shows 728 by default
@@ -60,6 +62,8 @@ class Thresholds(Bounds):
     full_soon: float = (
         604800  # seconds (7 d) until an OSD is full, as it grew in a day; below: alert
     )
+    # With 100 placement groups on each OSD, as Ceph aims at, a full OSD has 0.01 in each.
+    pg_size: float = 0.05  # of an OSD's size, in one placement group; above, it is too large
     # Where each PG is scrubbed once a week, a day scrubs 1/7 of them: this is a third of that.
     scrub_growth: float = 0.05  # PGs overdue, more than a day ago / all; above, an alert
 

@@ -211,13 +211,14 @@ class HostTree:
         """A network interface, and what TCP sent again: of as many segments as were received."""
         node = self.host.sys / "class/net" / device
         (node / "device").mkdir(parents=True)
-        for file, value in (("speed", 25000), ("mtu", 9000), ("carrier_changes", 2)):
+        settings = {"speed": 25000, "mtu": 9000, "carrier": 1, "carrier_changes": 2}
+        for file, value in settings.items():
             _write(node / file, str(value))
         line = f"{device}: 90000 {received} {lost} 0 0 0 0 0 90000 {received} 0 0 0 0 0 0"
         _write(self.host.proc / "1/net/dev", line)
         tcp = f"Tcp: OutSegs RetransSegs\nTcp: {received} {again}"
         _write(self.host.proc / "1/net/snmp", tcp)
-        _write(self.host.proc / "vmstat", "oom_kill 1")
+        _write(self.host.proc / "vmstat", "pswpin 40\npswpout 900\noom_kill 1")
 
     # block devices
 

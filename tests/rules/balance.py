@@ -198,6 +198,31 @@ PRIMARIES: Final = [
         group="state",
     ),
 ]
+
+
+def _pieces(values: str) -> Series:
+    return flat("cephqos_balance_pool_pg_size_ratio", values, **_POOL)
+
+
+PIECES: Final = [
+    _case(
+        "CephQosPiecesTooLarge",
+        "a pool of which a placement group fills a twelfth of an OSD, until it is split",
+        _pieces("0.088x120 0.044x120"),
+        silent(14),
+        firing(16, {**_POOL, **_WARNING, "seen": "size"}),
+        silent(32),
+        group="state",
+    ),
+    _case(
+        "CephQosPiecesTooLarge",
+        "three OSDs that are nearly full of 32 placement groups",
+        _pieces("0.027x240"),
+        silent(17),
+        silent(50),
+        group="state",
+    ),
+]
 _TRIM: Final = "CephQosSnapTrimBehind"
 
 
@@ -245,4 +270,4 @@ TRIMMING: Final = [
         group="state",
     ),
 ]
-CASES: Final = [*FULL, *UNEVEN, *PRIMARIES, *TRIMMING]
+CASES: Final = [*FULL, *UNEVEN, *PIECES, *PRIMARIES, *TRIMMING]

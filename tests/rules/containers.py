@@ -56,6 +56,12 @@ def _short_of_memory(seconds: float, osd: int = 0, gap: tuple[int, int] | None =
     return merged(flat("cephqos_cgroup_memory_limit_bytes", 4 << 30, **own), pressure)
 
 
+def _swaps(mib: float) -> Series:
+    """A host that brings so much back from its swap each second, and moves as much there."""
+    name = "cephqos_host_swapped_bytes_total"
+    return merged(*(_grows(name, mib * 2**20, direction=it, **_HOST) for it in ("in", "out")))
+
+
 def _stopped(*samples: int) -> Series:
     """Whether the process is stopped from minute 8 on, again and again: at each scrape."""
     values = " ".join(str(it) for it in samples)
@@ -217,6 +223,26 @@ CASES = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SHORT)), _of_no_limit(_short_of_memory(0.5))),
         moments=(firing(23, violated("critical", "cpu", by="host_memory")),),
+    ),
+    RuleCase(
+        name="an OSD on a host that swaps, with a kernel that counts no pressure, lacks memory",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _swaps(20)),
+        moments=(firing(23, violated("critical", "cpu", by="host_memory")),),
+    ),
+    RuleCase(
+        name="a host that swaps, and a process that does not wait for it, explain nothing",
+        alert=VIOLATED,
+        series=merged(
+            osd((8, PROVEN), (20, SHORT)), _swaps(20), _of_no_limit(_short_of_memory(0.05))
+        ),
+        moments=(firing(23, violated("warning", "unknown")),),
+    ),
+    RuleCase(
+        name="a host that brings a little back from swap explains nothing",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SHORT)), _swaps(1)),
+        moments=(firing(23, violated("warning", "unknown")),),
     ),
     RuleCase(
         name="an OSD whose memory limit makes replica writes three times as slow is waited for",

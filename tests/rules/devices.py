@@ -175,6 +175,100 @@ DEVICES = [
     ),
 ]
 
+# A disk with its DB on flash, at what it can do.
+_DISK = replace(
+    PROVEN, client=200, device_latency=0.02, kv_commit=0.002, own_write=0.02, db_latency=0.001
+)
+_DEAD_DISK = replace(_DISK, client=5, device_latency=1, device_ops=5, store_latency=0.5)
+_SLOW_DB = replace(
+    _DISK, client=20, kv_commit=0.3, store_latency=0.5, db_latency=0.2, db_ops=20, db_bytes=1e5
+)
+_FULL_DB = replace(_SLOW_DB, db_latency=0.05, db_ops=1000, db_bytes=3.5e8)
+_DELETES = flat(
+    "cephqos_recovery_slots",
+    "2x240",
+    side="local",
+    state="in_progress",
+    kind="delete",
+    cluster=CLUSTER,
+    ceph_daemon="osd.0",
+)
+
+
+def _kernel(cpus: float) -> Series:
+    """How many the kernel uses for the OSD, which uses one itself."""
+    name = "cephqos_daemon_cpu_seconds_total"
+    own = {"job": "cephqos", "instance": "host1", "cluster": CLUSTER, "ceph_daemon": "osd.0"}
+    return flat(name, f"0+{15 * cpus:g}x240", mode="system", **own)
+
+
+def _beside_db(state: State) -> Series:
+    hdd: dict[str, Any] = {"media": "hdd", "capacity": 200, "reserved": {"client": 100}}
+    return merged(osd((10, _DISK), (20, state), (10, _DISK), **hdd))
+
+
+DB = [
+    RuleCase(
+        name="a disk that has failed is critical, however much the device of its DB does",
+        alert=VIOLATED,
+        series=_beside_db(_DEAD_DISK),
+        moments=(silent(9), firing(25, violated("critical", "device")), silent(37)),
+    ),
+    RuleCase(
+        name="a device of the DB that turns slow beside a disk that is well is named",
+        alert=VIOLATED,
+        series=_beside_db(_SLOW_DB),
+        moments=(silent(9), firing(25, violated("critical", "device", by="db_device")), silent(37)),
+    ),
+    RuleCase(
+        name="placement groups whose deletion fills the device of the DB have cause store",
+        alert=VIOLATED,
+        series=merged(_beside_db(_FULL_DB), _DELETES),
+        moments=(
+            silent(9),
+            firing(25, violated("critical", "store", by="pg_deletion")),
+            silent(37),
+        ),
+    ),
+    RuleCase(
+        name="a device of the DB that moves as much as ever has not failed",
+        alert=VIOLATED,
+        series=_beside_db(replace(_FULL_DB, compaction=0.9)),
+        moments=(silent(9), firing(25, violated("warning", "unknown"))),
+    ),
+    RuleCase(
+        name="commits that are slow while placement groups are deleted have cause store",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, replace(SLOW, device_latency=0.001))), _DELETES),
+        moments=(silent(7), firing(23, violated("critical", "store", by="pg_deletion"))),
+    ),
+    RuleCase(
+        name="a thread at its ceiling while placement groups are deleted has cause cpu",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, replace(SHORT, thread=0.98))), _DELETES),
+        moments=(silent(7), firing(23, violated("critical", "cpu", by="pg_deletion"))),
+    ),
+    RuleCase(
+        name="an OSD whose CPU goes into the kernel can wait: no setting of Ceph ends it at night",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, replace(SHORT, thread=0.98))), _kernel(2.5)),
+        moments=(silent(7), firing(23, violated("warning", "cpu", by="kernel"))),
+    ),
+    RuleCase(
+        name="a kernel that works as long as the OSD itself explains nothing",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, replace(SHORT, client=300, thread=0.98))), _kernel(1)),
+        moments=(firing(23, violated("critical", "cpu")),),
+    ),
+    RuleCase(
+        name="an OSD that deletes placement groups, and serves its clients, alerts nobody",
+        alert=VIOLATED,
+        series=merged(_beside_db(_DISK), _DELETES),
+        moments=(silent(12), silent(29)),
+        only=True,
+    ),
+]
+
 _EC = "cephqos_qos_delivered_is_lower_bound"
 
 # Three times as slow as its peers, and twelve threads wait for a CPU.
@@ -360,4 +454,4 @@ COUNTED = [
     ),
 ]
 
-CASES = [*DEVICES, *COUNTED, *CPU]
+CASES = [*DEVICES, *DB, *COUNTED, *CPU]

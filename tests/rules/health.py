@@ -1,5 +1,6 @@
 """Cases of what was forgotten, of the health of the cluster, and of findings of slow OSDs."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from cephqos_base.recorded import PerOsd, PerOsdPlace
@@ -121,10 +122,17 @@ def _check(check: str, values: str, severity: str = "warning") -> Series:
 
 
 def _health(
-    alert: str, check: str, minutes: float, *, by_check: bool = True, severity: str = "warning"
+    alert: str,
+    check: str,
+    minutes: float,
+    *,
+    by_check: bool = True,
+    severity: str = "warning",
+    more: Mapping[str, str] | None = None,
 ) -> list[RuleCase]:
     """A check that fails from minute 5 to 40, and another one that is not this alert's."""
     labels = {"cluster": CLUSTER, "severity": severity, **({"check": check} if by_check else {})}
+    labels |= more or {}
     return [
         _case(
             alert,
@@ -151,6 +159,10 @@ def _health(
     ]
 
 
+def _elections(values: str) -> Series:
+    return flat("cephqos_cluster_elections_total", values, cluster=CLUSTER)
+
+
 HEALTH: Final = [
     *_health("CephQosDaemonCrashed", "RECENT_CRASH", 1, by_check=False),
     *_health("CephQosScrubErrors", "PG_DAMAGED", 1, by_check=False),
@@ -174,6 +186,26 @@ HEALTH: Final = [
         ),
         silent(22),
         silent(38),
+    ),
+    _case(
+        "CephQosMonitorsUnwell",
+        "a monitor that goes and comes back twice, until an hour later",
+        _elections("8x20 8+1x4 12x400"),
+        silent(19),
+        firing(22, {"cluster": CLUSTER, "severity": "warning", "check": "ELECTIONS"}),
+        silent(68),
+    ),
+    _case(
+        "CephQosMonitorsUnwell",
+        "a monitor that is restarted, and elections before the exporter began",
+        _elections("_x20 8x20 9x8 10x300"),
+        silent(22),
+        silent(60),
+    ),
+    *(
+        case
+        for check in ("LARGE_OMAP_OBJECTS", "MANY_OBJECTS_PER_PG", "POOL_TOO_FEW_PGS")
+        for case in _health("CephQosPiecesTooLarge", check, 15, more={"seen": "health"})
     ),
     *_health("CephQosPgsInactive", "PG_AVAILABILITY", 2, by_check=False, severity="critical"),
     *_health("CephQosManagerFailing", "MGR_MODULE_ERROR", 5),

@@ -30,6 +30,7 @@ def _link(name: str, values: str, **labels: Any) -> Series:
     return flat(f"cephqos_host_link_{name}", values, device="eth0", **_HOST, **labels)
 
 
+_CPUS: Final = flat("cephqos_host_cpus", 8, **_HOST)
 _LOST: Final = {"direction": "receive", "reason": "errors"}
 _NEVER_SLOW: Final = replace(WAITS, replica_latency=0.006)
 
@@ -72,6 +73,39 @@ NETWORK: Final = [
         silent(10),
         firing(12, {**_LINK, "seen": "flaps"}),
         silent(76),
+    ),
+    _case(
+        "CephQosLinkUnwell",
+        "a link that loses its signal, until it is back",
+        merged(_link("up", "1x40 0x60 1x140"), _CPUS),
+        silent(14),
+        firing(17, {**_LINK, "seen": "down"}),
+        silent(28),
+    ),
+    _case(
+        "CephQosLinkUnwell",
+        "an interface that is gone since the host restarted",
+        merged(_link("up", "1x40 _x200"), flat("cephqos_host_cpus", "8x40 _x20 8x180", **_HOST)),
+        silent(17),
+        firing(23, {**_LINK, "seen": "down"}),
+    ),
+    _case(
+        "CephQosLinkUnwell",
+        "a port that was never up, a link that is away for two minutes, and a host that is off",
+        merged(
+            flat("cephqos_host_link_up", "0x240", device="eth1", **_HOST),
+            _link("up", "1x40 0x8 1x192"),
+            _CPUS,
+            *(
+                flat(name, "1x40 _x200", **labels, instance="host2")
+                for name, labels in (
+                    ("cephqos_host_link_up", {"device": "eth0"}),
+                    ("cephqos_host_cpus", {}),
+                )
+            ),
+        ),
+        silent(16),
+        silent(40),
     ),
     _case(
         "CephQosLinkUnwell",
@@ -180,6 +214,47 @@ MEMORY: Final = [
         silent(40),
     ),
 ]
+
+
+def _pings(seconds: str, slow: str, number: int = 0, worst: str = "osd.2") -> Series:
+    own = {"cluster": CLUSTER, "ceph_daemon": f"osd.{number}", **_HOST, "interface": "back"}
+    return merged(
+        flat("cephqos_network_ping_worst_seconds", seconds, window="5m", **own),
+        flat("cephqos_network_slow_peers", slow, **own),
+        flat("cephqos_network_worst_peer_info", 1, peer=worst, **own),
+    )
+
+
+HEARTBEATS: Final = [
+    _case(
+        "CephQosHeartbeatsSlow",
+        "two OSDs whose heartbeats with a third take minutes, until they do not",
+        merged(
+            *(_pings("0.001x40 200x80 0.001x120", "0x40 1x80 0x120", number=n) for n in (0, 1)),
+            _pings("0.001x40 200x80 0.001x120", "0x40 2x80 0x120", number=2, worst="osd.0"),
+        ),
+        silent(10),
+        firing(12, {**_OSD, "ceph_daemon": "osd.2"}),
+        firing(29, {**_OSD, "ceph_daemon": "osd.2"}),
+        silent(33),
+    ),
+    _case(
+        "CephQosHeartbeatsSlow",
+        "an OSD with three slow peers, each of which has none but it",
+        merged(
+            _pings("2x240", "3x240", worst="osd.1"),
+            _pings("2x240", "1x240", number=1, worst="osd.0"),
+        ),
+        firing(13, _OSD),
+    ),
+    _case(
+        "CephQosHeartbeatsSlow",
+        "busy OSDs whose heartbeats take half a second",
+        _pings("0.5x240", "3x240"),
+        silent(13),
+        silent(40),
+    ),
+]
 _LOSSY: Final = {**violated("critical", "network"), "by": "lost_packets"}
 LOSSY: Final = [
     RuleCase(
@@ -200,4 +275,4 @@ LOSSY: Final = [
         moments=(silent(10), silent(26)),
     ),
 ]
-CASES: Final = [*NETWORK, *MEMORY]
+CASES: Final = [*NETWORK, *MEMORY, *HEARTBEATS]

@@ -42,6 +42,9 @@ class State:
     spilled: float = 0.0  # bytes of the database
     fragmented: float = 0.0  # allocations of the database per second
     device_bytes: float | None = None  # per second; None: 4 KiB for each piece of work
+    db_latency: float | None = None  # of a device of its own for the database; None: it has none
+    db_ops: float = 100
+    db_bytes: float = 4e6
     write_latency: float | None = None  # of client writes; None: twice their store's
     replica_writes: float = 0.0
     replica_latency: float = 0.004
@@ -276,6 +279,13 @@ def _add_resources(
     add_counter("cephqos_disks_ops_total", _device_ops, op="write", **disk)
     add_counter("cephqos_disks_bytes_total", _device_bytes, op="write", **disk)
     add_counter("cephqos_disks_weighted_seconds_total", lambda s: s.depth, **disk)
+    if any(state.db_latency is not None for _, state in osd.timeline):
+        db = {"layer": "osd", "device": "nvme0n1p1", "role": "db", "op": "write"}
+        add_counter(
+            "cephqos_disks_time_seconds_total", lambda s: s.db_ops * (s.db_latency or 0), **db
+        )
+        add_counter("cephqos_disks_ops_total", lambda s: s.db_ops, **db)
+        add_counter("cephqos_disks_bytes_total", lambda s: s.db_bytes, **db)
     # One thread commits: no more than a second of it in a second.
     add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: min(100 * s.kv_commit, 1.0))
     add_counter("cephqos_qos_store_kv_commits_total", lambda s: 1 / max(s.kv_commit, 0.01))

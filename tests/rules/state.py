@@ -193,6 +193,7 @@ _UTILISATION = "cephqos_crimson_reactor_utilization_ratio"
 _SHARED = "cephqos_placement_reactors_shared"
 _WELL = replace(BUSY, client=1500)
 _LATE = replace(_WELL, device_latency=0.02)
+_DISK = replace(_WELL, device_latency=0.02, db_latency=0.001)
 
 SATURATION = [
     case(
@@ -237,7 +238,16 @@ SATURATION = [
         "a device that answers far later than it used to, until it does not",
         merged(SimulatedOsd(((40, _WELL), (20, _LATE), (10, _WELL)))),
         silent(40),
-        firing(42, {**AT, **TICKET}),
+        firing(42, {**AT, **TICKET, "at": "device"}),
+        silent(66),
+        group="long",
+    ),
+    case(
+        "CephQosDeviceSaturated",
+        "a DB's device that answers far later than it used to, beside a disk that is slower still",
+        merged(SimulatedOsd(((40, _DISK), (20, replace(_DISK, db_latency=0.012)), (10, _DISK)))),
+        silent(40),
+        firing(42, {**AT, **TICKET, "at": "db_device"}),
         silent(66),
         group="long",
     ),

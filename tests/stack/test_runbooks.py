@@ -21,6 +21,7 @@ _LATER: Final = " # 18.2 and later"
 # What a sentence says of releases.
 _ONLY_ON: Final = {
     "ceph balancer mode upmap-read": ("tentacle",),
+    "ceph osd pool set POOL bulk true": ("reef", "tentacle"),
     "ceph osd set-require-min-compat-client reef": ("reef", "tentacle"),
 }
 # Refused while there is nothing to lose, which the reply has to say.

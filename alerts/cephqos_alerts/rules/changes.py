@@ -40,7 +40,7 @@ LABELS: Final = frozenset((
     "alertname", "severity", "cluster", "ceph_daemon", "instance", "class", "cause", "by", "pool",
     "finding", "seen", "scope", "media", "group", "collector", "what", "level", "flag", "run",
     "scenario", "slo", "op", "window", "job", "option", "pg", "host",
-    "log", "peer",
+    "log", "peer", "at",
 ))  # fmt: skip
 _ANNOTATIONS: Final = frozenset(("summary", "description", "runbook_url", "dashboard_url"))
 

@@ -20,7 +20,7 @@ _SECONDS: Final = (
     *("device_floor", "device_latency_ssd", "device_latency_hdd"),
     *("store_latency_ssd", "store_latency_hdd", "reservation_lag"),
 )
-_BYTES: Final = ("large_requests",)
+_BYTES: Final = ("large_requests", "swap")
 
 
 def threshold(name: str, value: float) -> str:

@@ -32,6 +32,7 @@ class OsdUse:
 
     pgs: int
     used_ratio: float | None  # None: no size is known
+    size: int = 0  # bytes; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Balance:
     use: Mapping[int, OsdUse]
     pg_ratios: Mapping[int, float]
     primaries: Mapping[int, int]  # placement groups that each OSD leads; empty if not known
+    pg_sizes: Mapping[int, float]  # by pool, of a placement group's copy, as a part of an OSD
 
 
 def pg_ratios(places: Mapping[int, OsdPlace], use: Mapping[int, OsdUse]) -> dict[int, float]:
@@ -58,6 +60,23 @@ def pg_ratios(places: Mapping[int, OsdPlace], use: Mapping[int, OsdUse]) -> dict
         if pgs[peers]:
             ratios[osd] = use[osd].pgs / (pgs[peers] * place.weight / weights[peers])
     return ratios
+
+
+def pg_sizes(
+    totals: Mapping[int, Mapping[str, Any]],
+    pools: Mapping[int, Pool],
+    use: Mapping[int, OsdUse],
+    not_understood: NotUnderstood,
+) -> dict[int, float]:
+    """Of each pool, the mean size of a placement group's copy or shard: as a part of a mean OSD."""
+    sizes = [osd.size for osd in use.values() if osd.size]
+
+    def read(pool: Pool) -> tuple[int, float]:
+        used = whole(totals[pool.id]["store_stats"]["allocated"])
+        return pool.id, used / (pool.pg_num * pool.size * sum(sizes) / len(sizes))
+
+    known = [pool for pool in pools.values() if sizes and pool.size and pool.id in totals]
+    return dict(not_understood.each("pg dump: the space of a pool", known, read))
 
 
 def parse_tree(reply: Mapping[str, Any], not_understood: NotUnderstood) -> dict[int, OsdPlace]:
@@ -86,12 +105,15 @@ def parse_use(reply: Mapping[str, Any], not_understood: NotUnderstood) -> dict[i
 
     def read(row: Mapping[str, Any]) -> tuple[int, OsdUse]:
         size, used = whole(row["kb"]), whole(row["kb_used"])
-        return whole(row["osd"]), OsdUse(whole(row["num_pgs"]), used / size if size > 0 else None)
+        used_ratio = used / size if size > 0 else None
+        return whole(row["osd"]), OsdUse(whole(row["num_pgs"]), used_ratio, size << 10)
 
     return dict(not_understood.each("pg dump: an OSD", listed(reply["osd_stats"]), read))
 
 
-def balance_families(balance: Balance, labels: Labels) -> Iterable[Family]:
+def balance_families(
+    balance: Balance, pools: Mapping[int, Pool], labels: Labels
+) -> Iterable[Family]:
     pgs = gauge(
         "cephqos_balance_pgs",
         "Placement groups on the OSD, by its CRUSH root and device class.",
@@ -124,7 +146,15 @@ def balance_families(balance: Balance, labels: Labels) -> Iterable[Family]:
     for osd, use in balance.use.items():
         if use.used_ratio is not None:
             used.add(labels.of("ceph_daemon", f"osd.{osd}"), use.used_ratio)
-    return pgs, ratio, led, used
+    piece = gauge(
+        "cephqos_balance_pool_pg_size_ratio",
+        "Mean space that a copy (or shard) of a placement group of the pool takes, as a part of "
+        "the mean size of all OSDs. Absent while OSDs report no space for the pool.",
+    )
+    for pool_id, size in balance.pg_sizes.items():
+        if size > 0 and pool_id in pools:
+            piece.add(labels.of("pool", pools[pool_id].name), size)
+    return pgs, ratio, led, used, piece
 
 
 def map_families(osd_map: OsdMap, pools: Mapping[int, Pool], labels: Labels) -> Iterable[Family]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from cephqos_exporter.cluster.balance import balance_families, map_families
 from cephqos_exporter.cluster.cluster_options import MOST_POOLS_SHOWN
-from cephqos_exporter.cluster.health import health_families
+from cephqos_exporter.cluster.health import election_families, health_families
 from cephqos_exporter.cluster.osdmap import osd_map_families, pool_family
 from cephqos_exporter.cluster.poller import ClusterState, Poller
 from cephqos_exporter.cluster.recovery_progress import cluster_families
@@ -158,13 +158,14 @@ class ClusterSource:
         yield from map_families(state.osd_map, pools, labels)
         yield from cluster_families(state.status, labels, self.not_understood)
         yield from health_families(state.status, labels, self.not_understood)
+        yield from election_families(state.status, labels, self.not_understood)
         yield _time_left(state, labels)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:
             yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)
         yield from state.trimming.families(pools, labels)
         if state.balance is not None:
-            yield from balance_families(state.balance, labels)
+            yield from balance_families(state.balance, pools, labels)
         if state.scrub.knows_running:
             yield from running_families(state.scrub, pools, labels)
         yield from done_families(state.scrub, pools, labels)

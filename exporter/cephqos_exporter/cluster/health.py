@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cephqos_exporter.cluster.replies import ClusterStatus, text, whole
-from cephqos_exporter.families import Family, gauge
+from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.not_understood import NotUnderstood
 
@@ -33,3 +33,20 @@ def health_families(
             name, severity, count = check
             family.add(labels.of("check", name, "severity", severity), count)
     return [family]
+
+
+def election_families(
+    status: ClusterStatus, labels: Labels, not_understood: NotUnderstood
+) -> Iterable[Family]:
+    """How often monitors have elected a leader: whenever one of them leaves or comes back."""
+    if status.election_epoch is None:
+        return
+    family = counter(
+        "cephqos_cluster_elections_total",
+        "Elections of monitors since the cluster was made. There is one when a monitor leaves the "
+        "quorum, also for seconds, and one when it comes back.",
+    )
+    epochs = not_understood.each("status: election_epoch", [status.election_epoch], whole)
+    for epoch in epochs:
+        family.add(labels.base, epoch // 2)  # each takes two epochs
+    yield family

@@ -18,7 +18,7 @@ from typing import Any, Final
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster import replies
-from cephqos_exporter.cluster.balance import Balance, parse_tree, parse_use, pg_ratios
+from cephqos_exporter.cluster.balance import Balance, parse_tree, parse_use, pg_ratios, pg_sizes
 from cephqos_exporter.cluster.recovery_progress import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, DaemonOption, Schedule, make_schedule
@@ -212,7 +212,7 @@ class Poller:
         await self._read_states(state)
         await self._read_moving(state)
         await self._read_trimming(status)
-        await self._read_balance(state)
+        await self._read_balance(state, totals)
         self._make_schedule(state)
         return state
 
@@ -341,14 +341,18 @@ class Poller:
             self._trimming.observe(parse_trimming(reply, self.not_understood), now)
             self._due.trimming.was_read(now, took=self._clock() - now, least=self._interval)
 
-    async def _read_balance(self, state: ClusterState) -> None:
+    async def _read_balance(
+        self, state: ClusterState, totals: Mapping[int, Mapping[str, Any]]
+    ) -> None:
         now = self._clock()
         if self._last_state is not None and not self._due.balance.is_due(now):
             state.balance = self._last_state.balance
             return
         use = parse_use(await self._ask_manager(cluster.OSD_USE), self.not_understood)
         places = parse_tree(await self.reader.ask(cluster.OSD_TREE), self.not_understood)
-        state.balance = Balance(places, use, pg_ratios(places, use), self._primaries(state))
+        sizes = pg_sizes(totals, state.osd_map.pools, use, self.not_understood)
+        ratios, primaries = pg_ratios(places, use), self._primaries(state)
+        state.balance = Balance(places, use, ratios, primaries, sizes)
         took = self._clock() - now
         self._due.balance.was_read(now, took=took, least=_BALANCE_INTERVAL_SECONDS)
 

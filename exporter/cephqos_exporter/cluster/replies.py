@@ -26,7 +26,9 @@ class ClusterStatus:
     manager: bool  # whether one is active
     pgs: int
     pgs_by_state: Mapping[str, int]  # "active+clean+scrubbing" -> 3
-    health: Any = None  # the monitors' reply, as it is: health.py reads it
+    # The monitors' replies, as they are: health.py reads them.
+    health: Any = None
+    election_epoch: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Pool:
     type: str  # replicated, erasure
     pg_num: int
     flags: frozenset[str]
+    size: int = 0  # copies, or shards of erasure code; 0: not known
     intervals: Mapping[str, float] = field(default_factory=dict)  # those set on the pool
     application: str = ""  # such as rbd; several with commas
     read_score: float | None = None  # of its primaries; None where the release has none
@@ -127,6 +130,7 @@ def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
         pgs=int(reply["pgmap"]["num_pgs"]),
         pgs_by_state={text(entry["state_name"]): int(entry["count"]) for entry in states},
         health=reply.get("health"),
+        election_epoch=reply.get("election_epoch"),
     )
 
 
@@ -162,6 +166,7 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
         name=text(entry["pool_name"]),
         type={1: "replicated", 3: "erasure"}.get(entry["type"], str(entry["type"])),
         pg_num=whole(entry["pg_num"]),
+        size=whole(entry.get("size", 0)),
         flags=frozenset(entry["flags_names"].split(",")),
         application=",".join(sorted(entry.get("application_metadata", {})))[:_APPLICATION_TEXT],
         intervals={
@@ -184,12 +189,12 @@ def _shown(value: Any) -> float:
 def parse_pool_totals(
     reply: Mapping[str, Any], not_understood: NotUnderstood
 ) -> dict[int, Mapping[str, Any]]:
-    """The sums over each pool's placement groups, by pool."""
+    """By pool, the sums over its placement groups, and as `store_stats` its space on OSDs."""
     return dict(_most_of("a pool's sums", reply["pool_stats"], _parse_totals, not_understood))
 
 
 def _parse_totals(entry: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
-    return whole(entry["poolid"]), dict(entry["stat_sum"])
+    return whole(entry["poolid"]), {**entry["stat_sum"], "store_stats": entry.get("store_stats")}
 
 
 def parse_pgs(reply: Mapping[str, Any], not_understood: NotUnderstood) -> list[PgStat] | None:

@@ -71,7 +71,7 @@ class HostCollector(
                 pressure.add(render_labels({"resource": resource}), seconds)
         if pressure.samples:
             families.append(pressure)
-        return [*families, *_killed(f"{self._proc}/vmstat"), *self._network()]
+        return [*families, *_memory(f"{self._proc}/vmstat"), *self._network()]
 
     def _network(self) -> Iterable[Family]:
         now = self._clock()
@@ -84,19 +84,29 @@ class HostCollector(
         yield from links.tcp_families(self._proc)
 
 
-def _killed(path: str) -> Iterable[Family]:
-    """Of the whole host, as the count of a container goes with it."""
+def _memory(path: str) -> Iterable[Family]:
+    """Of the whole host, as the counts of a container go with it."""
     with suppress(OSError, ValueError):
-        for line in procfs.read_all(path).splitlines():
-            if line.startswith(b"oom_kill "):
-                yield single(
-                    HostSeries.OOM_KILLS,
-                    "counter",
-                    "Processes of the host that the kernel killed because memory ran out, of the "
-                    "host or of a container.",
-                    _NO_LABELS,
-                    int(line.split()[1]),
-                )
+        counts = dict(line.split() for line in procfs.read_all(path).splitlines())
+        if killed := counts.get(b"oom_kill"):
+            yield single(
+                HostSeries.OOM_KILLS,
+                "counter",
+                "Processes of the host that the kernel killed because memory ran out, of the "
+                "host or of a container.",
+                _NO_LABELS,
+                int(killed),
+            )
+        swapped = counter(
+            HostSeries.SWAPPED_BYTES,
+            "Memory that the host moved to its swap (direction out), and back (in) as a program "
+            "needed it and waited.",
+        )
+        for direction in (b"in", b"out"):
+            if pages := counts.get(b"pswp" + direction):
+                labels = render_labels({"direction": direction.decode()})
+                swapped.add(labels, int(pages) * procfs.PAGE_SIZE)
+        yield swapped
 
 
 def _cpus(raw: bytes) -> list[Family]:

@@ -24,6 +24,7 @@ _LOST: Final = {
 _MEGABIT: Final = 125_000  # bytes
 # Files of /sys/class/net/NAME, and how their value becomes that of the series.
 _SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
+    "carrier": (HostSeries.LINK_UP, 1),
     "carrier_changes": (HostSeries.LINK_CHANGES, 1),
     "speed": (HostSeries.LINK_SPEED, _MEGABIT),
     "mtu": (HostSeries.LINK_MTU, 1),
@@ -44,6 +45,11 @@ def interfaces(sys: Path) -> Sequence[str]:
 def setting_families(sys: Path, names: Iterable[str]) -> Sequence[Family]:
     """What changes rarely. Some drivers take long to say their speed: not for every scrape."""
     families = {
+        HostSeries.LINK_UP: gauge(
+            HostSeries.LINK_UP,
+            "1: the link of a network interface is up. 0: it has no signal. Absent while the "
+            "interface is switched off, or gone.",
+        ),
         HostSeries.LINK_CHANGES: counter(
             HostSeries.LINK_CHANGES,
             "How often the link of a network interface went down or came up.",
@@ -59,7 +65,7 @@ def setting_families(sys: Path, names: Iterable[str]) -> Sequence[Family]:
     }
     for name in names:
         for file, (series, factor) in _SETTINGS.items():
-            with suppress(OSError, ValueError):  # EINVAL: the driver knows no speed
+            with suppress(OSError, ValueError):  # EINVAL: switched off; the driver knows no speed
                 value = int(procfs.read_once(f"{sys}/class/net/{name}/{file}"))
                 if value >= 0:  # -1: no link
                     families[series].add(_link(name), value * factor)

@@ -25,7 +25,8 @@ _LEAST_WORDS: Final = 4
 _LOOKS: Final = re.compile(
     r"ceph (?:-s|status|versions|df|features|health(?: detail)?|crash (?:ls|info)|log last"
     r"|config (?:get|show|show-with-defaults|dump|help|log)|orch (?:ps|ls|host ls|status|device ls)"
-    r"|osd (?:df|dump|find|metadata|perf|tree|ls|stat|pool (?:ls|get|stats)|blocked-by|crush dump)"
+    r"|osd (?:df|dump|find|metadata|perf|tree|ls|stat|pool (?:ls|get|stats|autoscale-status))"
+    r"|osd (?:blocked-by|crush dump)"
     r"|pg (?:\S+ (?:query|list_unfound)|dump_stuck|dump|ls|stat|map)"
     r"|balancer status|mgr (?:dump|module ls)|mon (?:dump|stat)|fs (?:ls|status|dump)"
     r"|tell \S+ (?:dump_\w+|config (?:get|show|diff)|perf dump|version|status|ops|bluefs stats"

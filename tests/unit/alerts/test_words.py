@@ -53,6 +53,7 @@ _CONSTANT: Final = (
     "sums over both count twice",
     "enabled on two hosts",
     "look at the network between the two",
+    "longer than a second",
 )
 
 

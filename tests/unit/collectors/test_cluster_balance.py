@@ -1,20 +1,29 @@
 """How evenly placement groups lie on OSDs, and how full these are: on recorded replies."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.recorded import RELEASES
 
-from cephqos_exporter.cluster.balance import OsdPlace, OsdUse, parse_tree, parse_use, pg_ratios
+from cephqos_exporter.cluster.balance import (
+    OsdPlace,
+    OsdUse,
+    parse_tree,
+    parse_use,
+    pg_ratios,
+    pg_sizes,
+)
 from cephqos_exporter.not_understood import NotUnderstood
 
-from .cluster_replies import recorded, understood
+from .cluster_replies import P1, recorded, understood
 from .test_cluster_poller import Clock, RecordedReader, poller, read, source
 
 PGS = "cephqos_balance_pgs"
 RATIO = "cephqos_balance_pgs_ratio"
 SCORE = "cephqos_balance_pool_read_score"
+SIZE = "cephqos_balance_pool_pg_size_ratio"
 
 
 async def shown(release: str) -> dict[str, float]:
@@ -36,6 +45,7 @@ async def test_a_recorded_cluster_shows_where_its_groups_lie_and_how_full_it_is(
     assert ratios[0] == pytest.approx(3 * pgs[0] / sum(pgs))
     assert sum(found[f"cephqos_balance_primaries{{{osd}}}"] for osd in osds) == 9
     assert all(0 < found[f"cephqos_balance_used_ratio{{{osd}}}"] < 0.5 for osd in osds)
+    assert all(0 <= size < 0.01 for name, size in found.items() if name.startswith(SIZE))
     levels = ("nearfull", "backfillfull", "full")
     full = [found[f'cephqos_cluster_full_ratio{{level="{level}"}}'] for level in levels]
     assert full == pytest.approx([0.85, 0.9, 0.95])
@@ -65,6 +75,20 @@ def test_the_share_is_by_weight_within_root_and_device_class() -> None:
     assert ratios == pytest.approx({0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}), "4 is out, 5 is not heard of"
     use[0] = OsdUse(80, 0.1)
     assert pg_ratios(places, use)[0] == pytest.approx(80 / (160 / 3))
+
+
+def test_a_placement_group_is_as_large_as_the_space_of_its_pool_says() -> None:
+    use = {osd: OsdUse(8, 0.1, size) for osd, size in enumerate((3000, 5000, 0))}
+    pools = {2: replace(P1, size=3), 3: replace(P1, id=3, size=3), 4: replace(P1, id=4)}
+    totals: dict[int, Any] = {
+        2: {"store_stats": {"allocated": 8 * 3 * 400}},
+        3: {"store_stats": None},
+        4: {"store_stats": {"allocated": 100}},
+    }
+    odd = NotUnderstood()
+    assert pg_sizes(totals, pools, use, odd) == {2: pytest.approx(0.1)}
+    assert sum(times for times, _ in odd.found.values()) == 1, "of the pool without space"
+    assert pg_sizes(totals, pools, {}, odd) == {}, "of no OSD a size is known"
 
 
 def test_an_osd_below_two_roots_counts_in_the_first_and_one_without_a_class_counts() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.recorded import RELEASES
 
-from cephqos_exporter.cluster.health import health_families
+from cephqos_exporter.cluster.health import election_families, health_families
 from cephqos_exporter.cluster.replies import parse_status
 from cephqos_exporter.labels import Labels, LabelText
 from cephqos_exporter.not_understood import NotUnderstood
@@ -47,3 +47,19 @@ def test_health_of_another_shape_is_absent_and_counted(odd: Any) -> None:
     not_understood = NotUnderstood()
     assert shown(recorded("reef", "idle", "status") | {"health": odd}, not_understood) == {}
     assert "reply" in dict(not_understood.take())
+
+
+def elections(reply: Mapping[str, Any], odd: NotUnderstood) -> dict[str, float]:
+    return samples(election_families(parse_status(reply), Labels(LabelText("")), odd))
+
+
+def test_elections_of_monitors_are_counted_and_each_takes_two_epochs() -> None:
+    status = recorded("reef", "idle", "status")
+    odd = NotUnderstood()
+    name = "cephqos_cluster_elections_total{}"
+    before, after = (elections(status | {"election_epoch": it}, odd)[name] for it in (12, 16))
+    assert after == before + 2
+    assert elections({**status, "election_epoch": None}, odd) == {}
+    assert not odd.found
+    assert elections({**status, "election_epoch": "x"}, odd) == {}
+    assert odd.found

@@ -8,6 +8,7 @@ import pytest
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.collectors.host import HostCollector
+from cephqos_exporter.procfs import PAGE_SIZE
 
 from .host_views import samples
 
@@ -51,7 +52,7 @@ def _scrape(tree: HostTree, clock: Callable[[], float] = lambda: 0.0) -> dict[st
 
 def test_interfaces_with_hardware_show_what_they_lose(tree: HostTree) -> None:
     _network(tree)
-    _interface(tree, "eth0", speed=10000, mtu=9000, carrier_changes=4)
+    _interface(tree, "eth0", speed=10000, mtu=9000, carrier_changes=4, carrier=1)
     _interface(tree, "veth12", kind="queues", speed=10000)
     found = _scrape(tree)
     lost = "cephqos_host_link_lost_packets_total"
@@ -61,13 +62,16 @@ def test_interfaces_with_hardware_show_what_they_lose(tree: HostTree) -> None:
     assert found['cephqos_host_link_speed_bytes_per_second{device="eth0"}'] == 1.25e9
     assert found['cephqos_host_link_mtu_bytes{device="eth0"}'] == 9000
     assert found['cephqos_host_link_changes_total{device="eth0"}'] == 4
+    assert found['cephqos_host_link_up{device="eth0"}'] == 1
     assert not [name for name in found if "veth12" in name or '"lo"' in name]
 
 
 def test_a_bond_is_shown_and_a_link_that_is_down_has_no_speed(tree: HostTree) -> None:
-    _interface(tree, "bond0", kind="bonding", speed=-1, mtu=1500)
-    found = _scrape(tree)
-    assert found == {'cephqos_host_link_mtu_bytes{device="bond0"}': 1500}
+    _interface(tree, "bond0", kind="bonding", speed=-1, mtu=1500, carrier=0)
+    assert _scrape(tree) == {
+        'cephqos_host_link_mtu_bytes{device="bond0"}': 1500,
+        'cephqos_host_link_up{device="bond0"}': 0,
+    }
 
 
 def test_settings_of_links_are_read_every_half_minute(tree: HostTree) -> None:
@@ -99,6 +103,15 @@ def test_what_is_not_understood_of_tcp_is_absent(tree: HostTree, snmp: str) -> N
 def test_processes_that_were_killed_for_memory_are_counted(tree: HostTree) -> None:
     (tree.host.proc / "vmstat").write_text("nr_free_pages 5\noom_kill 3\n")
     assert _scrape(tree) == {"cephqos_host_oom_kills_total{}": 3}
+
+
+def test_what_goes_to_swap_and_comes_back_is_counted_in_bytes(tree: HostTree) -> None:
+    (tree.host.proc / "vmstat").write_text("nr_free_pages 5\npswpin 2\npswpout 7\nswap_ra 1\n")
+    name = "cephqos_host_swapped_bytes_total"
+    assert _scrape(tree) == {
+        f'{name}{{direction="in"}}': 2 * PAGE_SIZE,
+        f'{name}{{direction="out"}}': 7 * PAGE_SIZE,
+    }
 
 
 def test_what_this_kernel_says_is_understood() -> None:
