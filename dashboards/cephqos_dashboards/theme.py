@@ -126,7 +126,7 @@ def absent(
     return SpecialValueMap(options=DashboardSpecialValueMapOptions(match=match, result=result))
 
 
-# Nothing is shown. An empty `noValue` would not do: Grafana 11 and 12 take it for the number 0.
+# Nothing is shown. An empty `noValue` would not do: Grafana 11 to 13 read it as the number 0.
 BLANK: Final = (
     absent("", SpecialValueMatch.NULL, None),
     absent("", SpecialValueMatch.EMPTY, None),
