@@ -20,6 +20,7 @@ from cephqos_doctor import (
     cluster_facts,
     cluster_state,
     collect,
+    disks,
     dump,
     figures,
     host_facts,
@@ -67,7 +68,7 @@ _OSD_CHECKS: Final = unless(_no_osd_config, (*scheduler.CHECKS, *tuning.CHECKS, 
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     *sockets.CHECKS,
     *_OSD_CHECKS,
-    *unless(_no_osd_config, tuning.HOST_CHECKS),
+    *unless(_no_osd_config, (*disks.HOST_CHECKS, *tuning.HOST_CHECKS)),
     *clock.HOST_CHECKS,
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (

@@ -1,7 +1,8 @@
-"""Checks of a cluster: is there a manager to ask, and do the monitors' clocks agree?"""
+"""Checks of a cluster: is there a manager to ask, do the monitors' clocks agree, and has each OSD
+addresses of its own?"""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.finding import Check, Finding
@@ -40,6 +41,50 @@ def _clocks(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
+# Where an OSD listens: each has several addresses with a port.
+_LISTENS: Final = (
+    "public_addrs",
+    "cluster_addrs",
+    "heartbeat_front_addrs",
+    "heartbeat_back_addrs",
+)
+
+
+def addresses(osd_map: Mapping[str, Any]) -> dict[str, set[str]]:
+    """By address and port, the OSDs that are up and listen there."""
+    found: dict[str, set[str]] = {}
+    for osd in osd_map.get("osds", ()):
+        for kind in _LISTENS if osd.get("up") else ():
+            for one in osd.get(kind, {}).get("addrvec", ()):
+                address = str(one.get("addr", ":0"))
+                if not address.endswith(":0"):
+                    found.setdefault(address, set()).add(f"osd.{osd.get('osd')}")
+    return found
+
+
+def _shared_addresses(facts: ClusterFacts) -> Iterator[Finding]:
+    """Each pair of OSDs once, with the first of the addresses that they share."""
+    told = set()
+    for address, osds in sorted(addresses(facts.osd_map).items()):
+        names = ", ".join(sorted(osds))
+        if len(osds) > 1 and names not in told:
+            told.add(names)
+            port = address.rpartition(":")[2]
+            restart = max(osds)
+            yield Finding(
+                names,
+                f"they have one address, {address}: others reach one of them only, and placement"
+                " groups of the other stay inactive",
+                f"ss -ltnp 'sport = :{port}'   # on their host: which process listens? Restart"
+                f" {restart} once, after: ceph osd ok-to-stop {restart}. The same again, after an"
+                " update of the host: start its older kernel",
+            )
+
+
+def _no_addresses(facts: ClusterFacts) -> str:
+    return "" if addresses(facts.osd_map) else "no OSD that is up shows its addresses"
+
+
 def left_for_clients(facts: ClusterFacts) -> str:
     """What such pools leave for client writes. It is no finding: no setting changes it."""
     shares = [f"{1 / size:.0%} (size {size})" for size in facts.sizes if size > 1]
@@ -51,4 +96,8 @@ def left_for_clients(facts: ClusterFacts) -> str:
     )
 
 
-CHECKS: Final = (Check("manager-active", _manager), Check("monitor-clocks", _clocks))
+CHECKS: Final = (
+    Check("manager-active", _manager),
+    Check("monitor-clocks", _clocks),
+    Check("addresses-unique", _shared_addresses, _no_addresses),
+)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +28,7 @@ from cephqos_exporter import core_options, sysfs
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.cgroups import CgroupLimits, find_cgroups, read_limits
+from cephqos_exporter.collectors.disks import read_diskstats
 from cephqos_exporter.collectors.mclock.collector import POLICY
 from cephqos_exporter.collectors.recovery import RESERVATIONS
 from cephqos_exporter.config import Settings
@@ -40,6 +42,8 @@ from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 _COMMANDS: Final = ("config show", "config diff", "dump_op_pq_state", "version", RESERVATIONS)
 SECONDS: Final = 5.0  # for all questions to all OSDs of the host
 _NOT_SYNCHRONISED: Final = 5  # what adjtimex returns: TIME_ERROR
+_DISCARDS: Final = 11  # fields of diskstats, from 0, after the device's name
+_DISCARD_MS: Final = 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,9 @@ class OsdFacts:
     disks_rotate: bool | None = None  # what the disks below that device say; None: not known
     device_class: str = ""  # of CRUSH; empty: not known
     model: str = ""  # of its devices; empty: not known
+    # Its rotating disks that keep writes in a cache. None: none of its disks is known to rotate.
+    cached_disks: tuple[str, ...] | None = None
+    discard_seconds: float | None = None  # mean since its host started; None: none was counted
     recovering: bool | None = None  # whether recovery runs or waits; None: not known
     directory_hangs: bool = False  # a look at its data directory had no answer
     cpu_limit: float | None = None  # CPUs of its container or unit
@@ -131,6 +138,7 @@ class HostFacts:
     clock_synchronised: bool | None = None  # None: not known
     governor: str = ""  # of the CPUs' clock, where it is one that lowers it
     wake_seconds: float | None = None  # from the deepest sleep that the CPUs may enter
+    swapped_bytes: int | None = None  # memory of the host that lies in swap; None: not known
 
 
 async def gather(settings: Settings) -> HostFacts:
@@ -161,6 +169,7 @@ async def gather(settings: Settings) -> HostFacts:
         clock_synchronised=_clock_synchronised(),
         governor=lowering_governor(host.sys),
         wake_seconds=wake_seconds(host.sys),
+        swapped_bytes=swapped_bytes(host.proc),
     )
 
 
@@ -187,6 +196,8 @@ def _on_host(host: Host, socket: Socket, facts: SocketFacts, osd: OsdFacts) -> O
         rotational=sysfs.is_rotational(host, devices),
         disks_rotate=disks_rotate(host, devices),
         model=models(host, devices),
+        cached_disks=cached_disks(host, devices),
+        discard_seconds=discard_seconds(host, devices),
     )
 
 
@@ -207,6 +218,51 @@ def disks_rotate(host: Host, devices: Iterable[sysfs.OsdDevice]) -> bool | None:
     disks = sysfs.disks_under(host, block)
     rotational = {sysfs.read_queue(host.sys, disk).rotational for disk in disks}
     return None if not rotational or "" in rotational else "1" in rotational
+
+
+def _disks(host: Host, devices: Iterable[sysfs.OsdDevice]) -> set[str]:
+    """The disks below what an OSD opens; none below loop devices and files, as tests use them."""
+    opened = [it.device for it in devices if not it.in_file and not it.device.startswith("loop")]
+    return {disk for device in opened for disk in sysfs.disks_under(host, device)}
+
+
+def cached_disks(host: Host, devices: Iterable[sysfs.OsdDevice]) -> tuple[str, ...] | None:
+    """The rotating disks of an OSD with a write cache that is on.
+
+    Only SCSI and SATA disks are known: of others, such as a virtual machine's, it is the host's.
+    """
+    queues = {
+        disk: sysfs.read_queue(host.sys, disk)
+        for disk in sorted(_disks(host, devices))
+        if (host.sys / "class/block" / disk / "device/scsi_disk").is_dir()
+    }
+    rotating = {disk: queue for disk, queue in queues.items() if queue.rotational == "1"}
+    cached = tuple(disk for disk, queue in rotating.items() if queue.write_cache == "write back")
+    return cached if rotating else None
+
+
+def discard_seconds(host: Host, devices: Iterable[sysfs.OsdDevice]) -> float | None:
+    """How long a discard took on average, on the disk of an OSD where it took longest."""
+    try:
+        counted = read_diskstats(host)
+    except OSError:
+        return None
+    means = []
+    for disk in _disks(host, devices):
+        fields = counted.get(disk.encode(), [])
+        # Discards and their milliseconds, which kernels count from 4.18 on.
+        if len(fields) > _DISCARD_MS and (done := int(fields[_DISCARDS])):
+            means.append(int(fields[_DISCARD_MS]) / 1000 / done)
+    return max(means, default=None)
+
+
+def swapped_bytes(proc: Path) -> int | None:
+    """How much of the host's memory lies in swap."""
+    text = sysfs.read_text(proc / "meminfo") or ""
+    total, free = (
+        re.search(rf"^{name}: +(\d+) kB$", text, re.MULTILINE) for name in ("SwapTotal", "SwapFree")
+    )
+    return (int(total[1]) - int(free[1])) * 1024 if total and free else None
 
 
 def lowering_governor(sys: Path) -> str:

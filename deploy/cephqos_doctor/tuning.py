@@ -293,6 +293,21 @@ def _slow_cpus(facts: HostFacts) -> Iterator[Finding]:
         )
 
 
+def _swaps(facts: HostFacts) -> Iterator[Finding]:
+    if facts.swapped_bytes:
+        yield Finding(
+            "this host",
+            f"{facts.swapped_bytes / 2**20:,.0f} MiB of its memory lie in swap: an OSD that waits"
+            " for its own memory is slow, and stays up",
+            "free -m   # is more available than swap is used? Then: swapoff -a, and remove swap"
+            " from /etc/fstab. Otherwise lower osd_memory_target first",
+        )
+
+
+def _swap_unknown(facts: HostFacts) -> str:
+    return "/proc/meminfo does not say" if facts.swapped_bytes is None else ""
+
+
 CHECKS: Final[tuple[Check[Osds], ...]] = (
     Check("options-in-effect", of_each(_without_effect)),
     Check("media-as-it-is", of_each(_wrong_media), _nothing_to_compare),
@@ -305,4 +320,5 @@ CHECKS: Final[tuple[Check[Osds], ...]] = (
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     Check("limits-sufficient", of_each(_small_limits)),
     Check("cpus-awake", _slow_cpus),
+    Check("swap-off", _swaps, _swap_unknown),
 )

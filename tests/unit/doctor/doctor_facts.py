@@ -59,6 +59,7 @@ def host(**changed: Any) -> HostFacts:
         "exporters": (RunningExporter(pid=99, user="ceph"),),
         "osds": (recorded(),),
         "clock_synchronised": True,
+        "swapped_bytes": 0,
     }
     return HostFacts(**(well | changed))
 

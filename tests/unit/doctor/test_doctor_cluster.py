@@ -1,10 +1,12 @@
 """What the doctor makes of clusters that answer in ways which are easily misread."""
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
 import pytest
+from tests.recorded import RECORDINGS
 
 from cephqos_doctor import cluster_facts, cluster_state, key
 from cephqos_doctor.cli import CLUSTER_CHECKS
@@ -12,7 +14,7 @@ from cephqos_doctor.cluster_facts import NEEDED, POWERS, ClusterFacts
 from cephqos_doctor.finding import diagnose
 from cephqos_exporter.ceph.monclient import ClusterAccess, ClusterSilent, CommandFailed
 
-from .doctor_facts import found
+from .doctor_facts import found, mends
 
 ACTIVE = {"mgrmap": {"available": True}, "health": {"checks": {}}}
 NO_MANAGER = {"mgrmap": {"available": False}, "health": {"checks": {}}}
@@ -120,6 +122,22 @@ async def test_what_replica_writes_leave_for_clients_is_said_and_is_no_finding(
     assert found(CLUSTER_CHECKS, facts) == {}
     facts, _ = await looked_at(monkeypatch, a_minimal_key)
     assert cluster_state.left_for_clients(facts) == ""
+
+
+@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+def test_two_osds_with_one_address_are_found_in_the_map(release: str) -> None:
+    dump = json.loads((RECORDINGS / f"cluster/{release}/idle/osd_dump.json").read_text())
+    facts = ClusterFacts(name="client.cephqos", status=ACTIVE, osd_map=dump)
+    assert "addresses-unique" not in found(CLUSTER_CHECKS, facts)
+    assert "addresses-unique" not in dict(diagnose("it", CLUSTER_CHECKS, facts).skipped)
+    first, second = dump["osds"][:2]
+    second["cluster_addrs"] = first["cluster_addrs"]
+    [finding] = found(CLUSTER_CHECKS, facts)["addresses-unique"]
+    assert finding.subject == "osd.0, osd.1"
+    assert first["cluster_addrs"]["addrvec"][0]["addr"] in finding.problem
+    assert mends(finding)
+    second["up"] = 0  # its last address, which is free again
+    assert "addresses-unique" not in found(CLUSTER_CHECKS, facts)
 
 
 async def test_a_minimal_key_is_fine_whichever_osds_there_are(

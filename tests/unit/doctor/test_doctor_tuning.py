@@ -15,6 +15,7 @@ from cephqos_doctor.host_facts import (
     disks_rotate,
     lowering_governor,
     models,
+    swapped_bytes,
     wake_seconds,
 )
 from cephqos_exporter.daemon import Host
@@ -268,6 +269,32 @@ def test_the_deepest_sleep_that_is_allowed_counts(tmp_path: Path) -> None:
     flash = (replace(recorded(), rotational=False),)
     assert "cpus-awake" in found(HOST_CHECKS, host(osds=flash, wake_seconds=133e-6))
     assert "cpus-awake" not in found(HOST_CHECKS, host(osds=flash, wake_seconds=50e-6))
+
+
+@pytest.mark.parametrize(
+    ("meminfo", "swapped"),
+    [
+        (
+            "MemTotal:  65000 kB\nSwapCached:  9 kB\nSwapTotal:  8192 kB\nSwapFree:  2048 kB\n",
+            6 << 20,
+        ),
+        ("SwapTotal:       0 kB\nSwapFree:        0 kB\n", 0),
+        ("MemTotal:  65000 kB\n", None),
+    ],
+)
+def test_memory_that_lies_in_swap_is_found(
+    meminfo: str, swapped: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "meminfo").write_text(meminfo)
+    assert swapped_bytes(tmp_path) == swapped
+    facts = host(swapped_bytes=swapped)
+    findings = found(HOST_CHECKS, facts)
+    assert list(findings) == (["swap-off"] if swapped else [])
+    for [finding] in findings.values():
+        assert "6 MiB of its memory lie in swap" in finding.problem
+        assert mends(finding)
+    skipped = dict(diagnose("host", HOST_CHECKS, facts).skipped)
+    assert ("swap-off" in skipped) == (swapped is None)
 
 
 def test_a_host_knows_no_crush_class_and_says_what_it_could_not_check() -> None:
