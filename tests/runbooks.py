@@ -12,7 +12,9 @@ INDEX: Final = (FOLDER / "index.md").read_text(encoding="utf-8")
 PAGES: Final[Mapping[str, str]] = {
     page: (FOLDER / f"{page}.md").read_text(encoding="utf-8") for page in RUNBOOKS
 }
-TEXT: Final = "\n".join([INDEX, *PAGES.values()])
+# Choices to which several alerts lead.
+_CHOICES: Final = (FOLDER / "devices.md").read_text(encoding="utf-8")
+TEXT: Final = "\n".join([INDEX, _CHOICES, *PAGES.values()])
 # The first lines of an entry, in this order.
 FIRST: Final = ("Who suffers", "Can it wait", "Where", "Look at this", "Do this")
 _HEADING: Final = re.compile(r"^## (.+)\n", re.MULTILINE)

@@ -11,7 +11,7 @@ _DISCARDS: Final = "bdev_enable_discard"
 
 
 def _write_caches(facts: HostFacts) -> Iterator[Finding]:
-    """One finding for the host: most disks are sold with their cache on, and many do well with it."""
+    """One finding for a host: most disks come with their cache on, and many do well with it."""
     cached = {osd.osd: osd.cached_disks for osd in facts.osds if osd.cached_disks}
     if not cached:
         return

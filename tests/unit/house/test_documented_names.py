@@ -156,7 +156,7 @@ _OF_OTHERS: Final = {
     ),
     "--web.enable-remote-write-receiver",
     "--web.enable-otlp-receiver",
-    *("--bucket", "--num-shards", "--end-date"),
+    *("--replicas", "--bucket", "--num-shards", "--end-date"),
     *(
         "--detach",
         "--namespace",
