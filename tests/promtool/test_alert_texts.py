@@ -41,6 +41,7 @@ _LABELS: Final = {
     "media": "ssd",
     "op": "commit",
     "device": "eth0",
+    "at": "device",
     "option": "osd_max_backfills",
     "setting": "noout",
     "check": "MDS_TRIM",
