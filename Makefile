@@ -192,8 +192,8 @@ LOOKS = $(filter --list --table --help -h,$(TRUTH))
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
 	@$(if $(LOOKS),,deploy/bootstrap.sh system ip tc)
 	$(if $(LOOKS),,$(BIN)/cephqos lab trees)
-	@# In a network namespace of its own, where links can be slowed down, and nothing can be downloaded.
-	$(if $(LOOKS),,$(ROOT) unshare --net sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
+	@# In namespaces of its own: links can be slowed down there, and nothing can be downloaded.
+	$(if $(LOOKS),,$(ROOT) unshare --net --mount sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
 study-small: $(STAMP) ## run studies A and B on labs, into docs/internals/study-small; goes on where it ended (root, 11 hours; STUDY='--list', '--minutes 120')
 	@$(if $(findstring --list,$(STUDY)),,deploy/bootstrap.sh system)

@@ -8,6 +8,7 @@ from typing import Final
 
 from cephqos_exporter.procfs import parse_cgroup
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.processes import run
 from cephqos_stack.staged import faults
 from cephqos_stack.staged.host import strangers
@@ -49,6 +50,19 @@ async def _slow_link(stage: Stage, do: StagedAction) -> None:
     """What other OSDs send to this one passes a slow link."""
     stage.undo.append(link.restore)
     await link.slow_down(stage.on.lab, stage.osd(do), int(do.options["kbit"]))
+
+
+async def _own_link(stage: Stage, do: StagedAction) -> None:
+    """What the OSD exchanges with other OSDs passes a link of its own."""
+    stage.undo.append(lambda: link.give_back(stage.on.lab))
+    await link.give(stage.on.lab, stage.osd(do))
+    await stage.on.lab.faults.restart(stage.osd(do))
+    await wait_until_clean(stage.on)
+
+
+async def _flaps(stage: Stage, do: StagedAction) -> None:
+    """The link that `own-link` made goes down for a second in every four."""
+    stage.run(link.flap())
 
 
 async def _affinity(stage: Stage, do: StagedAction) -> None:
@@ -190,6 +204,32 @@ async def _memory_limit(stage: Stage, do: StagedAction) -> None:
     await wait_until_clean(stage.on)
 
 
+async def _memory_room(stage: Stage, do: StagedAction) -> None:
+    """The OSD may use `mib` more memory than now; cgroup version 1. Beyond, the kernel kills it.
+
+    File cache does not count: it is given up first. Without `mib` the OSD is restarted in a group
+    without a limit.
+    """
+    osd, lab = stage.osd(do), stage.on.lab
+    group = cgroups.memory_group(lab.paths, osd)
+    limit = group / "memory.limit_in_bytes"
+    if "mib" in do.options:
+        used = int((group / "memory.usage_in_bytes").read_text())
+        stat = (group / "memory.stat").read_text().splitlines()
+        cache = next(int(it.split()[1]) for it in stat if it.startswith("total_cache "))
+        limit.write_text(str(used - cache + (int(do.options["mib"]) << 20)))
+        return
+
+    async def end() -> None:
+        limit.write_text("-1")
+        await lab.faults.restart(osd)
+
+    stage.undo.append(end)
+    (group / "memory.swappiness").write_text("0")  # the host may have swap
+    await lab.faults.restart(osd)
+    await wait_until_clean(stage.on)
+
+
 async def _run(*argv: str) -> None:
     done = await run(argv, within=_WITHIN)
     if done.returncode:
@@ -210,8 +250,11 @@ FAULTS: Final = faults.FAULTS | {
     "busy-cpu": _busy_cpu,
     "config": _config,
     "delete": _delete,
+    "flaps": _flaps,
     "kill": _kill,
     "memory-limit": _memory_limit,
+    "memory-room": _memory_room,
+    "own-link": _own_link,
     "pauses": _pauses,
     "restart-all": _restart_all,
     "slow-link": _slow_link,

@@ -30,6 +30,7 @@ class StagedCluster:
     media: str = "ssd"
     op_queue: str | None = "mclock_scheduler"
     device_iops: int | None = None  # what every device is held to
+    db_mib: int | None = None  # of a device for the DB; None: no such device
     settings: tuple[tuple[str, str], ...] = ()  # in ceph.conf, for [osd]
 
     def spec(self, name: str) -> LabSpec:
@@ -42,6 +43,7 @@ class StagedCluster:
             rotational=self.media == "hdd",
             op_queue=self.op_queue,
             device_iops=self.device_iops,
+            db_size=None if self.db_mib is None else self.db_mib << 20,
             settings=tuple(CephOption("osd", *setting) for setting in self.settings),
         )
 

@@ -297,11 +297,16 @@ def test_only_control_groups_that_the_lab_made_are_changed_and_removed(
     groups.mkdir()
     for place in ("_V1", "_V1_CPU", "_V2"):
         monkeypatch.setattr(cgroups, place, groups)
+    of_memory = tmp_path / "memory"
+    of_memory.mkdir()
+    monkeypatch.setattr(cgroups, "_V1_MEMORY", of_memory)
+    (of_memory / "memory.limit_in_bytes").touch()
     paths = LabPaths.of("mine")
     os.close(state.make_lab(paths))
     foreign = groups / "cephqos-mine-osd.1"
     foreign.mkdir()
     cgroups.limit_cpu(paths, 0, 4711, None)
+    assert cgroups.memory_group(paths, 0).is_dir()
     with pytest.raises(LabError, match="this lab did not make it"):
         cgroups.limit_cpu(paths, 1, 4711, None)
     cgroups.rejoin(paths, 1, 4711)
@@ -311,6 +316,7 @@ def test_only_control_groups_that_the_lab_made_are_changed_and_removed(
         file.unlink()
     cgroups.remove_cgroups(paths)
     assert list(groups.glob("cephqos-*")) == [foreign]
+    assert list(of_memory.glob("cephqos-*")) == []
     # One that was removed by others and made again is not ours.
     own.mkdir()
     paths.cgroups.write_text(f"1 {own}\n{own.stat().st_ino} {tmp_path / 'groups' / '..' / 'x'}\n")

@@ -1,4 +1,4 @@
-"""Limits of one OSD's device (cgroup v1 `blkio`, v2 `io`), and of its CPU (v1 `cpu`, v2 `cpu`)."""
+"""Limits of one OSD's device (cgroup v1 `blkio`, v2 `io`), CPU (v1 and v2 `cpu`), memory (v1)."""
 
 import contextlib
 import os
@@ -11,6 +11,7 @@ from cephqos_loadgen.lab.paths import LabPaths
 
 _V1 = Path("/sys/fs/cgroup/blkio")
 _V1_CPU = Path("/sys/fs/cgroup/cpu")
+_V1_MEMORY = Path("/sys/fs/cgroup/memory")
 _V2 = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000  # microseconds of a CPU quota's period, the kernel's default
 _V1_FILES = {
@@ -74,6 +75,19 @@ def limit_cpu(lab: LabPaths, osd: int, pid: int, cpus: float | None) -> None:
         raise LabError(f"cannot limit the CPU of osd.{osd} in {group}: {error}") from error
 
 
+def memory_group(lab: LabPaths, osd: int) -> Path:
+    """Make a group of version 1 for an OSD's memory. It has no limit, and no process yet.
+
+    Memory belongs to the group in which it was first used: restart the OSD, and `rejoin` takes it
+    in at once. The group is removed with the lab.
+    """
+    if not (_V1_MEMORY / "memory.limit_in_bytes").exists():
+        raise LabError("no controller memory of cgroup version 1 is mounted here")
+    group = _group(_V1_MEMORY, lab, osd)
+    _make(lab, group)
+    return group
+
+
 def _enable(base: Path, controller: str) -> None:
     with contextlib.suppress(OSError):  # it is enabled already, or systemd delegates it
         (base / "cgroup.subtree_control").write_text(f"+{controller}")
@@ -117,13 +131,14 @@ def _make(lab: LabPaths, group: Path) -> None:
 
 def _made(lab: LabPaths) -> list[Path]:
     """The groups that this lab has made and that are still the same ones."""
+    bases = (_V1, _V1_CPU, _V1_MEMORY, _V2)
     found = []
     with contextlib.suppress(FileNotFoundError):
         for line in lab.cgroups.read_text().splitlines():
             number, _, path = line.partition(" ")
             group = Path(path)
             with contextlib.suppress(OSError):
-                if group.parent in (_V1, _V1_CPU, _V2) and str(group.stat().st_ino) == number:
+                if group.parent in bases and str(group.stat().st_ino) == number:
                     found.append(group)
     return found
 
