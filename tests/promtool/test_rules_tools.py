@@ -174,6 +174,18 @@ def test_what_is_not_known_is_left_out_of_a_description(
     assert "unknown" not in shown[1]
 
 
+def test_an_slo_that_burns_without_demand_names_the_osd_that_is_slow(tmp_path: Path) -> None:
+    slow = {
+        f'{PerOsd.FINDING}{{cluster="c1",ceph_daemon="osd.3",cause="device",finding="OsdSlow"}}': (
+            "0.2x9"
+        ),
+        f'{PerOsd.INSTANCE}{{cluster="c1",ceph_daemon="osd.3",instance="h:1"}}': "1x9",
+    }
+    name = "CephQosLatencySloBurn"
+    shown = rendered(description_of(name), _LABELS, 0.1, slow, tmp_path, name=name)
+    assert "Likely cause: osd.3 on host h is slow (device). Can it wait" in shown
+
+
 def test_a_tenant_is_named_only_if_it_clearly_has_most_of_the_work(tmp_path: Path) -> None:
     """60 % of a few samples may be less than half of all."""
     out = ""

@@ -234,25 +234,25 @@ SATURATION = [
         group="found",
     ),
     case(
-        "CephQosDeviceSaturated",
+        "CephQosOsdSlow",
         "a device that answers far later than it used to, until it does not",
-        merged(SimulatedOsd(((40, _WELL), (20, _LATE), (10, _WELL)))),
-        silent(40),
-        firing(42, {**AT, **TICKET, "at": "device"}),
-        silent(66),
+        merged(SimulatedOsd(((40, _WELL), (25, _LATE), (10, _WELL)))),
+        silent(50),
+        firing(58, {**AT, **TICKET, "cause": "device"}),
+        silent(70),
         group="long",
     ),
     case(
-        "CephQosDeviceSaturated",
+        "CephQosOsdSlow",
         "a DB's device that answers far later than it used to, beside a disk that is slower still",
-        merged(SimulatedOsd(((40, _DISK), (20, replace(_DISK, db_latency=0.012)), (10, _DISK)))),
-        silent(40),
-        firing(42, {**AT, **TICKET, "at": "db_device"}),
-        silent(66),
+        merged(SimulatedOsd(((40, _DISK), (25, replace(_DISK, db_latency=0.012)), (10, _DISK)))),
+        silent(50),
+        firing(58, {**AT, **TICKET, "cause": "db_device"}),
+        silent(70),
         group="long",
     ),
     case(
-        "CephQosDeviceSaturated",
+        "CephQosOsdSlow",
         "a device that is busy all the time and answers as it always did",
         merged(SimulatedOsd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
         silent(48),
@@ -261,21 +261,21 @@ SATURATION = [
         only=True,
     ),
     case(
-        "CephQosDeviceSaturated",
+        "CephQosOsdSlow",
         "a device that answers later now that hardly anything is asked of it",
-        merged(SimulatedOsd(((40, _WELL), (20, replace(_LATE, depth=0.8))))),
+        merged(SimulatedOsd(((38, _WELL), (22, replace(_LATE, depth=0.8))))),
         silent(56),
         silent(59),
         group="long",
     ),
     case(
-        "CephQosDeviceSaturated",
+        "CephQosOsdSlow",
         "a device that takes many times as long as it used to, which is still very little",
         merged(
             SimulatedOsd(
                 (
-                    (40, replace(_WELL, device_latency=0.0003)),
-                    (20, replace(_WELL, device_latency=0.004)),
+                    (38, replace(_WELL, device_latency=0.0003)),
+                    (22, replace(_WELL, device_latency=0.004)),
                 )
             )
         ),

@@ -22,7 +22,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosOperationsBlocked",
         "CephQosDaemonNotAnswering",
         "CephQosThreadAtCeiling",
-        "CephQosDeviceSaturated",
+        "CephQosOsdSlow",
         "CephQosDeviceSlowerThanBefore",
         "CephQosStoreSlow",
         "CephQosStoreSpilled",

@@ -26,6 +26,7 @@ from cephqos_alerts.rules.rule import (
 from cephqos_alerts.rules.runbooks import WARNING_SUFFIX
 from cephqos_alerts.rules.settings import LEAST_OPS, RuleSettings
 from cephqos_alerts.rules.template import ITSELF, only_if, query, show, when
+from cephqos_alerts.rules.text import host_of
 from cephqos_alerts.slo.spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
 from cephqos_base.series import ClientSeries, OpSeries, ProbeSeries
@@ -143,9 +144,19 @@ _LIKELY: Final = (
     f" Likely cause: {show('.cause')}{when('.by', f' by {ITSELF}')},"
     " on most OSDs whose clients wait."
 )
+# Without demand there is no main cause: operations that wait alone wait for an OSD that is slow.
+_SLOW_OSD: Final = when(
+    query(f'topk(1, {PerOsd.FINDING}{{finding="OsdSlow",cluster=%q}})', "$labels.cluster"),
+    when(
+        "(. | first).Labels",
+        f" Likely cause: {show('.ceph_daemon')}{host_of('.ceph_daemon')} is slow"
+        f" ({show('.cause')}).",
+    ),
+)
 _LIKELY_CAUSE: Final = when(
     query(f'{PerClusterClass.MAIN_CAUSE}{{class="client",cluster=%q}}', "$labels.cluster"),
     when("(. | first).Labels", only_if('ne .cause "unknown"', _LIKELY)),
+    _SLOW_OSD,
 )
 
 

@@ -31,7 +31,7 @@ _CANCEL_SECONDS: Final = 10.0  # for loads to end, when the demo ends
 # Fires beside any fault where other programs keep the host busy; then it may hide the fault.
 _HOST_BUSY: Final = "CephQosHostCpuTaken"
 # Fire where a situation limits all devices, which were faster before.
-_DEVICES_SLOWER: Final = ("CephQosDeviceSaturated", "CephQosCapacityUnderstated")
+_DEVICES_SLOWER: Final = ("CephQosOsdSlow", "CephQosCapacityUnderstated")
 
 
 @dataclass(frozen=True, slots=True)

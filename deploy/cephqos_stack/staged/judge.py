@@ -35,6 +35,8 @@ _CAUSE_IN_TEXT = (
     "CephQosReservationViolatedWidely",
     "CephQosPolicyTargetViolated",
 )
+# Alerts that count OSDs name the worst of them in the description.
+_WORST = re.compile(r"(osd\.\d+)(?: on host \S+)? \(")
 _LIKELY = re.compile(r"Likely cause: (\w+)(?: by ([\w.]+?))?(?: on host|, on most|\.(?: |$))")
 SEEN_OF_IT = {  # words of a description, and the cause that they state
     "Its device is slow or has stopped.": "device",
@@ -54,6 +56,7 @@ class Heard:
 
     after: float  # seconds since the fault, or since the load began
     labels: Mapping[str, str]
+    worst: Sequence[str] = ()  # the OSDs that an alert about many names
 
     @classmethod
     def of(cls, after: float, labels: Mapping[str, str], description: str) -> "Heard":
@@ -73,7 +76,7 @@ class Heard:
             labels = {**labels, "cause": likely[1] if likely else "unknown"}
         if likely and likely[2]:
             labels = {**labels, "by": likely[2]}
-        return cls(after, labels)
+        return cls(after, labels, _WORST.findall(text.partition("Worst first:")[2]))
 
     def __str__(self) -> str:
         words = [self.labels[name] for name in _LABELS if self.labels.get(name)]
@@ -85,8 +88,11 @@ def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> boo
     labels = heard.labels
     if labels["alertname"] not in finding.alert:
         return False
+    if finding.osd is not None:
+        osd = osd_name(finding.osd, turn, osds)
+        if osd not in (labels.get("ceph_daemon"), *heard.worst):
+            return False
     wanted = {
-        "ceph_daemon": None if finding.osd is None else osd_name(finding.osd, turn, osds),
         "cause": finding.cause,
         "by": _turned(finding.by, turn, osds),
         "class": finding.class_,

@@ -46,8 +46,8 @@ def test_a_threshold_is_in_the_rules() -> None:
 
 
 def test_an_alert_that_is_left_out_is_gone_with_what_only_it_reads() -> None:
-    text = built("leave_out: [CephQosDeviceSaturated]")["osds.yml"]
-    assert "DeviceSaturated" not in text
+    text = built("leave_out: [CephQosOsdSlow]")["osds.yml"]
+    assert "OsdSlow" not in text
     assert "ThreadAtCeiling" in text
 
 
@@ -76,7 +76,7 @@ def test_without_duplicates_alerts_that_ceph_has_are_gone() -> None:
         ("thresholds: {device_flor: 1}", "device_floor"),
         ("thresholds: {in_progress: 1}", "thresholds.in_progress"),
         ("thresholds: {device_floor: fast}", "a number"),
-        ("leave_out: [CephQosDeviceSaturatd]", "CephQosDeviceSaturated"),
+        ("leave_out: [CephQosOsdSlw]", "CephQosOsdSlow"),
         ("labels: {cluster: mine}", "that the rules do not use"),
         ("labels: {__name__: mine}", "that the rules do not use"),
         ("annotations: {summary: mine}", "that the rules do not use"),

@@ -59,6 +59,16 @@ def test_an_alert_with_two_ways_of_seeing_it_is_right_with_the_expected_one() ->
     assert verdicts == ["right", "wrong cause"]
 
 
+def test_an_alert_about_many_osds_is_right_if_it_names_the_osd_that_is_meant() -> None:
+    wanted = ExpectedFinding(alert=("CephQosOsdSlow",), osd=1, cause="device")
+    labels = {"alertname": "CephQosOsdSlow", "severity": "warning", "cause": "device"}
+    verdicts = [
+        judge(_situation(wanted), [Heard.of(9, labels, f"Slow. Worst first: {worst}.")], 0)[0]
+        for worst in ("osd.2 on host h (1s), osd.1 on host h (90ms)", "osd.12 (1s)", "not known")
+    ]
+    assert verdicts == ["right", "wrong cause", "wrong cause"]
+
+
 def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
     heard = [_heard(0, "unknown")]
     assert judge(_situation(), [], 0)[0] == "right"
