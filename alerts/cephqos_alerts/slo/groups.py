@@ -145,12 +145,12 @@ _LIKELY: Final = (
     " on most OSDs whose clients wait."
 )
 # Without demand there is no main cause: operations that wait alone wait for an OSD that is slow.
+_ITS_CAUSE: Final = only_if('ne .cause "unknown"', f" ({show('.cause')})")
 _SLOW_OSD: Final = when(
     query(f'topk(1, {PerOsd.FINDING}{{finding="OsdSlow",cluster=%q}})', "$labels.cluster"),
     when(
         "(. | first).Labels",
-        f" Likely cause: {show('.ceph_daemon')}{host_of('.ceph_daemon')} is slow"
-        f" ({show('.cause')}).",
+        f" Likely cause: {show('.ceph_daemon')}{host_of('.ceph_daemon')} is slow{_ITS_CAUSE}.",
     ),
 )
 _LIKELY_CAUSE: Final = when(
