@@ -334,7 +334,7 @@ RESERVATION = [
     RuleCase(
         name="without figures of demand nothing is violated",
         alert=VIOLATED,
-        series=without(("cephqos_qos_client_",), osd((8, PROVEN), (20, SLOW))),
+        series=without(("cephqos_qos_client_",), osd((8, PROVEN), (20, SHORT))),
         moments=(silent(15), silent(27)),
         only=True,
     ),
