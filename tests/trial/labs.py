@@ -191,7 +191,10 @@ async def _host(staged: Staged) -> tuple[bool, str]:
     before, seen = await settings(staged.lab), list[str]()
 
     async def heard(event: Any) -> None:
+        if event["event"] == "restart":
+            await staged.devices(10.0)  # what was written meanwhile is recovered soon
         if event["event"] == "block_started":
+            await staged.devices(1.0)
             seen.append(await _scheduler(staged.lab))
 
     rounds = ("--block", "20s", "--least-rounds", "4", "--by", "mean")

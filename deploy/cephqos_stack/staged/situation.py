@@ -128,11 +128,11 @@ def load(path: Path) -> Situation:
 
 
 def _true_anyway(plain: dict[str, Any], *, healthy: bool) -> Iterator[ExpectedFinding]:
-    """A capacity that is a small share of what OSDs deliver. With a fault, a store may need longer
-    than its bound for an operation, and placement groups lie unevenly: the balancer is off."""
+    """Placement groups may lie unevenly, as the balancer needs minutes. With a fault, a store may
+    need longer than its bound for an operation. A capacity may be a small share of what OSDs do."""
+    yield ExpectedFinding(alert=("CephQosPgsUneven", "CephQosPrimariesUneven"), severity="info")
     if not healthy:
         yield ExpectedFinding(alert=("CephQosStoreSlow",), severity="warning")
-        yield ExpectedFinding(alert=("CephQosPgsUneven", "CephQosPrimariesUneven"), severity="info")
     capacity = plain.get("capacity", Situation.capacity)
     if capacity is not None and capacity * THRESHOLDS.more < 1:
         yield ExpectedFinding(alert=("CephQosCapacityUnderstated",), seen="delivered")
