@@ -178,7 +178,7 @@ def _status(reply: Mapping[str, Any]) -> Replies:
         for name, check in health.get("checks", {}).items()
     }
     return {
-        **_picked(reply, "fsid", "pgmap"),
+        **_picked(reply, "fsid", "pgmap", "election_epoch"),
         "health": _picked(health, "status") | {"checks": checks},
         "osdmap": _picked(reply.get("osdmap", {}), "epoch"),
         "mgrmap": _picked(reply.get("mgrmap", {}), "available"),

@@ -9,6 +9,7 @@ from typing import Final
 from cephqos_exporter.procfs import parse_cgroup
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.isolation import cgroups
+from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.processes import run
 from cephqos_stack.staged import faults
 from cephqos_stack.staged.host import strangers
@@ -211,7 +212,7 @@ async def _memory_room(stage: Stage, do: StagedAction) -> None:
     without a limit.
     """
     osd, lab = stage.osd(do), stage.on.lab
-    group = cgroups.memory_group(lab.paths, osd)
+    group = _memory_group(lab.paths, osd)
     limit = group / "memory.limit_in_bytes"
     if "mib" in do.options:
         used = int((group / "memory.usage_in_bytes").read_text())
@@ -228,6 +229,20 @@ async def _memory_room(stage: Stage, do: StagedAction) -> None:
     (group / "memory.swappiness").write_text("0")  # the host may have swap
     await lab.faults.restart(osd)
     await wait_until_clean(stage.on)
+
+
+def _memory_group(lab: LabPaths, osd: int) -> Path:
+    """A group of version 1 for an OSD's memory, without a limit; it is removed with the lab.
+
+    Memory belongs to the group in which it was first used: restart the OSD, and the lab takes it
+    in at once.
+    """
+    base = cgroups._V1_MEMORY
+    if not (base / "memory.limit_in_bytes").exists():
+        raise LabError("no controller memory of cgroup version 1 is mounted here")
+    group = cgroups._group(base, lab, osd)
+    cgroups._make(lab, group)
+    return group
 
 
 async def _run(*argv: str) -> None:

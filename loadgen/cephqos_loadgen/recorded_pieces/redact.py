@@ -37,7 +37,7 @@ _WORDS: Final = """
         config+dump mon+dump osd+df osd+dump osd+pool+stats osd+tree pg+dump pg+ls pg+ls-by-primary
     configured: mclock_scheduler wpq prioritized debug_random
     device_class: hdd nvme ssd
-    direction: receive transmit
+    direction: in out receive transmit
     event: blocked commit execute queue receive reply subops
     flag: full nobackfill nodeep-scrub nodown noin noout norebalance norecover noscrub nosnaptrim
         noup pauserd pausewr sortbitwise

@@ -8,7 +8,7 @@ from typing import Final
 PAGES: Final = sorted(
     path
     for path in Path().glob("**/*.md")
-    if not {"tests", "build", "report.md"} & set(path.parts)
+    if not {"tests", "build", "dist", "report.md"} & set(path.parts)
     and not any(part.startswith(".") for part in path.parts)
 )
 FENCE: Final = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -300,13 +300,13 @@ def test_only_control_groups_that_the_lab_made_are_changed_and_removed(
     of_memory = tmp_path / "memory"
     of_memory.mkdir()
     monkeypatch.setattr(cgroups, "_V1_MEMORY", of_memory)
-    (of_memory / "memory.limit_in_bytes").touch()
     paths = LabPaths.of("mine")
     os.close(state.make_lab(paths))
     foreign = groups / "cephqos-mine-osd.1"
     foreign.mkdir()
     cgroups.limit_cpu(paths, 0, 4711, None)
-    assert cgroups.memory_group(paths, 0).is_dir()
+    cgroups._make(paths, cgroups._group(of_memory, paths, 0))
+    assert list(of_memory.glob("cephqos-*"))
     with pytest.raises(LabError, match="this lab did not make it"):
         cgroups.limit_cpu(paths, 1, 4711, None)
     cgroups.rejoin(paths, 1, 4711)

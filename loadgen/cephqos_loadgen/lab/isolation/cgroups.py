@@ -75,19 +75,6 @@ def limit_cpu(lab: LabPaths, osd: int, pid: int, cpus: float | None) -> None:
         raise LabError(f"cannot limit the CPU of osd.{osd} in {group}: {error}") from error
 
 
-def memory_group(lab: LabPaths, osd: int) -> Path:
-    """Make a group of version 1 for an OSD's memory. It has no limit, and no process yet.
-
-    Memory belongs to the group in which it was first used: restart the OSD, and `rejoin` takes it
-    in at once. The group is removed with the lab.
-    """
-    if not (_V1_MEMORY / "memory.limit_in_bytes").exists():
-        raise LabError("no controller memory of cgroup version 1 is mounted here")
-    group = _group(_V1_MEMORY, lab, osd)
-    _make(lab, group)
-    return group
-
-
 def _enable(base: Path, controller: str) -> None:
     with contextlib.suppress(OSError):  # it is enabled already, or systemd delegates it
         (base / "cgroup.subtree_control").write_text(f"+{controller}")
