@@ -233,8 +233,14 @@ DB = [
     RuleCase(
         name="a device of the DB that moves as much as ever has not failed",
         alert=VIOLATED,
-        series=_beside_db(replace(_FULL_DB, compaction=0.9)),
+        series=_beside_db(_FULL_DB),
         moments=(silent(9), firing(25, violated("warning", "unknown"))),
+    ),
+    RuleCase(
+        name="a compaction that fills the device of the DB has cause store",
+        alert=VIOLATED,
+        series=_beside_db(replace(_FULL_DB, compaction=0.9)),
+        moments=(silent(9), firing(25, violated("critical", "store", by="compaction"))),
     ),
     RuleCase(
         name="commits that are slow while placement groups are deleted have cause store",
