@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.by_signal import clean_up_when_ended
 from tests.trial.staged import HARMFUL, load, settings, trial
 
 from cephqos_loadgen.check.run_options import RunOptions
@@ -75,17 +76,38 @@ class Staged:
         process = await trial(self.lab, self.out, candidate, *more)
         told = 0
         output = asyncio.create_task(process.communicate())
-        async with asyncio.timeout(_LONGEST):
-            while not output.done():
-                await asyncio.wait([output], timeout=0.2)
-                events = self.events()
-                for event in events[told:]:
-                    if heard:
-                        await heard(event)
-                told = len(events)
+        try:
+            async with asyncio.timeout(_LONGEST):
+                while not output.done():
+                    await asyncio.wait([output], timeout=0.2)
+                    events = self.events()
+                    for event in events[told:]:
+                        if heard:
+                            await heard(event)
+                    told = len(events)
+        finally:
+            if process.returncode is None:
+                process.kill()
         print((await output)[0].decode(), flush=True)
         report = [line for file in self.out.glob("*/report.txt") for line in _lines(file)]
         return Told(process.returncode, report, self.events())
+
+    async def killed(self, setting: tuple[str, str], within: float, *tried: str) -> float:
+        """Begin a trial, kill it at a random time after this setting was made, and give back.
+        Returns how long after."""
+        process = await trial(self.lab, self.out, *tried)
+        try:
+            async with asyncio.timeout(_LONGEST):
+                while setting not in await settings(self.lab):
+                    assert process.returncode is None
+            moment = self.chance.uniform(0, within)
+            await asyncio.sleep(moment)
+        finally:
+            if process.returncode is None:
+                process.kill()
+        await process.wait()
+        await restore(RunOptions(out=self.out, lab=self.lab.paths.name))
+        return moment
 
     async def after_blocks(
         self, number: int, act: Callable[[], Awaitable[None]]
@@ -139,15 +161,7 @@ async def _harmful(staged: Staged) -> tuple[bool, str]:
 
 async def _killed(staged: Staged) -> tuple[bool, str]:
     before = await settings(staged.lab)
-    process = await trial(staged.lab, staged.out, "profile=high_recovery_ops")
-    async with asyncio.timeout(_LONGEST):
-        while ("osd", "osd_mclock_profile") not in await settings(staged.lab):
-            assert process.returncode is None
-    moment = staged.chance.uniform(0, 3)
-    await asyncio.sleep(moment)
-    process.kill()
-    await process.wait()
-    await restore(RunOptions(out=staged.out, lab=staged.lab.paths.name))
+    moment = await staged.killed(("osd", "osd_mclock_profile"), 3, "profile=high_recovery_ops")
     async with staged.lab.client() as client:
         keys = str(await client.command("config-key ls"))
     same = await settings(staged.lab) == before and KEY not in keys
@@ -208,15 +222,8 @@ async def _host_killed(staged: Staged) -> tuple[bool, str]:
     """Killed at a random time while OSDs are restarted, or soon after."""
     await _own_host(staged.lab)
     before = await settings(staged.lab)
-    process = await trial(staged.lab, staged.out, "scheduler=wpq", "--host", "alone")
-    async with asyncio.timeout(_LONGEST):
-        while ("osd.0", "osd_op_queue") not in await settings(staged.lab):
-            assert process.returncode is None
-    moment = staged.chance.uniform(0, 8)
-    await asyncio.sleep(moment)
-    process.kill()
-    await process.wait()
-    await restore(RunOptions(out=staged.out, lab=staged.lab.paths.name))
+    tried = ("scheduler=wpq", "--host", "alone")
+    moment = await staged.killed(("osd.0", "osd_op_queue"), 8, *tried)
     scheduler = await _scheduler(staged.lab)
     same = await settings(staged.lab) == before and scheduler == "mclock_scheduler"
     return same, f"killed {moment:.1f} s after the change; {scheduler} is in force"
@@ -299,6 +306,7 @@ async def main(names: Sequence[str], minutes: float) -> None:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     parser = argparse.ArgumentParser()
     parser.add_argument("pieces", nargs="*")
     parser.add_argument("--minutes", type=float, default=1e6)

@@ -55,7 +55,7 @@ class RealWorld:
         """`groups`: candidates are put on the OSDs of one host only, which may be restarted."""
         if groups:
             candidates = [on_osds(candidate, groups.osds) for candidate in candidates]
-        self.candidates, self.groups = candidates, groups
+        self.groups = groups
         self._cluster, self._lock, self._prometheus = cluster, lock, prometheus
         self._watch = watch  # of its own: what waits for an OSD must not hold up the way back
         self._candidates = {candidate.name: candidate for candidate in candidates}
@@ -75,6 +75,11 @@ class RealWorld:
         self._scrubs = ScrubProgress()
         self._violated_until: float | None = None
         self._violated_seconds = 0.0
+
+    @property
+    def candidates(self) -> Sequence[TriedSetting]:
+        """As they are put in force."""
+        return tuple(self._candidates.values())
 
     async def check(self) -> None:
         """UsageError or SettingRefused for a candidate that cannot be tried here."""

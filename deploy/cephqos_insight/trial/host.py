@@ -10,9 +10,9 @@ stands beside the answer, and if they differ clearly, there is none.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import time_span
@@ -204,16 +204,16 @@ async def _block(
     whole = None if lost else between(kept[0], kept[-1])
     if arm == REFERENCE and whole and "p99" in whole.figures:
         trial.whole.append(whole)
-    figures: Mapping[str, Any] = dict(mine.figures) if mine else {}
+    seconds = world.now() - began
     watching.heard(
         "block_ended",
         {
-            "round": number, "arm": arm, "seconds": world.now() - began, "lost": lost,
-            "harm": harm, "figures": figures,
+            "round": number, "arm": arm, "seconds": seconds, "lost": lost, "harm": harm,
+            "figures": dict(mine.figures) if mine else {},
             "others": dict(theirs.figures) if theirs else {},
         },
     )  # fmt: skip
-    return TrialBlock(number, arm, world.now() - began, mine, lost, harm)
+    return TrialBlock(number, arm, seconds, mine, lost, harm)
 
 
 def _only(reading: Reading, osds: Sequence[int]) -> Reading:
