@@ -61,8 +61,11 @@ async def give(lab: RunningLab, osd: int) -> None:
     ours.mkdir()
     await _do("mount", "-t", "sysfs", "sysfs", str(ours))
     (shown / _LINK / "device").mkdir(parents=True)
-    for name in ("carrier_changes", "mtu", "speed"):
+    for name in ("carrier", "carrier_changes", "mtu", "speed"):
         (shown / _LINK / name).symlink_to(ours / "class/net" / _LINK / name)
+    # The host's own links stay as they were, or they would seem to be gone.
+    for link in Path(_LINKS).iterdir():
+        (shown / link.name).symlink_to(link.resolve())
     await _do("mount", "--bind", str(shown), _LINKS)
 
 
