@@ -40,7 +40,9 @@ def _text(board: Board) -> str:
 
 
 def _required(board: dict[str, Any]) -> list[dict[str, str]]:
-    """What a Grafana must have to show the dashboard: it says what is missing at an import."""
+    """What a Grafana must have to show the dashboard, as Grafana writes it into exported ones
+    (DashboardExporter.ts). Readers see it there. Grafana drops it at an import, unchecked.
+    """
     panels = [one for panel in board["panels"] for one in (panel, *panel.get("panels", ()))]
     sources = [it["query"] for it in board["templating"]["list"] if it["type"] == "datasource"]
     needed = [("datasource", source) for source in sources]

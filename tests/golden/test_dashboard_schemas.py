@@ -71,11 +71,12 @@ def missing(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {ours!r} became {theirs!r}"
 
 
-def compared(folder: Path) -> list[str]:
-    """Of every dashboard, what that SDK's lacks."""
+def compared(folder: Path, lacks: str = "") -> list[str]:
+    """Of every dashboard, what that SDK's lacks, apart from this key."""
     found = []
     for file in sorted(GENERATED.glob("*.json")):
         ours = json.loads(file.read_text()) | {"schemaVersion": None}
+        ours.pop(lacks, None)
         theirs = json.loads((folder / file.name).read_text()) | {"schemaVersion": None}
         found += [f"{file.name}{it}" for it in missing(ours, theirs)]
     return found
@@ -90,4 +91,6 @@ def test_the_sources_give_the_same_dashboards_in_grafana_11s_schema(tmp_path: Pa
 
 def test_the_newest_schema_knows_every_panel_and_setting(tmp_path: Path) -> None:
     assert run(tmp_path, NEWEST, "-c", AGAIN, str(GENERATED), str(tmp_path)).strip() == "42"
-    assert compared(tmp_path) == []
+    # Only exported dashboards have `__requires`. Grafana drops it before it stores one
+    # (pkg/services/dashboardimport/service/service.go), so the schema does not have it.
+    assert compared(tmp_path, lacks="__requires") == []
