@@ -20,20 +20,31 @@ from .conftest import lab_spec
 _LATER: Final = " # 18.2 and later"
 # What a sentence says of releases.
 _ONLY_ON: Final = {
+    "ceph config set osd.N bdev_async_discard_threads 1": ("reef", "tentacle"),
+    "ceph config set osd osd_mclock_override_recovery_settings true": ("reef", "tentacle"),
+    "ceph config set osd bluestore_slow_ops_warn_lifetime 3600": ("reef", "tentacle"),
+    # The lab's 16.2 was built with another allocator.
+    "ceph tell osd.N heap release": ("reef", "tentacle"),
     "ceph balancer mode upmap-read": ("tentacle",),
     "ceph osd pool set POOL bulk true": ("reef", "tentacle"),
     "ceph osd set-require-min-compat-client reef": ("reef", "tentacle"),
 }
 # Refused while there is nothing to lose, which the reply has to say.
 _NOTHING_LOST: Final = "mark_unfound_lost"
-# A lab has no orchestrator and no MDS, and its host has no name that is known here.
-_NOT_IN_A_LAB: Final = re.compile(r"ceph (orch|mds|tell mds\.|osd set-group)")
+# A lab has no orchestrator, no MDS and one monitor, and its host has no name that is known here.
+_NOT_IN_A_LAB: Final = re.compile(
+    r"ceph (orch|mds|tell mds\.|fs set|mon (ok-to-)?rm|auth get mon|osd (un)?set-group)"
+)
 _PLACEHOLDERS: Final = {
     "osd.N": "osd.0",
     "POOL": "books",
     "BYTES": "2147483648",
     "NUMBER": "2",
     "WEIGHT": "1",
+    "EPOCH": "1",
+    "FILE": "/dev/null",
+    "KEY": "/dev/null",
+    "MAP": "/dev/null",
 }
 
 
