@@ -28,6 +28,7 @@ WAITS = replace(
     replica_latency=0.006,
 )
 HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
+_UNANSWERED = replace(HOLDS_UP, scrape=False)
 SLOW_1 = {"ceph_daemon": "osd.1", "cluster": CLUSTER, "severity": "critical"}
 
 
@@ -139,6 +140,24 @@ REPLICAS = [
             )
         ),
         moments=(silent(13), firing(20, SLOW_1), firing(22.5, SLOW_1), firing(30, SLOW_1)),
+    ),
+    RuleCase(
+        name="a slow OSD that others wait for is critical though it answers half of the scrapes",
+        alert=REPLICA,
+        series=merged(
+            *(
+                replace(
+                    osd(
+                        (10, replace(WELL, client=700)),
+                        *((1, HOLDS_UP if i == 1 else WAITS), (1, _UNANSWERED if i == 1 else WAITS))
+                        * 10,
+                    ),
+                    id=i,
+                )
+                for i in range(3)
+            )
+        ),
+        moments=(silent(13), firing(20, SLOW_1), firing(28, SLOW_1)),
     ),
     RuleCase(
         name="an OSD without CPU that others wait for is told so while it does half of its best",
