@@ -156,7 +156,14 @@ _OF_OTHERS: Final = {
     ),
     "--web.enable-remote-write-receiver",
     "--web.enable-otlp-receiver",
-    *("--replicas", "--bucket", "--num-shards", "--end-date"),
+    *(
+        "--replicas",
+        "--bucket",
+        "--num-shards",
+        "--end-date",
+        "--max-write-ops",
+        "--ratelimit-scope",
+    ),
     *(
         "--detach",
         "--namespace",
