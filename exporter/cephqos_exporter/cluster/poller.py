@@ -272,15 +272,19 @@ class Poller:
             for osd in self._rotation.due_out_of_turn(osd_map.osds_up):
                 await self._read_primary(osd)
             self._scrub.keep_running_only()
+            self._trimming.end_round()
             return
         for osd in self._rotation.due(osd_map.osds_up, self._clock()):
             await self._read_primary(osd)
         if self._rotation.end_round():
             self._scrub.end_round()
+            self._trimming.end_round()
 
     async def _read_primary(self, osd: int) -> None:
         reply = await self._ask_manager(cluster.pgs_of_primary(osd))
-        self._scrub.observe(replies.parse_pgs(reply, self.not_understood) or ())
+        groups = replies.parse_pgs(reply, self.not_understood) or ()
+        self._scrub.observe(groups)
+        self._trimming.observe_any(groups)
 
     async def _read_states(self, state: ClusterState) -> None:
         """Read the states by pool. While the whole cluster is in none of them, no pool is."""

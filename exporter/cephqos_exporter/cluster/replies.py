@@ -76,6 +76,7 @@ class PgStat:
     bytes: int
     objects_scrubbed: int | None  # of the scrub under way, else of the last one
     duration: float | None  # of the last scrub
+    trim_queue: int = 0  # deleted snapshots that it has left to trim
 
     @property
     def scrubbing(self) -> bool:
@@ -255,6 +256,7 @@ def _parse_pg(row: Mapping[str, Any]) -> PgStat:
             max(0, whole(row["objects_scrubbed"])) if "objects_scrubbed" in row else None
         ),
         duration=_parse_duration(row),
+        trim_queue=whole(row["snaptrimq_len"]),
     )
 
 

@@ -10,7 +10,7 @@ from cephqos_exporter.labels import Labels, LabelText
 from cephqos_exporter.not_understood import NotUnderstood
 
 from ..osd_views import samples
-from .cluster_replies import P1
+from .cluster_replies import P1, pg
 from .test_cluster_poller import Clock, RecordedReader, poller
 
 LEFT = 'cephqos_snaptrim_pool_snapshots{pool="p1"}'
@@ -56,6 +56,54 @@ def test_osds_that_only_wait_for_their_turn_do_not_trim() -> None:
     trim.observe([group("2.0", 3, primary=1), group("2.1", 3, primary=2, trims=False)], 0.0)
     found = [name for name in shown(trim) if "osd_pgs" in name]
     assert found == ['cephqos_snaptrim_osd_pgs{ceph_daemon="osd.1"}']
+
+
+def test_a_queue_counts_where_nothing_trims_but_not_while_the_group_recovers() -> None:
+    trim = SnapTrim()
+    recovers = frozenset({"active", "recovering", "degraded"})
+    waits = frozenset({"active", "clean", "snaptrim_wait"})
+    trim.observe_any(
+        [
+            pg("2.0", trim_queue=3),
+            pg("2.1", trim_queue=5, states=recovers),
+            pg("2.2", trim_queue=7, states=waits),
+        ]
+    )
+    trim.observe([group("2.2", 7, trims=False)], 0.0)
+    assert shown(trim)[LEFT] == 10
+    trim.end_round()
+    assert shown(trim)[LEFT] == 10, "the pass under way has not come to it yet"
+    trim.observe([group("2.0", 3)], 10.0)
+    assert shown(trim)[LEFT] == 3, "it counts once while it trims"
+    trim.observe([], 20.0)
+    assert shown(trim)[LEFT] == 0, "it has trimmed, though the next pass has not come to it"
+
+
+def test_a_group_that_is_gone_or_trimmed_is_forgotten() -> None:
+    trim = SnapTrim()
+    trim.observe_any([pg("2.0", trim_queue=3), pg("2.1", trim_queue=4)])
+    trim.end_round()
+    trim.observe_any([pg("2.0", trim_queue=0)])
+    assert shown(trim)[LEFT] == 4
+    trim.end_round()
+    assert shown(trim)[LEFT] == 0
+
+
+async def test_the_pass_over_all_groups_finds_those_that_stand_still() -> None:
+    reader = RecordedReader()
+
+    def change(name: str, reply: Any) -> Any:
+        for each in reply.get("pg_stats", ()) if name.startswith("primary") else ():
+            each["snaptrimq_len"] = 2
+        return reply
+
+    reader.change = change
+    polling = poller(reader, Clock())
+    assert await polling.poll()
+    assert "trimming" not in reader.asked
+    pools = polling.state.osd_map.pools  # type: ignore[union-attr]
+    found = dict(samples(polling.state.trimming.families(pools, Labels(LabelText("")))))  # type: ignore[union-attr]
+    assert sum(found.values()) == 2 * sum(pool.pg_num for pool in pools.values())
 
 
 def test_what_is_not_known_is_absent() -> None:
