@@ -25,7 +25,10 @@ from cephqos_doctor import (
     figures,
     host_facts,
     key,
+    known_faults,
     leftovers,
+    machine,
+    placement,
     prometheus_facts,
     recovery,
     rules,
@@ -64,11 +67,14 @@ def _no_prometheus(facts: PrometheusFacts) -> str:
     return "Prometheus gives no usable answer" if facts.failure else ""
 
 
-_OSD_CHECKS: Final = unless(_no_osd_config, (*scheduler.CHECKS, *tuning.CHECKS, *figures.CHECKS))
+_OSD_CHECKS: Final = unless(
+    _no_osd_config, (*scheduler.CHECKS, *tuning.CHECKS, *figures.CHECKS, *known_faults.CHECKS)
+)
 HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     *sockets.CHECKS,
     *_OSD_CHECKS,
     *unless(_no_osd_config, (*disks.HOST_CHECKS, *tuning.HOST_CHECKS)),
+    *machine.HOST_CHECKS,
     *clock.HOST_CHECKS,
 )
 CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
@@ -78,6 +84,8 @@ CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
         (
             *key.CHECKS,
             *cluster_state.CHECKS,
+            *known_faults.CLUSTER_CHECKS,
+            *placement.CHECKS,
             *upkeep.CLUSTER_CHECKS,
             *recovery.CHECKS,
             *leftovers.CHECKS,
@@ -111,10 +119,15 @@ def add_options(parser: Parser) -> None:
     parser.epilog = "Status 0: nothing found. 1: findings. 2: a mistake in the command."
     actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
     for name, text, run, options in (
-        ("host", "this host: admin sockets, user, OSDs, clock", _host, _HOST_OPTIONS),
+        (
+            "host",
+            "this host: admin sockets, user, OSDs, memory, network, clock",
+            _host,
+            _HOST_OPTIONS,
+        ),
         (
             "cluster",
-            "a cluster: connection, key, manager, clocks, scrubs, recovery, what a run has left",
+            "a cluster: key, manager, fenced clients, pools, scrubs, recovery, runs that died",
             _cluster,
             _CLUSTER_OPTIONS,
         ),
@@ -236,7 +249,13 @@ async def _collect(arguments: argparse.Namespace) -> int:
         ask = None if reader is None else reader.ask
         arguments.folder.mkdir(parents=True, exist_ok=True)  # fails before a cluster is asked
         await collect.record(chosen[0], ask, arguments.folder)
-    except (ClusterUnreachable, CommandFailed) as error:
+    except CommandFailed as error:
+        name = settings[cluster_options.NAME]
+        raise UsageError(
+            f"{name}: {error}; expected the caps of the role cluster: {key.set_caps(name)}."
+            " --no-cluster asks the OSD only"
+        ) from error
+    except ClusterUnreachable as error:
         raise UsageError(f"no cluster: {error}; --no-cluster asks the OSD only") from error
     finally:
         if reader is not None:

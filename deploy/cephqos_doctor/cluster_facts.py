@@ -7,7 +7,7 @@ tells whether the key could.
 
 import errno
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ _GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
 _ADMIN: Final = "client.admin"  # whose key may read what runs keep in the monitors
 _RUN_KEYS: Final = cluster.ClusterQuery("config-key dump", {"key": "cephqos/run"}, "mon")
-_REPLICATED: Final = 1  # the type of such a pool; those of erasure code have 3
+REPLICATED: Final = 1  # the type of such a pool; those of erasure code have 3
 
 # Asked where deep scrubs are late, in the order of `scrub_hours`.
 _WINDOW: Final = tuple(
@@ -39,6 +39,8 @@ _WINDOW: Final = tuple(
 )
 # The monitors answer with the default where this option was never set.
 _BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
+_VERSIONS: Final = cluster.ClusterQuery("versions", target="mon")
+_CRUSH_RULES: Final = cluster.ClusterQuery("osd crush rule dump", target="mon")
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
     (cluster.STATUS, "mon 'allow service mon r'"),
@@ -87,14 +89,22 @@ class ClusterFacts:
     window_hours: float | None = None  # of a week in which scrubs may start; None: not asked
     balancing: bool | None = None  # whether the balancer is on; None: not known
     osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
+    osd_tree: Mapping[str, Any] = field(default_factory=dict)
+    crush_rules: Sequence[Any] | None = None  # None: not known
+    osd_versions: Sequence[str] | None = None  # texts with a version; None: not known
     run_keys: Mapping[str, Any] | None = None  # of `cephqos run` in the monitors; None: not known
     recovery: RecoveryFacts | None = None  # None: the key may not ask
     intervals: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of scrubs
 
     @property
+    def pools(self) -> Sequence[Mapping[str, Any]]:
+        return tables(_at(self.osd_map, "pools"))
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of replicated pools, each once."""
-        return _sizes(self.osd_map)
+        replicated = [pool.get("size") for pool in self.pools if pool.get("type") == REPLICATED]
+        return tuple(sorted({size for size in replicated if isinstance(size, int)}))
 
     @property
     def pgs(self) -> int:
@@ -106,6 +116,11 @@ class ClusterFacts:
         """Placement groups so late that Ceph warns of their deep scrub."""
         count = _at(self.status, "health", "checks", "PG_NOT_DEEP_SCRUBBED", "summary", "count")
         return count if isinstance(count, int) else 0
+
+
+def tables(value: Any) -> list[Mapping[str, Any]]:
+    """The tables of a list; none of what is no list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _at(reply: Any, *keys: str) -> Any:
@@ -121,7 +136,13 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     async with MonClient(connection) as client:
         try:
             facts, osd_map = await _needed(client, facts)
-            facts = replace(facts, osd_map=osd_map if isinstance(osd_map, dict) else {})
+            rules, versions = [await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS)]
+            osds = _at(versions, "osd")
+            facts = replace(
+                facts,
+                crush_rules=rules if isinstance(rules, list) else None,
+                osd_versions=list(osds) if isinstance(osds, dict) else None,
+            )
             if try_powers or connection.name == _ADMIN:
                 run_keys = await ask(client, _RUN_KEYS)
                 facts = replace(
@@ -162,9 +183,12 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
             if query.target != "mgr":
                 raise
             facts = replace(facts, unanswered=query.prefix)
-    status = replies.get(cluster.STATUS.prefix)
-    facts = replace(facts, denied=tuple(denied), status=status if isinstance(status, dict) else {})
-    return facts, replies.get(cluster.OSD_DUMP.prefix)
+    status, osd_map, osd_tree = (
+        reply if isinstance(reply := replies.get(query.prefix), dict) else {}
+        for query in (cluster.STATUS, cluster.OSD_DUMP, cluster.OSD_TREE)
+    )
+    facts = replace(facts, denied=tuple(denied), status=status, osd_map=osd_map, osd_tree=osd_tree)
+    return facts, osd_map
 
 
 async def _balancing(client: MonClient) -> bool | None:
@@ -187,17 +211,6 @@ def scrub_hours(hour: float, end_hour: float, day: float, end_day: float) -> flo
     Begin and end alike mean always; an end before the begin is on the next day or in that week.
     """
     return ((end_hour - hour) % 24 or 24) * ((end_day - day) % 7 or 7)
-
-
-def _sizes(osd_map: Any) -> tuple[int, ...]:
-    """The sizes of replicated pools, each once."""
-    pools = _at(osd_map, "pools")
-    replicated = [
-        _at(pool, "size")
-        for pool in (pools if isinstance(pools, list) else ())
-        if _at(pool, "type") == _REPLICATED
-    ]
-    return tuple(sorted({size for size in replicated if isinstance(size, int)}))
 
 
 def _up(osd_map: Any) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Checks of a cluster: is there a manager to ask, do the monitors' clocks agree, and has each OSD
-addresses of its own?"""
+"""Checks of a cluster: is there a manager to ask, do the monitors' clocks agree, has each OSD
+addresses of its own, and is a client fenced?"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cephqos_doctor.cluster_facts import ClusterFacts
-from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.key import set_caps
 
 
@@ -85,6 +85,45 @@ def _no_addresses(facts: ClusterFacts) -> str:
     return "" if addresses(facts.osd_map) else "no OSD that is up shows its addresses"
 
 
+def _fenced(facts: ClusterFacts) -> Iterator[Finding]:
+    """Clients in the blocklist, by host. A manager or MDS that lost its place is left out.
+
+    The monitors put its own addresses there, which have ports, and those of its clients, all until
+    the same moment.
+    """
+    listed = dict(facts.osd_map.get("blocklist", {}))
+    place = {address: address.rpartition(":")[0] for address in listed}
+    daemons = {
+        (place[address], until)
+        for address, until in listed.items()
+        if not address.rpartition(":")[2].startswith("0/")
+    }
+    fenced: dict[str, list[str]] = {}
+    for address, until in listed.items():
+        if (place[address], until) not in daemons:
+            fenced.setdefault(place[address], []).append(str(until))
+    for client, until_each in sorted(fenced.items()):
+        yield Finding(
+            client,
+            f"a client on this host is fenced ({len(until_each)} in the blocklist, until"
+            f" {max(until_each)}): what it has mapped or mounted gives I/O errors or is read-only",
+            "ceph osd blocklist ls   # was it killed, and started since? Then nothing is to do."
+            f" Otherwise unmap and map again, or restart {client}. See docs/operate/others.md,"
+            " When Ceph is well",
+        )
+    for network, until in sorted(facts.osd_map.get("range_blocklist", {}).items()):
+        name = network.removeprefix("cidr:").replace(":0/", "/")
+        yield Finding(
+            name,
+            f"all clients of this network are fenced until {until}: a command did that",
+            f"ceph osd blocklist range rm {quoted(name)}   # once its hosts were restarted",
+        )
+
+
+def _no_blocklist(facts: ClusterFacts) -> str:
+    return "" if "blocklist" in facts.osd_map else "the map of the OSDs shows no blocklist"
+
+
 def left_for_clients(facts: ClusterFacts) -> str:
     """What such pools leave for client writes. It is no finding: no setting changes it."""
     shares = [f"{1 / size:.0%} (size {size})" for size in facts.sizes if size > 1]
@@ -100,4 +139,5 @@ CHECKS: Final = (
     Check("manager-active", _manager),
     Check("monitor-clocks", _clocks),
     Check("addresses-unique", _shared_addresses, _no_addresses),
+    Check("clients-fenced", _fenced, _no_blocklist),
 )

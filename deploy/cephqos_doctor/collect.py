@@ -248,6 +248,7 @@ async def record(
     cleaning = Cleaning()
     unknown: list[str] = []
     version = "an unknown release"
+    of_cluster = None if ask is None else await cluster_replies(ask)  # may be denied: at once
     for moment in ("first", "later"):
         if moment == "later":
             await asyncio.sleep(apart)
@@ -260,8 +261,8 @@ async def record(
         "moments": ["first", *("later",) * 4],
         "unknown_commands": unknown,
     }
-    if ask is not None:
-        _write(folder / "cluster", await cluster_replies(ask), cleaning)
+    if of_cluster is not None:
+        _write(folder / "cluster", of_cluster, cleaning)
         release["cluster"] = "."
     # JSON is YAML; the first keys need no quotes to be read by people.
     lines = [f"{key}: {orjson.dumps(value).decode()}\n" for key, value in release.items()]

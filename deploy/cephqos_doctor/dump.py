@@ -16,7 +16,7 @@ from typing import Any, Final
 from cephqos_base.errors import UsageError
 from cephqos_base.units import osd_order
 from cephqos_doctor.cluster_facts import scrub_hours
-from cephqos_doctor.host_facts import OsdFacts, read_osd
+from cephqos_doctor.host_facts import OsdFacts, read_osd, version_of
 from cephqos_exporter.ceph.stamps import parse_stamp
 from cephqos_exporter.not_understood import MISREAD, NotUnderstood
 from cephqos_exporter.qos.tags import MCLOCK
@@ -278,14 +278,15 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
         metadata = saved.metadata.get(name, {})
         rotational = str(metadata.get("bluestore_bdev_rotational", metadata.get("rotational")))
         device_class = classes.get(name) or str(metadata.get("default_device_class", ""))
-        version = re.match(r"(\d+)\.", str(metadata.get("ceph_version_short", "")))
-        release = int(version[1]) if version else None
+        version = version_of(str(metadata.get("ceph_version_short", "")))
+        release = version[0] if version else None
         osd = read_osd(name, _replies_of(saved, name, device_class, release))
         if osd is None:
             continue
         yield replace(
             osd,
             release=release,
+            version=version,
             rotational={"1": True, "0": False}.get(rotational),
             device_class=device_class,
             model=model_of(metadata),

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from cephqos_base.profiles import release_of
+from cephqos_doctor import machine_facts
 from cephqos_doctor.finding import Finding
+from cephqos_doctor.machine_facts import Machine
 from cephqos_doctor.processes import (
     OsdProcess,
     RunningExporter,
@@ -75,6 +77,7 @@ class OsdFacts:
     options: Mapping[str, str] = field(default_factory=dict)  # the values of all options
     queues: QueueDump | None = None  # None: it did not say (Crimson)
     release: int | None = None  # the first number of the version, such as 18
+    version: tuple[int, ...] = ()  # such as (18, 2, 7); empty: not known
     rotational: bool | None = None  # what its device says, which Ceph believes; None: not known
     disks_rotate: bool | None = None  # what the disks below that device say; None: not known
     device_class: str = ""  # of CRUSH; empty: not known
@@ -139,6 +142,7 @@ class HostFacts:
     governor: str = ""  # of the CPUs' clock, where it is one that lowers it
     wake_seconds: float | None = None  # from the deepest sleep that the CPUs may enter
     swapped_bytes: int | None = None  # memory of the host that lies in swap; None: not known
+    machine: Machine = field(default_factory=Machine)
 
 
 async def gather(settings: Settings) -> HostFacts:
@@ -170,6 +174,7 @@ async def gather(settings: Settings) -> HostFacts:
         governor=lowering_governor(host.sys),
         wake_seconds=wake_seconds(host.sys),
         swapped_bytes=swapped_bytes(host.proc),
+        machine=machine_facts.look(host),
     )
 
 
@@ -258,11 +263,8 @@ def discard_seconds(host: Host, devices: Iterable[sysfs.OsdDevice]) -> float | N
 
 def swapped_bytes(proc: Path) -> int | None:
     """How much of the host's memory lies in swap."""
-    text = sysfs.read_text(proc / "meminfo") or ""
-    total, free = (
-        re.search(rf"^{name}: +(\d+) kB$", text, re.MULTILINE) for name in ("SwapTotal", "SwapFree")
-    )
-    return (int(total[1]) - int(free[1])) * 1024 if total and free else None
+    known = machine_facts.meminfo(proc, "SwapTotal", "SwapFree")
+    return known[0] - known[1] if known else None
 
 
 def lowering_governor(sys: Path) -> str:
@@ -330,8 +332,15 @@ def read_osd(osd: str, replies: Mapping[str, Any]) -> OsdFacts | None:
         options=values,
         queues=read_queue_dump(queues) if isinstance(queues, dict) and queues else None,
         release=release_of(replies.get("version")),
+        version=version_of(str(replies.get("version"))),
         recovering=_recovering(replies.get(RESERVATIONS)),
     )
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The first version in a text such as `ceph version 18.2.7 (...)`; empty without one."""
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(int(part) for part in found.groups()) if found else ()
 
 
 def _recovering(reply: Any) -> bool | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.cluster_facts import ClusterFacts, tables
 from cephqos_doctor.finding import Check, Finding, quoted
 
 # As cephqos_loadgen.cluster.run_keys writes them; a test compares.
@@ -64,10 +64,6 @@ def _table(value: Any) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
 def _flags(facts: ClusterFacts) -> Iterator[Finding]:
     """Flags that hold work up while no run lives: they silence alerts of ours, too."""
     if _lives(facts):
@@ -81,7 +77,7 @@ def _flags(facts: ClusterFacts) -> Iterator[Finding]:
             " alerts about that for four hours",
             f"ceph osd unset {flag}   # unless someone works on the cluster",
         )
-    for osd in _tables(facts.osd_map.get("osds")):
+    for osd in tables(facts.osd_map.get("osds")):
         if "noup" in osd.get("state", ()):
             name = quoted(f"osd.{osd.get('osd')}")
             yield Finding(
@@ -95,7 +91,7 @@ def _pools(facts: ClusterFacts) -> Iterator[Finding]:
     """Pools that a run was still making or filling when it died."""
     if _lives(facts):
         return
-    for pool in _tables(facts.osd_map.get("pools")):
+    for pool in facts.pools:
         name, applications = pool.get("pool_name", ""), pool.get("application_metadata")
         mark = applications.get(_APPLICATION) if isinstance(applications, dict) else None
         unfinished = isinstance(mark, dict) and "spec" not in mark

@@ -131,13 +131,20 @@ def _wrong_media(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         evidence = f"its model is {osd.model}"
     else:
         return
+    hidden = osd.disks_rotate and not osd.rotational
     yield Finding(
         osd.osd,
         f"Ceph takes its device for {taken_for}, but {evidence}: it uses the mClock options of"
         " the wrong medium",
         "cat /sys/block/*/queue/rotational   # 1: disk. A controller, bcache or a virtual"
         f" machine can hide the truth: correct it there or by udev, then restart {osd.osd}, after"
-        f" ceph osd ok-to-stop {osd.osd}",
+        f" ceph osd ok-to-stop {osd.osd}"
+        + (
+            f"\nceph config set {osd.osd} bluefs_buffered_io false   # if it is bcache: while it is"
+            " true, older kernels read the DB around the cache. Compare with the others for a day"
+            if hidden and osd.options.get("bluefs_buffered_io") == "true"
+            else ""
+        ),
     )
 
 

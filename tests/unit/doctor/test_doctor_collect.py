@@ -12,8 +12,11 @@ from tests.contract.releases import Release, Replies, releases
 from tests.replay.daemons import RecordedDaemon, ReplayedDaemon
 
 from cephqos_base.errors import UsageError
-from cephqos_doctor.collect import Cleaning, check_empty, record
-from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_doctor.cluster_facts import NEEDED
+from cephqos_doctor.collect import Cleaning, check_empty, cluster_replies, record
+from cephqos_exporter.ceph.cluster import ClusterQuery
+from cephqos_exporter.ceph.discovery import Socket, find_sockets
+from cephqos_exporter.ceph.monclient import CommandFailed
 
 CLEANING = Cleaning()
 RELEASES = {release.name: release for release in releases()}
@@ -107,3 +110,28 @@ def test_an_object_has_a_pseudonym_and_the_rest_of_its_operation_stays() -> None
     found = CLEANING.clean(op)
     assert found.startswith("osd_op(client.4119.0:21271 1.1 1:84b20b20:::object-")
     assert found.endswith(":head [write 0~4096] snapc 0=[] e9)")
+
+
+async def test_collect_asks_the_cluster_what_the_documented_key_allows(tmp_path: Path) -> None:
+    release = RELEASES["20.2"]
+    reader = _Reader(release.cluster_replies("scrub") | release.cluster_replies("idle"))
+    asked = []
+
+    async def ask(query: ClusterQuery) -> Any:
+        asked.append(query.prefix)
+        return await reader.ask(query)
+
+    await cluster_replies(ask)
+    assert set(asked) <= {query.prefix for query, _ in NEEDED}
+
+
+async def test_a_key_that_is_denied_costs_no_wait_and_leaves_no_file(tmp_path: Path) -> None:
+    """A second try needs an empty folder."""
+
+    async def denied(query: ClusterQuery) -> Any:
+        raise CommandFailed(query.prefix, -13, "access denied")
+
+    socket = Socket(tmp_path / "nobody.asok", "osd", "3", (1, 1))
+    with pytest.raises(CommandFailed):
+        await record(socket, denied, tmp_path / "new")
+    check_empty(tmp_path / "new")

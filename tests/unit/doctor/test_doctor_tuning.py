@@ -117,6 +117,19 @@ def test_what_does_not_fit_is_found_by_one_check_with_its_mend(
     assert mends(finding)
 
 
+@pytest.mark.parametrize(
+    ("buffered", "rotational"), [("true", False), ("false", False), ("true", True)]
+)
+def test_below_a_bcache_the_reads_of_the_db_are_to_be_tried_past_the_buffer(
+    buffered: str, rotational: bool
+) -> None:
+    osd = replace(recorded(bluefs_buffered_io=buffered), rotational=rotational, disks_rotate=True)
+    osd = replace(osd, model="VENDOR SSD 1")
+    [finding] = found(HOST_CHECKS, host(osds=(osd,)))["media-as-it-is"]
+    tried = "ceph config set osd.3 bluefs_buffered_io false " in finding.mend
+    assert tried == (buffered == "true" and not rotational)
+
+
 def test_a_disk_with_several_shards_is_found() -> None:
     one = replace(recorded(), rotational=True, device_class="hdd")
     assert one.queues is not None

@@ -30,6 +30,7 @@ WITH_MANAGER = {"mgrmap": {"available": True}, "pgmap": {"num_pgs": 1}}
             {
                 *("directories-readable", "sockets-found", "sockets-permitted"),
                 *("osds-answer", "exporter-user", "clock-synchronised"),
+                *("memory-errors", "receive-ring", "connections-tracked", "clients-apart"),
             },
         ),
     ],
@@ -59,6 +60,9 @@ def test_a_key_is_not_called_minimal_where_it_was_not_tried() -> None:
         "caps-sufficient": "the manager does not answer",
         "caps-minimal": "whether the key can start scrubs",
         "addresses-unique": "no OSD that is up shows its addresses",
+        "clients-fenced": "the map of the OSDs shows no blocklist",
+        "pool-flags-safe": "the pools, or the releases of the OSDs, are not known",
+        "copies-apart": "pools, rules or the tree of the OSDs are not known",
         "recovery-slots": "needs client.admin, or --try-powers",
         "settings-kept": "needs client.admin, or --try-powers",
     }
@@ -78,7 +82,8 @@ def test_what_a_key_can_do_is_told_whoever_else_does_not_answer() -> None:
     )
     told = diagnose("cluster", CLUSTER_CHECKS, facts)
     assert {name for name, _ in told.skipped} == {
-        *("addresses-unique", "recovery-slots", "settings-kept")
+        *("addresses-unique", "recovery-slots", "settings-kept"),
+        *("clients-fenced", "pool-flags-safe", "copies-apart"),
     }
     assert {name for name, _ in told.findings} == {
         *("caps-sufficient", "caps-minimal", "manager-active")

@@ -1,0 +1,111 @@
+"""Checks of pools: do copies lie as far apart as the cluster allows, and can one be missing?"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cephqos_doctor.cluster_facts import REPLICATED, ClusterFacts, tables
+from cephqos_doctor.finding import Check, Finding, quoted
+
+
+def _copies(facts: ClusterFacts) -> Iterator[Finding]:
+    rules = {rule.get("rule_id"): rule for rule in tables(facts.crush_rules)}
+    for pool in facts.pools:
+        yield from _few(pool)
+        rule = rules.get(pool.get("crush_rule"), {})
+        near, far, count = _wider(pool, rule, facts.osd_tree)
+        if far:
+            name = quoted(pool["pool_name"])
+            yield Finding(
+                f"pool {pool['pool_name']}",
+                f"its rule puts each of {pool['size']} copies or parts on another {near}, and there"
+                f" are {count} of type {far}: one {far} that fails can take several of them",
+                _new_rule(pool, far, _steps(rule)[0].get("item_name", ""))
+                + f"ceph osd pool set {name} crush_rule by-{far}   # at a quiet hour: all its data"
+                " moves",
+            )
+
+
+def _few(pool: Mapping[str, Any]) -> Iterator[Finding]:
+    """Pools in which one OSD that dies costs data, or service."""
+    size, least = pool.get("size"), pool.get("min_size")
+    if not isinstance(size, int) or not isinstance(least, int):
+        return
+    name = quoted(pool["pool_name"])
+    if pool.get("type") == REPLICATED and size < 3:
+        said, mend = "one disk that dies loses data, or leaves a single copy of it", "size 3"
+    elif pool.get("type") == REPLICATED and least == 1:
+        said, mend = "it takes writes that a single disk has", "min_size 2"
+    elif least == size:
+        said, mend = "one OSD that is down stops its clients", f"min_size {size - 1}"
+    else:
+        return
+    yield Finding(
+        f"pool {pool['pool_name']}",
+        f"its size is {size} and its min_size {least}: {said}",
+        f"ceph osd pool set {name} {mend}",
+    )
+
+
+def _steps(rule: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Where a rule takes and where it chooses; empty if it does either more than once."""
+    steps = [step for step in tables(rule.get("steps")) if not _sets(step)]
+    operations = [str(step.get("op")).partition("_")[0] for step in steps]
+    return steps if operations in (["take", "choose"], ["take", "chooseleaf"]) else []
+
+
+def _sets(step: Mapping[str, Any]) -> bool:
+    return str(step.get("op")) == "emit" or str(step.get("op")).startswith("set_")
+
+
+def _wider(
+    pool: Mapping[str, Any], rule: Mapping[str, Any], tree: Mapping[str, Any]
+) -> tuple[str, str, int]:
+    """Over which buckets a rule spreads, the widest that would do for its size, and their number.
+
+    The latter empty if there is none.
+    """
+    nodes = {node.get("id"): node for node in tables(tree.get("nodes"))}
+    ranks = {str(node.get("type")): node.get("type_id", 0) for node in nodes.values()}
+    if not (steps := _steps(rule)):
+        return "", "", 0
+    root, _, device_class = str(steps[0].get("item_name")).partition("~")
+    start = next((id_ for id_, node in nodes.items() if node.get("name") == root), None)
+    near = str(steps[1].get("type"))
+
+    buckets: dict[str, set[Any]] = {}  # those with OSDs, by type
+
+    def holds(id_: Any) -> bool:
+        node = nodes.get(id_, {})
+        if node.get("type") == "osd":
+            return not device_class or node.get("device_class") == device_class
+        held = [holds(child) for child in node.get("children", ())]
+        if any(held) and id_ != start:
+            buckets.setdefault(str(node.get("type")), set()).add(id_)
+        return any(held)
+
+    holds(start)
+    for far in sorted(buckets, key=lambda kind: -ranks[kind]):
+        if ranks[far] > ranks.get(near, 0) and len(buckets[far]) >= pool.get("size", 0) > 1:
+            return near, far, len(buckets[far])
+    return near, "", 0
+
+
+def _new_rule(pool: Mapping[str, Any], far: str, taken: str) -> str:
+    root, _, device_class = taken.partition("~")
+    if pool.get("type") == REPLICATED:
+        words = " ".join(quoted(word) for word in (root, far, device_class) if word)
+        return f"ceph osd crush rule create-replicated by-{far} {words}\n"
+    profile = quoted(pool.get("erasure_code_profile") or "PROFILE")
+    return (
+        f"ceph osd erasure-code-profile get {profile}   # make another with the same k, m and"
+        f" plugin, and crush-failure-domain={far}; then\n"
+        f"ceph osd crush rule create-erasure by-{far} OTHER_PROFILE\n"
+    )
+
+
+def _unknown(facts: ClusterFacts) -> str:
+    known = facts.osd_map and facts.osd_tree and facts.crush_rules is not None
+    return "" if known else "pools, rules or the tree of the OSDs are not known"
+
+
+CHECKS: Final = (Check("copies-apart", _copies, _unknown),)

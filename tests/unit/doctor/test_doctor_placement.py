@@ -1,0 +1,148 @@
+"""Pools whose copies lie closer together than the cluster allows, or that bear no loss."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.recorded import RECORDINGS
+from tests.unit.doctor.doctor_facts import found, mends
+
+from cephqos_doctor import placement
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.finding import Finding, diagnose
+
+# As `osd crush rule dump` of 20.2 shows the rules of a replicated pool and of erasure code.
+RULE: dict[str, Any] = {
+    "rule_id": 0,
+    "rule_name": "replicated_rule",
+    "type": 1,
+    "steps": [
+        {"op": "take", "item": -1, "item_name": "default"},
+        {"op": "chooseleaf_firstn", "num": 0, "type": "host"},
+        {"op": "emit"},
+    ],
+}
+ERASURE_RULE = {
+    "rule_id": 1,
+    "rule_name": "ecp",
+    "type": 3,
+    "steps": [
+        {"op": "set_chooseleaf_tries", "num": 5},
+        {"op": "set_choose_tries", "num": 100},
+        {"op": "take", "item": -1, "item_name": "default"},
+        {"op": "choose_indep", "num": 0, "type": "osd"},
+        {"op": "emit"},
+    ],
+}
+
+
+def tree(racks: int, hosts: int, classes: tuple[str, ...] = ("ssd",)) -> dict[str, Any]:
+    """`osd tree`: each host has an OSD of each class."""
+    rack_ids: list[int] = []
+    nodes: list[dict[str, Any]] = [
+        {"id": -1, "name": "default", "type": "root", "type_id": 11, "children": rack_ids}
+    ]
+    for rack in range(racks):
+        rack_ids.append(below := -100 - rack)
+        children = [-1000 - 100 * rack - host for host in range(hosts)]
+        nodes.append(
+            {"id": below, "name": f"r{rack}", "type": "rack", "type_id": 3, "children": children}
+        )
+        for host in children:
+            osds = [-1000 * host + number for number in range(len(classes))]
+            nodes.append(
+                {"id": host, "name": f"h{host}", "type": "host", "type_id": 1, "children": osds}
+            )
+            nodes += [
+                {"id": osd, "name": f"osd.{osd}", "type": "osd", "type_id": 0, "device_class": kind}
+                for osd, kind in zip(osds, classes, strict=True)
+            ]
+    return {"nodes": nodes, "stray": []}
+
+
+def findings(
+    pool: dict[str, Any], osd_tree: dict[str, Any], *rules: dict[str, Any]
+) -> list[Finding]:
+    whole = {"pool_name": "rbd", "type": 1, "size": 3, "min_size": 2, "crush_rule": 0} | pool
+    facts = ClusterFacts(
+        name="client.cephqos",
+        osd_map={"pools": [whole]},
+        osd_tree=osd_tree,
+        crush_rules=list(rules or (RULE, ERASURE_RULE)),
+    )
+    return found(placement.CHECKS, facts).get("copies-apart", [])
+
+
+def on_class(kind: str) -> dict[str, Any]:
+    take = {"op": "take", "item": -2, "item_name": f"default~{kind}"}
+    return RULE | {"steps": [take, *RULE["steps"][1:]]}
+
+
+def test_a_rule_over_hosts_where_there_are_racks_is_found() -> None:
+    [finding] = findings({}, tree(racks=3, hosts=2))
+    assert "another host, and there are 3 of type rack" in finding.problem
+    assert finding.mend.startswith(
+        "ceph osd crush rule create-replicated by-rack default rack\n"
+        "ceph osd pool set rbd crush_rule by-rack "
+    )
+    [finding] = findings({}, tree(racks=3, hosts=2), on_class("ssd"))
+    assert "create-replicated by-rack default rack ssd\n" in finding.mend
+
+
+@pytest.mark.parametrize(
+    ("osd_tree", "rule"),
+    [
+        (tree(racks=2, hosts=4), RULE),  # too few racks for three copies
+        (tree(racks=3, hosts=2), on_class("hdd")),  # none of its OSDs is in a rack
+        (tree(racks=3, hosts=2), RULE | {"steps": [*RULE["steps"][:2], *RULE["steps"][1:]]}),
+        ({}, RULE),
+    ],
+)
+def test_a_rule_that_could_not_be_wider_or_was_made_by_an_expert_is_left_alone(
+    osd_tree: dict[str, Any], rule: dict[str, Any]
+) -> None:
+    assert findings({}, osd_tree, rule) == []
+
+
+def test_a_rule_over_osds_where_there_are_hosts_is_found_for_erasure_code_too() -> None:
+    pool = {"type": 3, "size": 6, "min_size": 5, "crush_rule": 1, "erasure_code_profile": "p"}
+    [finding] = findings(pool, tree(racks=2, hosts=3))
+    assert "another osd, and there are 6 of type host" in finding.problem
+    assert finding.mend.startswith("ceph osd erasure-code-profile get p ")
+    assert "crush-failure-domain=host" in finding.mend and mends(finding)
+    assert findings(pool, tree(racks=1, hosts=5)) == []
+
+
+@pytest.mark.parametrize(
+    ("pool", "mend"),
+    [
+        ({"size": 2, "min_size": 1}, "ceph osd pool set rbd size 3"),
+        ({"size": 1, "min_size": 1}, "ceph osd pool set rbd size 3"),
+        ({"min_size": 1}, "ceph osd pool set rbd min_size 2"),
+        ({"min_size": 3}, "ceph osd pool set rbd min_size 2"),
+        ({"type": 3, "size": 6, "min_size": 6}, "ceph osd pool set rbd min_size 5"),
+        ({"size": 4, "min_size": 2}, ""),
+        ({"type": 3, "size": 3, "min_size": 2}, ""),
+    ],
+)
+def test_a_pool_that_bears_no_loss_is_found(pool: dict[str, Any], mend: str) -> None:
+    assert [one.mend for one in findings(pool, tree(racks=1, hosts=1))] == ([mend] if mend else [])
+
+
+@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+def test_pools_of_each_release_are_judged(release: str) -> None:
+    place = RECORDINGS / f"cluster/{release}/idle"
+    osd_map, osd_tree = (
+        json.loads((place / f"{name}.json").read_text()) for name in ("osd_dump", "osd_tree")
+    )
+    facts = ClusterFacts(name="x", osd_map=osd_map, osd_tree=osd_tree, crush_rules=[RULE])
+    # The lab's pools have one host, and two copies of which one is enough.
+    names = {f"pool {pool['pool_name']}" for pool in osd_map["pools"] if pool["min_size"] == 1}
+    assert names
+    assert {one.subject for one in found(placement.CHECKS, facts)["copies-apart"]} == names
+    assert diagnose("it", placement.CHECKS, facts).skipped == ()
+
+
+def test_without_rules_nothing_is_judged() -> None:
+    facts = ClusterFacts(name="x", osd_map={"pools": []}, osd_tree=tree(1, 1))
+    assert [name for name, _ in diagnose("it", placement.CHECKS, facts).skipped] == ["copies-apart"]
