@@ -172,7 +172,9 @@ def lines(
     if classes:
         for override in (*theme.class_overrides(), *theme.reservation_overrides()):
             panel.with_override(override.matcher, override.properties)
-    panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
+    # A stack has no lines: that of a part which is 0 would lie on top of the others.
+    panel.line_width(0 if stacked else 1).fill_opacity(70 if stacked else 0)
+    panel.show_points(VisibilityMode.NEVER)
     panel.axis_soft_min(0)
     if aligned:
         panel.axis_width(_AXIS_WIDTH)
@@ -274,6 +276,7 @@ class PanelColumn:
     thresholds: Sequence[Threshold] = ()
     link: str = ""
     width: int | None = None
+    least: int | None = None  # the width on a narrow screen, if that of other columns is too little
     words: Mapping[str, str] = field(default_factory=dict)  # shown instead of values
 
     def overrides(self) -> list[DynamicConfigValue]:
@@ -293,6 +296,8 @@ class PanelColumn:
             texts = {value: (text, "") for value, text in self.words.items()}
             mappings = [*theme.mapped(texts), *theme.BLANK]
             values.append(DynamicConfigValue(id_val="mappings", value=mappings))
+        if self.least:
+            values.append(DynamicConfigValue(id_val="custom.minWidth", value=self.least))
         if self.width:
             values.append(DynamicConfigValue(id_val="custom.width", value=self.width))
         return values
@@ -317,7 +322,7 @@ def rows(
         keys = [sort] if isinstance(sort, str) else sort
         fields = [common.TableSortByFieldState().display_name(key) for key in keys]
         panel.sort_by([field.desc(not rising) for field in fields])
-    return panel.min_width(70).cell_height(kinds.TableCellHeight.SM)
+    return panel.min_width(110).cell_height(kinds.TableCellHeight.SM)
 
 
 def _organize(
@@ -392,7 +397,8 @@ def overlaid(
         panel.with_transformation(DataTransformerConfig(id_val=name, options=settings))
     unit = DynamicConfigValue(id_val="unit", value=theme.Unit.SECONDS)
     panel.override_by_name(seconds, [unit]).x_field(seconds)
-    panel.line_width(1).show_points(VisibilityMode.NEVER).span_nulls(True).axis_soft_min(0)
+    # A load that has just begun is one point, without a line.
+    panel.line_width(1).show_points(VisibilityMode.AUTO).span_nulls(True).axis_soft_min(0)
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     return panel.tooltip(tooltip).legend(_legend(values=False))
 

@@ -145,6 +145,11 @@ CAUSE_CODES: Final = mapped(
     | {str(code): (cause.words, cause.colour) for code, cause in enumerate(CAUSES, 1)}
     | {str(len(CAUSES) + 1): ("begins", WARN)}
 )
+CAUSES_IN_WORDS: Final[Mapping[str, str]] = {
+    cause.name: cause.words for cause in CAUSES if cause.words != cause.name
+}
+# Of columns that say no more: neither is good or bad.
+PLAIN_YES_NO: Final[Mapping[str, str]] = {"0": "no", "1": "yes"}
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
 
 

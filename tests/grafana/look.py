@@ -59,7 +59,11 @@ _PANELS: Final = "document.querySelectorAll('[data-testid^=\"data-testid Panel h
 _TOASTS: Final = """
 [...document.querySelectorAll('[data-testid^="data-testid Alert error"]')].map(it => it.innerText)
 """
-_LINKS: Final = "[...document.querySelectorAll('a[href*=\"cephqos-osd?\"]')].map(it => it.href)"
+# An empty cell of a column with links has one without text, which nobody can click.
+_LINKS: Final = """
+[...document.querySelectorAll('a[href*="cephqos-osd?"]')].filter(it => it.innerText.trim())
+  .map(it => it.href)
+"""
 _HEIGHT: Final = """
 Math.max(...[...document.querySelectorAll('*')].filter(it => it.scrollHeight > it.clientHeight)
   .map(it => it.scrollHeight), document.body.scrollHeight)

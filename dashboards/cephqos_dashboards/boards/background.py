@@ -55,15 +55,15 @@ def overdue_for_a_scrub(width: int) -> AnyPanel:
 
 
 _NOW = (
-    copies_to_recover(width=4),
-    recovery_done_in(width=4),
+    copies_to_recover(width=3),
+    recovery_done_in(width=6),
     figure(
         background.UNFOUND,
         title="Unfound objects",
         reads="""Objects of which no OSD that is up has the newest version. `ceph health detail`
             lists them.""",
         empty="no cluster role",
-        width=4,
+        width=3,
         thresholds=theme.ZERO_IS_GOOD,
         mappings=theme.NONE,
     ),
@@ -183,7 +183,7 @@ _SCRUB = (
             PanelColumn(source="interval", title="Interval", unit=Unit.SECONDS),
             PanelColumn(source="overdue", title="Overdue after", unit=Unit.SECONDS),
             PanelColumn(source="backlog", title="Objects due"),
-            PanelColumn(source="allowed", title="Allowed", width=80),
+            PanelColumn(source="allowed", title="Allowed", width=80, words=theme.PLAIN_YES_NO),
         ),
         sort="Oldest scrub",
     ),
@@ -210,7 +210,7 @@ _SPACE = (
         empty=_NO_CLUSTER,
         width=24,
         columns=(
-            PanelColumn(source="ceph_daemon", title="OSD"),
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW),
             PanelColumn(source="used", title="Used", unit=Unit.RATIO),
             PanelColumn(source="left", title="Full in", unit=Unit.SECONDS),
             PanelColumn(source="pgs", title="Placement groups"),

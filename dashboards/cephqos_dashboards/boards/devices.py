@@ -1,7 +1,7 @@
 """Devices and their I/O schedulers: time per request, depth, size, busy."""
 
 from cephqos_base import dashboards
-from cephqos_dashboards import frame
+from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import PanelColumn, lines, rows
 from cephqos_dashboards.queries import devices
@@ -66,7 +66,7 @@ _SLOWEST = (
             PanelColumn(source="busy", title="Busy", unit=Unit.RATIO),
             PanelColumn(source="scheduler", title="I/O scheduler"),
             PanelColumn(source="nr_requests", title="nr_requests"),
-            PanelColumn(source="rotational", title="Rotational"),
+            PanelColumn(source="rotational", title="Rotational", words=theme.PLAIN_YES_NO),
         ),
         sort="In progress",
     ),
@@ -97,7 +97,9 @@ _SETTINGS = (
         columns=(
             PanelColumn(source="scheduler", title="Scheduler", width=105),
             PanelColumn(source="nr_requests", title="nr_requests", width=110),
-            PanelColumn(source="rotational", title="Rotational", width=100),
+            PanelColumn(
+                source="rotational", title="Rotational", width=100, words=theme.PLAIN_YES_NO
+            ),
             PanelColumn(source="write_cache", title="Write cache", width=110),
             PanelColumn(source="read_ahead_kb", title="Read-ahead KiB", unit=Unit.NONE, width=135),
             PanelColumn(source="devices", title="Devices", width=100),

@@ -109,10 +109,10 @@ _WHERE = wide(
         columns=(
             PanelColumn(source="severity", title="Severity", width=80),
             PanelColumn(source="since", title="Since", unit=Unit.SINCE, width=150),
-            PanelColumn(source="alertname", title="Alert"),
+            PanelColumn(source="alertname", title="Alert", least=280),
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=80),
             PanelColumn(source="class", title="Class", width=180),
-            PanelColumn(source="cause", title="Cause", width=110),
+            PanelColumn(source="cause", title="Cause", width=110, words=theme.CAUSES_IN_WORDS),
             PanelColumn(source="slo", title="SLO", width=110),
             PanelColumn(source="pool", title="Pool", width=110),
         ),
@@ -130,7 +130,7 @@ _WHERE = wide(
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             PanelColumn(source="class", title="Class", width=180),
-            PanelColumn(source="cause", title="Cause", width=130),
+            PanelColumn(source="cause", title="Cause", width=130, words=theme.CAUSES_IN_WORDS),
             PanelColumn(source="by", title="By", width=180),
             PanelColumn(source="waited", title="OSDs waiting", unit=Unit.NONE),
             PanelColumn(source="shortfall", title="Shortfall", unit=Unit.OPS),
@@ -151,7 +151,7 @@ _WORK = (
         reads="""Normalised operations per second, stacked by class. Grey: replica writes, which
             no reservation covers. Dashed: reservations. Red line: the capacity of all OSDs.""",
         blind="""who has work to do and waits; scrub work on releases that do not count it.
-            Sums hide a single bad OSD: see the map.""",
+            Sums hide a single bad OSD: see Worst OSDs.""",
         empty=f"No OSD reports work. {NO_RULES}",
         width=24,
         unit=Unit.OPS,

@@ -250,7 +250,7 @@ _UNDERSTATED: Final = f"""
       )
     )
 """
-CAPACITY_TOO_LOW: Final = PanelQuery(or_say(_UNDERSTATED, "ceph_daemon", "none"), name="ratio")
+CAPACITY_TOO_LOW: Final = PanelQuery(_UNDERSTATED, name="ratio")
 CAPACITY: Final = (
     PanelQuery(or_say(_OVERSTATED, "ceph_daemon", "none"), name="ratio"),
     PanelQuery(
