@@ -38,8 +38,8 @@ PROBE_PATIENCE_SECONDS: Final = 60.0
 PROMPT_SECONDS: Final = 0.5
 _PROBE_PAUSE_SECONDS: Final = 1.0
 # A daemon opens its socket before it has registered all of its commands. So a command that it does
-# not know is tried again: an early scrape must not make it absent for ever.
-UNKNOWN_SECONDS: Final = 15.0
+# not know is tried again, at the next scrape at first: an early one must not make it absent.
+UNKNOWN_SECONDS: Final = 3.0
 # A daemon logs a line for each unknown command, so the time between tries doubles, up to this.
 UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
 _ASK_NOW: Final = (0.0, 0.0)  # of a command that is known, see DaemonFetcher._unknown
