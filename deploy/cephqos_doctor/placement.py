@@ -16,9 +16,9 @@ def _copies(facts: ClusterFacts) -> Iterator[Finding]:
         if far:
             name = quoted(pool["pool_name"])
             yield Finding(
-                f"pool {pool['pool_name']}",
-                f"its rule puts each of {pool['size']} copies or parts on another {near}, and there"
-                f" are {count} of type {far}: one {far} that fails can take several of them",
+                str(pool["pool_name"]),
+                f"this pool's rule puts each of {pool['size']} copies or parts on another {near},"
+                f" and there are {count} of type {far}: one {far} that fails can take several of them",
                 _new_rule(pool, far, _steps(rule)[0].get("item_name", ""))
                 + f"ceph osd pool set {name} crush_rule by-{far}   # at a quiet hour: all its data"
                 " moves",
@@ -40,8 +40,8 @@ def _few(pool: Mapping[str, Any]) -> Iterator[Finding]:
     else:
         return
     yield Finding(
-        f"pool {pool['pool_name']}",
-        f"its size is {size} and its min_size {least}: {said}",
+        str(pool["pool_name"]),
+        f"this pool's size is {size} and its min_size {least}: {said}",
         f"ceph osd pool set {name} {mend}",
     )
 

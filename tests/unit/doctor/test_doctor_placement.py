@@ -137,10 +137,21 @@ def test_pools_of_each_release_are_judged(release: str) -> None:
     )
     facts = ClusterFacts(name="x", osd_map=osd_map, osd_tree=osd_tree, crush_rules=[RULE])
     # The lab's pools have one host, and two copies of which one is enough.
-    names = {f"pool {pool['pool_name']}" for pool in osd_map["pools"] if pool["min_size"] == 1}
+    names = {pool["pool_name"] for pool in osd_map["pools"] if pool["min_size"] == 1}
     assert names
     assert {one.subject for one in found(placement.CHECKS, facts)["copies-apart"]} == names
     assert diagnose("it", placement.CHECKS, facts).skipped == ()
+
+
+def test_pools_with_the_same_fault_are_told_together() -> None:
+    """An RGW has a dozen pools."""
+    pools = [{"pool_name": n, "type": 1, "size": 3, "min_size": 1} for n in ("rgw.log", "rgw.meta")]
+    facts = ClusterFacts(
+        name="x", osd_map={"pools": pools}, osd_tree=tree(1, 1), crush_rules=[RULE]
+    )
+    said = diagnose("it", placement.CHECKS, facts).text()
+    assert said.startswith("rgw.log and 1 more: this pool's size is 3 and its min_size 1")
+    assert "# the same for rgw.meta" in said
 
 
 def test_without_rules_nothing_is_judged() -> None:
