@@ -18,7 +18,7 @@ def _copies(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding(
                 str(pool["pool_name"]),
                 f"this pool's rule puts each of {pool['size']} copies or parts on another {near},"
-                f" and there are {count} of type {far}: one {far} that fails can take several of them",
+                f" and there are {count} of type {far}: one {far} that fails can take several",
                 _new_rule(pool, far, _steps(rule)[0].get("item_name", ""))
                 + f"ceph osd pool set {name} crush_rule by-{far}   # at a quiet hour: all its data"
                 " moves",
