@@ -108,8 +108,8 @@ _WHERE = wide(
         height=6,
         columns=(
             PanelColumn(source="severity", title="Severity", width=80),
-            PanelColumn(source="since", title="Since", unit=Unit.SINCE, width=150),
             PanelColumn(source="alertname", title="Alert", least=280),
+            PanelColumn(source="since", title="Since", unit=Unit.SINCE, width=150),
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=80),
             PanelColumn(source="class", title="Class", width=180),
             PanelColumn(source="cause", title="Cause", width=110, words=theme.CAUSES_IN_WORDS),
@@ -256,7 +256,7 @@ _HOSTS = (
         width=24,
         height=6,
         columns=(
-            PanelColumn(source="profile", title="Profile"),
+            PanelColumn(source="profile", title="Profile", least=150),
             PanelColumn(source="osds", title="OSDs that have it", width=140),
             PanelColumn(source="client", title="Client", unit=Unit.OPS),
             PanelColumn(source="recovery", title="Recovery", unit=Unit.OPS),

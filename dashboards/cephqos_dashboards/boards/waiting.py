@@ -50,7 +50,7 @@ _WAITING_FOR = (
         height=12,
         columns=(
             PanelColumn(source="source", title="Waits"),
-            PanelColumn(source="target", title="For"),
+            PanelColumn(source="target", title="For", least=180),
             PanelColumn(source="highlighted", title="Root", width=90),
             PanelColumn(source="seconds", title="Seconds per second", unit=Unit.NONE, width=160),
         ),
