@@ -63,7 +63,9 @@ MOMENTARY: Final = {
     "cephqos-osd: Each class gets A",
     "cephqos-osd: Reservation lag and limit wait, by class and shard B",
 }
-_SAID: Final = re.compile(r'"(?:class|ceph_daemon|cpus|device|pool|phase)", "([^"]+)", "", ""\)')
+_SAID: Final = re.compile(
+    r'"(?:class|ceph_daemon|cpus|device|pool|phase|profile(?=", "none))", "([^"]+)", "", ""\)'
+)
 
 
 @pytest.fixture(scope="module")

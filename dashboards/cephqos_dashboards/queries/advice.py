@@ -11,12 +11,13 @@ from cephqos_base.profiles import PROFILES, shares_of
 from cephqos_base.recorded import PerCluster, PerHostClass
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, QosSeries
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say
 
 # By profile and class. The shares of clients and recovery, and the limit of best effort, are the
 # same in each release, so those of 18 stand for all.
 _SHARES: Final = {profile: shares_of(18, profile) or {} for profile in PROFILES}
 _INFO: Final = QosSeries.SCHEDULER_INFO
+_WITH_PROFILE: Final = f'{_INFO}{{{DETAIL}, profile!=""}}'
 _CAPACITY: Final = f"(max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}}) and on () {_INFO}{{{DETAIL}}})"
 # The reservation of best effort depends on the release. Each profile of a release has the same
 # share, so it is what the profile in force reserves, if that is a built-in one. The first
@@ -54,7 +55,11 @@ def _limit_of_best_effort() -> dict[str, str]:
 
 PROFILES_GIVE: Final = (
     PanelQuery(
-        f'count by (profile) (max by (ceph_daemon, profile) ({_INFO}{{{DETAIL}, profile!=""}}))',
+        or_say(
+            f"count by (profile) (max by (ceph_daemon, profile) ({_WITH_PROFILE}))",
+            "profile",
+            "none, as under WPQ",
+        ),
         name="osds",
     ),
     _column("client", _reserved(CLIENT)),
