@@ -252,7 +252,7 @@ _UNDERSTATED: Final = f"""
 """
 CAPACITY_TOO_LOW: Final = PanelQuery(_UNDERSTATED, name="ratio")
 CAPACITY: Final = (
-    PanelQuery(or_say(_OVERSTATED, "ceph_daemon", "none"), name="ratio"),
+    PanelQuery(_OVERSTATED, name="ratio"),
     PanelQuery(
         f"max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
