@@ -107,9 +107,9 @@ def _fenced(facts: ClusterFacts) -> Iterator[Finding]:
             client,
             f"a client on this host is fenced ({len(until_each)} in the blocklist, until"
             f" {max(until_each)}): what it has mapped or mounted gives I/O errors or is read-only",
-            "ceph osd blocklist ls   # was it killed, and started since? Then nothing is to do."
-            f" Otherwise unmap and map again, or restart {client}. See docs/operate/others.md,"
-            " When Ceph is well",
+            "ceph osd blocklist ls   # was it killed, and started since? Then only a lock may be"
+            f" left: rbd lock ls POOL/IMAGE. Otherwise unmap and map again, or restart {client}."
+            " See docs/operate/others.md, When Ceph is well",
         )
     for network, until in sorted(facts.osd_map.get("range_blocklist", {}).items()):
         name = network.removeprefix("cidr:").replace(":0/", "/")

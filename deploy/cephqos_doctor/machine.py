@@ -43,7 +43,7 @@ def _missed_packets(facts: HostFacts) -> Iterator[Finding]:
             yield Finding(
                 name,
                 f"it missed {received.missed:,} of {received.packets:,} packets since the host"
-                " started: its receive ring was full, or its CPU late",
+                " started: its receive ring was full, its CPU late, or its link at its speed",
                 f"ethtool -g {name}   # maximum and present size of the ring\n"
                 f"ethtool -G {name} rx MAXIMUM   # and in the network's configuration. Missed now:"
                 f" ip -s -s link show {name}",
