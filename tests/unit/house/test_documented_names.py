@@ -150,6 +150,7 @@ _OF_OTHERS: Final = {
         "--owner",
         "--sort",
         "--mount",
+        "--debug-ms",
         "--daemon-type",
         "--since",
         "--limit",
