@@ -171,8 +171,8 @@ class RealWorld:
     async def read(self) -> Reading:
         at = self.now()
         scrubbed, violated = await self._scrubbed(), await self._violated(at)
-        answers = await asyncio.gather(*map(self._read_osd, self._osds))
-        read = {osd: answer for osd, answer in zip(self._osds, answers, strict=True) if answer}
+        # One after the other, as the connection asks them: one that hangs makes no other one late.
+        read = {osd: answer for osd in self._osds if (answer := await self._read_osd(osd))}
         bounds = next((bounds for _, bounds in read.values()), ())
         silent = tuple(osd for osd in self._osds if osd not in read)
         self._silent_since = {osd: self._silent_since.get(osd, at) for osd in silent}

@@ -256,7 +256,8 @@ def _parse_pg(row: Mapping[str, Any]) -> PgStat:
             max(0, whole(row["objects_scrubbed"])) if "objects_scrubbed" in row else None
         ),
         duration=_parse_duration(row),
-        trim_queue=whole(row["snaptrimq_len"]),
+        # Without it the listing of trimming groups is not understood, and that is counted there.
+        trim_queue=whole(row.get("snaptrimq_len", 0)),
     )
 
 

@@ -1,5 +1,6 @@
 """A trial's hold on a cluster: what it refuses, what it notices, what it undoes."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,7 @@ from tests.unit.changed_cluster import ChangedCluster
 
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import NoAnswer
-from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_insight.trial import cluster as trial_cluster
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.plan import parse_candidate
@@ -209,6 +210,28 @@ async def test_an_osd_that_does_not_answer_is_said_to_be_silent() -> None:
     cluster.mute = {"osd.1"}
     reading = await world.read()
     assert reading.silent == (1,) and list(reading.osds) == [0]
+
+
+async def test_an_osd_that_hangs_makes_no_other_one_silent() -> None:
+    class Hangs(TriedCluster):
+        """As the connection is: osd.0 holds it up until its deadline."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = asyncio.Lock()
+
+        async def once(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
+            try:
+                async with asyncio.timeout(0.05), self.lock:
+                    await asyncio.sleep(1 if target == "osd.0" else 0)
+            except TimeoutError as error:
+                raise ClusterUnreachable(prefix) from error
+            return await self.command(prefix, target=target, **given)
+
+    world = world_on(Hangs(), "same")
+    await world.check()
+    reading = await world.read()
+    assert (reading.silent, list(reading.osds)) == ((0,), [1])
 
 
 async def test_an_osd_that_stays_silent_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
