@@ -10,7 +10,8 @@ from typing import Literal, Self
 
 from cephqos_exporter.labels import LabelText
 
-FamilyType = Literal["counter", "gauge", "histogram", "summary", "info", "unknown"]
+# No `info`: an OpenTelemetry Collector takes `_info` off the names of such families.
+FamilyType = Literal["counter", "gauge", "histogram", "summary", "unknown"]
 
 # (suffix, labels, value): `_bucket`, `_sum`, `_count` or an empty suffix.
 Sample = tuple[str, LabelText, float]

@@ -170,7 +170,7 @@ def _times(fresh: Mapping[str, Sequence[_Ping]], labels: Labels) -> Iterable[Fam
 def _worst_peers(fresh: Mapping[str, Sequence[_Ping]], labels: Labels) -> Family:
     family = Family(
         "cephqos_network_worst_peer_info",
-        "info",
+        "gauge",
         "The peer with the longest mean ping time over one minute, by network.",
     )
     for name, pings in fresh.items():

@@ -17,8 +17,6 @@ from cephqos_exporter.scrape.rendering import Heads, Rendered
 TEXT_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-_TEXT_TYPES: Final[dict[FamilyType, str]] = {"unknown": "untyped", "info": "gauge"}
-
 
 @dataclass(slots=True)
 class _Block:
@@ -83,7 +81,7 @@ _KEPT_HEADS: Final = 2048  # a page has about 300; daemons come and go for years
 @lru_cache(_KEPT_HEADS)
 def _text_head(name: str, kind: FamilyType, text: str) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return f"# HELP {name} {text}\n# TYPE {name} {_TEXT_TYPES.get(kind, kind)}\n"
+    return f"# HELP {name} {text}\n# TYPE {name} {'untyped' if kind == 'unknown' else kind}\n"
 
 
 @lru_cache(_KEPT_HEADS)
@@ -95,7 +93,6 @@ def _openmetrics_head(name: str, kind: FamilyType, text: str) -> str:
 
 def _in_openmetrics(name: str, kind: FamilyType) -> tuple[str, FamilyType]:
     """A counter's samples must end in `_total` there; one that does not is of unknown type."""
-    if kind == "counter" and not name.endswith("_total"):
-        return name, "unknown"
-    end = {"counter": "_total", "info": "_info"}.get(kind, "")
-    return name.removesuffix(end), kind
+    if kind != "counter":
+        return name, kind
+    return (name.removesuffix("_total"), kind) if name.endswith("_total") else (name, "unknown")

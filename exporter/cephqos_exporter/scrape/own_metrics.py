@@ -38,7 +38,7 @@ class OwnMetrics:
         self._discovers = discovers
         versions = {"version": __version__, "python_version": platform.python_version()}
         text, labels = "Version of the exporter.", render_labels(versions)
-        self._build = single(ExporterSeries.BUILD_INFO, "info", text, labels, 1)
+        self._build = single(ExporterSeries.BUILD_INFO, "gauge", text, labels, 1)
 
     def families(self, parts: Sequence[Part], seconds: float) -> Iterable[Family]:
         daemons = _by_labels(parts)

@@ -153,8 +153,6 @@ def golden_page() -> Page:
         head, typed, *lines = block.split("\n")[:-1]
         name, _, help_text = head.partition(" ")
         kind = {"untyped": "unknown"}.get(typed.split()[-1], typed.split()[-1])
-        if name.endswith("_info") and kind == "gauge":
-            kind = "info"
         family = Family(name, kind, help_text)  # type: ignore[arg-type]
         for line in lines:
             series, _, number = line.rpartition(" ")

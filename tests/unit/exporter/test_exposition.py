@@ -72,12 +72,6 @@ def test_a_counter_of_cephs_is_unknown_in_openmetrics_under_the_same_name() -> N
     assert [(s.name, s.value) for s in parsed.samples] == [("ceph_osd_op", 7)]
 
 
-def test_an_info_metric_is_a_gauge_in_the_text_format() -> None:
-    info = family("cephqos_build_info", "info", ("", OSD, 1))
-    assert "# TYPE cephqos_build_info gauge\n" in text(info)
-    assert "# TYPE cephqos_build info\n" in openmetrics(info)
-
-
 def test_unknown_is_called_untyped_in_the_text_format() -> None:
     assert "# TYPE x untyped\n" in text(family("x", "unknown", ("", OSD, 1)))
 

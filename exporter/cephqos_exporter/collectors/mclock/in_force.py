@@ -92,7 +92,7 @@ def scheduler_info(
     }
     return Family(
         "cephqos_qos_scheduler_info",
-        "info",
+        "gauge",
         "The scheduler in force (seen from its queues) and the one configured, profile,"
         " cost model, assumed media, and where the capacity and the reservations come "
         "from. What is not known is empty.",
