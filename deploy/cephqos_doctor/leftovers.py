@@ -18,7 +18,7 @@ RESTORE: Final = "cephqos run --restore-only --conf /etc/ceph/ceph.conf"
 # What a run sets for its own time, and an operator for maintenance.
 _FLAGS: Final = frozenset((
     "norecover", "nobackfill", "norebalance", "noscrub", "nodeep-scrub", "noout", "noin",
-    "nosnaptrim",
+    "nodown", "noup", "nosnaptrim", "pauserd", "pausewr",
 ))  # fmt: skip
 _APPLICATION: Final = "cephqos"
 _BEING_MADE: Final = re.compile(r"cephqos\.[0-9a-f]{16}\..+")

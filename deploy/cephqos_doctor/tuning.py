@@ -278,7 +278,8 @@ def _small_limits(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
             f" {int(_SAFE_MEMORY_SHARE * osd.memory_limit)}   # leaves"
             f" {(1 - _SAFE_MEMORY_SHARE) * osd.memory_limit / 2**30:.1f} GiB; Ceph's own default,"
             f" {_MEMORY_SHARE:g} of the limit, leaves"
-            f" {(1 - _MEMORY_SHARE) * osd.memory_limit / 2**30:.1f} GiB. Or raise the limit",
+            f" {(1 - _MEMORY_SHARE) * osd.memory_limit / 2**30:.1f} GiB. Or raise the limit."
+            " On Rook only a ratio counts: docs/operate/runbooks/hosts.md, CephQosMemoryNearLimit",
         )
 
 
