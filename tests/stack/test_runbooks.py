@@ -38,6 +38,7 @@ _NOT_IN_A_LAB: Final = re.compile(
 _PLACEHOLDERS: Final = {
     "osd.N": "osd.0",
     "POOL": "books",
+    "RULE": "replicated_rule",
     "BYTES": "2147483648",
     "NUMBER": "2",
     "WEIGHT": "1",
