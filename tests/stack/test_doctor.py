@@ -143,6 +143,12 @@ def _name(uid: int) -> str:
 
 
 async def key(lab: RunningLab, entity: str, mon: str, mgr: str, osd: str = "") -> str:
+    """Its keyring, once the cluster has the pool of OF_A_LAB, which the manager makes late."""
+
+    async def has_pool() -> bool:
+        return ".mgr" in (await lab.exec(["ceph", "osd", "pool", "ls"])).stdout.split()
+
+    await until(has_pool, "the manager's pool is there")
     keyring = str(lab.paths.keyring(entity))
     caps = ["mon", mon, *(("mgr", mgr) if mgr else ()), *(("osd", osd) if osd else ())]
     await lab.exec(["ceph", "auth", "get-or-create", entity, *caps, "-o", keyring])
@@ -167,9 +173,11 @@ OF_A_LAB = {"copies-apart": {".mgr"}}
 async def test_the_documented_key_is_neither_too_narrow_nor_too_wide(lab: RunningLab) -> None:
     keyring = await key(lab, "client.right", MON_CAPS, MGR_CAPS)
     await lab.exec(["ceph", "osd", "blocklist", "add", "192.0.2.7:0/123", "600"])
-    _, found, findings = await doctor(*cluster(lab, "client.right", keyring))
+    try:
+        _, found, findings = await doctor(*cluster(lab, "client.right", keyring))
+    finally:
+        await lab.exec(["ceph", "osd", "blocklist", "rm", "192.0.2.7:0/123"])
     assert found == OF_A_LAB | {"clients-fenced": {"192.0.2.7"}}, findings
-    await lab.exec(["ceph", "osd", "blocklist", "rm", "192.0.2.7:0/123"])
 
 
 async def test_a_cap_that_is_missing_is_named_and_the_mend_gives_it(lab: RunningLab) -> None:
