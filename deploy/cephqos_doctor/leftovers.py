@@ -20,6 +20,7 @@ _FLAGS: Final = frozenset((
     "norecover", "nobackfill", "norebalance", "noscrub", "nodeep-scrub", "noout", "noin",
     "nodown", "noup", "nosnaptrim", "pauserd", "pausewr",
 ))  # fmt: skip
+_PAUSES: Final = ("pauserd", "pausewr")  # `ceph osd unset` knows them as one
 _APPLICATION: Final = "cephqos"
 _BEING_MADE: Final = re.compile(r"cephqos\.[0-9a-f]{16}\..+")
 
@@ -73,9 +74,10 @@ def _flags(facts: ClusterFacts) -> Iterator[Finding]:
     for flag in sorted(_FLAGS.intersection(flags)):
         yield Finding(
             "the cluster",
-            f"the flag {flag} is set ({known}): it holds work up, and silences"
+            f"the flag {flag} is set ({known}): it holds work up, and may silence"
             " alerts about that for four hours",
-            f"ceph osd unset {flag}   # unless someone works on the cluster",
+            f"ceph osd unset {'pause' if flag in _PAUSES else flag}   # unless someone works on the"
+            " cluster",
         )
     for osd in tables(facts.osd_map.get("osds")):
         if "noup" in osd.get("state", ()):

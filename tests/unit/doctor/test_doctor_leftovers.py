@@ -39,6 +39,11 @@ def test_the_names_of_the_keys_and_flags_are_those_that_a_run_writes() -> None:
     assert set(CLUSTER_FLAGS) == leftovers._FLAGS - others
 
 
+def test_a_pause_ends_by_the_name_that_ceph_knows() -> None:
+    paused = found_in({}, QUIET | {"flags": "pauserd,pausewr,sortbitwise"})
+    assert [mend.partition("   #")[0] for _, mend in paused] == ["ceph osd unset pause"] * 2
+
+
 def test_a_cluster_without_a_run_or_with_one_that_lives_has_nothing_left() -> None:
     assert found_in({}) == []
     assert found_in(keys(age=5), QUIET | {"flags": "noscrub"}) == []
