@@ -135,7 +135,7 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     tried = POWERS if try_powers else ()
     async with MonClient(connection) as client:
         try:
-            facts, osd_map = await _needed(client, facts)
+            facts = await _needed(client, facts)
             rules, versions = [await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS)]
             osds = _at(versions, "osd")
             facts = replace(
@@ -156,7 +156,7 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
                 window_hours=await _window_hours(client) if facts.overdue else None,
                 balancing=await _balancing(client),
             )
-            allowed = {power.what: await _may(client, power, facts, osd_map) for power in tried}
+            allowed = {power.what: await _may(client, power, facts) for power in tried}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
             return replace(facts, failure=str(exc), bindings_missing=missing)
@@ -167,8 +167,8 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
     )
 
 
-async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts, Any]:
-    """Ask what the role asks. Returns the facts with what was denied, and the map of the OSDs."""
+async def _needed(client: MonClient, facts: ClusterFacts) -> ClusterFacts:
+    """Ask what the role asks. Returns the facts with the answers, and with what was denied."""
     replies: dict[str, Any] = {}  # by command
     denied = []
     for query, cap in NEEDED:
@@ -187,8 +187,7 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts,
         reply if isinstance(reply := replies.get(query.prefix), dict) else {}
         for query in (cluster.STATUS, cluster.OSD_DUMP, cluster.OSD_TREE)
     )
-    facts = replace(facts, denied=tuple(denied), status=status, osd_map=osd_map, osd_tree=osd_tree)
-    return facts, osd_map
+    return replace(facts, denied=tuple(denied), status=status, osd_map=osd_map, osd_tree=osd_tree)
 
 
 async def _balancing(client: MonClient) -> bool | None:
@@ -213,14 +212,14 @@ def scrub_hours(hour: float, end_hour: float, day: float, end_day: float) -> flo
     return ((end_hour - hour) % 24 or 24) * ((end_day - day) % 7 or 7)
 
 
-def _up(osd_map: Any) -> Iterator[str]:
+def _up(osd_map: Mapping[str, Any]) -> Iterator[str]:
     """The OSDs that are up."""
-    for osd in osd_map.get("osds", ()) if isinstance(osd_map, dict) else ():
+    for osd in tables(osd_map.get("osds")):
         if osd.get("up"):
             yield f"osd.{osd['osd']}"
 
 
-async def _may(client: MonClient, power: Power, facts: ClusterFacts, osd_map: Any) -> bool | None:
+async def _may(client: MonClient, power: Power, facts: ClusterFacts) -> bool | None:
     """Whether the key may run the command; None if no daemon can be asked.
 
     Another error than "permission denied" means that it may: rights are checked first, and the
@@ -233,7 +232,7 @@ async def _may(client: MonClient, power: Power, facts: ClusterFacts, osd_map: An
         return None
     if target == "osd":
         # An OSD that is down answers nothing, whatever the key may.
-        target, within = next(_up(osd_map), ""), _TELL_SECONDS
+        target, within = next(_up(facts.osd_map), ""), _TELL_SECONDS
         if not target:
             return None
     try:

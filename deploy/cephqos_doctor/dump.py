@@ -285,7 +285,6 @@ def _osds(saved: Saved) -> Iterator[OsdFacts]:
             continue
         yield replace(
             osd,
-            release=release,
             version=version,
             rotational={"1": True, "0": False}.get(rotational),
             device_class=device_class,

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from cephqos_base.profiles import release_of
 from cephqos_doctor import machine_facts
 from cephqos_doctor.finding import Finding
 from cephqos_doctor.machine_facts import Machine
@@ -76,7 +75,6 @@ class OsdFacts:
     config: EffectiveConfig
     options: Mapping[str, str] = field(default_factory=dict)  # the values of all options
     queues: QueueDump | None = None  # None: it did not say (Crimson)
-    release: int | None = None  # the first number of the version, such as 18
     version: tuple[int, ...] = ()  # such as (18, 2, 7); empty: not known
     rotational: bool | None = None  # what its device says, which Ceph believes; None: not known
     disks_rotate: bool | None = None  # what the disks below that device say; None: not known
@@ -89,6 +87,10 @@ class OsdFacts:
     directory_hangs: bool = False  # a look at its data directory had no answer
     cpu_limit: float | None = None  # CPUs of its container or unit
     memory_limit: int | None = None
+
+    @property
+    def release(self) -> int | None:
+        return self.version[0] if self.version else None
 
     @property
     def scheduler(self) -> str | None:
@@ -325,22 +327,21 @@ def read_osd(osd: str, replies: Mapping[str, Any]) -> OsdFacts | None:
         return None
     values = {str(key): str(value) for key, value in shown.items()}
     differences = diff.get("diff", {})
-    queues = replies.get("dump_op_pq_state")
+    queues, version = replies.get("dump_op_pq_state"), replies.get("version")
     return OsdFacts(
         osd=osd,
         config=EffectiveConfig(values=values, differences=differences),
         options=values,
         queues=read_queue_dump(queues) if isinstance(queues, dict) and queues else None,
-        release=release_of(replies.get("version")),
-        version=version_of(str(replies.get("version"))),
+        version=version_of(str(version.get("version")) if isinstance(version, dict) else ""),
         recovering=_recovering(replies.get(RESERVATIONS)),
     )
 
 
 def version_of(text: str) -> tuple[int, ...]:
     """The first version in a text such as `ceph version 18.2.7 (...)`; empty without one."""
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
-    return tuple(int(part) for part in found.groups()) if found else ()
+    found = re.search(r"(?<!\d)(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", text)
+    return tuple(int(part) for part in found.groups() if part) if found else ()
 
 
 def _recovering(reply: Any) -> bool | None:

@@ -8,7 +8,7 @@ from cephqos_doctor.host_facts import HostFacts
 
 # From which mcelog, as it is delivered, reports a module. Each was corrected: none does harm.
 _CORRECTED_DAILY: Final = 10.0
-# Share of the received packets. What is lost was often lost within minutes.
+# Share of all packets received: those that were missed in a few minutes may be all there are.
 _MISSED_SHARE: Final = 1e-5
 _TRACKED_SHARE: Final = 0.8
 _LITTLE_MEMORY: Final = 0.1  # available

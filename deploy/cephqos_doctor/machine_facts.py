@@ -65,7 +65,7 @@ def _memory_errors(sys: Path) -> tuple[int | None, float | None]:
 
 def _received(net: Path) -> Mapping[str, Received]:
     found = {}
-    for device in sorted(net.glob("*/device")):
+    for device in sorted(net.glob("*/device")):  # no bonds: they count those of their links again
         counts = device.parent / "statistics"
         # A driver counts such a packet here or there, or at both.
         missed = [_number(counts / f"rx_{kind}_errors") for kind in ("missed", "fifo")]

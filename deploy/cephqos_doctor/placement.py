@@ -48,13 +48,10 @@ def _few(pool: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _steps(rule: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Where a rule takes and where it chooses; empty if it does either more than once."""
-    steps = [step for step in tables(rule.get("steps")) if not _sets(step)]
+    known = [(str(step.get("op")), step) for step in tables(rule.get("steps"))]
+    steps = [step for op, step in known if op != "emit" and not op.startswith("set_")]
     operations = [str(step.get("op")).partition("_")[0] for step in steps]
     return steps if operations in (["take", "choose"], ["take", "chooseleaf"]) else []
-
-
-def _sets(step: Mapping[str, Any]) -> bool:
-    return str(step.get("op")) == "emit" or str(step.get("op")).startswith("set_")
 
 
 def _wider(

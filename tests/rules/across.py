@@ -5,7 +5,7 @@ from typing import Any
 
 from .cases import RuleCase, firing, silent
 from .qos import CLIENT, OSD0, PROVEN, SHORT, SLOW, VIOLATED, osd, violated
-from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, State, flat, merged
+from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, State, Timeline, flat, merged
 
 REPLICA = "CephQosReplicaSlow"
 REPEATED = "CephQosReservationViolatedRepeatedly"
@@ -37,13 +37,17 @@ def waiting(number: int) -> dict[str, str]:
     return {**CLIENT, **osd, "severity": "warning", "cause": "other_osd", "by": "osd.1"}
 
 
-def three(*before: tuple[float, State], culprit: State, others: State, **changes: Any) -> Series:
-    """osd.1 is the slow one of three, for 20 minutes."""
+def of_three(culprit: Timeline, others: Timeline, **changes: Any) -> Series:
+    """osd.1 is the slow one of three."""
     parts: list[SimulatedOsd] = [
-        replace(osd(*before, (20, culprit if i == 1 else others), **changes), id=i)
-        for i in range(3)
+        replace(osd(*(culprit if i == 1 else others), **changes), id=i) for i in range(3)
     ]
     return merged(*parts)
+
+
+def three(*before: tuple[float, State], culprit: State, others: State, **changes: Any) -> Series:
+    """The same: osd.1 is slow for 20 minutes."""
+    return of_three((*before, (20, culprit)), (*before, (20, others)), **changes)
 
 
 def sampled(number: int, peer: str, rate: float = 5) -> Series:
@@ -129,46 +133,29 @@ REPLICAS = [
     RuleCase(
         name="a slow OSD is critical though those that wait for it want more only most of the time",
         alert=REPLICA,
-        series=merged(
-            *(
-                replace(osd((10, replace(WELL, client=700)), *((4, state), (0.5, rest)) * 5), id=i)
-                for i, state, rest in (
-                    (0, WAITS, replace(WAITS, in_progress=(0, 0))),
-                    (1, HOLDS_UP, HOLDS_UP),
-                    (2, WAITS, replace(WAITS, in_progress=(0, 0))),
-                )
-            )
+        series=of_three(
+            ((10, replace(WELL, client=700)), *((4, HOLDS_UP), (0.5, HOLDS_UP)) * 5),
+            (
+                (10, replace(WELL, client=700)),
+                *((4, WAITS), (0.5, replace(WAITS, in_progress=(0, 0)))) * 5,
+            ),
         ),
         moments=(silent(13), firing(20, SLOW_1), firing(22.5, SLOW_1), firing(30, SLOW_1)),
     ),
     RuleCase(
         name="a slow OSD that others wait for is critical though it answers half of the scrapes",
         alert=REPLICA,
-        series=merged(
-            *(
-                replace(
-                    osd(
-                        (10, replace(WELL, client=700)),
-                        *((1, HOLDS_UP if i == 1 else WAITS), (1, _UNANSWERED if i == 1 else WAITS))
-                        * 10,
-                    ),
-                    id=i,
-                )
-                for i in range(3)
-            )
+        series=of_three(
+            ((10, replace(WELL, client=700)), *((1, HOLDS_UP), (1, _UNANSWERED)) * 10),
+            ((10, replace(WELL, client=700)), (20, WAITS)),
         ),
         moments=(silent(13), firing(20, SLOW_1), firing(28, SLOW_1)),
     ),
     RuleCase(
         name="an OSD without CPU that others wait for is told so while it does half of its best",
         alert=VIOLATED,
-        series=merged(
-            *(
-                replace(osd((10, WELL), (20, WAITS)), id=i)
-                if i != 1
-                else replace(osd((10, replace(WELL, client=200)), (20, BUSY_CORE)), id=i)
-                for i in range(3)
-            )
+        series=of_three(
+            ((10, replace(WELL, client=200)), (20, BUSY_CORE)), ((10, WELL), (20, WAITS))
         ),
         moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting=(waiting(0), waiting(2)))),
     ),
@@ -181,11 +168,8 @@ REPLICAS = [
     RuleCase(
         name="the critical alert of a slow OSD that others wait for ends with the waiting",
         alert=REPLICA,
-        series=merged(
-            *(
-                replace(osd((10, WELL), (15, CULPRIT if i == 1 else WAITS), (12, WELL)), id=i)
-                for i in range(3)
-            )
+        series=of_three(
+            ((10, WELL), (15, CULPRIT), (12, WELL)), ((10, WELL), (15, WAITS), (12, WELL))
         ),
         moments=(firing(24, SLOW_1), silent(35)),
     ),
