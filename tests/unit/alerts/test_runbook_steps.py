@@ -114,6 +114,8 @@ def test_a_command_that_changes_something_is_known(line: str, changes: bool) -> 
 
 def test_the_index_names_every_alert_once() -> None:
     index = INDEX.partition("\n## ")[0]
+    elsewhere = re.findall(r"\]\((\.\./\S+)\)", index)
+    assert {link.partition("#")[0] for link in elsewhere} == {"../others.md"}
     assert sorted(re.findall(r"\]\((?!\.\./)(\S+)\)", index)) == sorted(
         f"{runbook_page(name)}.md#{name.lower()}"
         for name in ALERTS
