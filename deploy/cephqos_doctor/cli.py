@@ -250,11 +250,8 @@ async def _collect(arguments: argparse.Namespace) -> int:
         arguments.folder.mkdir(parents=True, exist_ok=True)  # fails before a cluster is asked
         await collect.record(chosen[0], ask, arguments.folder)
     except CommandFailed as error:
-        name = settings[cluster_options.NAME]
-        raise UsageError(
-            f"{name}: {error}; expected the caps of the role cluster: {key.set_caps(name)}."
-            " --no-cluster asks the OSD only"
-        ) from error
+        refused = key.refusal(settings[cluster_options.NAME], error)
+        raise UsageError(f"{refused}. --no-cluster asks the OSD only") from error
     except ClusterUnreachable as error:
         raise UsageError(f"no cluster: {error}; --no-cluster asks the OSD only") from error
     finally:

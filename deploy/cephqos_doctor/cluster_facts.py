@@ -23,7 +23,7 @@ from cephqos_exporter.ceph.monclient import (
 )
 
 _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word for OSDs
-_DENIED: Final = (-errno.EPERM, -errno.EACCES)
+DENIED: Final = (-errno.EPERM, -errno.EACCES)
 # The answer for an OSD that went down or was removed since the map was read.
 _GONE: Final = (-errno.ENOENT, -errno.ENXIO)
 
@@ -177,7 +177,7 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> ClusterFacts:
         try:
             replies[query.prefix] = await asked(client, query)
         except CommandFailed as exc:
-            if exc.code in _DENIED:
+            if exc.code in DENIED:
                 denied.append(cap)
         except ClusterSilent:
             if query.target != "mgr":
@@ -240,7 +240,7 @@ async def _may(client: MonClient, power: Power, facts: ClusterFacts) -> bool | N
     except CommandFailed as exc:
         if power.target == "osd" and exc.code in _GONE:
             return False
-        return exc.code not in _DENIED
+        return exc.code not in DENIED
     except ClusterSilent:
         return None if power.target == "mon" else False
     return True

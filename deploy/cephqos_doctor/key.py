@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.cluster_facts import DENIED, ClusterFacts
 from cephqos_doctor.finding import Check, Finding, quoted
+from cephqos_exporter.ceph.monclient import CommandFailed
 
 # The caps that docs/install/security.md documents; a test compares.
 MON_CAPS: Final = 'allow service mon r, allow service osd r, allow command "config get"'
@@ -14,6 +15,12 @@ MGR_CAPS: Final = 'allow command "pg dump", allow command "pg ls", allow command
 def set_caps(name: str) -> str:
     """The command that gives a key what the role cluster needs, and nothing else."""
     return f"ceph auth caps {quoted(name)} mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+
+
+def refusal(name: str, error: CommandFailed) -> str:
+    """What the cluster answered, and the caps that the key needs if that is why."""
+    needed = f"; expected the caps of the role cluster: {set_caps(name)}"
+    return f"{name}: {error}{needed if error.code in DENIED else ''}"
 
 
 def _unreachable(facts: ClusterFacts) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Checks of the machine below a host's OSDs: its memory, its network, and clients in its kernel."""
+"""Checks of the machine below a host's OSDs: its memory and network, its kernel and its clients."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,7 +10,7 @@ from cephqos_doctor.host_facts import HostFacts
 _CORRECTED_DAILY: Final = 10.0
 # Share of all packets received: those that were missed in a few minutes may be all there are.
 _MISSED_SHARE: Final = 1e-5
-_TRACKED_SHARE: Final = 0.8
+_NEARLY: Final = 0.8  # of what the kernel has room for
 _LITTLE_MEMORY: Final = 0.1  # available
 
 
@@ -56,7 +56,7 @@ def _no_received(facts: HostFacts) -> str:
 
 def _many_tracked(facts: HostFacts) -> Iterator[Finding]:
     count, most = facts.machine.tracked or (0, 1)
-    if count > _TRACKED_SHARE * most:
+    if count > _NEARLY * most:
         yield Finding(
             "this host",
             f"its kernel tracks {count:,} connections, and {most:,} fit: beyond that it drops new"
@@ -68,6 +68,21 @@ def _many_tracked(facts: HostFacts) -> Iterator[Finding]:
 
 def _none_tracked(facts: HostFacts) -> str:
     return "" if facts.machine.tracked else "the kernel tracks no connections, or does not say"
+
+
+def _many_requests(facts: HostFacts) -> Iterator[Finding]:
+    count, most = facts.machine.aio_requests or (0, 1)
+    if count > _NEARLY * most:
+        yield Finding(
+            "this host",
+            f"{count:,} of {most:,} asynchronous requests of its kernel are taken: an OSD that"
+            " starts next may end with io_setup(2) failed",
+            f"sysctl fs.aio-max-nr={max(1048576, 2 * most)}   # and in /etc/sysctl.d",
+        )
+
+
+def _requests_unknown(facts: HostFacts) -> str:
+    return "" if facts.machine.aio_requests else "/proc/sys/fs/aio-nr cannot be read"
 
 
 def _clients_beside(facts: HostFacts) -> Iterator[Finding]:
@@ -95,5 +110,6 @@ HOST_CHECKS: Final = (
     Check("memory-errors", _memory_errors, _no_memory_errors),
     Check("receive-ring", _missed_packets, _no_received),
     Check("connections-tracked", _many_tracked, _none_tracked),
+    Check("aio-requests", _many_requests, _requests_unknown),
     Check("clients-apart", _clients_beside, _clients_unknown),
 )

@@ -1,5 +1,5 @@
 """What a host counts of itself: errors of its memory, packets that it missed, tracked connections,
-and clients of Ceph in its kernel."""
+asynchronous requests, and clients of Ceph in its kernel."""
 
 import re
 from collections.abc import Mapping
@@ -29,6 +29,7 @@ class Machine:
     corrected_daily: float | None = None  # the mean of a day; all of them if it counts for less
     received: Mapping[str, Received] = field(default_factory=dict)  # by interface with hardware
     tracked: tuple[int, int] | None = None  # connections, and the most that fit
+    aio_requests: tuple[int, int] | None = None  # that are taken, and the most that fit
     kernel_clients: bool | None = None  # whether the kernel has mapped RBD or mounted CephFS
     available: float | None = None  # share of the memory
 
@@ -39,7 +40,8 @@ def look(host: Host) -> Machine:
         uncorrected=uncorrected,
         corrected_daily=corrected_daily,
         received=_received(host.sys / "class/net"),
-        tracked=_tracked(host.proc / "sys/net/netfilter"),
+        tracked=_of_most(host.proc / "sys/net/netfilter", "nf_conntrack_count", "nf_conntrack_max"),
+        aio_requests=_of_most(host.proc / "sys/fs", "aio-nr", "aio-max-nr"),
         kernel_clients=_kernel_clients(host),
         available=_available(host.proc),
     )
@@ -75,8 +77,8 @@ def _received(net: Path) -> Mapping[str, Received]:
     return found
 
 
-def _tracked(netfilter: Path) -> tuple[int, int] | None:
-    count, most = (_number(netfilter / f"nf_conntrack_{name}") for name in ("count", "max"))
+def _of_most(folder: Path, *names: str) -> tuple[int, int] | None:
+    count, most = (_number(folder / name) for name in names)
     return (count, most) if count is not None and most else None
 
 

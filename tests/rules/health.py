@@ -271,6 +271,22 @@ FINDINGS: Final = [
         group="found",
     ),
     _case(
+        "CephQosOsdStaysDown",
+        "an OSD that is down for a quarter of an hour",
+        flat(_UP, "1x10 0x100 1x60", **_OSD),
+        silent(16),
+        firing(20, _FOUND),
+        group="found",
+    ),
+    _case(
+        "CephQosOsdStaysDown",
+        "an OSD that is down for ten minutes",
+        flat(_UP, "1x10 0x40 1x220", **_OSD),
+        silent(12),
+        silent(50),
+        group="found",
+    ),
+    _case(
         "CephQosOsdFlapping",
         "an OSD that goes and comes back twice, until an hour later",
         flat(_UP, "1x10 0x3 1x3 0x3 1x300", **_OSD),

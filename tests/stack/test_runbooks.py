@@ -27,13 +27,16 @@ _ONLY_ON: Final = {
     "ceph tell osd.N heap release": ("reef", "tentacle"),
     "ceph balancer mode upmap-read": ("tentacle",),
     "ceph osd pool set POOL bulk true": ("reef", "tentacle"),
+    "ceph osd pool set noautoscale": ("reef", "tentacle"),
+    "ceph osd pool unset noautoscale": ("reef", "tentacle"),
+    "ceph osd rm-pg-upmap-primary PGID": ("reef", "tentacle"),
     "ceph osd set-require-min-compat-client reef": ("reef", "tentacle"),
 }
 # Refused while there is nothing to lose, which the reply has to say.
 _NOTHING_LOST: Final = "mark_unfound_lost"
-# A lab has no orchestrator, no MDS and one monitor, and its host has no name that is known here.
+# A lab has no orchestrator, no MDS, no keys of OSDs, one monitor, and a host without a known name.
 _NOT_IN_A_LAB: Final = re.compile(
-    r"ceph (orch|mds|tell mds\.|fs set|mon (ok-to-)?rm|auth get mon|osd (un)?set-group)"
+    r"ceph (orch|cephadm|mds|tell mds\.|fs set|mon (ok-to-)?rm|auth (get|add)|osd (un)?set-group)"
 )
 _PLACEHOLDERS: Final = {
     "osd.N": "osd.0",
@@ -44,6 +47,9 @@ _PLACEHOLDERS: Final = {
     "WEIGHT": "1",
     "EPOCH": "1",
     "FILE": "/dev/null",
+    "OPTION": "osd_max_scrubs",
+    "FROM": "0",
+    "TO": "1",
     "KEY": "/dev/null",
     "MAP": "/dev/null",
 }

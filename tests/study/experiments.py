@@ -37,7 +37,7 @@ class Experiment:
 # The regime's throttle, not the studies': with 2M and 256K BlueStore takes all work at once here.
 _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
-_RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "6m", "object": "64K"}
+_RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "3m", "object": "64K"}
 # Depth 8: clients of depth 64 make the queue so long that the scrub hardly reads (studies.md).
 _SCRUB: Final = {
     "alone": "30s",
@@ -53,8 +53,8 @@ RECOVERY: Final = Experiment(
     "client-vs-recovery",
     "study A on SSDs",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    30,
-    {**_RECOVERY, "objects": "1500", "throttle": _NARROW},
+    14,
+    {**_RECOVERY, "objects": "800", "throttle": _NARROW},
     {"media": "ssd"},
 )
 HDD: Final = Experiment(
@@ -62,8 +62,8 @@ HDD: Final = Experiment(
     "client-vs-recovery",
     "study A on HDDs with the DB on a fast device",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    30,
-    {**_RECOVERY, "hdd_objects": "1500", "hdd_throttle": _NARROW},
+    14,
+    {**_RECOVERY, "hdd_objects": "800", "hdd_throttle": _NARROW},
     {"media": "hdd_db"},
 )
 WIDE: Final = Experiment(
@@ -72,8 +72,8 @@ WIDE: Final = Experiment(
     "a control of recovery: BlueStore's throttles are wide, so that work waits in the store and"
     " not in the queue",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
-    12,
-    {**_RECOVERY, "objects": "1500", "throttle": "40M"},
+    6,
+    {**_RECOVERY, "objects": "800", "throttle": "40M"},
     {"media": "ssd"},
 )
 HDD_WIDE: Final = Experiment(
@@ -81,8 +81,8 @@ HDD_WIDE: Final = Experiment(
     "client-vs-recovery",
     "the same control for HDDs, with the study's throttles of 40 MiB",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
-    12,
-    {**_RECOVERY, "hdd_objects": "1500"},
+    6,
+    {**_RECOVERY, "hdd_objects": "800"},
     {"media": "hdd_db"},
 )
 SCRUB: Final = Experiment(

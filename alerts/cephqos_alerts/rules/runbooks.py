@@ -30,7 +30,11 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosReactorShared",
         "CephQosHeartbeatsSlow",
         "CephQosHeartbeatMissed",
+    ),
+    "down": (
+        "CephQosOsdStaysDown",
         "CephQosOsdFlapping",
+        "CephQosDaemonCrashed",
     ),
     "configuration": (
         "CephQosCapacityOverstated",
@@ -57,7 +61,6 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosPgsUneven",
         "CephQosPiecesTooLarge",
         "CephQosPrimariesUneven",
-        "CephQosDaemonCrashed",
     ),
     "health": (
         "CephQosMonitorDiskLow",

@@ -19,6 +19,7 @@ WELL = Machine(
     corrected_daily=0.0,
     received={"ens1f0": Received(packets=10**9, missed=0)},
     tracked=(4000, 262144),
+    aio_requests=(4000, 1048576),
     kernel_clients=False,
     available=0.5,
 )

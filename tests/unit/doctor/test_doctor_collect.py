@@ -14,6 +14,7 @@ from tests.replay.daemons import RecordedDaemon, ReplayedDaemon
 from cephqos_base.errors import UsageError
 from cephqos_doctor.cluster_facts import NEEDED
 from cephqos_doctor.collect import Cleaning, check_empty, cluster_replies, record
+from cephqos_doctor.key import refusal
 from cephqos_exporter.ceph.cluster import ClusterQuery
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.ceph.monclient import CommandFailed
@@ -135,3 +136,10 @@ async def test_a_key_that_is_denied_costs_no_wait_and_leaves_no_file(tmp_path: P
     with pytest.raises(CommandFailed):
         await record(socket, denied, tmp_path / "new")
     check_empty(tmp_path / "new")
+
+
+def test_only_a_refusal_for_lack_of_rights_names_the_caps() -> None:
+    denied = refusal("client.a", CommandFailed("osd dump", -13, ""))
+    assert denied.startswith("client.a: osd dump: Permission denied (-13); expected the caps")
+    other = refusal("client.a", CommandFailed("osd dump", -22, "no such command"))
+    assert other == "client.a: osd dump: no such command (-22)"

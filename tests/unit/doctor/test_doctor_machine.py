@@ -34,6 +34,8 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
             (it.sys / f"class/net/{name}/device").mkdir()
     _write(it.proc / "sys/net/netfilter/nf_conntrack_count", 60_000)
     _write(it.proc / "sys/net/netfilter/nf_conntrack_max", 65_536)
+    _write(it.proc / "sys/fs/aio-nr", 4_096)
+    _write(it.proc / "sys/fs/aio-max-nr", 65_536)
     _write(it.proc / "meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable: 50 kB")
     _write(it.proc / "1/mounts", "/dev/sda1 / ext4 rw 0 0\nnone /proc proc rw 0 0")
     assert look(it) == Machine(
@@ -41,6 +43,7 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
         corrected_daily=35.0,
         received={"ens1f0": Received(packets=10**9, missed=425)},
         tracked=(60_000, 65_536),
+        aio_requests=(4_096, 65_536),
         kernel_clients=False,
         available=0.05,
     )
@@ -64,6 +67,7 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
             "ethtool -G eth0 rx",
         ),
         ({"tracked": (60_000, 65_536)}, "connections-tracked", "65,536 fit", "_max=131072"),
+        ({"aio_requests": (60_000, 65_536)}, "aio-requests", "of 65,536", "aio-max-nr=1048576"),
         (
             {"kernel_clients": True, "available": 0.05},
             "clients-apart",
@@ -88,6 +92,7 @@ def test_what_is_wrong_with_a_machine_is_found(
         {"corrected_daily": 10.0},
         {"received": {"eth0": Received(packets=10**9, missed=10_000)}},
         {"tracked": (52_000, 65_536)},
+        {"aio_requests": (52_000, 65_536)},
         {"kernel_clients": True},
         {"available": 0.05},
     ],
