@@ -1,4 +1,4 @@
-"""Checks of a cluster for what a run of `cephqos run` has left that was killed."""
+"""Checks of a cluster for what was left: by a run that was killed, a repair, an upgrade."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cephqos_doctor.cluster_facts import ClusterFacts, tables
 from cephqos_doctor.finding import Check, Finding, quoted
+from cephqos_doctor.host_facts import version_of
 
 # As cephqos_loadgen.cluster.run_keys writes them; a test compares.
 KEY: Final = "cephqos/run"
@@ -107,6 +108,43 @@ def _pools(facts: ClusterFacts) -> Iterator[Finding]:
             )
 
 
+def _reweights(facts: ClusterFacts) -> Iterator[Finding]:
+    """Overrides of weights: right for an hour, and forgotten for years."""
+    weights = {osd.get("osd"): osd.get("weight") for osd in tables(facts.osd_map.get("osds"))}
+    less = [f"osd.{osd}" for osd, it in weights.items() if isinstance(it, float) and 0 < it < 1]
+    if less:
+        yield Finding(
+            ", ".join(less[:5]) + ("" if len(less) <= 5 else " …"),
+            f"{len(less)} OSDs are reweighted: each gets less data than its size says",
+            f"ceph osd reweight {less[0]} 1   # one at a time, if the layout for which it was set"
+            " is gone. Not an OSD that would then be full",
+        )
+
+
+def _upgrade(facts: ClusterFacts) -> Iterator[Finding]:
+    """All OSDs run a later release than the map requires. Names go by the alphabet: r is 18."""
+    required = str(facts.osd_map.get("require_osd_release", ""))
+    versions = facts.osd_versions or ()
+    majors = {version_of(text)[:1] for text in versions}
+    if not required or len(majors) != 1 or majors == {()}:
+        return
+    ((major,),) = majors
+    if ord(required[0]) - ord("a") + 1 < major:
+        named = re.search(r"\) ([a-z]+) \(", versions[0])
+        name = named[1] if named else "NAME"
+        yield Finding(
+            "the cluster",
+            f"all OSDs run Ceph {major}, and the map still allows those of {required}: the last"
+            " step of the upgrade is missing",
+            f"ceph osd require-osd-release {name}   # cannot be taken back",
+        )
+
+
+def _release_unknown(facts: ClusterFacts) -> str:
+    known = facts.osd_map.get("require_osd_release") and facts.osd_versions
+    return "" if known else "the releases of the OSDs, or what the map requires, are not known"
+
+
 def _keys_unknown(facts: ClusterFacts) -> str:
     return "" if facts.run_keys is not None else "needs client.admin, or --try-powers"
 
@@ -119,4 +157,6 @@ CHECKS: Final = (
     Check("no-run-left", _run, _keys_unknown),
     Check("no-flag-left", _flags, _no_map),
     Check("no-pool-left", _pools, _no_map),
+    Check("no-reweight-left", _reweights, _no_map),
+    Check("upgrade-finished", _upgrade, _release_unknown),
 )

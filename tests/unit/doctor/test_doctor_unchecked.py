@@ -60,6 +60,7 @@ def test_a_key_is_not_called_minimal_where_it_was_not_tried() -> None:
     assert skipped == {
         "caps-sufficient": "the manager does not answer",
         "caps-minimal": "whether the key can start scrubs",
+        "upgrade-finished": "the releases of the OSDs, or what the map requires, are not known",
         "addresses-unique": "no OSD that is up shows its addresses",
         "clients-fenced": "the map of the OSDs shows no blocklist",
         "pool-flags-safe": "the pools, or the releases of the OSDs, are not known",
@@ -83,7 +84,7 @@ def test_what_a_key_can_do_is_told_whoever_else_does_not_answer() -> None:
     )
     told = diagnose("cluster", CLUSTER_CHECKS, facts)
     assert {name for name, _ in told.skipped} == {
-        *("addresses-unique", "recovery-slots", "settings-kept"),
+        *("upgrade-finished", "addresses-unique", "recovery-slots", "settings-kept"),
         *("clients-fenced", "pool-flags-safe", "copies-apart"),
     }
     assert {name for name, _ in told.findings} == {
