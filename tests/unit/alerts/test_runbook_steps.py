@@ -23,7 +23,7 @@ _LEAST_WORDS: Final = 4
 # A list of what changes something would never be whole. So Ceph's commands that only look are
 # named, and of other programs the words that change.
 _LOOKS: Final = re.compile(
-    r"ceph (?:-s|status|versions|df|features|health(?: detail)?|crash (?:ls|info)|log last"
+    r"ceph (?:-s|status|report|versions|df|features|health(?: detail)?|crash (?:ls|info)|log last"
     r"|config (?:get|show|show-with-defaults|dump|help|log)|orch (?:ps|ls|host ls|status|device ls)"
     r"|osd (?:df|dump|find|metadata|perf|tree|ls|stat|pool (?:ls|get|stats|autoscale-status))"
     r"|osd (?:blocked-by|crush (?:rule )?dump)"

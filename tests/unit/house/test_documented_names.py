@@ -143,7 +143,7 @@ def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -
 _OF_OTHERS: Final = {
     *(
         "--osd-id",
-        *("--addtag", "--deltag"),
+        *("--addtag", "--deltag", "--lookup"),
         *("--bluefs_replay_recovery", "--bluefs_replay_recovery_disable_compact"),
         "--data-path",
         "--pgid",
