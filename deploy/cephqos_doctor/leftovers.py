@@ -88,6 +88,16 @@ def _flags(facts: ClusterFacts) -> Iterator[Finding]:
                 f"it has the flag noup ({known}): it cannot come up",
                 f"ceph osd unset-group noup {name}   # unless someone works on it",
             )
+    for kind in ("crush_node_flags", "device_class_flags"):
+        groups = facts.osd_map.get(kind)
+        for group, names in groups.items() if isinstance(groups, dict) else ():
+            for flag in names if isinstance(names, list) else ():
+                yield Finding(
+                    str(group),
+                    f"its OSDs have the flag {flag} ({known})",
+                    f"ceph osd unset-group {quoted(str(flag))} {quoted(str(group))}   # unless"
+                    " someone works on it",
+                )
 
 
 def _pools(facts: ClusterFacts) -> Iterator[Finding]:

@@ -78,11 +78,13 @@ def test_flags_are_told_while_no_run_lives() -> None:
     osd_map = QUIET | {
         "flags": "sortbitwise,noout,noscrub",
         "osds": [{"osd": 3, "state": ["exists", "noup"]}, {"osd": 4, "state": ["exists"]}],
+        "crush_node_flags": {"host-a": ["noout"]},
     }
     assert [mend.partition("   #")[0] for _, mend in found_in({}, osd_map)] == [
         "ceph osd unset noout",
         "ceph osd unset noscrub",
         "ceph osd unset-group noup osd.3",
+        "ceph osd unset-group noout host-a",
     ]
     assert "if no run is under way" in found_in(None, osd_map)[0][0]
 
