@@ -44,6 +44,8 @@ class OsdFinding:
     within: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     counted: bool = True  # "on 3 of 12 OSDs"; False if no exporter reports these OSDs
+    keep: float = KEPT
+    duplicates: Sequence[str] = ()
 
 
 def finding_rules(*findings: OsdFinding) -> tuple[Rule, ...]:
@@ -82,7 +84,8 @@ def _alert(finding: OsdFinding) -> Alert:
         first=FirstCommand(line=first, on=finding.first.on),
         held=finding.held or finding.window,
         within=finding.within,
-        keep=KEPT,
+        keep=finding.keep,
+        duplicates=finding.duplicates,
         labels=finding.labels,
         summary=f"{finding.summary} {ON_SO_MANY if finding.counted else ON_OSDS}{worst_is(worst)}",
         description=f"{finding.description} Worst first: {worst_first(worst, finding.figure)}.",

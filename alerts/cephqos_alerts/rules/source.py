@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from cephqos_alerts.rules.findings import OsdFinding, finding_rules
+from cephqos_alerts.rules.findings import KEPT, OsdFinding, finding_rules
 from cephqos_alerts.rules.names import unknown_series
 from cephqos_alerts.rules.rule import (
     URGENCIES,
@@ -51,7 +51,10 @@ _ALERT: Final = (
     *("alert", "expr", "counts", "where", "for", "keep", "dashboard", "duplicates"),
     *_TEXT,
 )
-_FINDING: Final = ("finding", "expr", "figure", "window", "counted", *_TEXT)
+_FINDING: Final = (
+    *("finding", "expr", "figure", "window", "counted", "keep", "duplicates"),
+    *_TEXT,
+)
 _NEEDED: Final = ("expr", "urgency", "summary", "description")
 
 
@@ -228,6 +231,8 @@ def read_finding(value: Value, names: Texts, shared: Shared) -> OsdFinding:
         within=read.text("within"),
         labels=_labels(keys),
         counted=keys["counted"].boolean() if "counted" in keys else True,
+        keep=keys["keep"].seconds() if "keep" in keys else KEPT,
+        duplicates=read.strings("duplicates"),
         summary=read.text("summary"),
         description=read.text("description"),
     )
