@@ -173,11 +173,16 @@ OF_A_LAB = {"copies-apart": {".mgr"}}
 async def test_the_documented_key_is_neither_too_narrow_nor_too_wide(lab: RunningLab) -> None:
     keyring = await key(lab, "client.right", MON_CAPS, MGR_CAPS)
     await lab.exec(["ceph", "osd", "blocklist", "add", "192.0.2.7:0/123", "600"])
+    await lab.exec(["ceph", "osd", "set-group", "noin", "default"])
+    await lab.exec(["ceph", "osd", "reweight", "osd.0", "0.95"])
     try:
         _, found, findings = await doctor(*cluster(lab, "client.right", keyring))
     finally:
+        await lab.exec(["ceph", "osd", "reweight", "osd.0", "1"])
+        await lab.exec(["ceph", "osd", "unset-group", "noin", "default"])
         await lab.exec(["ceph", "osd", "blocklist", "rm", "192.0.2.7:0/123"])
-    assert found == OF_A_LAB | {"clients-fenced": {"192.0.2.7"}}, findings
+    left = {"no-flag-left": {"default"}, "no-reweight-left": {"osd.0"}}
+    assert found == OF_A_LAB | left | {"clients-fenced": {"192.0.2.7"}}, findings
 
 
 async def test_a_cap_that_is_missing_is_named_and_the_mend_gives_it(lab: RunningLab) -> None:
