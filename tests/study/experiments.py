@@ -53,7 +53,7 @@ RECOVERY: Final = Experiment(
     "client-vs-recovery",
     "study A on SSDs",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    14,
+    24,
     {**_RECOVERY, "objects": "800", "throttle": _NARROW},
     {"media": "ssd"},
 )
@@ -62,7 +62,7 @@ HDD: Final = Experiment(
     "client-vs-recovery",
     "study A on HDDs with the DB on a fast device",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    14,
+    24,
     {**_RECOVERY, "hdd_objects": "800", "hdd_throttle": _NARROW},
     {"media": "hdd_db"},
 )
@@ -90,7 +90,7 @@ SCRUB: Final = Experiment(
     "client-vs-scrub",
     "study B, five scrubs at once",
     ("wpq", *PROFILES, "custom", *PUBLISHED.values()),
-    20,
+    15,
     _SCRUB,
     {"experiment": "scrub"},
 )
