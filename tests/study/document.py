@@ -77,6 +77,7 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         " other hardware cannot be repeated; which of two settings gives more can be.",
         "",
         *(f"- {line}" for line in _summary(found)),
+        *(f"- {line}" for line in _not_run(sides)),
         f"- Each experiment ran in {_from_to(labs)} labs, made new: real Ceph on loop devices that"
         " are held to 300 requests per second, so that the scheduler decides. All policies ran in"
         " every lab, in random order. While they ran, other programs used at most"
@@ -169,6 +170,11 @@ def _summary(found: Sequence[Found]) -> Iterator[str]:
             f"Of {len(different)} that differ, a control shows why for {shown}:"
             " [reasons](#why-they-differ). For the others no reason is known."
         )
+
+
+def _not_run(sides: Sides) -> Iterator[str]:
+    if left := [experiment.name for experiment in EXPERIMENTS if experiment.name not in sides]:
+        yield f"Not run yet: {listed(left, 9)}. What they would show is not known."
 
 
 def _counts(verdicts: Sequence[str]) -> str:
