@@ -18,7 +18,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from .conftest import lab_spec
 
 _LATER: Final = " # 18.2 and later"
-# What a sentence says of releases.
+# What a sentence says of releases. Labs run 16.2, 18.2 and 20.2 as built, not the last of each.
 _ONLY_ON: Final = {
     "ceph config set osd.N bdev_async_discard_threads 1": ("reef", "tentacle"),
     "ceph config set osd osd_mclock_override_recovery_settings true": ("reef", "tentacle"),
@@ -30,13 +30,15 @@ _ONLY_ON: Final = {
     "ceph osd pool set noautoscale": ("reef", "tentacle"),
     "ceph osd pool unset noautoscale": ("reef", "tentacle"),
     "ceph osd rm-pg-upmap-primary PGID": ("reef", "tentacle"),
+    "ceph tell osd.N 'trim stale osdmaps'": (),
     "ceph osd set-require-min-compat-client reef": ("reef", "tentacle"),
 }
 # Refused while there is nothing to lose, which the reply has to say.
 _NOTHING_LOST: Final = "mark_unfound_lost"
 # A lab has no orchestrator, no MDS, no keys of OSDs, one monitor, and a host without a known name.
 _NOT_IN_A_LAB: Final = re.compile(
-    r"ceph (orch|cephadm|mds|tell mds\.|fs set|mon (ok-to-)?rm|auth (get|add)|osd (un)?set-group)"
+    r"ceph (orch|cephadm|mds|tell mds\.|fs set|mon (ok-to-)?rm|auth (get|add)|osd (un)?set-group"
+    r"|osd crush move)"
 )
 _PLACEHOLDERS: Final = {
     "osd.N": "osd.0",
