@@ -1,4 +1,4 @@
-"""Checks of a cluster for what was left: by a run that was killed, a repair, an upgrade."""
+"""Checks of a cluster for what a run that was killed, a repair or an upgrade has left behind."""
 
 import json
 import re
@@ -125,7 +125,8 @@ def _reweights(facts: ClusterFacts) -> Iterator[Finding]:
     if less:
         yield Finding(
             ", ".join(less[:5]) + ("" if len(less) <= 5 else " …"),
-            f"{len(less)} OSDs are reweighted: each gets less data than its size says",
+            f"{len(less)} OSD{'s are' if len(less) > 1 else ' is'} reweighted: each gets less data than"
+            " its size says",
             f"ceph osd reweight {less[0]} 1   # one at a time, if the layout for which it was set"
             " is gone. Not an OSD that would then be full",
         )

@@ -106,6 +106,8 @@ def test_overrides_of_weights_are_named_with_how_many_there_are() -> None:
     ((text, mend),) = found_in({}, QUIET | {"osds": osds})
     assert text.startswith("osd.1, osd.3: 2 OSDs are reweighted")
     assert mend.startswith("ceph osd reweight osd.1 1   #")
+    ((text, _),) = found_in({}, QUIET | {"osds": osds[:2]})
+    assert text.startswith("osd.1: 1 OSD is reweighted")
 
 
 @pytest.mark.parametrize(
