@@ -123,10 +123,10 @@ def _reweights(facts: ClusterFacts) -> Iterator[Finding]:
     weights = {osd.get("osd"): osd.get("weight") for osd in tables(facts.osd_map.get("osds"))}
     less = [f"osd.{osd}" for osd, it in weights.items() if isinstance(it, float) and 0 < it < 1]
     if less:
+        are = "OSD is" if len(less) == 1 else "OSDs are"
         yield Finding(
             ", ".join(less[:5]) + ("" if len(less) <= 5 else " …"),
-            f"{len(less)} OSD{'s are' if len(less) > 1 else ' is'} reweighted: each gets less data than"
-            " its size says",
+            f"{len(less)} {are} reweighted: each gets less data than its size says",
             f"ceph osd reweight {less[0]} 1   # one at a time, if the layout for which it was set"
             " is gone. Not an OSD that would then be full",
         )
