@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.findings import EVERY_FINDING
 
-from cephqos_alerts.rules.findings import KEPT, OsdFinding
+from cephqos_alerts.rules.findings import OsdFinding
 from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_base.recorded import PerOsd
 
@@ -16,6 +16,7 @@ from .series import CLUSTER, Series, flat, merged
 
 _BEGIN: Final = 10  # minutes
 _LASTS: Final = 30
+_PAUSE: Final = 20
 # Recorded once a minute by a slow group, so the series of a case has the same distance.
 _STEP: Final = 60
 
@@ -35,7 +36,9 @@ def _case(finding: OsdFinding) -> list[RuleCase]:
     hold = WINDOWS[finding.window] / 60 if finding.window else 0
     labels = {"cluster": CLUSTER, "severity": finding.urgency.severity, **finding.labels}
     fired = {**labels, **dict.fromkeys(finding.by, "x")}
-    ends = _BEGIN + _LASTS + KEPT / 60
+    kept = finding.keep / 60
+    pause = min(_PAUSE, int(kept) - 2)  # in which it goes on
+    ends = _BEGIN + _LASTS + kept
     what = f"{finding.name}{''.join(finding.labels.values())}"
     said: dict[str, object] = {"alert": finding.name, "group": "osds", "interval": _STEP}
     cases = [
@@ -44,15 +47,15 @@ def _case(finding: OsdFinding) -> list[RuleCase]:
             series=_series(
                 finding,
                 f"_x{_BEGIN} 5x{_LASTS - 1} stale",
-                f"_x{_BEGIN} 3x{_LASTS - 1} stale _x20 3x{_LASTS - 1} stale",
+                f"_x{_BEGIN} 3x{_LASTS - 1} stale _x{pause} 3x{_LASTS - 1} stale",
             ),
             moments=(
                 silent(_BEGIN - 1),
                 *((silent(_BEGIN + 0.8 * hold - 2),) if hold else ()),
                 firing(_BEGIN + 0.8 * hold, fired),
-                firing(_BEGIN + _LASTS + 20, fired),
+                firing(_BEGIN + _LASTS + pause, fired),
                 firing(ends, fired),
-                silent(ends + _LASTS + 22),
+                silent(ends + _LASTS + pause + 2),
             ),
             **said,  # type: ignore[arg-type]
         )
