@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cephqos_loadgen.report.arrays.statistics import ChangeInterval
+from cephqos_loadgen.report.arrays.statistics import ChangeInterval, holm
 from cephqos_loadgen.report.caveats.every import caveats
 from cephqos_loadgen.report.charts.trade import trades
 from cephqos_loadgen.report.figures import metrics
@@ -23,7 +23,7 @@ from cephqos_loadgen.results.host_load import cpu_by_others
 
 from .experiments import EXPERIMENTS, RECOVERY, SCRUB
 from .side import ALONE, POLICY, Side, Sides, paired
-from .trends import DIFFERENT, UNKNOWN, Found, judged
+from .trends import DIFFERENT, UNKNOWN, Found, chances, judged
 
 _BACKGROUND = (
     metrics.SCRUB_SECONDS,
@@ -126,7 +126,9 @@ _RECOMPUTE = (
     "    print(*trend, *numpy.exp(logs.mean() + reach * numpy.array([-1, 0, 1])) - 1)",
     "```",
     "",
-    "The trends are numbered as in the table. All of a column are then judged together (Holm).",
+    "The trends are numbered as in the table. All of a column are then judged together: sorted by"
+    " chance, the n-th of m stands if it, or one after it, is at most 5 % × n / m. Latency that is"
+    " the same measurement as throughput is not counted.",
     "",
     "## To repeat it",
     "",
@@ -163,6 +165,10 @@ def _summary(found: Sequence[Found]) -> Iterator[str]:
         f"{len(then)} of them are of profiles. With the allocations that these had in the studies,"
         f" {_counts(then)}."
     )
+    yield (
+        "Of those that are decided 5 % at most are expected to be chance. By Holm's stricter rule,"
+        f" 5 % for even one, {_by_holm(found)} are decided with today's allocations."
+    )
     different = [it for it in counted if it.today.verdict in DIFFERENT]
     if different:
         shown = sum(not it.reason.startswith(UNKNOWN) for it in different)
@@ -170,6 +176,12 @@ def _summary(found: Sequence[Found]) -> Iterator[str]:
             f"Of {len(different)} that differ, a control shows why for {shown}:"
             " [reasons](#why-they-differ). For the others no reason is known."
         )
+
+
+def _by_holm(found: Sequence[Found]) -> int:
+    """How many would be decided if even one that is chance were too many."""
+    compared = chances({it.trend.published: it.today for it in found})
+    return sum(holm(list(compared.values())))
 
 
 def _not_run(sides: Sides) -> Iterator[str]:
@@ -201,8 +213,9 @@ def _trends(found: Sequence[Found]) -> Iterator[str]:
     yield from ("## Trends", "", *table_lines(Table("trends", "", columns, rows)), "")
     yield (
         "In brackets: the 95 % interval of the change, over labs. A trend agrees or differs only"
-        " where the interval excludes no change, among all trends (Holm, 5 %). That a share is kept"
-        " agrees only where another policy broke it. Recovery is compared by its rate, because"
+        " where that stands among all that were compared: of those that stand, 5 % at most are"
+        " expected to be chance (Benjamini and Hochberg). That a share is kept agrees only where"
+        " another policy broke it. Recovery is compared by its rate, because"
         " policies do not recover exactly as many objects."
     )
     yield ""

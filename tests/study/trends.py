@@ -1,17 +1,18 @@
 """The published trends of studies A and B, and what this machine says to each.
 
 A trend is a direction, not a figure: which of two settings gives more of something. It is judged
-within each lab, by the interval of the change over labs, together with all others (Holm): of so
-many trends one would come out by chance. Trends of profiles are judged twice: with the allocations
-that the profiles have today, and with those of the study's release.
+within each lab, by the interval of the change over labs, together with all others, as of so many
+trends some would come out by chance: of those that are decided one in twenty may be wrong
+(Benjamini and Hochberg). Trends of profiles are judged twice: with the allocations that the
+profiles have today, and with those of the study's release.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, holm, t_quantile
+from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, t_quantile
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.baseline import outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
@@ -41,13 +42,15 @@ Verdict = Literal[
     "not known",
 ]
 DECIDED: Final = ("agrees", "the other way round", "differs")
+COMPARED: Final = (*DECIDED, "no difference found")
 DIFFERENT: Final = ("the other way round", "differs")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a run says to a trend. `chance`: how often this verdict would come out if it were not
-    so; None where nothing was decided. `figures`: what it is made from, by name, one of each lab.
+    """What a run says to a trend. `chance`: how often figures so far apart would come out if there
+    were nothing to see; None where nothing was compared. `figures`: what it is made from, by name,
+    one of each lab.
     """
 
     verdict: Verdict
@@ -198,10 +201,10 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
             return Judgement(kept, words, figures=figures)
         if kept == "not known":
             return Judgement(kept, words, figures=figures)
-        if kept == "too close to call":
-            return Judgement("no difference found", words, figures=figures)
-        wanted = "broken" if breaks else "kept"
         chance = found.chance_of_beyond(share, sides=1)
+        if kept == "too close to call":
+            return Judgement("no difference found", words, chance, figures)
+        wanted = "broken" if breaks else "kept"
         if kept == wanted == "kept" and not _is_broken_by_another(side, name, share):
             words = f"{words} No policy broke it here."
             return Judgement("not put to the test", words, figures=figures)
@@ -468,24 +471,37 @@ def judged(sides: Sides) -> Iterator[Found]:
 
 
 def _together(found: dict[str, Judgement]) -> dict[str, Judgement]:
-    """The judgements that stand among all of them."""
-    chances = {
-        trend.published: chance
-        for trend in COUNTED
-        if (judgement := found.get(trend.published))
-        and judgement.verdict in DECIDED
-        and (chance := judgement.chance) is not None
-    }
-    stand = dict(zip(chances, holm(list(chances.values())), strict=True))
+    """The judgements that stand among all that were compared, the undecided ones too."""
+    compared = chances(found)
+    stand = dict(zip(compared, false_discovery(list(compared.values())), strict=True))
     for trend in TRENDS:
         judgement = found.get(trend.published)
         decides = trend.same_as or trend.published
         if judgement and judgement.verdict in DECIDED and not stand.get(decides, False):
-            words = f"{judgement.here} Among {len(chances)} trends, that may be chance."
-            found[trend.published] = Judgement(
-                "no difference found", words, figures=judgement.figures
-            )
+            words = f"{judgement.here} Among {len(compared)} trends, that may be chance."
+            found[trend.published] = replace(judgement, verdict="no difference found", here=words)
     return found
+
+
+def chances(found: Mapping[str, Judgement]) -> dict[str, float]:
+    """By trend, how often its figures would come out by chance: of all that count and that were
+    compared."""
+    return {
+        trend.published: judgement.chance
+        for trend in COUNTED
+        if (judgement := found.get(trend.published))
+        and judgement.verdict in COMPARED
+        and judgement.chance is not None
+    }
+
+
+def false_discovery(chances: Sequence[float], level: float = 1 - CONFIDENCE) -> list[bool]:
+    """Which of several findings stand, so that of these a share of `level` at most is expected to
+    be chance (Benjamini and Hochberg)."""
+    ordered = sorted(chances)
+    bounds = [level * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
+    last = max((c for c, bound in zip(ordered, bounds, strict=True) if c <= bound), default=-1.0)
+    return [chance <= last for chance in chances]
 
 
 def _reason(trend: Trend, here: Judgement, there: Judgement | None, sides: Sides) -> str:

@@ -22,7 +22,18 @@ from tests.study.experiments import (
     pieces,
 )
 from tests.study.side import Side, Sides, merged, paired
-from tests.study.trends import COUNTED, TRENDS, Found, alike, judged, keeps, more
+from tests.study.trends import (
+    COUNTED,
+    TRENDS,
+    Found,
+    Judgement,
+    alike,
+    chances,
+    false_discovery,
+    judged,
+    keeps,
+    more,
+)
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
@@ -270,6 +281,23 @@ def test_noise_decides_nothing(tmp_path: Path) -> None:
     found = list(judged({SCRUB.name: side(tmp_path, AGREEING[SCRUB.name], noise=0.4)}))
     it = by_text(found, "high_client_ops leaves clients more than WPQ")
     assert it.today.verdict == "no difference found"
+
+
+def test_trends_that_were_compared_and_not_decided_count_too() -> None:
+    """Found beside five others that show nothing, a chance of one in fifty stands for nothing."""
+    texts = [trend.published for trend in COUNTED][:6]
+    undecided = {t: Judgement("no difference found", "", 0.5) for t in texts}
+    together = chances({**undecided, texts[0]: Judgement("agrees", "", 0.02)})
+    assert list(together.values()) == [0.02, *[0.5] * 5]
+    assert not any(false_discovery(list(together.values())))
+    assert not chances({texts[0]: Judgement("not known", "")})
+
+
+def test_false_discoveries_are_worked_out_by_hand() -> None:
+    """The bounds of four are 1.25, 2.5, 3.75 and 5 %: the third draws the second along."""
+    assert false_discovery([0.5, 0.03, 0.001, 0.029]) == [False, True, True, True]
+    assert false_discovery([0.06, 0.04]) == [False, False]
+    assert false_discovery([0.04]) == [True] and false_discovery([]) == []
 
 
 def test_an_experiment_that_is_missing_is_not_known(published: Sides) -> None:
