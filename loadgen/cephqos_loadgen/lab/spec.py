@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -204,17 +205,19 @@ class LabSpec:
         return cls(**{**kept, "settings": settings, "cpus": cpus})
 
 
-def with_regime(asked: dict[str, Any]) -> dict[str, Any]:
+def with_regime(asked: dict[str, Any], decided: Collection[str] = ()) -> dict[str, Any]:
     """Fields for a LabSpec: those that were asked for, and for the others what the regime sets.
 
     A field that is None was not asked for. The settings of both are kept; where both set an
-    option, the later one wins, which was asked for.
+    option, the later one wins, which was asked for. `decided` names options that are set in the
+    monitors' configuration: OSDs obey it only where their ceph.conf says nothing.
     """
     fields = {key: value for key, value in asked.items() if value is not None}
     regime = REGIMES.get(fields.get("regime", ""))
     if regime is None:  # `validate` refuses an unknown name
         return fields
-    return {**regime.lab, **fields, "settings": (*regime.settings, *fields["settings"])}
+    left = (option for option in regime.settings if option.name not in decided)
+    return {**regime.lab, **fields, "settings": (*left, *fields["settings"])}
 
 
 def _one_of(option: str, value: str | None, allowed: tuple[str, ...]) -> None:

@@ -269,7 +269,8 @@ def _lab(layers: Sequence[_Table], release: str) -> tuple[spec.LabSpec, bool]:
     labs = _tables(layers, "lab", (*readers, "settings"))
     asked = {"osds": 3, "osd_size": 4 << 30, **_read(labs, readers)}
     fresh = asked.pop("fresh", False)
-    asked = spec.with_regime({**asked, "settings": _settings(labs)})
+    decided = {option.name for option in _settings(layers)}
+    asked = spec.with_regime({**asked, "settings": _settings(labs)}, decided)
     return spec.LabSpec(name="run", release=release, **asked), fresh
 
 

@@ -119,6 +119,20 @@ def test_a_regime_that_a_scenario_asks_for_is_one_of_the_lab_alone() -> None:
         lab_fit.check(points, osds(2), LabSpec(backing="loop", device_iops=300))
 
 
+def test_what_a_scenario_sets_is_not_overridden_by_its_regime() -> None:
+    """OSDs prefer their ceph.conf to the monitors' configuration, where a scenario sets options."""
+    text = """\
+scenario: s
+lab: {regime: scheduler}
+settings: {osd: {bluestore_throttle_bytes: 40M}}
+matrix: {shards: {one: {}, two: {settings: {osd: {osd_op_num_shards: 2}}}}}
+phases: [{name: s, settle: {}}]"""
+    one, two = ({option.name for option in point.lab.settings} for point in parse(text, "s").points)
+    assert "bluestore_throttle_bytes" not in one
+    assert "bluestore_throttle_deferred_bytes" in one
+    assert one - two == {"osd_op_num_shards"}
+
+
 def test_an_axis_over_fresh_labs_says_nothing_of_a_given_cluster() -> None:
     text = """\
 scenario: s
