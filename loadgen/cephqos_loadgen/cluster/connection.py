@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
@@ -33,6 +34,8 @@ _NEW_MAP_SECONDS = 0.3  # until OSDs have the newest map
 _STATS_SECONDS = 10.0  # until the manager has the newest reports of all OSDs
 _SOCKET_SECONDS = 5.0  # for all admin sockets of this host
 _UP_DOWN_SECONDS = 60.0  # until an OSD is up or down
+_MARKED_DOWN = 4  # times in ten minutes; an OSD that is marked down a sixth time ends itself
+_MARKED_DOWN_SECONDS = 600.0
 _DAEMONS = ("osd", "mon", "mgr")
 # What to do where a run cannot restart OSDs itself.
 _BY_HAND = (
@@ -329,6 +332,7 @@ class ClusterConnection(ClusterView):
         super().__init__(access, access.client())
         self.note: Callable[[str], None] = lambda text: None  # gets what takes long
         self.restarted: set[int] = set()  # OSDs, by this run
+        self._marked_down: dict[int, deque[float]] = {}  # when, by this run
 
     @property
     def view(self) -> ClusterView:
@@ -345,6 +349,20 @@ class ClusterConnection(ClusterView):
 
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
+
+    async def wait_to_mark_down(self, osd: int) -> None:
+        """Until this run may mark the OSD down once more: see _MARKED_DOWN. A lab allows more."""
+        if self.access.at_once:
+            return
+        times = self._marked_down.setdefault(osd, deque(maxlen=_MARKED_DOWN))
+        left = times[0] + _MARKED_DOWN_SECONDS - time.monotonic() if times else 0.0
+        if len(times) == _MARKED_DOWN and left > 0:
+            self.note(
+                f"waits {left:.0f} s: osd.{osd} was marked down {_MARKED_DOWN} times in ten"
+                " minutes, and ends itself at the sixth"
+            )
+            await asyncio.sleep(left)
+        times.append(time.monotonic())
 
     @property
     def pid(self) -> int | None:

@@ -11,7 +11,7 @@ from cephqos_loadgen.cluster.restarts import why_not_stop
 from cephqos_loadgen.cluster.steps.osds import OsdAway, upmap_steps
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.cluster.undo import Change, ceph
-from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.context import Context, Hands
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import RunError
@@ -86,6 +86,10 @@ class OsdOut(_OsdPhase):
         keep_down = ceph("osd set-group", flags="noup", who=[f"osd.{self.osd}"])
         steps = [keep_down, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
         return [Change(_PLACE, steps, self._way_back)]
+
+    async def make_changes(self, hands: Hands) -> list[int]:
+        await hands.cluster.wait_to_mark_down(int(self.osd))
+        return await super().make_changes(hands)
 
     async def _way_back(
         self, cluster: ClusterView, written: Collection[StepBack]

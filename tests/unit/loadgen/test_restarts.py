@@ -275,6 +275,30 @@ async def test_an_osd_that_clients_of_others_need_is_not_taken_out(
     assert cluster.course == ["ok-to-stop 5: no"] and run.journal.entries == []
 
 
+async def test_an_osd_is_not_marked_down_so_often_that_it_ends_itself(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sixth time in ten minutes does that, whoever it was; this run takes four of them."""
+    clock = [1000.0]
+
+    async def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    times = []
+    for _ in range(6):
+        await run.connection.wait_to_mark_down(5)
+        times.append(clock[0])
+        clock[0] += 50
+    assert times == [1000, 1050, 1100, 1150, 1600, 1650]
+    assert run.told == [
+        "waits 400 s: osd.5 was marked down 4 times in ten minutes, and ends itself at the sixth"
+    ]
+    await run.connection.wait_to_mark_down(4)
+    assert clock[0] == 1700, "another OSD has its own count"
+
+
 # -- which OSDs restart together -----------------------------------------------------------------
 
 HOSTS_IN_STEPS = [("host a", (0, 3)), ("host b", (1, 4)), ("host c", (2, 5))]

@@ -97,6 +97,9 @@ def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
         # Several OSDs that measure one shared disk at the same time get wrong results. A capacity
         # can be given with `--set`.
         "osd_mclock_skip_benchmark": "true",
+        # An OSD ends itself when it was marked down a sixth time in ten minutes. In a lab that is
+        # what scenarios do.
+        "osd_max_markdown_count": "1000",
         "osd_max_object_name_len": "256",
         "osd_max_object_namespace_len": "64",
     }
