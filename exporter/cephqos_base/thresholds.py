@@ -59,9 +59,7 @@ class Thresholds(Bounds):
     series_of_exporter: float = 500  # of host and cluster, besides; five pools show 230
     # Longer, a flag or setting was forgotten: an alert, and the flag silences no other.
     forgotten: float = 14400  # seconds (4 h) since it was set
-    full_soon: float = (
-        604800  # seconds (7 d) until an OSD is full, as it grew in a day; below: alert
-    )
+    full_soon: float = 604800  # seconds (7 d) until full, as an OSD grew in a day; below: alert
     # With 100 placement groups on each OSD, as Ceph aims at, a full OSD has 0.01 in each.
     pg_size: float = 0.05  # of an OSD's size, in one placement group; above, it is too large
     # Where each PG is scrubbed once a week, a day scrubs 1/7 of them: this is a third of that.

@@ -10,7 +10,6 @@ import yaml
 from tests.reference.tables import code, page, table
 
 from cephqos_alerts.output.build import FILES, LOGS
-from cephqos_alerts.rules.changes import THRESHOLDS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import runbook_url
 from cephqos_alerts.rules.settings import RuleSettings
@@ -90,8 +89,10 @@ def _duplicates() -> str:
 def _thresholds() -> str:
     """As their source has them, with its comments."""
     lines = inspect.getsource(Thresholds).splitlines()
-    found = [re.fullmatch(r"    (\w+): float = (\S+)(?:  # (.+))?", line) for line in lines]
-    rows = [(code(it[1]), it[2], it[3] or "") for it in found if it and it[1] in THRESHOLDS]
+    found = [re.fullmatch(r"    (\w+): float = ([\d.]+)  # (.+)", line) for line in lines]
+    rows = [(code(it[1]), it[2], it[3]) for it in found if it]
+    if len(rows) != len(vars(Thresholds)["__annotations__"]):
+        raise ValueError("a threshold has no line of its own, with a comment")
     return "## Thresholds\n" + table(("name", "default", "what it is"), rows)
 
 
