@@ -160,6 +160,7 @@ _OF_OTHERS: Final = {
         "--daemon-type",
         "--since",
         "--limit",
+        *("--prune", "--rank", "--ulimit"),
     ),
     "--web.enable-remote-write-receiver",
     "--web.enable-otlp-receiver",
