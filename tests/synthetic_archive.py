@@ -96,6 +96,7 @@ class Builder:
     axes: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict
     )  # by point, instead of policy
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True)
@@ -130,7 +131,7 @@ class Builder:
         return {
             "about": "A made-up run with chosen figures.",
             "repeats": max(map(len, self.points.values())),
-            "variables": [],
+            "variables": [[name, value] for name, value in self.variables.items()],
             "points": [
                 {
                     "name": f"policy={value}",

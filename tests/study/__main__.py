@@ -20,7 +20,7 @@ from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, a
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_stack.report import evaluate_causes
 
-from .document import FIGURES, figures_page, to_csv, to_markdown
+from .document import FIGURES, VERDICTS, figures_page, to_csv, to_markdown, verdicts
 from .experiments import BAR, EXPERIMENTS, Piece, pieces
 from .side import Side, Sides, merged
 
@@ -58,7 +58,7 @@ def main() -> int:
     )
     chosen = [
         piece
-        for piece in pieces(options.archives, options.labs)
+        for piece in pieces(options.archives, options.labs, quick=options.quick)
         if not given.only or piece.experiment.name in given.only
     ]
     if given.list:
@@ -94,7 +94,7 @@ def run(chosen: list[Piece], options: Options, minutes: float | None) -> int:
         if minutes is not None and spent + piece.experiment.minutes > minutes:
             continue
         print(f"== {piece.title}: {piece.experiment.about}", flush=True)
-        status = ended(piece.command(options.bar, quick=options.quick))
+        status = ended(piece.command(options.bar))
         took = (time.monotonic() - began) / 60 - spent
         word = "done" if piece.done(options.bar) else "disturbed, or not finished: left"
         failed += status != 0
@@ -125,7 +125,7 @@ def sides_of(options: Options) -> Sides:
     """What is done of each experiment, its labs put together."""
     sides = {}
     for experiment in EXPERIMENTS:
-        every = pieces(options.archives, options.labs)
+        every = pieces(options.archives, options.labs, quick=options.quick)
         own = [piece.done(options.bar) for piece in every if piece.experiment == experiment]
         labs = [_analysed(path, causes=options.causes) for path in own if path]
         if labs:
@@ -149,8 +149,9 @@ def write_pages(options: Options) -> Path:
     page = options.out / "README.md"
     page.write_text(to_markdown(sides), encoding="utf-8")
     (options.out / "figures.md").write_text(figures_page(sides), encoding="utf-8")
-    with (options.out / FIGURES).open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows(to_csv(sides))
+    for name, rows in ((FIGURES, to_csv(sides)), (VERDICTS, verdicts(sides))):
+        with (options.out / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
     return page
 
 

@@ -39,12 +39,16 @@ _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
 _RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "3m", "object": "64K"}
 # Depth 8: clients of depth 64 make the queue so long that the scrub hardly reads (studies.md).
+# Without the backoff, as otherwise that decides how long a small scrub takes, by chance: an OSD
+# begins one placement group in three seconds. Clients go on for longer than any of the scrubs.
 _SCRUB: Final = {
     "alone": "30s",
-    "client": "60s",
-    "objects": "4500",
+    "client": "100s",
+    "objects": "5000",
+    "pg_num": "16",
     "depth": "8",
     "throttle": _NARROW,
+    "scrub_backoff": "0",
 }
 _EVERY_PROFILE: Final = (*PROFILES, *PUBLISHED.values())
 
@@ -143,11 +147,13 @@ _QUICK: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One experiment in one lab; `folder` has the archives of all its attempts."""
+    """One experiment in one lab; `folder` has the archives of all its attempts. `quick`: its phases
+    are very short."""
 
     experiment: Experiment
     lab: int
     folder: Path
+    quick: bool = False
 
     @property
     def title(self) -> str:
@@ -158,33 +164,42 @@ class Piece:
         return sorted(path for path in self.folder.glob("*") if is_archive(path))
 
     def done(self, bar: float) -> Path | None:
-        """The archive that counts: whole, and not disturbed."""
+        """The archive that counts: whole, of the variables of now, and not disturbed."""
         for path in reversed(self.archives):
             archive = open_archive(path)
-            if archive.manifest.status == "complete" and most_by_others(archive) <= bar:
+            has = {name: str(value) for name, value in archive.plan["variables"]}
+            fits = self.variables.items() <= has.items()
+            whole = archive.manifest.status == "complete"
+            if whole and fits and most_by_others(archive) <= bar:
                 return path
         return None
 
-    def command(self, bar: float, *, quick: bool = False) -> list[str]:
+    @property
+    def variables(self) -> dict[str, str]:
         it = self.experiment
-        variables, policies = {**_COMMON, **it.variables}, dict.fromkeys(it.policies)
-        if quick:
+        variables = {**_COMMON, **it.variables}
+        if self.quick:
             few = {name: "40" for name in variables if name in ("objects", "hdd_objects")}
             variables |= {"image": "128M", "pg_num": "8"} | few | dict(_QUICK[it.scenario])
-            policies = dict.fromkeys((*it.policies[:2], it.policies[-1]))
+        return variables
+
+    def command(self, bar: float) -> list[str]:
+        it = self.experiment
+        policies = tuple(dict.fromkeys((*it.policies[:2], it.policies[-1])))
+        policies = policies if self.quick else it.policies
         argv = [sys.executable, "-P", "-m", "cephqos_base", "run", it.scenario, "--scale", "lab"]
         for axis, values in {"policy": ",".join(policies), **it.only}.items():
             argv += ["--only", f"{axis}={values}"]
-        argv += [f"--var={name}={value}" for name, value in variables.items()]
+        argv += [f"--var={name}={value}" for name, value in self.variables.items()]
         argv += ["--others-cpu", f"{bar:.0%}", "--repeats", "1", "--order", "random"]
         return [*argv, "--out", str(self.folder)]
 
 
-def pieces(folder: Path, labs: int) -> Iterator[Piece]:
+def pieces(folder: Path, labs: int, *, quick: bool = False) -> Iterator[Piece]:
     """One lab of each experiment, then the next: whenever it ends, all have about as many."""
     for lab in range(1, labs + 1):
         for experiment in EXPERIMENTS:
-            yield Piece(experiment, lab, folder / experiment.name / f"lab-{lab}")
+            yield Piece(experiment, lab, folder / experiment.name / f"lab-{lab}", quick)
 
 
 def most_by_others(archive: Archive) -> float:

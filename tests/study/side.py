@@ -11,13 +11,18 @@ from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun, rows_of
 from cephqos_loadgen.report.figures.loads import DURING, WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.results.repeat import RepeatRecord
 
 POLICY: Final = "policy"
 EXPERIMENT: Final = "experiment"
 ALONE: Final = "alone"
-_OF_RECOVERY: Final = (
-    *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE, metrics.RECOVERY_BANDWIDTH),
-)
+SCRUB: Final = "scrub"
+# How exactly the end of a work is known, in seconds: looks at a scrub, reports of the manager.
+_GRID: Final = {metrics.SCRUB_SECONDS: 1.0, metrics.RECOVERY_OBJECT_RATE: 2.0}
+_LATER = 1.0  # seconds after clients, from which on a work has outlasted them
+
+
+Figures = tuple[tuple[str, tuple[float, ...]], ...]  # by name, one of each lab
 
 
 def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
@@ -56,6 +61,28 @@ def paired(new: Sequence[float], old: Sequence[float]) -> ChangeInterval:
     return ChangeInterval(absolute, math.expm1(centre), low, high, error, degrees)
 
 
+def _logs(figures: Figures) -> list[float]:
+    (_, new), (_, old) = figures
+    return [math.log(a / b) for a, b in zip(new, old, strict=True)]
+
+
+def logs_differ(here: Figures, there: Figures, *, same: bool) -> bool:
+    """Whether two changes, each of two figures, differ beyond noise. `same`: they are of the same
+    labs, one by one; otherwise by Welch."""
+    if len(here) != 2 or len(there) != 2:
+        return False
+    a, b = _logs(here), _logs(there)
+    if same and len(a) == len(b):
+        return paired([math.exp(x) for x in a], [math.exp(x) for x in b]).beyond_noise
+    if min(len(a), len(b)) < 2:
+        return False
+    squares = [stdev(logs) ** 2 / len(logs) for logs in (a, b)]
+    error = math.sqrt(sum(squares))
+    weighed = sum(of**2 / (len(logs) - 1) for of, logs in zip(squares, (a, b), strict=True))
+    degrees = error**4 / weighed if weighed else math.inf
+    return abs(fmean(a) - fmean(b)) > t_quantile((1 + CONFIDENCE) / 2, degrees) * error
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """An experiment; `run` has one repeat of each policy for each lab.
@@ -67,15 +94,13 @@ class Side:
     run: ReportRun
 
     def _rows(self, setting: str) -> Iterator[ReportRow]:
-        experiment, _, policy = setting.rpartition("/")
         for row in self.run.rows:
-            fits = row.axes.get(POLICY) == policy
-            if fits and (not experiment or row.axes.get(EXPERIMENT) == experiment):
+            if self._is_of(setting, row.axes):
                 yield row
 
     def row(self, setting: str, metric: FigureKind) -> ReportRow | None:
-        """The row that has this figure: of the load beside the scrub, if there is one, else of the
-        whole load."""
+        """The row that has this figure: of the whole load, as in the studies, unless the setting
+        asks for the time of the scrub."""
         rows = [
             row
             for row in self._rows(setting)
@@ -83,9 +108,9 @@ class Side:
         ]
         if metric in metrics.BACKGROUND:
             return next((row for row in rows if row.key.kind == BACKGROUND), None)
-        rank = {DURING["scrub"]: 0, WHOLE: 1}
-        loads = [row for row in rows if row.key.op == "total" and row.key.window in rank]
-        return min(loads, key=lambda row: rank[row.key.window], default=None)
+        window = DURING[SCRUB] if setting.endswith(f"@{SCRUB}") else WHOLE
+        loads = (row for row in rows if (row.key.op, row.key.window) == ("total", window))
+        return next(loads, None)
 
     def samples(self, setting: str, metric: FigureKind) -> tuple[float, ...]:
         """The figure, one of each lab."""
@@ -116,16 +141,55 @@ class Side:
     def labs(self) -> int:
         return len({observed.record.repeat for observed in self.run.finished})
 
-    def is_cut_off(self, setting: str, metric: FigureKind) -> bool:
-        """Whether a limit ended the clients before the recovery that this figure is of: from then
-        on it had no clients beside it."""
-        policy = setting.rpartition("/")[2]
-        return metric in _OF_RECOVERY and any(
-            phase.ended_by == "cut_off"
+    def outlasts_clients(self, setting: str, metric: FigureKind) -> bool:
+        """Whether in some lab the work of this figure went on when its clients had ended: its time
+        is not one beside clients. A rate of recovery is of the time with clients, whatever
+        follows."""
+        if metric not in (metrics.SCRUB_SECONDS, metrics.RECOVERY_SECONDS):
+            return False
+        records = [
+            observed.record
             for observed in self.run.finished
-            if observed.record.axes.get(POLICY) == policy
-            for phase in observed.record.phases.values()
-        )
+            if self._is_of(setting, observed.record.axes)
+        ]
+        return any(map(_outlasts, records))
+
+    def grid(self, setting: str, metric: FigureKind) -> float:
+        """How wide the bins are in which this figure is known, as a share of it."""
+        if metric not in _GRID:
+            return 0.0
+        seconds = self.samples(setting, metric)
+        if metric == metrics.RECOVERY_OBJECT_RATE:
+            objects = self.samples(setting, metrics.RECOVERY_OBJECTS)
+            seconds = tuple(n / rate for n, rate in zip(objects, seconds, strict=True))
+        return _GRID[metric] / fmean(seconds)
+
+    def _is_of(self, setting: str, axes: Mapping[str, str]) -> bool:
+        experiment, _, policy = setting.partition("@")[0].rpartition("/")
+        return axes.get(POLICY) == policy and (not experiment or axes.get(EXPERIMENT) == experiment)
+
+
+def _outlasts(record: RepeatRecord) -> bool:
+    phases = {name: it for name, it in record.phases.items() if name != ALONE}
+    clients = [it.end_unix_seconds for it in phases.values() if it.kind == "fio"]
+    works = [it.end_unix_seconds for it in phases.values() if it.kind == SCRUB]
+    cut = any(it.ended_by == "cut_off" for it in phases.values())
+    return cut or any(work > end + _LATER for work in works for end in clients)
+
+
+def compared(side: Side, metric: FigureKind, names: Sequence[str]) -> ChangeInterval:
+    """The change of a figure between two settings. Bins of the clock count, once: labs whose works
+    all end in the same second are not equal."""
+    new, old = (side.samples(name, metric) for name in names)
+    found = paired(new, old)
+    bins = sum(side.grid(name, metric) ** 2 / 12 for name in names)
+    if found.error is None or found.ratio is None or not bins:
+        return found
+    error, centre = math.hypot(found.error, math.sqrt(bins)), math.log1p(found.ratio)
+    reach = t_quantile((1 + CONFIDENCE) / 2, found.degrees) * error
+    return replace(
+        found, error=error, low=math.expm1(centre - reach), high=math.expm1(centre + reach)
+    )
 
 
 Sides = Mapping[str, Side]  # by the name of the experiment

@@ -1,18 +1,20 @@
 """The published trends of studies A and B, and what this machine says to each.
 
 A trend is a direction, not a figure: which of two settings gives more of something. It is judged
-within each lab, by the interval of the change over labs, together with all others, as of so many
-trends some would come out by chance: of those that are decided one in twenty may be wrong
-(Benjamini and Hochberg). Trends of profiles are judged twice: with the allocations that the
-profiles have today, and with those of the study's release.
+within each lab, by the interval of the change over labs, together with all others (Holm): of so
+many trends one would come out by chance. Trends of profiles are judged twice: with the allocations
+that the profiles have today, and with those of the study's release.
+
+Settings are policies; one that ends in `@scrub` is of the time in which the scrub ran only.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final, Literal
 
-from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, t_quantile
+from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, holm, t_quantile
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.baseline import outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
@@ -31,7 +33,7 @@ from .experiments import (
     WIDE,
     Experiment,
 )
-from .side import Side, Sides, paired
+from .side import Side, Sides, compared, logs_differ, paired
 
 Verdict = Literal[
     "agrees",
@@ -49,14 +51,15 @@ DIFFERENT: Final = ("the other way round", "differs")
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a run says to a trend. `chance`: how often figures so far apart would come out if there
-    were nothing to see; None where nothing was compared. `figures`: what it is made from, by name,
-    one of each lab.
+    were nothing to see; None where nothing was compared. `null`: the factor between the two where
+    there is nothing to see. `figures`: what it is made from, by name, one of each lab.
     """
 
     verdict: Verdict
     here: str
     chance: float | None = None
     figures: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    null: str = "1"
 
 
 Judge = Callable[[Side], Judgement]
@@ -75,12 +78,14 @@ class Claim:
 
     @property
     def has_profiles(self) -> bool:
-        return any(setting in PUBLISHED for setting in self.settings)
+        return any(with_published(setting) != setting for setting in self.settings)
 
 
 def with_published(setting: str) -> str:
     """The same profile with the allocations of the study's release."""
-    return PUBLISHED.get(setting, setting)
+    head, slash, rest = setting.rpartition("/")
+    policy, at, window = rest.partition("@")
+    return f"{head}{slash}{PUBLISHED.get(policy, policy)}{at}{window}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +128,27 @@ def more(metric: FigureKind, greater: str, than: str) -> Claim:
         a, b = (side.samples(name, metric) for name in names)
         if not a or len(a) != len(b):
             return _UNKNOWN
-        found = paired(a, b)
+        found = compared(side, metric, names)
         means = (f"{name} {with_unit(metric, sum(of) / len(of))}"
                  for name, of in zip(names, (a, b), strict=True))  # fmt: skip
         words = f"{', '.join(means)}: {percent(found.ratio)} ({interval(found)})."
         figures = tuple(zip((f"{name} {metric.named}" for name in names), (a, b), strict=True))
-        cut = [name for name in names if side.is_cut_off(name, metric)]
+        cut = [name for name in names if side.outlasts_clients(name, metric)]
         if cut:
-            reason = "Clients were ended before the recovery of"
-            words = f"{words} {reason} {listed(cut)}: its rate is of a part of it."
+            words = f"{words} Clients ended before the work of {listed(cut)}."
             return Judgement("not known", words, figures=figures)
-        return Judgement(_direction(found), words, found.chance, figures)
+        verdict = _direction(found)
+        if verdict == "no difference found":
+            words = f"{words} {_power(found)}"
+        return Judgement(verdict, words, found.chance, figures)
 
     return Claim((greater, than), judge)
+
+
+def _power(found: ChangeInterval) -> str:
+    """The smallest change that as many labs would have found in four of five tries."""
+    reach = t_quantile((1 + CONFIDENCE) / 2, found.degrees) + t_quantile(0.8, found.degrees)
+    return f"What would be found: {percent(math.expm1(reach * (found.error or 0.0)))} or more."
 
 
 def _direction(found: ChangeInterval) -> Verdict:
@@ -155,28 +168,36 @@ def equivalent(found: ChangeInterval, within: float) -> bool | None:
     return abs(math.log(1 + found.ratio)) + reach <= math.log(1 + within)
 
 
-def alike(metric: FigureKind, one: str, other: str, within: float) -> Claim:
-    """Two settings have as much of a figure, to a share of it: two one-sided tests (TOST)."""
+def alike(metric: FigureKind, within: float, *settings: str) -> Claim:
+    """All of these have as much of a figure, to a share of it: two one-sided tests of each pair
+    (TOST). The pair that says the least is shown."""
 
     def judge(side: Side, names: tuple[str, ...]) -> Judgement:
-        a, b = (side.samples(name, metric) for name in names)
-        if not a or len(a) != len(b):
+        values = {name: side.samples(name, metric) for name in names}
+        if len(set(map(len, values.values()))) != 1 or not all(values.values()):
             return _UNKNOWN
-        found = paired(a, b)
-        words = f"{names[0]} against {names[1]}: {percent(found.ratio)} ({interval(found)})."
-        figures = tuple(zip((f"{name} {metric.named}" for name in names), (a, b), strict=True))
-        if found.low is None or found.high is None:
-            return Judgement("not known", words, figures=figures)
-        bounds = (1 + within, 1 / (1 + within))
-        nearest = max(filter(None, (found.chance_of_beyond(b, sides=1) for b in bounds)), default=0)
-        verdict: Verdict = "no difference found"
-        if equivalent(found, within):
-            verdict = "agrees"
-        elif found.low > within or found.high < 1 / (1 + within) - 1:
-            verdict = "differs"
-        return Judgement(verdict, words, nearest, figures)
+        pairs = [_alike(compared(side, metric, pair), pair, within)
+                 for pair in combinations(names, 2)]  # fmt: skip
+        figures = tuple((f"{name} {metric.named}", of) for name, of in values.items())
+        rank: tuple[Verdict, ...] = ("differs", "not known", "no difference found", "agrees")
+        worst = min(pairs, key=lambda pair: (rank.index(pair.verdict), -(pair.chance or 0.0)))
+        return replace(worst, figures=figures, null=f"within {within}")
 
-    return Claim((one, other), judge)
+    return Claim(settings, judge)
+
+
+def _alike(found: ChangeInterval, names: tuple[str, ...], within: float) -> Judgement:
+    words = f"{names[0]} against {names[1]}: {percent(found.ratio)} ({interval(found)})."
+    if found.low is None or found.high is None:
+        return Judgement("not known", words)
+    bounds = (1 + within, 1 / (1 + within))
+    chances = [chance for bound in bounds if (chance := found.chance_of_beyond(bound, sides=1))]
+    nearest = max(chances, default=0.0)
+    if equivalent(found, within):
+        return Judgement("agrees", words, nearest)
+    if found.low > within or found.high < 1 / (1 + within) - 1:
+        return Judgement("differs", words, min(1.0, 2 * nearest))
+    return Judgement("no difference found", words, nearest)
 
 
 def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
@@ -201,16 +222,27 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
             return Judgement(kept, words, figures=figures)
         if kept == "not known":
             return Judgement(kept, words, figures=figures)
-        chance = found.chance_of_beyond(share, sides=1)
+        chance, null = found.chance_of_beyond(share), str(share)
         if kept == "too close to call":
-            return Judgement("no difference found", words, chance, figures)
+            return Judgement("no difference found", words, chance, figures, null)
         wanted = "broken" if breaks else "kept"
         if kept == wanted == "kept" and not _is_broken_by_another(side, name, share):
             words = f"{words} No policy broke it here."
             return Judgement("not put to the test", words, figures=figures)
-        return Judgement("agrees" if kept == wanted else "differs", words, chance, figures)
+        verdict: Verdict = "agrees" if kept == wanted else "differs"
+        return Judgement(verdict, words, chance, figures, null)
 
     return Claim((policy,), judge)
+
+
+def without_effect(option: str, *settings: str) -> Claim:
+    """What was compared differs in an option that this release does not obey."""
+
+    def judge(side: Side, names: tuple[str, ...]) -> Judgement:
+        words = f"The mClock of this release does not obey {option}: both are the same policy."
+        return Judgement("not put to the test", words)
+
+    return Claim(settings, judge)
 
 
 def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
@@ -267,8 +299,8 @@ TRENDS: Final = (
     ),
     Trend(
         RECOVERY,
-        "The profiles leave clients the same throughput, within 2 %.",
-        alike(metrics.IOPS, _HRO, _HCO, 0.02),
+        "The profiles leave clients the same throughput (11,017 to 11,209 IOPS; here: within 5 %).",
+        alike(metrics.IOPS, 0.05, _HRO, _BALANCED, _HCO),
     ),
     Trend(
         RECOVERY,
@@ -348,8 +380,8 @@ TRENDS: Final = (
     ),
     Trend(
         HDD,
-        "HDD: WPQ by default recovers faster than high_recovery_ops: 5.8 objects/s, 5.",
-        more(_RATE, "wpq_default", _HRO),
+        "HDD: WPQ by default and high_recovery_ops recover alike: 5.8 objects/s, 5 (here: 25 %).",
+        alike(_RATE, 0.25, "wpq_default", _HRO),
     ),
     # B, scrub
     Trend(
@@ -370,16 +402,31 @@ TRENDS: Final = (
         *_APART,
         same_as=_B_CLIENTS,
     ),
-    Trend(
-        SCRUB,
-        "high_client_ops leaves clients more than balanced: a slightly smaller loss.",
-        more(metrics.IOPS, _HCO, _BALANCED),
+    *(
+        Trend(SCRUB, f"{profile} leaves clients more than WPQ.", more(metrics.IOPS, profile, "wpq"))
+        for profile in (_BALANCED, _HRO)
+    ),
+    *(
+        Trend(
+            SCRUB,
+            f"high_client_ops leaves clients more than {profile}: a slightly smaller loss.",
+            more(metrics.IOPS, _HCO, profile),
+        )
+        for profile in (_BALANCED, _HRO)
     ),
     Trend(
         SCRUB,
         "The scrub ends sooner with WPQ than with high_client_ops.",
         more(_TIME, _HCO, "wpq"),
         *_APART,
+    ),
+    *(
+        Trend(
+            SCRUB,
+            f"The scrub ends sooner with WPQ than with {profile}: in the least time of all.",
+            more(_TIME, profile, "wpq"),
+        )
+        for profile in (_BALANCED, _HRO)
     ),
     Trend(
         SCRUB,
@@ -415,19 +462,21 @@ TRENDS: Final = (
     Trend(TEN, _B_TEN, more(metrics.IOPS, _FIVE_WPQ, _TEN_HCO)),
     Trend(
         TEN,
-        "Meanwhile mean latency is 20 % higher: 7 ms, 5.8 ms.",
-        more(metrics.MEAN, _TEN_HCO, _FIVE_WPQ),
-        same_as=_B_TEN,
+        "While ten scrubs run, mean latency is 20 % above WPQ's of a whole run: 7 ms, 5.8 ms.",
+        more(metrics.MEAN, f"{_TEN_HCO}@scrub", _FIVE_WPQ),
     ),
     Trend(
         COST,
         "With high_client_ops a scrub of cost 20 MiB ends sooner than one of 50 MiB.",
-        more(_TIME, f"cost_50m/{_HCO}", f"cost_20m/{_HCO}"),
+        without_effect("osd_scrub_cost", f"cost_50m/{_HCO}", f"cost_20m/{_HCO}"),
     ),
-    Trend(
-        COST,
-        "With cost 20 MiB high_client_ops leaves clients more than WPQ of priority 120.",
-        more(metrics.IOPS, f"cost_20m/{_HCO}", "cost_20m/wpq"),
+    *(
+        Trend(
+            COST,
+            f"With cost 20 MiB {profile} leaves clients more than WPQ: cost 50 MiB, priority 120.",
+            more(metrics.IOPS, f"cost_20m/{profile}", "cost_50m/wpq"),
+        )
+        for profile in (_HCO, _HRO)
     ),
     Trend(
         COST,
@@ -438,17 +487,15 @@ TRENDS: Final = (
     Trend(
         BOTH,
         "Beside scrub and recovery the profiles leave clients alike (here: within 5 %).",
-        alike(metrics.IOPS, _HRO, _HCO, 0.05),
+        alike(metrics.IOPS, 0.05, _HRO, _BALANCED, _HCO),
     ),
-    Trend(
-        BOTH,
-        "Beside a scrub high_client_ops recovers faster than WPQ.",
-        more(_RATE, _HCO, "wpq"),
-    ),
-    Trend(
-        BOTH,
-        "Beside recovery the scrub ends sooner with WPQ than with high_client_ops.",
-        more(_TIME, _HCO, "wpq"),
+    *(
+        Trend(
+            BOTH,
+            f"Beside a scrub {profile} recovers faster than WPQ.",
+            more(_RATE, profile, "wpq"),
+        )
+        for profile in (_HCO, _BALANCED, _HRO)
     ),
 )
 COUNTED: Final = tuple(trend for trend in TRENDS if not trend.same_as)
@@ -472,13 +519,13 @@ def judged(sides: Sides) -> Iterator[Found]:
 
 def _together(found: dict[str, Judgement]) -> dict[str, Judgement]:
     """The judgements that stand among all that were compared, the undecided ones too."""
-    compared = chances(found)
-    stand = dict(zip(compared, false_discovery(list(compared.values())), strict=True))
+    together = chances(found)
+    stand = dict(zip(together, holm(list(together.values())), strict=True))
     for trend in TRENDS:
         judgement = found.get(trend.published)
         decides = trend.same_as or trend.published
         if judgement and judgement.verdict in DECIDED and not stand.get(decides, False):
-            words = f"{judgement.here} Among {len(compared)} trends, that may be chance."
+            words = f"{judgement.here} Among {len(together)} trends, that may be chance."
             found[trend.published] = replace(judgement, verdict="no difference found", here=words)
     return found
 
@@ -495,24 +542,18 @@ def chances(found: Mapping[str, Judgement]) -> dict[str, float]:
     }
 
 
-def false_discovery(chances: Sequence[float], level: float = 1 - CONFIDENCE) -> list[bool]:
-    """Which of several findings stand, so that of these a share of `level` at most is expected to
-    be chance (Benjamini and Hochberg)."""
-    ordered = sorted(chances)
-    bounds = [level * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
-    last = max((c for c, bound in zip(ordered, bounds, strict=True) if c <= bound), default=-1.0)
-    return [chance <= last for chance in chances]
-
-
 def _reason(trend: Trend, here: Judgement, there: Judgement | None, sides: Sides) -> str:
-    """Why a trend differs: a control, with and without, or it is not known."""
+    """Why a trend differs: a control, with and without, or it is not known. It is a reason only if
+    what was found with and without it differs beyond noise."""
     if here.verdict not in DIFFERENT:
         return ""
-    if there and there.verdict == "agrees":
+    if there and there.verdict in COMPARED and logs_differ(here.figures, there.figures, same=True):
         return f"The profiles' allocations: with those of the study's release, {there.here}"
     if not trend.control:
         return f"{UNKNOWN}: no control was run."
     control = trend.claim(sides.get(trend.control.name))
-    if control.verdict == "agrees":
-        return f"Without {trend.without}, it agrees: {control.here}"
-    return f"{UNKNOWN}. It does not change without {trend.without}: {control.here}"
+    if control.verdict not in COMPARED:
+        return f"{UNKNOWN}: its control, {trend.control.name}, was not run."
+    if logs_differ(here.figures, control.figures, same=False):
+        return f"Without {trend.without}: {control.here}"
+    return f"{UNKNOWN}. Nothing else is seen without {trend.without}: {control.here}"

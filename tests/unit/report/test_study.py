@@ -1,5 +1,6 @@
 """The small study's pages: what they say of made-up labs with the published figures, and others."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from tests.study.experiments import (
     WIDE,
     pieces,
 )
-from tests.study.side import Side, Sides, merged, paired
+from tests.study.side import Side, Sides, compared, merged, paired
 from tests.study.trends import (
     COUNTED,
     TRENDS,
@@ -29,7 +30,6 @@ from tests.study.trends import (
     Judgement,
     alike,
     chances,
-    false_discovery,
     judged,
     keeps,
     more,
@@ -37,6 +37,7 @@ from tests.study.trends import (
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.arrays.statistics import holm
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import analyse
 from cephqos_loadgen.results.phase import RecoveryFigures
@@ -49,8 +50,8 @@ AGREEING: Mapping[str, Mapping[str, Row]] = {
         "wpq_default": (18000, 21500, 3.5, None, 97),
         "wpq_boosted": (2544, 21500, 25, None, 350),
         "high_client_ops": (11209, 21500, 5.69, None, 80),
-        "balanced": (11180, 21500, 5.75, None, 120),
-        "high_recovery_ops": (11190, 21500, 5.75, None, 159),
+        "balanced": (11017, 21500, 5.81, None, 120),
+        "high_recovery_ops": (11153, 21500, 5.74, None, 159),
     },
     HDD.name: {
         "wpq_default": (308, 340, 208, None, 5.8),
@@ -76,11 +77,12 @@ AGREEING: Mapping[str, Mapping[str, Row]] = {
         "cost_50m/high_client_ops": (11405, 15007, 5.62, 20, None),
         "cost_20m/high_client_ops": (11405, 15007, 5.62, 12, None),
         "cost_20m/high_recovery_ops": (11000, 15007, 5.7, 12, None),
-        "cost_20m/wpq": (9000, 15007, 7.1, 11, None),
+        "cost_50m/wpq": (9000, 15007, 7.1, 11, None),
     },
     BOTH.name: {
         "wpq": (8000, 15007, 8.0, 18, 50),
         "high_client_ops": (8010, 15007, 8.0, 26, 90),
+        "balanced": (8015, 15007, 8.0, 26, 120),
         "high_recovery_ops": (8020, 15007, 8.0, 27, 150),
     },
 }
@@ -96,7 +98,7 @@ def written(folder: Path, rows: Mapping[str, Row], lab: int, noise: float) -> Pa
         return SyntheticRepeat(
             iops * moved,
             latency / moved,
-            seconds=5,
+            seconds=30,
             alone=alone * _LABS[lab],
             scrub_seconds=scrub / moved if scrub else None,
             recovery=recovered(20.0, rate * moved) if rate else None,
@@ -137,7 +139,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Sides:
 def test_labs_with_the_published_figures_agree_with_every_trend(published: Sides) -> None:
     found = list(judged(published))
     assert len(found) == len(TRENDS) and len(COUNTED) >= 24
-    assert {it.trend.published: it.today for it in found if it.today.verdict != "agrees"} == {}
+    others = {it.trend.published: it.today for it in found if it.today.verdict != "agrees"}
+    (not_obeyed,) = others.values()
+    assert not_obeyed.verdict == "not put to the test", "osd_scrub_cost has no effect here"
 
 
 def test_a_lab_that_is_faster_than_another_is_no_noise(published: Sides) -> None:
@@ -193,7 +197,7 @@ def test_published_allocations_that_agree_are_the_reason(published: Sides, tmp_p
     ("boosted", "reason"),
     [
         (2544.0, "Without the queue: BlueStore's throttles are wide"),
-        (21000.0, "Not known. It does not change without the queue"),
+        (21000.0, "Not known. Nothing else is seen without the queue"),
     ],
 )
 def test_a_control_is_a_reason_only_if_it_changes_the_verdict(
@@ -233,9 +237,9 @@ def test_a_small_loss_is_not_the_other_way_round(tmp_path: Path) -> None:
     assert keeps("wpq", 0.95, breaks=True)(it).verdict == "differs"
 
 
-def test_a_recovery_that_a_limit_cut_is_compared_with_nothing(tmp_path: Path) -> None:
-    it = side(tmp_path, AGREEING[RECOVERY.name])
-    cut = [
+def cut_off(it: Side, policy: str) -> Side:
+    """The same, with a limit that ended the clients of a policy."""
+    observations = tuple(
         replace(
             observed,
             record=replace(
@@ -246,17 +250,37 @@ def test_a_recovery_that_a_limit_cut_is_compared_with_nothing(tmp_path: Path) ->
                 },
             ),
         )
-        if observed.record.axes["policy"] == "wpq_boosted"
+        if observed.record.axes["policy"] == policy
         else observed
         for observed in it.run.observations
-    ]
-    it = Side(replace(it.run, observations=tuple(cut)))
-    found = more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "balanced")(it)
-    assert found.verdict == "not known"
-    assert "Clients were ended before the recovery of wpq_boosted" in found.here
-    assert more(metrics.IOPS, "wpq_boosted", "balanced")(it).verdict != "not known"
+    )
+    return Side(replace(it.run, observations=observations))
+
+
+def test_the_rate_of_a_recovery_that_a_limit_cut_is_of_its_time_with_clients(
+    tmp_path: Path,
+) -> None:
+    it = cut_off(side(tmp_path, AGREEING[RECOVERY.name]), "wpq_boosted")
+    assert more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "balanced")(it).verdict == "agrees"
     page = figures_page({RECOVERY.name: it})
     assert "Censored: a limit ended the clients of wpq\\_boosted" in page
+
+
+def test_a_scrub_that_outlasts_its_clients_has_no_time_beside_them(tmp_path: Path) -> None:
+    rows = {"wpq": AGREEING[SCRUB.name]["wpq"], "custom": (9000, 15007, 7.0, 40, None)}
+    it = side(tmp_path, rows)
+    found = more(metrics.SCRUB_SECONDS, "custom", "wpq")(it)
+    assert found.verdict == "not known"
+    assert "Clients ended before the work of custom." in found.here
+
+
+def test_labs_that_end_in_the_same_second_are_not_equal(tmp_path: Path) -> None:
+    """A manager reports every two seconds: 8 and 10 s in each lab is no proof."""
+    rows: dict[str, Row] = {"a": (1000, 2000, 5, 10, None), "b": (1000, 2000, 5, 8, None)}
+    it = side(tmp_path, rows, noise=0.0)
+    found = compared(it, metrics.SCRUB_SECONDS, ("a", "b"))
+    assert found.error == pytest.approx(math.sqrt((1 / 10**2 + 1 / 8**2) / 12), rel=0.05)
+    assert paired((10.0,) * 4, (8.0,) * 4).error == 0
 
 
 def test_alike_is_a_test_of_its_own(tmp_path: Path) -> None:
@@ -266,9 +290,9 @@ def test_alike_is_a_test_of_its_own(tmp_path: Path) -> None:
     }
     tight = side(tmp_path / "tight", rows)
     wide = side(tmp_path / "wide", rows, noise=0.05)
-    assert alike(metrics.IOPS, "b", "a", 0.02)(tight).verdict == "agrees"
-    assert alike(metrics.IOPS, "c", "a", 0.02)(tight).verdict == "differs"
-    assert alike(metrics.IOPS, "b", "a", 0.02)(wide).verdict == "no difference found"
+    assert alike(metrics.IOPS, 0.02, "b", "a")(tight).verdict == "agrees"
+    assert alike(metrics.IOPS, 0.02, "c", "a")(tight).verdict == "differs"
+    assert alike(metrics.IOPS, 0.02, "b", "a")(wide).verdict == "no difference found"
 
 
 def test_latency_of_a_closed_loop_is_not_counted_beside_its_iops(published: Sides) -> None:
@@ -289,15 +313,8 @@ def test_trends_that_were_compared_and_not_decided_count_too() -> None:
     undecided = {t: Judgement("no difference found", "", 0.5) for t in texts}
     together = chances({**undecided, texts[0]: Judgement("agrees", "", 0.02)})
     assert list(together.values()) == [0.02, *[0.5] * 5]
-    assert not any(false_discovery(list(together.values())))
+    assert not any(holm(list(together.values())))
     assert not chances({texts[0]: Judgement("not known", "")})
-
-
-def test_false_discoveries_are_worked_out_by_hand() -> None:
-    """The bounds of four are 1.25, 2.5, 3.75 and 5 %: the third draws the second along."""
-    assert false_discovery([0.5, 0.03, 0.001, 0.029]) == [False, True, True, True]
-    assert false_discovery([0.06, 0.04]) == [False, False]
-    assert false_discovery([0.04]) == [True] and false_discovery([]) == []
 
 
 def test_an_experiment_that_is_missing_is_not_known(published: Sides) -> None:
@@ -312,10 +329,14 @@ def test_every_verdict_can_be_recomputed_from_the_table(published: Sides) -> Non
     for trend, allocations, figure, _, value in rows:
         table.setdefault((trend, allocations), {}).setdefault(figure, []).append(float(value))
     for number, it in enumerate(judged(published), start=1):
-        new, old = table[str(number), "today"].values()
-        assert len(new) == len(old) == 4
-        low = paired(new, old).low
-        assert low is not None and f"{low:+.1%}".replace("%", " %")[:4] in it.today.here
+        if it.today.verdict == "not put to the test":
+            continue
+        lows = []
+        for new, old in itertools.combinations(table[str(number), "today"].values(), 2):
+            assert len(new) == len(old) == 4
+            lows.append(f"{paired(new, old).low or 0:+.1%}"[:4])
+        if "Scrub time" not in str(it.today.figures):  # its bins of a second widen the interval
+            assert any(low in it.today.here for low in lows), (it, lows)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +344,7 @@ def test_every_verdict_can_be_recomputed_from_the_table(published: Sides) -> Non
     [
         "| CPU | 2 × a CPU | 2 × a CPU |",
         "a scrub of 10,000,000 objects of 32 KiB; here 1,000 objects",
-        "loads of 9 to 14 minutes; here 5 to 5 s",
+        "loads of 9 to 14 minutes; here 30 to 30 s",
         "What speaks against the figures of these runs",
     ],
 )
@@ -338,7 +359,7 @@ def test_policies_of_a_trend_are_run_by_its_experiment_and_by_its_control() -> N
         for experiment in filter(None, (trend.study, trend.control)):
             axes = experiment.only.get("experiment", "").split(",")
             for setting in trend.claim.settings:
-                of, _, policy = setting.rpartition("/")
+                of, _, policy = setting.partition("@")[0].rpartition("/")
                 assert policy in experiment.policies, (trend.published, experiment.name)
                 assert not of or of in axes
 
@@ -346,12 +367,14 @@ def test_policies_of_a_trend_are_run_by_its_experiment_and_by_its_control() -> N
 def test_progress_names_what_is_left_and_a_disturbed_piece_is_left(tmp_path: Path) -> None:
     every = [it for it in pieces(tmp_path, 1) if it.experiment in (SCRUB, APART)]
     rows = {"wpq": [SyntheticRepeat(100.0)]}
-    quiet = Builder(run="quiet", points=rows, busy={"others": 0.04})
-    quiet.write(every[0].folder / "20260101T000000Z-a")
-    busy = Builder(run="busy", points=rows, busy={"others": 0.5})
-    busy.write(every[1].folder / "20260101T000000Z-b")
+    had = {"variables": every[0].variables, "points": rows}
+    Builder(run="quiet", busy={"others": 0.04}, **had).write(every[0].folder / "20260101T000000Z-a")
+    had = {"variables": every[1].variables, "points": rows}
+    Builder(run="busy", busy={"others": 0.5}, **had).write(every[1].folder / "20260101T000000Z-b")
+    had["variables"] = {**every[1].variables, "objects": "3"}
+    Builder(run="other", **had).write(every[1].folder / "20260101T000000Z-c")
     done, left, total = progress(every, 0.10)
     assert done.split() == ["client-vs-scrub,", "lab", "1", "done:", "20260101T000000Z-a"]
-    assert "left, about 6 min (1 disturbed or not finished)" in left
+    assert "left, about 6 min (2 disturbed or not finished)" in left
     assert total == "left: about 0 h 6 min"
     assert len(list(pieces(tmp_path, 3))) == 3 * len(EXPERIMENTS)
