@@ -60,6 +60,9 @@ class CephadmCluster:
         self.stale_looks = 0  # after a start, at which PGs are shown as they were before it
         self.flags = "sortbitwise"
         self.pools = [{"pool_name": "p", "size": 3, "min_size": 2, "crush_rule": 0}]
+        self.xinfo: list[dict[str, Any]] = []
+        self.held: list[str] = []  # PGs of any OSD
+        self.markdowns = 5  # in ten minutes, after which an OSD ends itself
         self.crush = crush()
         self.orchestrator: dict[str, Any] | None = {"available": True, "backend": "cephadm"}
         self.unmanaged: set[int] = set()
@@ -97,7 +100,14 @@ class CephadmCluster:
                 if osd not in self.same_process:
                     self.nonce[osd] += 1000
                     self.queue[osd] = self.stored.get(("osd", "osd_op_queue"), "wpq")
-        return {"flags": self.flags, "pools": self.pools, "osds": list(self._osds())}
+        osds = {"osds": list(self._osds()), "osd_xinfo": self.xinfo}
+        return {"flags": self.flags, "pools": self.pools, **osds}
+
+    def _config_show(self, _: Any) -> Any:
+        return {"osd_max_markdown_count": str(self.markdowns)}
+
+    def _pg_ls_by_osd(self, _: Any) -> Any:
+        return {"pg_stats": [{"pgid": pg} for pg in self.held]}
 
     def _osds(self) -> Iterator[dict[str, Any]]:
         for osd, up in self.up.items():

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import math
 import stat
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
 
@@ -34,8 +36,9 @@ _NEW_MAP_SECONDS = 0.3  # until OSDs have the newest map
 _STATS_SECONDS = 10.0  # until the manager has the newest reports of all OSDs
 _SOCKET_SECONDS = 5.0  # for all admin sockets of this host
 _UP_DOWN_SECONDS = 60.0  # until an OSD is up or down
-_MARKED_DOWN = 4  # times in ten minutes; an OSD that is marked down a sixth time ends itself
-_MARKED_DOWN_SECONDS = 600.0
+_MARKED_DOWN_SECONDS = 600.0  # an OSD that is marked down more often in that time ends itself
+_MARKDOWNS = "osd_max_markdown_count"
+_SO_OFTEN = 100  # where it may be marked down as often as this, no run comes near
 _DAEMONS = ("osd", "mon", "mgr")
 # What to do where a run cannot restart OSDs itself.
 _BY_HAND = (
@@ -351,18 +354,37 @@ class ClusterConnection(ClusterView):
         await self._client.close()
 
     async def wait_to_mark_down(self, osd: int) -> None:
-        """Until this run may mark the OSD down once more: see _MARKED_DOWN. A lab allows more."""
-        if self.access.at_once:
+        """Until this run may mark the OSD down once more; one time is left to others.
+
+        How often it was marked down before this run is not known: so not for ten minutes after.
+        """
+        most = int((await self.command("config show", target=f"osd.{osd}"))[_MARKDOWNS])
+        if most >= _SO_OFTEN:  # as in labs
             return
-        times = self._marked_down.setdefault(osd, deque(maxlen=_MARKED_DOWN))
-        left = times[0] + _MARKED_DOWN_SECONDS - time.monotonic() if times else 0.0
-        if len(times) == _MARKED_DOWN and left > 0:
+        times = self._marked_down.get(osd)
+        if times is None:
+            times = self._marked_down[osd] = deque(maxlen=max(1, most - 1))
+            left = _MARKED_DOWN_SECONDS - await self._since_down(osd)
+        else:
+            left = times[0] + _MARKED_DOWN_SECONDS - time.monotonic()
+            left = left if len(times) == times.maxlen else 0.0
+        if left > 0:
             self.note(
-                f"waits {left:.0f} s: osd.{osd} was marked down {_MARKED_DOWN} times in ten"
-                " minutes, and ends itself at the sixth"
+                f"waits {left:.0f} s: osd.{osd} was marked down in the last ten minutes, and ends"
+                " itself when that happens too often"
             )
             await asyncio.sleep(left)
         times.append(time.monotonic())
+
+    async def _since_down(self, osd: int) -> float:
+        """How many seconds ago the OSD was marked down; infinity if it never was."""
+        dump = await self.command("osd dump")
+        known = (it for it in dump.get("osd_xinfo", ()) if it["osd"] == osd)
+        try:
+            at = datetime.fromisoformat(str(next(known)["down_stamp"]))
+        except (StopIteration, KeyError, ValueError):  # of one that never was it is 0.000000
+            return math.inf
+        return time.time() - at.timestamp()
 
     @property
     def pid(self) -> int | None:

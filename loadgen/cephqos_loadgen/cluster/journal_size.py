@@ -28,7 +28,7 @@ async def check(cluster: ClusterView, plan: Plan) -> None:
 def most_steps(plan: Plan, osds: int, pools: int, placements: int) -> int:
     """The most steps that are written down at one time: those of the whole run, and of the point
     that has most."""
-    whole_run = _QUIET + len(MON_NEEDS) + pools + (osds if plan.capacity else 0)
+    whole_run = _QUIET + len(MON_NEEDS) + 1 + pools + (osds if plan.capacity else 0)
     return whole_run + max((_of_point(point, osds, placements) for point in plan.points), default=0)
 
 

@@ -30,6 +30,9 @@ class PhaseKind(Action):
         """The same, with what only the cluster knows: which OSD is the last, say."""
         return self
 
+    async def before_repeat(self, hands: Hands, pools: Collection[str]) -> None:
+        """Check and wait for what it needs, before a repeat with these pools is measured."""
+
     def changes(self) -> Sequence[Change]:
         """What it changes in the cluster, in this order, before it is carried out."""
         return ()

@@ -87,9 +87,10 @@ class OsdOut(_OsdPhase):
         steps = [keep_down, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
         return [Change(_PLACE, steps, self._way_back)]
 
-    async def make_changes(self, hands: Hands) -> list[int]:
-        await hands.cluster.wait_to_mark_down(int(self.osd))
-        return await super().make_changes(hands)
+    async def before_repeat(self, hands: Hands, pools: Collection[str]) -> None:
+        osd = int((await self.found_in(hands.cluster)).osd)
+        await _check_holds_some(hands.cluster, osd, pools)
+        await hands.cluster.wait_to_mark_down(osd)
 
     async def _way_back(
         self, cluster: ClusterView, written: Collection[StepBack]
@@ -143,6 +144,20 @@ class OsdIn(_OsdPhase):
         await context.cluster.wait_for_osd(int(self.osd), up=True)
         await wait_for(end)
         return OsdInResult(int(self.osd))
+
+
+async def _check_holds_some(cluster: ClusterView, osd: int, pools: Collection[str]) -> None:
+    """RunError if the OSD has nothing of these pools: data of others would move, and none of the
+    run's."""
+    dump = await cluster.command("osd dump")
+    ours = {int(pool["pool"]) for pool in dump["pools"] if pool["pool_name"] in pools}
+    here = await cluster.command("pg ls-by-osd", target="mgr", osd=osd)
+    held = {int(group["pgid"].partition(".")[0]) for group in here["pg_stats"]}
+    if ours and not ours & held:
+        raise RunError(
+            f"osd.{osd} has no placement group of {', '.join(sorted(pools))}: taking it out would"
+            " move data of others only. Name an OSD that has some: osd_out: {osd: N}"
+        )
 
 
 def way_back(entry: Mapping[str, Any]) -> OsdAway:

@@ -17,6 +17,7 @@ from cephqos_loadgen.cluster.settings import SettingsReader
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, Hands, beside
+from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
 from cephqos_loadgen.plan.planned import Point
@@ -167,6 +168,9 @@ class OneRepeat:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
         await context.pools.empty([pool for pool in self._point.pools if pool.emptied])
+        for phase in self._point.phases:
+            if isinstance(phase.action, PhaseKind):
+                await phase.action.before_repeat(self._hands, [it.name for it in self._point.pools])
         await self._boots.begin()
         context.started = time.time()
         try:

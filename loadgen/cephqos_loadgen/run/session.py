@@ -26,7 +26,7 @@ from cephqos_loadgen.cluster import (
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
-from cephqos_loadgen.cluster.steps.options import MON_NEEDS
+from cephqos_loadgen.cluster.steps.options import LAGGY, MON_NEEDS
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.planned import Plan, Point
@@ -114,6 +114,7 @@ class Session:
         quietened = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **quietened)
         await self._allow_pool_removal()
+        await self._learn_nothing_of_osds()
 
     async def _plan_restarts(self) -> None:
         """Say which OSDs will be restarted; UsageError if they may not or cannot be."""
@@ -195,6 +196,12 @@ class Session:
             value = await self.cluster.command("config get", who="mon", key=name)
             if str(value).strip().lower() not in ("true", "1"):
                 await self.settings.apply([CephOption("mon", name, "true")])
+
+    async def _learn_nothing_of_osds(self) -> None:
+        """See LAGGY. A lab has no next failure."""
+        takes_down = any(p.action.takes_osds_down for it in self._plan.points for p in it.phases)
+        if takes_down and not self.access.at_once:
+            await self.settings.apply([CephOption("mon", LAGGY, "0")])
 
     async def measure_capacity(self) -> None:
         """Before the first point, where the scenario says so."""

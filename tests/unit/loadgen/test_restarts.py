@@ -12,6 +12,7 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.steps.registry import read_step, stored
 from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.load.context import Hands
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdOut
 from cephqos_loadgen.plan.errors import RunError
 
@@ -275,28 +276,75 @@ async def test_an_osd_that_clients_of_others_need_is_not_taken_out(
     assert cluster.course == ["ok-to-stop 5: no"] and run.journal.entries == []
 
 
-async def test_an_osd_is_not_marked_down_so_often_that_it_ends_itself(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sixth time in ten minutes does that, whoever it was; this run takes four of them."""
-    clock = [1000.0]
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which passes where the run sleeps."""
+    now = [1000.0]
 
     async def sleep(seconds: float) -> None:
-        clock[0] += seconds
+        now[0] += seconds
 
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.time", lambda: now[0])
     monkeypatch.setattr("asyncio.sleep", sleep)
+    return now
+
+
+async def test_an_osd_is_not_marked_down_so_often_that_it_ends_itself(
+    run: Run, clock: list[float]
+) -> None:
+    """A sixth time in ten minutes does that, whoever it was; this run takes four of them."""
     times = []
     for _ in range(6):
         await run.connection.wait_to_mark_down(5)
         times.append(clock[0])
         clock[0] += 50
     assert times == [1000, 1050, 1100, 1150, 1600, 1650]
-    assert run.told == [
-        "waits 400 s: osd.5 was marked down 4 times in ten minutes, and ends itself at the sixth"
-    ]
+    assert [line[:38] for line in run.told] == ["waits 400 s: osd.5 was marked down in "]
     await run.connection.wait_to_mark_down(4)
     assert clock[0] == 1700, "another OSD has its own count"
+
+
+@pytest.mark.parametrize(
+    ("stamp", "until"),
+    [
+        ("1970-01-01T00:15:00.000000+0000", 1500.0),
+        ("1970-01-01T00:01:00.000000+0000", 1000.0),
+        ("0.000000", 1000.0),
+    ],
+)
+async def test_an_osd_that_was_marked_down_before_this_run_gets_ten_minutes(
+    cluster: CephadmCluster, run: Run, clock: list[float], stamp: str, until: float
+) -> None:
+    """A run that went on, or an OSD that flapped: how often it was is not known."""
+    cluster.xinfo = [{"osd": 5, "down_stamp": stamp}]
+    await run.connection.wait_to_mark_down(5)
+    assert clock[0] == until
+
+
+async def test_an_osd_may_be_marked_down_as_often_as_its_cluster_allows(
+    cluster: CephadmCluster, run: Run, clock: list[float]
+) -> None:
+    cluster.markdowns = 2
+    await run.connection.wait_to_mark_down(5)
+    await run.connection.wait_to_mark_down(5)
+    assert clock[0] == 1600.0
+    cluster.markdowns = 1000
+    await run.connection.wait_to_mark_down(5)
+    assert clock[0] == 1600.0
+
+
+async def test_an_osd_without_data_of_the_run_is_not_taken_out(
+    cluster: CephadmCluster, run: Run
+) -> None:
+    hands = Hands(run.connection, run.journal, run.settings)
+    cluster.pools = [{"pool": 7, "pool_name": "client"}, {"pool": 8, "pool_name": "others"}]
+    cluster.held = ["8.1", "8.2"]
+    with pytest.raises(RunError, match=r"osd\.5 has no placement group of client: .* Name an OSD"):
+        await OsdOut("last").before_repeat(hands, ["client"])
+    cluster.held = ["8.1", "7.a"]
+    await OsdOut("last").before_repeat(hands, ["client"])
+    assert cluster.course == []
 
 
 # -- which OSDs restart together -----------------------------------------------------------------

@@ -106,3 +106,28 @@ async def test_queues_and_cpus_of_osds_elsewhere_are_refused() -> None:
     ):
         said = await refused(parse(text.replace("PHASES", part), "s.yaml"))
         assert "were not found on it: osd.0 (host b), osd.1 (host b), osd.2 (host b)" in said
+
+
+@pytest.mark.parametrize(
+    ("phase", "at_once", "expected"),
+    [
+        ("osd_out: {osd: last}", False, ["mon mon_osd_laggy_weight 0"]),
+        ("osd_out: {osd: last}", True, []),
+        ("settle: {}", False, []),
+    ],
+)
+async def test_monitors_do_not_learn_that_an_osd_that_a_run_takes_out_is_slow(
+    monkeypatch: pytest.MonkeyPatch, phase: str, at_once: bool, expected: list[str]
+) -> None:
+    """Otherwise they would find its next failure minutes later, for two days."""
+    what = parse(f"scenario: s\nphases: [{{name: a, {phase}}}]", "s.yaml")
+    access: Any = SimpleNamespace(at_once=at_once)
+    run = Session(access, SimpleNamespace(), what, take_over=False)  # type: ignore[arg-type]
+    applied: list[str] = []
+
+    async def apply(options: Any) -> None:
+        applied.extend(f"{it.section} {it.name} {it.value}" for it in options)
+
+    monkeypatch.setattr(run.settings, "apply", apply)
+    await run._learn_nothing_of_osds()
+    assert applied == expected

@@ -28,6 +28,7 @@ POOL = PoolMade("client", RUN, TOKEN, 7, 8)
 ALL = (
     BACKFILLS,
     OptionSet("mon", "mon_allow_pool_delete", None, "true"),
+    OptionSet("mon", "mon_osd_laggy_weight", None, "0"),
     FlagChanged("noscrub", True),
     BalancerOff(False),
     AutoscalerOff("rbd", 1),

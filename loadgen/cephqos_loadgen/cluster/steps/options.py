@@ -14,12 +14,15 @@ from cephqos_loadgen.plan.reading import CLUSTER_FLAGS, SECTION
 
 # Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
 MON_NEEDS: Final = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
+# Otherwise monitors learn from an OSD that was taken out and came back that it is slow to answer,
+# and find its next failure minutes later, for two days.
+LAGGY: Final = "mon_osd_laggy_weight"
 # While one of these flags is set, data does not move. It moves when the flag is cleared.
 HOLDING_DATA: Final = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
 
 
 def _option_name(value: Any) -> str:
-    if isinstance(value, str) and (value in MON_NEEDS or shapes_load(value)):
+    if isinstance(value, str) and (value in (*MON_NEEDS, LAGGY) or shapes_load(value)):
         return value
     raise ValueError("an option that a run may set")
 

@@ -18,6 +18,7 @@ from cephqos_loadgen.cluster.steps.step import (
     table,
     word,
 )
+from cephqos_loadgen.plan.errors import RunError
 
 _PG = word(r"[0-9]{1,12}\.[0-9a-f]{1,8}", "a placement group, such as 1.2f")
 _MOST_OSDS = 64  # of an upmap
@@ -72,8 +73,12 @@ class OsdAway(StepBack):
             await cluster.command("osd reweight", id=self.osd, weight=self._weight_to_set)
         else:
             left = f"{name} was given the weight {weight:g} by someone else"
+        try:
+            # With the flag it cannot come up, and a later step may need it up.
+            await cluster.wait_for_osd(self.osd, up=True)
+        except RunError as error:
+            left = "; ".join(filter(None, (left, f"{error}: look at its log")))
         if self.noup:
-            await cluster.wait_for_osd(self.osd, up=True)  # it cannot come up with the flag
             await cluster.command("osd set-group", flags="noup", who=[name])
         return left
 
