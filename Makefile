@@ -195,7 +195,7 @@ truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what t
 	@# In namespaces of its own: links can be slowed down there, and nothing can be downloaded.
 	$(if $(LOOKS),,$(ROOT) unshare --net --mount sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
-study-small: $(STAMP) ## run studies A and B on labs, into docs/internals/study-small; goes on where it ended (root, 9 hours; STUDY='--list', '--minutes 120')
+study-small: $(STAMP) ## run studies A and B on labs, into docs/internals/study-small; goes on where it ended (root, 10 hours; STUDY='--list', '--minutes 120')
 	@$(if $(findstring --list,$(STUDY)),,deploy/bootstrap.sh system)
 	$(if $(findstring --list,$(STUDY)),,$(ROOT) $(BIN)/cephqos lab trees --release reef)
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)

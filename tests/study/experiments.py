@@ -37,7 +37,10 @@ class Experiment:
 # The regime's throttle, not the studies': with 2M and 256K BlueStore takes all work at once here.
 _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
-_RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "3m", "object": "64K"}
+# So many objects that mClock recovers for half a minute at least: its end is known to two seconds.
+# WPQ would take an hour; its rate is that of two minutes.
+_OBJECTS: Final = "6000"
+_RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "2m", "object": "64K"}
 # Depth 8: clients of depth 64 make the queue so long that the scrub hardly reads (studies.md).
 # Without the backoff, as otherwise that decides how long a small scrub takes, by chance: an OSD
 # begins one placement group in three seconds. Clients go on for longer than any of the scrubs.
@@ -57,8 +60,8 @@ RECOVERY: Final = Experiment(
     "client-vs-recovery",
     "study A on SSDs",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    24,
-    {**_RECOVERY, "objects": "800", "throttle": _NARROW},
+    32,
+    {**_RECOVERY, "objects": _OBJECTS, "throttle": _NARROW},
     {"media": "ssd"},
 )
 HDD: Final = Experiment(
@@ -66,8 +69,8 @@ HDD: Final = Experiment(
     "client-vs-recovery",
     "study A on HDDs with the DB on a fast device",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    24,
-    {**_RECOVERY, "hdd_objects": "800", "hdd_throttle": _NARROW},
+    32,
+    {**_RECOVERY, "hdd_objects": _OBJECTS, "hdd_throttle": _NARROW},
     {"media": "hdd_db"},
 )
 WIDE: Final = Experiment(
@@ -76,8 +79,8 @@ WIDE: Final = Experiment(
     "a control of recovery: BlueStore's throttles are wide, so that work waits in the store and"
     " not in the queue",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
-    6,
-    {**_RECOVERY, "objects": "800", "throttle": "40M"},
+    9,
+    {**_RECOVERY, "objects": _OBJECTS, "throttle": "40M"},
     {"media": "ssd"},
 )
 HDD_WIDE: Final = Experiment(
@@ -85,8 +88,8 @@ HDD_WIDE: Final = Experiment(
     "client-vs-recovery",
     "the same control for HDDs, with the study's throttles of 40 MiB",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
-    6,
-    {**_RECOVERY, "hdd_objects": "800"},
+    9,
+    {**_RECOVERY, "hdd_objects": _OBJECTS},
     {"media": "hdd_db"},
 )
 SCRUB: Final = Experiment(
@@ -94,7 +97,7 @@ SCRUB: Final = Experiment(
     "client-vs-scrub",
     "study B, five scrubs at once",
     ("wpq", *PROFILES, "custom", *PUBLISHED.values()),
-    15,
+    20,
     _SCRUB,
     {"experiment": "scrub"},
 )
@@ -103,7 +106,7 @@ TEN: Final = Experiment(
     "client-vs-scrub",
     "study B, five and ten scrubs at once",
     ("wpq", "high_client_ops"),
-    12,
+    11,
     _SCRUB,
     {"experiment": "scrub,ten_scrubs"},
 )
@@ -132,7 +135,7 @@ BOTH: Final = Experiment(
     ("wpq", *_EVERY_PROFILE),
     30,
     {"alone": "30s", "client": "90s", "objects": "1000", "scrub_objects": "2500", "object": "64K",
-     "throttle": _NARROW},
+     "throttle": _NARROW, "scrub_backoff": "0"},
 )  # fmt: skip
 EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, WIDE, HDD_WIDE, APART)
 
