@@ -8,10 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from cephqos_base.profiles import CAPACITY_OPTION, OVERRIDE_OPTION, PROFILE_OPTION
+from cephqos_base.profiles import (
+    CAPACITY_OPTION,
+    CUSTOM,
+    FIRST_WITHOUT_SET_SHARES,
+    OVERRIDE_OPTION,
+    PROFILE_OPTION,
+    SHARE_OPTIONS,
+)
 from cephqos_doctor.finding import Check, Finding, then_restart
 from cephqos_doctor.host_facts import HostFacts, OsdFacts, Osds, of_each
-from cephqos_exporter.qos.cost_models import MEDIA, has_model
+from cephqos_exporter.qos.cost_models import MEDIA, has_model, needs_release
 from cephqos_exporter.qos.tags import MCLOCK
 
 # Under mClock an OSD undoes a change of these while it runs, unless OVERRIDE_OPTION is true.
@@ -25,8 +32,6 @@ _SLEEPS: Final = (
 )
 # mClock computes these costs itself, from late 17.2 on.
 _COSTS: Final = ("osd_scrub_cost", "osd_recovery_cost", "osd_snap_trim_cost")
-# Reservation, weight and limit of a class: a profile decides them.
-_CLASS_OPTION: Final = re.compile(r"osd_mclock_scheduler_\w+_(res|wgt|lim)")
 # Ceph's hardware recommendations: one core at least. They also say how many operations a core can
 # do, but an OSD need not do all that its device could. An alert shows a limit that really hurts.
 _LEAST_CPUS: Final = 1.0
@@ -70,9 +75,8 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
         costs = [name for name in names if name in _COSTS]
         yield from _ignored(osd, costs, "mClock takes the size of the work")
     profile = osd.config.text(PROFILE_OPTION)
-    if profile and profile != "custom":
-        class_options = [name for name in names if _CLASS_OPTION.fullmatch(name)]
-        yield from _ignored(osd, class_options, f"the profile {profile} decides")
+    if profile and profile != CUSTOM:
+        yield from _shares_without_custom(osd, [n for n in names if n in SHARE_OPTIONS], profile)
     recovery = [name for name in names if name.startswith(_RECOVERY)]
     # A release without that option (16.2) has nothing to set.
     if recovery and osd.config.text(OVERRIDE_OPTION) == "false":
@@ -82,6 +86,24 @@ def _without_effect(osd: OsdFacts, _: Osds) -> Iterator[Finding]:
             " takes the value when it starts, and undoes every later change",
             f"ceph config set osd {OVERRIDE_OPTION} true   # if the values are meant, otherwise:\n"
             + _removal(recovery),
+        )
+
+
+def _shares_without_custom(osd: OsdFacts, names: Sequence[str], profile: str) -> Iterator[Finding]:
+    """Up to 20.2 it is the profile that has no effect on them."""
+    if not has_model(osd.config) or (
+        osd.release >= FIRST_WITHOUT_SET_SHARES
+        if osd.release is not None
+        else needs_release(osd.config)
+    ):
+        yield from _ignored(osd, names, f"the profile {profile} decides")
+    elif names:
+        shown = ", ".join(f"{name} = {osd.config.text(name)}" for name in names)
+        yield Finding(
+            osd.osd,
+            f"{shown} {_are(names)} set for a custom profile, and in force in place of what the"
+            f" profile {profile} gives",
+            _removal(names),
         )
 
 

@@ -8,9 +8,17 @@ profile left there, and have no effect: then this table is the only source of th
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY
+from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 
 PROFILE_OPTION: Final = "osd_mclock_profile"
+CUSTOM: Final = "custom"  # the profile that is not built in
+# What a custom profile gives each class.
+SHARE_OPTIONS: Final = tuple(
+    f"osd_mclock_scheduler_{cls}_{part}" for cls in SCHEDULED for part in ("res", "wgt", "lim")
+)
+# From this release on, these count only under CUSTOM. In earlier ones with the bandwidth model,
+# those that were set stay in force under a built-in profile, too, until they are removed.
+FIRST_WITHOUT_SET_SHARES: Final = 21
 # While it is not true, mClock undoes changes of the limits of recovery.
 OVERRIDE_OPTION: Final = "osd_mclock_override_recovery_settings"
 CAPACITY_OPTION: Final = "osd_mclock_max_capacity_iops_"  # and the medium: hdd or ssd

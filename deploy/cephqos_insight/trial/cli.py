@@ -182,7 +182,7 @@ async def _conducted(
                 "event": "planned", "at": time.time(), "cephqos": __version__, "by": trial.by,
                 "fsid": world.fsid, "seed": table.seed, "block_seconds": table.block_seconds,
                 "looks": table.looks, "harm_factor": harm.factor, "harm_seconds": harm.seconds,
-                "candidates": {each.name: each.commands for each in candidates},
+                "candidates": {each.name: each.commands for each in world.candidates},
             }
         )  # fmt: skip
         progress.note(f"archive: {folder}")

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.profiles import CUSTOM, PROFILE_OPTION
 from cephqos_base.prometheus import Prometheus
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD_CLASS
@@ -17,12 +18,14 @@ from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.replies import PgStat, parse_pgs
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_insight.trial.custom_profile import completed
 from cephqos_insight.trial.host import HostGroups, check_restart, on_osds
 from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
-from cephqos_insight.trial.plan import TriedSetting
+from cephqos_insight.trial.plan import TriedSetting, osds_of
+from cephqos_loadgen.cluster import set_shares
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.lock import ClusterLock
-from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings, runs_mclock, warnings_for
 from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
 
@@ -83,7 +86,7 @@ class RealWorld:
 
     async def check(self) -> None:
         """UsageError or SettingRefused for a candidate that cannot be tried here."""
-        for candidate in self._candidates.values():
+        for name, candidate in self._candidates.items():
             await self._settings.check(candidate.options)
             if at_start := await self._settings.wanted_at_start(candidate.options):
                 if self.groups is None:
@@ -94,6 +97,7 @@ class RealWorld:
                     )
                 await check_restart(self._cluster, self.groups.osds)
             await self._check_effect(candidate)
+            self._candidates[name] = await completed(candidate, self._settings, self._cluster)
         self._osds = await self._cluster.up_osds()
         dump = await self._cluster.command("osd dump")
         self._flags, self._weights = dump["flags"], _weights(dump)
@@ -105,7 +109,8 @@ class RealWorld:
     async def _check_effect(self, candidate: TriedSetting) -> None:
         if not candidate.options:
             return
-        first = f"osd.{(await self._cluster.up_osds())[0]}"
+        up = await self._cluster.up_osds()
+        first = f"osd.{up[0]}"
         now = {}
         for option in candidate.options:
             daemon = option.section if "." in option.section else first
@@ -114,10 +119,22 @@ class RealWorld:
             raise UsageError(
                 f"{candidate.name}: that is in force already; --try same compares it with itself"
             )
-        effective = await self._settings.effective(int(first.removeprefix("osd.")))
-        effective |= {option.name: option.value for option in candidate.options}
-        if warnings := warnings_for(candidate.options, effective):
+        for section in sorted(candidate.sections):
+            await self._refuse_without_effect(candidate, section, osds_of(section, up))
+
+    async def _refuse_without_effect(
+        self, candidate: TriedSetting, section: str, osds: Sequence[int]
+    ) -> None:
+        options = [option for option in candidate.options if option.section in ("osd", section)]
+        wanted = {option.name: option.value for option in options}
+        effective = await self._settings.effective(osds[0]) | wanted
+        if warnings := warnings_for(options, effective):
             raise SettingRefused(f"{candidate.name}: {warnings[0]}")
+        profile = wanted.get(PROFILE_OPTION, CUSTOM)
+        if profile == CUSTOM or not runs_mclock(effective):
+            return
+        if above := await set_shares.above_profile(self._cluster, osds, profile):
+            raise SettingRefused(f"{candidate.name}: {above}")
 
     # -- the world ------------------------------------------------------------------------------
 

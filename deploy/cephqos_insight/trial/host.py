@@ -158,7 +158,7 @@ def lines(table: Timetable, candidate: TriedSetting, host: str) -> Iterator[str]
     )
     yield ""
     yield f"{candidate.name}, for each OSD N of host {host}, which is then restarted:"
-    yield from (f"    {command}" for command in on_osds(candidate, ["N"]).commands)
+    yield from (f"    {line}" for line in on_osds(candidate, ["N"]).planned)
 
 
 async def conduct_on_host(trial: HostTrial, world: World, watching: Watching) -> None:

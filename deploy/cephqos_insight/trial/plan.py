@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_base.errors import UsageError
+from cephqos_base.profiles import CUSTOM, PROFILE_OPTION, SHARE_OPTIONS
 from cephqos_base.units import time_span
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.ceph_option import CephOption
@@ -18,7 +19,7 @@ REFERENCE: Final = "as it is"
 SAME: Final = "same"  # a candidate that changes nothing
 
 _SHORT: Final = {
-    "profile": ("osd_mclock_profile",),
+    "profile": (PROFILE_OPTION,),
     "scheduler": ("osd_op_queue",),
     "capacity": ("osd_mclock_max_capacity_iops_hdd", "osd_mclock_max_capacity_iops_ssd"),
     **{
@@ -55,6 +56,30 @@ class TriedSetting:
     def commands(self) -> list[str]:
         return [set_option(option).shown for option in self.options]
 
+    @property
+    def unnamed_shares(self) -> list[tuple[str, str]]:
+        """Section and name of what a custom profile has besides, and is not named."""
+        named = {(option.section, option.name) for option in self.options}
+        return [
+            (option.section, share)
+            for option in self.options
+            if (option.name, option.value) == (PROFILE_OPTION, CUSTOM)
+            for share in SHARE_OPTIONS
+            if named.isdisjoint({(option.section, share), ("osd", share)})
+        ]
+
+    @property
+    def planned(self) -> Iterator[str]:
+        """Lines of `--dry-run`."""
+        yield from self.commands or ["nothing is changed"]
+        if self.unnamed_shares:
+            yield "(and the shares that are not named, with the values in force when it begins)"
+
+
+def osds_of(section: str, up: Sequence[int]) -> Sequence[int]:
+    """The OSDs that a section means, of those that are up."""
+    return up if section == "osd" else [int(section.removeprefix("osd."))]
+
 
 def parse_candidate(text: str) -> TriedSetting:
     """From the text of `--try`; UsageError says what was expected."""
@@ -70,7 +95,7 @@ def parse_candidate(text: str) -> TriedSetting:
     if not options:
         raise UsageError(f"--try {text!r}: {_EXPECTED}")
     # Values of a custom profile are removed by OSDs while another profile is in force.
-    options.sort(key=lambda option: option.name != "osd_mclock_profile")
+    options.sort(key=lambda option: option.name != PROFILE_OPTION)
     return TriedSetting(" ".join(words), tuple(options))
 
 
@@ -133,7 +158,7 @@ def lines(timetable: Timetable, candidates: Sequence[TriedSetting]) -> Iterator[
     for candidate in candidates:
         yield ""
         yield f"{candidate.name}:"
-        yield from (f"    {command}" for command in candidate.commands or ["nothing is changed"])
+        yield from (f"    {line}" for line in candidate.planned)
     yield ""
     yield "start     block"
     starts = iter(range(1 + timetable.most_rounds * (1 + len(candidates))))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cephqos_base.profiles import OVERRIDE_OPTION
+from cephqos_base.profiles import CUSTOM, OVERRIDE_OPTION, PROFILE_OPTION, SHARE_OPTIONS
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import restarts, undo
@@ -54,8 +54,7 @@ def _is_zero_sleep(option: CephOption) -> bool:
 
 def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> list[str]:
     """A line for each option without effect. `effective` is one OSD's configuration."""
-    bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
-    if not bandwidth_model or effective.get("osd_op_queue") != "mclock_scheduler":
+    if not runs_mclock(effective):
         return []
     warnings = [
         f"{option.name} = {option.value} has no effect: this release's mClock ignores it"
@@ -68,7 +67,20 @@ def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> li
             for option in options
             if option.name in _NEED_OVERRIDE
         ]
+    if effective.get(PROFILE_OPTION) != CUSTOM:
+        warnings += [
+            f"{option.name} = {option.value} has no effect while {PROFILE_OPTION} is not {CUSTOM}:"
+            " OSDs remove it"
+            for option in options
+            if option.name in SHARE_OPTIONS
+        ]
     return warnings
+
+
+def runs_mclock(effective: Mapping[str, str]) -> bool:
+    """Whether an OSD with this configuration runs mClock with the bandwidth model."""
+    bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
+    return bandwidth_model and effective.get("osd_op_queue") == "mclock_scheduler"
 
 
 class SettingsReader:
@@ -281,15 +293,22 @@ class ClusterSettings(SettingsReader):
         return last, await stored_options(self._cluster, patience=0.0) if last else {}
 
     async def changed_by_others(self, entries: Sequence[StepBack]) -> list[str]:
-        """A line for each option that has another value now than the run has set last."""
+        """A line for each option that has another value now than the run has set last, or none."""
         last, stored = await self._last_set(entries)
-        present = {key: stored.get(key, ours) for key, ours in last.items()}
-        return [
-            f"{who} {name} was set to {now} by someone else during the run, which had set it to"
-            f" {last[who, name]}"
-            for (who, name), now in present.items()
-            if not same_value(self._known[name].type, last[who, name], now)
-        ]
+        lines = []
+        for (who, name), ours in last.items():
+            now = stored.get((who, name))
+            if now is None:
+                lines.append(
+                    f"{who} {name} was removed during the run, which had set it to {ours}: by"
+                    " someone else, or by an OSD, as mClock does"
+                )
+            elif not same_value(self._known[name].type, ours, now):
+                lines.append(
+                    f"{who} {name} was set to {now} by someone else during the run, which had set"
+                    f" it to {ours}"
+                )
+        return lines
 
     async def overridden(self, entries: Sequence[StepBack]) -> list[str]:
         """A line for each option of which an OSD has another value than the run has set last.

@@ -20,12 +20,13 @@ from cephqos_loadgen.cluster import (
     osds_here,
     restart_plan,
     run_keys,
+    set_shares,
     undo,
     upmaps,
 )
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import LOST, ClusterLock
-from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings, runs_mclock, warnings_for
 from cephqos_loadgen.cluster.steps.options import LAGGY, MON_NEEDS
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
@@ -226,6 +227,10 @@ class Session:
         up = await self.cluster.up_osds()
         effective = await self.settings.effective(up[0]) if up else {}
         warnings = warnings_for(point.settings, effective)
+        if runs_mclock(effective):
+            ours = {option.name for option in point.settings}
+            kept = await set_shares.above_profile(self.cluster, up, ours=ours)
+            warnings += [kept] if kept else []
         for warning in warnings:
             self.archive.event("warning", point=point.name, text=warning)
         return InForce(

@@ -58,7 +58,7 @@ def _set(osd: OsdFacts, option: str, value: str, **entry: str) -> OsdFacts:
         (
             _set(recorded(), "osd_mclock_scheduler_client_res", "0.4"),
             "options-in-effect",
-            "the profile balanced decides",
+            "osd_mclock_scheduler_client_res = 0.4 is set for a custom profile, and in force in",
         ),
         (
             replace(recorded(), rotational=True, device_class="ssd"),
@@ -114,6 +114,16 @@ def test_what_does_not_fit_is_found_by_one_check_with_its_mend(
     assert list(findings) == [check]
     [finding] = findings[check]
     assert said in finding.problem
+    assert mends(finding)
+
+
+@pytest.mark.parametrize("version", [(21, 1, 0), ()])
+def test_from_21_on_a_built_in_profile_decides(version: tuple[int, ...]) -> None:
+    """Then the option has no default of the profile."""
+    osd = _set(recorded("tentacle"), "osd_mclock_scheduler_client_res", "0.4", default="0")
+    osd = replace(osd, version=version)
+    [finding] = found(HOST_CHECKS, host(osds=(osd,)))["options-in-effect"]
+    assert "set without effect: the profile balanced decides" in finding.problem
     assert mends(finding)
 
 

@@ -17,6 +17,22 @@ from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
 
 AT_START = "osd_op_num_shards"
 ROW = {"axes": [{"ranges": [{"max": -1}, {"min": 0, "max": 99999}]}], "values": [[0], [7]]}
+CLIENT_RES = "osd_mclock_scheduler_client_res"
+# As 20.2.4 shows its profile balanced.
+CONFIG = {
+    "osd_op_queue": "mclock_scheduler",
+    "osd_mclock_max_sequential_bandwidth_ssd": "1",
+    "osd_mclock_profile": "balanced",
+    **{
+        f"osd_mclock_scheduler_{cls}_{part}": value
+        for cls, values in (
+            ("client", ("0.500000", "1", "0.000000")),
+            ("background_recovery", ("0.500000", "1", "0.000000")),
+            ("background_best_effort", ("0.050000", "2", "0.900000")),
+        )
+        for part, value in zip(("res", "wgt", "lim"), values, strict=True)
+    },
+}
 HISTOGRAMS = ("op_r_latency_out_bytes", "op_w_latency_in_bytes", "op_rw_latency_in_bytes")
 
 
@@ -26,6 +42,9 @@ class TriedCluster(ChangedCluster):
     def __init__(self) -> None:
         super().__init__()
         self.mute: set[str] = set()
+        self.version = "20.2.4"
+        self.shown: dict[str, dict[str, str]] = {}  # by daemon: what differs from the others
+        self.differences: dict[str, Any] = {}
         self.groups: list[dict[str, Any]] = []
 
     async def up_osds(self) -> list[int]:
@@ -37,6 +56,8 @@ class TriedCluster(ChangedCluster):
         if prefix == "config get" and target != "mon":
             name = given["var"]
             return {name: self.options.get((target, name)) or self.options.get(("osd", name), "d")}
+        if prefix == "config show":
+            return CONFIG | self.shown.get(target, {})
         return await super().command(prefix, target=target, **given)
 
     async def once(self, prefix: str, **given: Any) -> Any:
@@ -45,11 +66,8 @@ class TriedCluster(ChangedCluster):
     def _config_help(self, key: str) -> dict[str, Any]:
         return {**super()._config_help(key), "can_update_at_runtime": key != AT_START}
 
-    def _config_show(self) -> dict[str, str]:
-        return {
-            "osd_op_queue": "mclock_scheduler",
-            "osd_mclock_max_sequential_bandwidth_ssd": "1",
-        }
+    def _config_diff(self) -> dict[str, Any]:
+        return {"diff": self.differences}
 
     def _quorum_status(self) -> dict[str, Any]:
         return {"quorum_names": [], "monmap": {"mons": []}}
@@ -64,7 +82,7 @@ class TriedCluster(ChangedCluster):
         return list(self.osd_map)
 
     def _osd_metadata(self) -> list[dict[str, Any]]:
-        return []
+        return [{"id": osd, "ceph_version_short": self.version} for osd in self.osd_map]
 
     def _pg_ls(self, states: list[str]) -> dict[str, Any]:
         assert states == ["scrubbing"]
@@ -108,6 +126,8 @@ def world_on(cluster: Any, *tries: str, prometheus: Any = None) -> RealWorld:
         (f"{AT_START}=4", UsageError, f"OSDs read {AT_START} only when they start"),
         ("osd_max_backfills=4", SettingRefused, "no effect while osd_mclock_override_recovery"),
         ("osd_scrub_cost=4", SettingRefused, "this release's mClock ignores it"),
+        ("client_res=0.6", SettingRefused, "no effect while osd_mclock_profile is not custom"),
+        ("osd.1/client_res=0.6", SettingRefused, "while osd_mclock_profile is not custom"),
         ("osd_max_scrubs=d", UsageError, "in force already; --try same"),
         ("osd.9/osd_max_scrubs=2", SettingRefused, "settings for osd.9: the cluster has"),
     ],
@@ -123,6 +143,80 @@ async def test_what_cannot_be_tried_is_refused_before_anything_is_changed(
 
 async def test_slots_come_with_the_option_that_they_need() -> None:
     await world_on(TriedCluster(), "slots=2").check()
+
+
+async def test_a_share_may_be_tried_on_an_osd_that_has_a_custom_profile() -> None:
+    cluster = TriedCluster()
+    cluster.shown["osd.1"] = {"osd_mclock_profile": "custom"}
+    await world_on(cluster, "osd.1/client_res=0.6").check()
+
+
+@pytest.mark.parametrize("text", ["profile=high_client_ops", "osd.1/profile=high_client_ops"])
+async def test_a_built_in_profile_is_refused_while_shares_are_set_that_it_would_not_replace(
+    text: str,
+) -> None:
+    cluster = TriedCluster()
+    cluster.options["osd", CLIENT_RES] = "0.3"
+    cluster.differences = {
+        CLIENT_RES: {"default": 0, "mon": 0.3, "final": 0.3},
+        "osd_mclock_profile": {"default": "balanced", "mon": "custom", "final": "custom"},
+    }
+    with pytest.raises(SettingRefused, match=f"removed: ceph config rm osd {CLIENT_RES}"):
+        await world_on(cluster, text).check()
+    assert cluster.asked == []
+    cluster.version = "21.1.0"
+    await world_on(cluster, text).check()
+
+
+async def test_a_custom_profile_is_tried_whole_with_the_shares_in_force() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "profile=custom client_res=0.6")
+    await world.check()
+    (candidate,) = world.candidates
+    assert candidate.commands[:2] == [
+        "ceph config set osd osd_mclock_profile custom",
+        f"ceph config set osd {CLIENT_RES} 0.6",
+    ]
+    assert len(candidate.commands) == 10 and candidate.unnamed_shares == []
+    assert "ceph config set osd osd_mclock_scheduler_background_best_effort_wgt 2" in (
+        candidate.commands
+    )
+    await world.put(candidate.name)
+    assert len(cluster.options) == 10
+    await world.back()
+    assert cluster.options == {}
+
+
+async def test_of_one_osd_the_shares_are_its_own() -> None:
+    cluster = TriedCluster()
+    cluster.shown["osd.1"] = {"osd_mclock_scheduler_background_recovery_res": "0.700000"}
+    world = world_on(cluster, "osd.1/profile=custom osd.1/client_res=0.3")
+    await world.check()
+    assert "ceph config set osd.1 osd_mclock_scheduler_background_recovery_res 0.7" in (
+        world.candidates[0].commands
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "shown", "message"),
+    [
+        ("20.2.4", {CLIENT_RES: "0.600000"}, "client_res is 0.5 and 0.6 on different OSDs"),
+        ("21.1.0", {}, "osd.0 does not say what its profile balanced gives; expected in --try"),
+    ],
+)
+async def test_shares_that_are_not_known_must_be_named(
+    version: str, shown: dict[str, str], message: str
+) -> None:
+    cluster = TriedCluster()
+    cluster.version, cluster.shown["osd.1"] = version, shown
+    with pytest.raises(SettingRefused, match=message):
+        await world_on(cluster, "profile=custom recovery_res=0.2").check()
+    words = [
+        f"{cls}_{part}=1"
+        for cls in ("client", "recovery", "best_effort")
+        for part in ("res", "wgt", "lim")
+    ]
+    await world_on(cluster, " ".join(("profile=custom", *words))).check()
 
 
 async def test_a_setting_is_put_in_force_and_taken_back_as_it_was() -> None:

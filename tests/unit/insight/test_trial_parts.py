@@ -79,6 +79,12 @@ def test_the_dry_run_has_every_block_and_command() -> None:
     assert shown[-1].startswith("02:00:00  round 12: ")
 
 
+def test_the_dry_run_says_that_a_custom_profile_is_completed() -> None:
+    said = "(and the shares that are not named, with the values in force when it begins)"
+    assert list(parse_candidate("profile=custom client_res=0.6").planned)[-1] == said
+    assert said not in parse_candidate("profile=balanced").planned
+
+
 # -- figures -------------------------------------------------------------------------------------
 
 
