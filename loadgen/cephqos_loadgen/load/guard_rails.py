@@ -67,9 +67,9 @@ class GuardRails:
             before = self._room_before.get(check, 0)
             if osds > before:
                 raise RunError(
-                    f"{check}: {osds} OSD{'s' if osds > 1 else ''}, {before} when the run began."
-                    " Writes of others stop when an OSD is full. See `ceph osd df`; give the run"
-                    " smaller pools or shorter loads"
+                    f"{check}: {osds} OSD{'s' if osds > 1 else ''}, and {before} before. Writes of"
+                    " others stop when an OSD is full. See `ceph osd df`; give the run smaller"
+                    " pools or shorter loads"
                 )
 
     def _check_osds(self) -> None:

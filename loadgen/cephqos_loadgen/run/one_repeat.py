@@ -72,6 +72,7 @@ class OneRepeat:
         self._boots = BootWatch(session.cluster)
         self._changed_by_others: Sequence[str] = ()  # settings
         self._cluster_findings: Sequence[str] = ()
+        self._still_deleted = ""  # a finding
         self._recovered: tuple[int | None, int | None] = None, None  # objects, bytes
         self.others_cpu = 0.0  # the largest share of this host's CPUs, of all loads
 
@@ -132,6 +133,7 @@ class OneRepeat:
             *self._clock.findings,
             *self._boots.findings,
             *(f"setting: {text}" for text in self._changed_by_others),
+            *filter(None, [self._still_deleted]),
             *self._cluster_findings,
             *findings(recorded.records, recorded.hosts, metrics),
         )
@@ -181,6 +183,7 @@ class OneRepeat:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
         await context.pools.empty([pool for pool in self._point.pools if pool.emptied])
+        self._still_deleted = await context.pools.until_deleted()
         await self._boots.begin()
         context.started = time.time()
         try:

@@ -1,6 +1,6 @@
 """A repeat ends when the cluster becomes worse than its own phases make it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,13 +147,13 @@ async def test_groups_of_a_lab_with_one_copy_are_inactive_on_purpose(by: str) ->
 async def test_osds_that_become_full_end_the_repeat_and_those_that_were_do_not() -> None:
     cluster = Cluster()
     rails = cluster.rails({"OSD_NEARFULL": 2})
-    for full in ({}, {"OSD_NEARFULL": 1}, {"OSD_NEARFULL": 2}):
-        cluster.full = full
+    for nearfull in (0, 1, 2):
+        cluster.full = {"OSD_NEARFULL": nearfull} if nearfull else {}
         await watched(cluster, rails, 0, 2)
     for full, said in (
-        ({"OSD_NEARFULL": 3}, "OSD_NEARFULL: 3 OSDs, 2 when the run began"),
-        ({"OSD_NEARFULL": 1, "OSD_BACKFILLFULL": 1}, "OSD_BACKFILLFULL: 1 OSD, 0 when"),
-        ({"OSD_FULL": 1}, "OSD_FULL: 1 OSD, 0 when"),
+        ({"OSD_NEARFULL": 3}, "OSD_NEARFULL: 3 OSDs, and 2 before"),
+        ({"OSD_NEARFULL": 1, "OSD_BACKFILLFULL": 1}, "OSD_BACKFILLFULL: 1 OSD, and 0 before"),
+        ({"OSD_FULL": 1}, "OSD_FULL: 1 OSD, and 0 before"),
     ):
         cluster.full = full
         with pytest.raises(RunError, match=said):
@@ -195,7 +195,7 @@ async def test_the_watcher_of_a_repeat_ends_by_it_and_not_by_a_cluster_that_is_a
     connection: Any = cluster
     series: Any = lines
     watch = ClusterWatch(connection, series, lambda *_, **__: None, cluster.rails())
-    replies = iter([ClusterUnreachable("no answer"), {}, {"OSD_FULL": 1}])
+    replies: Iterator[Any] = iter([ClusterUnreachable("no answer"), {}, {"OSD_FULL": 1}])
 
     async def once(prefix: str, **given: Any) -> Any:
         if prefix == "status":
