@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.load.guard_rails import GuardRails
 from cephqos_loadgen.load.recovery_watch import RecoveryFollower, read_look
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.results.phase import RecoveryFigures
@@ -36,8 +38,15 @@ _UNSEEN_SECONDS = 10.0
 class ClusterWatch:
     """A look per second, written down; gaps while the monitors are away are written down too."""
 
-    def __init__(self, cluster: ClusterConnection, series: JsonLines, note: Note) -> None:
+    def __init__(
+        self,
+        cluster: ClusterConnection,
+        series: JsonLines,
+        note: Note,
+        rails: GuardRails | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._rails = rails
         self._series = series
         self._note = note
         self.follower = RecoveryFollower()
@@ -64,12 +73,14 @@ class ClusterWatch:
             self._unseen.append(seconds)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled; RunError if the cluster becomes worse than phases make it."""
         self._last_seen = time.monotonic()
         while True:
             started = time.monotonic()
             try:
-                await self.look()
+                status = await self.look()
+                if self._rails is not None:
+                    await self._rails.check(time.monotonic(), status)
                 if not self._reachable:
                     self._note("cluster_reachable")
                 self._reachable = True
@@ -79,10 +90,10 @@ class ClusterWatch:
                 self._reachable = False
             await asyncio.sleep(max(0.1, _INTERVAL - (time.monotonic() - started)))
 
-    async def look(self) -> None:
-        """Look once, and write it down."""
+    async def look(self) -> Mapping[str, Any]:
+        """Look once, and write it down; returns the reply to `status`."""
         async with self._looking:
-            status = await self._cluster.once("status")
+            status: Mapping[str, Any] = await self._cluster.once("status")
             dump = await self._cluster.once("pg dump", target="mgr", dumpcontents=["pools"])
             now = time.time()
             self._series.write(
@@ -110,6 +121,7 @@ class ClusterWatch:
             self._note(event, **details)
         async with self._changed:
             self._changed.notify_all()
+        return status
 
     async def latest(self) -> None:
         """Look once more, after all OSDs have reported; as far as they can be reached."""

@@ -2,13 +2,16 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen import processes
 from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.restarts import named
 from cephqos_loadgen.cluster.steps.pools import (
     APPLICATION,
     RUN,
@@ -34,6 +37,8 @@ _FILL_PATIENCE = 4.0
 _FILL_SECONDS = 7200.0
 _PG_SECONDS = 0.2  # for each placement group to become active, on the smallest hosts
 _COMMAND_SECONDS = 120.0
+_DELETION_SECONDS = 600.0  # until OSDs have deleted what removed pools held
+_DELETION_LOOK_SECONDS = 1.0  # as long, OSDs have to hear of a removal
 
 # Starts a child with a name, a command line and a function that gets its output.
 Start = Callable[..., Child]
@@ -103,6 +108,37 @@ class Pools:
                 if left.get(name):
                     raise RunError(f"pool {name} still has {left[name]} objects after its purge")
         self._live.doing = ""
+
+    async def until_deleted(self) -> str:
+        """Wait until no OSD deletes placement groups, such as those of pools that were removed:
+        `osd pool rm` returns at once. A finding where some still do after ten minutes."""
+        self._live.doing = "waiting until OSDs have deleted what removed pools held"
+        deadline = time.monotonic() + _DELETION_SECONDS
+        while True:
+            await asyncio.sleep(_DELETION_LOOK_SECONDS)
+            left = await self._being_deleted()
+            if not left or time.monotonic() > deadline:
+                break
+        self._live.doing = ""
+        if not left:
+            return ""
+        return (
+            f"cluster: still deleted when the phases began: {sum(left.values())} placement groups"
+            f" that were removed or have moved, on {named(sorted(left))}"
+        )
+
+    async def _being_deleted(self) -> dict[int, int]:
+        """How many placement groups each OSD deletes; an OSD that is stuck is left out."""
+        found = {}
+        for osd in await self._cluster.up_osds():
+            with suppress(ClusterUnreachable, CommandFailed):
+                reply = await self._cluster.once(
+                    "perf dump", target=f"osd.{osd}", logger="osd", counter="numpg_removing"
+                )
+                counters = reply.get("osd", {}) if isinstance(reply, dict) else {}
+                if count := int(counters.get("numpg_removing", 0)):
+                    found[osd] = count
+        return found
 
     async def _spec(self, name: str) -> str | None:
         """The checksum that a pool of this run has noted; None if there is no such pool.

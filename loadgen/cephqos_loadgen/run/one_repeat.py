@@ -14,9 +14,11 @@ import psutil
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.settings import SettingsReader
+from cephqos_loadgen.cluster.steps.osds import OsdAway
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, Hands, beside
+from cephqos_loadgen.load.guard_rails import GuardRails
 from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
@@ -71,6 +73,7 @@ class OneRepeat:
         self._boots = BootWatch(session.cluster)
         self._changed_by_others: Sequence[str] = ()  # settings
         self._cluster_findings: Sequence[str] = ()
+        self._still_deleted = ""  # a finding
         self._recovered: tuple[int | None, int | None] = None, None  # objects, bytes
         self.others_cpu = 0.0  # the largest share of this host's CPUs, of all loads
 
@@ -131,6 +134,7 @@ class OneRepeat:
             *self._clock.findings,
             *self._boots.findings,
             *(f"setting: {text}" for text in self._changed_by_others),
+            *filter(None, [self._still_deleted]),
             *self._cluster_findings,
             *findings(recorded.records, recorded.hosts, metrics),
         )
@@ -147,7 +151,19 @@ class OneRepeat:
             pools=Pools(session.cluster, session.journal, recorder.child, self._live),
             recorder=recorder,
             live=self._live,
-            watcher=ClusterWatch(session.watch_cluster, recorder.cluster, recorder.event),
+            watcher=ClusterWatch(
+                session.watch_cluster, recorder.cluster, recorder.event, self._rails()
+            ),
+        )
+
+    def _rails(self) -> GuardRails:
+        session = self._session
+
+        def taken_down() -> set[int]:
+            return {step.osd for step in session.journal.entries if isinstance(step, OsdAway)}
+
+        return GuardRails(
+            session.watch_cluster, session.room_before, taken_down, session.cluster.restarted
         )
 
     def _close(self, metrics: MetricsRecorder, record: RepeatRecord) -> RepeatRecord:
@@ -171,6 +187,7 @@ class OneRepeat:
         for phase in self._point.phases:
             if isinstance(phase.action, PhaseKind):
                 await phase.action.before_repeat(self._hands, [it.name for it in self._point.pools])
+        self._still_deleted = await context.pools.until_deleted()
         await self._boots.begin()
         context.started = time.time()
         try:
@@ -224,7 +241,7 @@ def logged_since(entries: Iterable[dict[str, Any]], since: float) -> Iterator[di
 
 
 async def _phases(work: Coroutine[Any, Any, None], recording: list[asyncio.Task[None]]) -> None:
-    """The phases; recording that fails (a full disk) ends them too."""
+    """The phases. Recording that fails (a full disk) ends them too, and so does a guard rail."""
     phases = asyncio.create_task(work)
     try:
         await asyncio.wait([phases, *recording], return_when=asyncio.FIRST_COMPLETED)

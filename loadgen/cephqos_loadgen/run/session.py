@@ -29,6 +29,7 @@ from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, runs_mclock, warnings_for
 from cephqos_loadgen.cluster.steps.options import LAGGY, MON_NEEDS
 from cephqos_loadgen.cluster.steps.step import StepBack
+from cephqos_loadgen.load import guard_rails
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.planned import Plan, Point
 from cephqos_loadgen.pools import free_space, kept_pools
@@ -79,6 +80,7 @@ class Session:
         self.settings = ClusterSettings(self.cluster, self.journal)
         self.kept = kept_pools.KeptPools()
         self._state_before: dict[str, Any] = {}
+        self.room_before: Mapping[str, int] = {}  # nearfull and full OSDs, by health check
         self._queues: list[str] = []  # devices whose queues are compared
         self._capacity: dict[str, float] = {}
         self.failures: list[str] = []
@@ -112,6 +114,7 @@ class Session:
         await free_space.check(self.cluster, self._plan.points, self.kept.found)
         self._queues = await self._devices_here()
         self._state_before = await self._state()
+        self.room_before = guard_rails.room(await self.cluster.command("status"))
         quietened = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **quietened)
         await self._allow_pool_removal()

@@ -244,6 +244,11 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         record(lambda data: data.update(findings=["cluster: not seen for 15 s"])),
         nothing,
     ),
+    "removed pools were still deleted": (
+        "OSDs still deleted what removed pools had held when policy=balanced, repeat 1 began",
+        record(lambda data: data.update(findings=["cluster: still deleted when it began"])),
+        nothing,
+    ),
     "its own benchmark denies the capacity": (
         "benchmark of osd.0", bench(400.0), bench(600.0),
     ),

@@ -42,6 +42,10 @@ _GRAVE: Final[dict[str, tuple[Severity, str]]] = {
         "caution",
         "The cluster was not always seen in {}: recovery at that time is known by its sums only.",
     ),
+    "cluster: still deleted ": (
+        "caution",
+        "OSDs still deleted what removed pools had held when {} began: that may have slowed it.",
+    ),
 }
 # Findings that a check of this report says more closely.
 _CHECKED_HERE: Final = re.compile(
