@@ -1,7 +1,7 @@
 """A cluster of three hosts with two OSDs each, behind a real connection. It notes the order of the
 commands that change it, and in which state it was when an OSD was told to restart."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +64,8 @@ class CephadmCluster:
         self.orchestrator: dict[str, Any] | None = {"available": True, "backend": "cephadm"}
         self.unmanaged: set[int] = set()
         self.host_status = dict.fromkeys(HOSTS, "")
+        self.unknown: set[str] = set()  # options
+        self.at_restart: Callable[[], None] = lambda: None
         self._starting: dict[int, int] = {}
         self._dirty = 0
         self._stale = 0
@@ -165,6 +167,7 @@ class CephadmCluster:
         if others or (not down_here and set(self._states().values()) != {"active+clean"}):
             self.course.append(f"HARM: osd.{osd} restarts while {others or 'PGs'} are not well")
         self.course.append(f"restart osd.{osd}")
+        self.at_restart()
         self.up[osd] = False
         self._starting[osd] = self.returns[osd]
         return f"Scheduled to restart {asked.name}"
@@ -192,6 +195,8 @@ class CephadmCluster:
     # -- options --------------------------------------------------------------------------------
 
     def _config_help(self, asked: Any) -> Any:
+        if asked.key in self.unknown:
+            raise CommandFailed("config help", -2, f"{asked.key} not recognized")
         runtime = asked.key != "osd_op_queue"
         return {"name": asked.key, "type": "str", "can_update_at_runtime": runtime}
 

@@ -14,6 +14,8 @@ from cephqos_loadgen.plan.reading import CLUSTER_FLAGS, SECTION
 
 # Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
 MON_NEEDS: Final = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
+# OSDs with it do not measure their capacity when they start.
+SKIP_BENCHMARK: Final = "osd_mclock_skip_benchmark"
 # While one of these flags is set, data does not move. It moves when the flag is cleared.
 HOLDING_DATA: Final = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
 
