@@ -17,9 +17,11 @@ TYPES = [
 ]
 
 
-def rule(number: int, *steps: dict[str, Any]) -> dict[str, Any]:
-    ends = {"op": "take", "item": -1}, {"op": "emit"}
-    return {"rule_id": number, "steps": [ends[0], *steps, ends[1]]}
+def rule(number: int, *steps: dict[str, Any], root: int = -1, kind: int = 1) -> dict[str, Any]:
+    """`kind`: 1 for copies, 3 for erasure codes."""
+    ends = {"op": "take", "item": root}, {"op": "emit"}
+    whole = [ends[0], *steps, ends[1]]
+    return {"rule_id": number, "rule_name": f"r{number}", "type": kind, "steps": whole}
 
 
 def over(kind: str, op: str = "chooseleaf_firstn", num: int = 0) -> dict[str, Any]:
@@ -61,6 +63,8 @@ class CephadmCluster:
         self.flags = "sortbitwise"
         self.pools = [{"pool_name": "p", "size": 3, "min_size": 2, "crush_rule": 0}]
         self.crush = crush()
+        self.used = dict.fromkeys(self.up, 10)  # GiB, of 100
+        self.weight = dict.fromkeys(self.up, 1.0)
         self.orchestrator: dict[str, Any] | None = {"available": True, "backend": "cephadm"}
         self.unmanaged: set[int] = set()
         self.host_status = dict.fromkeys(HOSTS, "")
@@ -115,6 +119,17 @@ class CephadmCluster:
 
     def _osd_crush_dump(self, _: Any) -> Any:
         return self.crush
+
+    def _osd_df(self, asked: Any) -> Any:
+        assert asked.target == "mgr"
+        nodes = [
+            {
+                "id": osd, "crush_weight": self.weight[osd], "reweight": 1.0, "kb": 100 << 20,
+                "kb_used": used << 20,
+            }
+            for osd, used in self.used.items()
+        ]  # fmt: skip
+        return {"nodes": nodes, "stray": []}
 
     def _osd_ls(self, _: Any) -> Any:
         return list(self.up)
@@ -204,6 +219,8 @@ class CephadmCluster:
         return [{"section": s, "name": n, "value": v} for (s, n), v in self.stored.items()]
 
     def _config_get(self, asked: Any) -> Any:
+        if getattr(asked, "who", "") == "mon":
+            return self.stored.get(("mon", asked.key), _OF_NEW_POOLS[asked.key])
         queue = self.queue[int(asked.target.removeprefix("osd."))]
         return {asked.var: queue if asked.var == "osd_op_queue" else "x"}
 
@@ -222,6 +239,7 @@ class CephadmCluster:
         return {"active_name": ""}
 
 
+_OF_NEW_POOLS = {"osd_pool_default_size": "3\n", "osd_pool_default_crush_rule": "-1\n"}
 _PGS_BRIEF = SimpleNamespace(target="mgr", dumpcontents=["pgs_brief"])
 
 
