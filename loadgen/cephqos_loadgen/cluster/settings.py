@@ -186,6 +186,12 @@ class ClusterSettings(SettingsReader):
         options = [option for option in options if await self._is_known(option)]
         await self._refuse_unknown_daemons(options)
         for option in options:
+            if self._known[option.name].at_creation:
+                raise SettingRefused(
+                    f"{option.section} {option.name} = {option.value}: a daemon that exists keeps"
+                    " the value with which it was made, also over restarts. Expected an option that"
+                    " a running cluster can change"
+                )
             expected = unfit(self._known[option.name], option.value)
             if expected:
                 raise SettingRefused(
