@@ -1,7 +1,7 @@
 """A cluster of three hosts with two OSDs each, behind a real connection. It notes the order of the
 commands that change it, and in which state it was when an OSD was told to restart."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +17,11 @@ TYPES = [
 ]
 
 
-def rule(number: int, *steps: dict[str, Any]) -> dict[str, Any]:
-    ends = {"op": "take", "item": -1}, {"op": "emit"}
-    return {"rule_id": number, "steps": [ends[0], *steps, ends[1]]}
+def rule(number: int, *steps: dict[str, Any], root: int = -1, kind: int = 1) -> dict[str, Any]:
+    """`kind`: 1 for copies, 3 for erasure codes."""
+    ends = {"op": "take", "item": root}, {"op": "emit"}
+    whole = [ends[0], *steps, ends[1]]
+    return {"rule_id": number, "rule_name": f"r{number}", "type": kind, "steps": whole}
 
 
 def over(kind: str, op: str = "chooseleaf_firstn", num: int = 0) -> dict[str, Any]:
@@ -64,9 +66,13 @@ class CephadmCluster:
         self.held: list[str] = []  # PGs of any OSD
         self.markdowns = 5  # in ten minutes, after which an OSD ends itself
         self.crush = crush()
+        self.used = dict.fromkeys(self.up, 10)  # GiB, of 100
+        self.weight = dict.fromkeys(self.up, 1.0)
         self.orchestrator: dict[str, Any] | None = {"available": True, "backend": "cephadm"}
         self.unmanaged: set[int] = set()
         self.host_status = dict.fromkeys(HOSTS, "")
+        self.unknown: set[str] = set()  # options
+        self.at_restart: Callable[[], None] = lambda: None
         self._starting: dict[int, int] = {}
         self._dirty = 0
         self._stale = 0
@@ -124,6 +130,17 @@ class CephadmCluster:
     def _osd_crush_dump(self, _: Any) -> Any:
         return self.crush
 
+    def _osd_df(self, asked: Any) -> Any:
+        assert asked.target == "mgr"
+        nodes = [
+            {
+                "id": osd, "crush_weight": self.weight[osd], "reweight": 1.0, "kb": 100 << 20,
+                "kb_used": used << 20,
+            }
+            for osd, used in self.used.items()
+        ]  # fmt: skip
+        return {"nodes": nodes, "stray": []}
+
     def _osd_ls(self, _: Any) -> Any:
         return list(self.up)
 
@@ -175,6 +192,7 @@ class CephadmCluster:
         if others or (not down_here and set(self._states().values()) != {"active+clean"}):
             self.course.append(f"HARM: osd.{osd} restarts while {others or 'PGs'} are not well")
         self.course.append(f"restart osd.{osd}")
+        self.at_restart()
         self.up[osd] = False
         self._starting[osd] = self.returns[osd]
         return f"Scheduled to restart {asked.name}"
@@ -202,6 +220,8 @@ class CephadmCluster:
     # -- options --------------------------------------------------------------------------------
 
     def _config_help(self, asked: Any) -> Any:
+        if asked.key in self.unknown:
+            raise CommandFailed("config help", -2, f"{asked.key} not recognized")
         runtime = asked.key != "osd_op_queue"
         return {"name": asked.key, "type": "str", "can_update_at_runtime": runtime}
 
@@ -209,6 +229,8 @@ class CephadmCluster:
         return [{"section": s, "name": n, "value": v} for (s, n), v in self.stored.items()]
 
     def _config_get(self, asked: Any) -> Any:
+        if getattr(asked, "who", "") == "mon":
+            return self.stored.get(("mon", asked.key), _OF_NEW_POOLS[asked.key])
         queue = self.queue[int(asked.target.removeprefix("osd."))]
         return {asked.var: queue if asked.var == "osd_op_queue" else "x"}
 
@@ -227,6 +249,7 @@ class CephadmCluster:
         return {"active_name": ""}
 
 
+_OF_NEW_POOLS = {"osd_pool_default_size": "3\n", "osd_pool_default_crush_rule": "-1\n"}
 _PGS_BRIEF = SimpleNamespace(target="mgr", dumpcontents=["pgs_brief"])
 
 

@@ -213,9 +213,9 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
 # Commands that change nothing that lasts. The last line has work that ends by itself.
 Query = Literal[
     "config diff", "config dump", "config get", "config help", "config show",
-    "mgr dump", "mgr metadata",
-    "orch host ls", "orch ps", "orch status", "osd crush dump", "osd dump", "osd last-stat-seq",
-    "osd ls", "osd metadata", "osd ok-to-stop", "osd tree", "quorum_status",
+    "mgr dump", "mgr metadata", "orch host ls", "orch ps", "orch status",
+    "osd crush dump", "osd df", "osd dump", "osd last-stat-seq", "osd ls", "osd metadata",
+    "osd ok-to-stop", "osd tree", "quorum_status",
     "pg dump", "pg ls-by-osd", "pg ls-by-pool", "pg stat",
     "bench", "osd pool deep-scrub", "osd pool scrub", "pg deep-scrub", "pg scrub",
 ]  # fmt: skip

@@ -8,7 +8,8 @@ from cephqos_loadgen.cluster.undo import MAX_STEPS
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.planned import Plan, Point
 
-_QUIET = 4  # the balancer, two flags; a restart of OSDs for what the run needs itself
+_RESTART = 2  # of OSDs, and that they do not measure their capacity at it
+_QUIET = 3 + _RESTART  # the balancer, two flags; a restart for what the run needs itself
 _DAEMON = 2  # its queue and its CPUs
 
 
@@ -35,7 +36,8 @@ def most_steps(plan: Plan, osds: int, pools: int, placements: int) -> int:
 def _of_point(point: Point, osds: int, placements: int) -> int:
     phases = [phase.action for phase in point.phases]
     changing = sum(action.steps_back() for action in phases)
-    settings = len(point.settings) + sum(len(action.settings()) + 1 for action in phases) + 1
+    settings = len(point.settings) + _RESTART
+    settings += sum(len(action.settings()) + _RESTART for action in phases)
     going_out = sum(action.moves_data for action in phases)
     upmap_steps = going_out * (2 + placements // PLACEMENTS_PER_STEP)
     of_devices = osds * _DAEMON

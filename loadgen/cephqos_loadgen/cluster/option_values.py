@@ -3,8 +3,18 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+# Ceph calls every number changeable that has no flag against it. Those of these families are for
+# what an OSD opens or makes at its start, so without the flag `runtime` none is trusted.
+_READ_AT_START: Final = (
+    "bdev_",
+    "bluefs_",
+    "rocksdb_",
+    "osd_mclock_scheduler_anticipation_timeout",
+)
+_READ_AT_USE: Final = ("bluefs_buffered_io",)  # of them
+_CREATION: Final = frozenset(("create", "cluster_create"))
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -18,17 +28,22 @@ class OptionInfo:
     allowed: tuple[str, ...] = ()  # values; empty: any
     least: float | None = None
     most: float | None = None
+    at_creation: bool = False  # whether only a daemon or a cluster that is made takes it
 
 
 def read_info(answer: Mapping[str, Any]) -> OptionInfo:
     """From the reply to `config help`."""
+    flags = answer.get("flags", ())
+    name = answer["name"]
+    at_start = name.startswith(_READ_AT_START) and name not in _READ_AT_USE
     return OptionInfo(
-        name=answer["name"],
+        name=name,
         type=answer["type"],
-        runtime=bool(answer["can_update_at_runtime"]),
+        runtime=bool(answer["can_update_at_runtime"]) and ("runtime" in flags or not at_start),
         allowed=tuple(answer.get("enum_values", ())),
         least=_bound(answer.get("min", "")),
         most=_bound(answer.get("max", "")),
+        at_creation=not _CREATION.isdisjoint(flags),
     )
 
 

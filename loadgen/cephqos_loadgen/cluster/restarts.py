@@ -64,13 +64,13 @@ def steps_of(
     spread over racks, but it is more than a load generator should do.
     """
     kinds = {str(kind["name"]): int(kind["type_id"]) for kind in crush["types"]}
-    used = [_failure_domain(rule) for rule in crush["rules"] if rule["rule_id"] in rules]
+    used = [failure_domain(rule) for rule in crush["rules"] if rule["rule_id"] in rules]
     smallest = min(["host", *used], key=lambda kind: kinds.get(kind, 0))
     homes: dict[int, str] = {}
     for bucket in crush["buckets"]:
         # A name with ~ is the copy of a bucket for one class of devices.
         if bucket["type_name"] == smallest and "~" not in bucket["name"]:
-            homes |= dict.fromkeys(_below(bucket["id"], crush), f"{smallest} {bucket['name']}")
+            homes |= dict.fromkeys(below(bucket["id"], crush), f"{smallest} {bucket['name']}")
     steps: dict[str, list[int]] = {}
     for osd in osds:
         steps.setdefault(homes.get(osd, "one OSD"), []).append(osd)
@@ -78,7 +78,7 @@ def steps_of(
     return [*(RestartGroup(where, tuple(steps[where])) for where in sorted(steps)), *alone]
 
 
-def _failure_domain(rule: Mapping[str, Any]) -> str:
+def failure_domain(rule: Mapping[str, Any]) -> str:
     """Over buckets of which kind a rule spreads copies."""
     chosen = [step for step in rule["steps"] if str(step.get("op", "")).startswith("choose")]
     # `choose 0 host`, then `choose 1 osd` in each: hosts.
@@ -87,7 +87,7 @@ def _failure_domain(rule: Mapping[str, Any]) -> str:
     return str(chosen[-1]["type"]) if chosen else "osd"
 
 
-def _below(bucket: int, crush: Mapping[str, Any]) -> Iterator[int]:
+def below(bucket: int, crush: Mapping[str, Any]) -> Iterator[int]:
     """All OSDs below a bucket of the CRUSH map."""
     items = {each["id"]: [item["id"] for item in each["items"]] for each in crush["buckets"]}
     left, seen = [bucket], set()

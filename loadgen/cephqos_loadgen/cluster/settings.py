@@ -17,7 +17,7 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import restarts, undo
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
-from cephqos_loadgen.cluster.steps.options import OptionSet, stored_options
+from cephqos_loadgen.cluster.steps.options import SKIP_BENCHMARK, OptionSet, stored_options
 from cephqos_loadgen.cluster.steps.osds import OsdsRestarted
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
@@ -45,6 +45,8 @@ _NEED_OVERRIDE = (
     "osd_recovery_max_active_hdd",
     "osd_recovery_max_active_ssd",
 )
+# A scenario that sets one of these says itself whether OSDs measure their capacity at their start.
+_OF_BENCHMARK = (SKIP_BENCHMARK, "osd_mclock_force_run_benchmark_on_init")
 
 
 def _is_zero_sleep(option: CephOption) -> bool:
@@ -196,6 +198,12 @@ class ClusterSettings(SettingsReader):
         options = [option for option in options if await self._is_known(option)]
         await self._refuse_unknown_daemons(options)
         for option in options:
+            if self._known[option.name].at_creation:
+                raise SettingRefused(
+                    f"{option.section} {option.name} = {option.value}: a daemon that exists keeps"
+                    " the value with which it was made, also over restarts. Expected an option that"
+                    " a running cluster can change"
+                )
             expected = unfit(self._known[option.name], option.value)
             if expected:
                 raise SettingRefused(
@@ -217,8 +225,10 @@ class ClusterSettings(SettingsReader):
         restart = await self._osds_to_restart(options)
         numbers: list[int] = []
         if restart:
-            # This entry is undone after those of the options, which take effect by the restart.
-            numbers.append(await self._journal.push(await self._way_back_by_restart(restart)))
+            # These are undone after the options, which take effect by the restart.
+            way_back = await self._way_back_by_restart(restart)
+            numbers += await self._skip_benchmark(options, stored)
+            numbers.append(await self._journal.push(way_back))
         # First the options that are read at the start, such as the scheduler: an OSD that still
         # runs mClock removes settings of backfill and recovery from the monitors' database.
         at_start = [option for option in options if not self._known[option.name].runtime]
@@ -230,6 +240,19 @@ class ClusterSettings(SettingsReader):
             if option not in at_start:
                 numbers += await self._set(option, stored.get((option.section, option.name)))
         return numbers
+
+    async def _skip_benchmark(self, options: Sequence[CephOption], stored: _Values) -> list[int]:
+        """Keep OSDs from measuring their capacity when they restart: they start together, under
+        the load of others, and what they store then stays. Undone after the last restart."""
+        skip = CephOption("osd", SKIP_BENCHMARK, "true", optional=True)
+        wanted = any(option.name in _OF_BENCHMARK for option in options)
+        if wanted or self._connection.access.at_once or not await self._is_known(skip):
+            return []
+        before = stored.get((skip.section, skip.name))
+        if before is not None and same_value("bool", skip.value, before):
+            return []
+        self._connection.note(f"OSDs do not measure their capacity at restarts: {SKIP_BENCHMARK}")
+        return await self._set(skip, before)
 
     async def _way_back_by_restart(self, osds: Sequence[int]) -> StepBack:
         """What restarts OSDs again; RunError if they must not be restarted now."""

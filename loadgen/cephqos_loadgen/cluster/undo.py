@@ -9,7 +9,8 @@ from typing import Any, Final
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
-from cephqos_loadgen.cluster.steps.options import FlagChanged
+from cephqos_loadgen.cluster.steps.options import SKIP_BENCHMARK, FlagChanged, OptionSet
+from cephqos_loadgen.cluster.steps.osds import OsdsRestarted
 from cephqos_loadgen.cluster.steps.registry import stored
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import ClusterAway, RunError
@@ -167,6 +168,7 @@ class Journal:
             try:
                 if away and not entry.of_this_host:
                     raise away
+                self._check_restarts(number)
                 if left := await entry.carry_out(cluster):
                     self.left.append(left)
             except (CephqosError, CommandFailed, OSError) as error:
@@ -183,6 +185,14 @@ class Journal:
         except (CephqosError, CommandFailed) as error:
             failures.append(f"the way back in the cluster is not up to date: {error}")
         return failures
+
+    def _check_restarts(self, number: int) -> None:
+        """RunError for what OSDs need that have not restarted yet: it is undone after them."""
+        entry = self._steps[number]
+        needed = isinstance(entry, OptionSet) and entry.name == SKIP_BENCHMARK
+        later = [step for other, step in self._steps.items() if other > number]
+        if needed and any(isinstance(step, OsdsRestarted) for step in later):
+            raise RunError("it stays until the OSDs have restarted")
 
     def commands(self) -> list[str]:
         """The commands that would restore the cluster, in the order to run them."""

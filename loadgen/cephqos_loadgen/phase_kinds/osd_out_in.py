@@ -18,6 +18,7 @@ from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Phase
 from cephqos_loadgen.plan.reading import read_osd
+from cephqos_loadgen.pools.free_space import why_no_room
 from cephqos_loadgen.results.phase import PhaseResult
 
 _PLACE: Final = "which OSDs are up and in"
@@ -98,6 +99,8 @@ class OsdOut(_OsdPhase):
         dump, entry = await self._look(cluster)
         if not cluster.access.at_once and (no := await why_not_stop(cluster, [int(self.osd)])):
             raise RunError(f"Ceph says that osd.{self.osd} must not stop now: {no}")
+        if not cluster.access.at_once and (no := await why_no_room(cluster, dump, int(self.osd))):
+            raise RunError(f"{no}: free some room, or name another OSD")
         lost_upmaps = await upmaps.at_stake(cluster, dump, int(self.osd))
         return [*upmap_steps(lost_upmaps), way_back(entry)]
 

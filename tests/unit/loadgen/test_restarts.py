@@ -19,6 +19,7 @@ from cephqos_loadgen.plan.errors import RunError
 from ..cephadm_cluster import CephadmCluster, connection, crush, over, rule
 
 MCLOCK = CephOption("osd", "osd_op_queue", "mclock_scheduler")
+SKIP = ("osd", "osd_mclock_skip_benchmark")
 HOST_BY_HOST = [
     "ok-to-stop 0 3: yes",
     "restart osd.0",
@@ -68,7 +69,7 @@ async def test_for_an_option_they_restart_host_by_host_and_all_is_clean_between(
     cluster: CephadmCluster, run: Run
 ) -> None:
     await run.settings.put([MCLOCK])
-    assert cluster.course == ["config set osd_op_queue", *HOST_BY_HOST]
+    assert cluster.course == [f"config set {SKIP[1]}", "config set osd_op_queue", *HOST_BY_HOST]
     assert set(cluster.queue.values()) == {"mclock_scheduler"}
     assert run.connection.restarted == set(range(6))
     assert [line for line in run.told if line.startswith("restarting")] == [
@@ -78,13 +79,44 @@ async def test_for_an_option_they_restart_host_by_host_and_all_is_clean_between(
     ]
 
 
+@pytest.mark.parametrize("before", [None, "false", "true"])
+async def test_osds_that_restart_measure_no_capacity_that_would_stay(
+    cluster: CephadmCluster, run: Run, before: str | None
+) -> None:
+    """With mClock each does so at its start, and all OSDs of a host start together, under load."""
+    if before:
+        cluster.stored[SKIP] = before
+    restarted_with: list[str | None] = []
+    cluster.at_restart = lambda: restarted_with.append(cluster.stored.get(SKIP))
+    await run.settings.put([MCLOCK])
+    assert await run.journal.roll_back(run.connection) == []
+    assert restarted_with == ["true"] * 12
+    assert cluster.stored.get(SKIP) == before
+
+
+@pytest.mark.parametrize("name", [SKIP[1], "osd_mclock_force_run_benchmark_on_init"])
+async def test_a_scenario_may_say_itself_whether_they_measure_it(
+    cluster: CephadmCluster, run: Run, name: str
+) -> None:
+    await run.settings.put([MCLOCK, CephOption("osd", name, "false")])
+    assert cluster.stored.get(SKIP, "false") == "false"
+
+
+async def test_a_release_that_cannot_skip_it_restarts_all_the_same(
+    cluster: CephadmCluster, run: Run
+) -> None:
+    cluster.unknown.add(SKIP[1])
+    await run.settings.put([MCLOCK])
+    assert cluster.course == ["config set osd_op_queue", *HOST_BY_HOST]
+
+
 async def test_when_the_option_is_given_back_they_restart_host_by_host_too(
     cluster: CephadmCluster, run: Run
 ) -> None:
     await run.settings.put([MCLOCK])
     cluster.course.clear()
     assert await run.journal.roll_back(run.connection) == []
-    assert cluster.course == ["config rm osd_op_queue", *HOST_BY_HOST]
+    assert cluster.course == ["config rm osd_op_queue", *HOST_BY_HOST, f"config rm {SKIP[1]}"]
     assert set(cluster.queue.values()) == {"wpq"}
 
 
@@ -98,7 +130,7 @@ async def test_a_run_that_takes_over_restarts_host_by_host_too(
     next_one, _ = connection(cluster, tmp_path)
     for step in reversed(steps):
         assert await step.carry_out(next_one) == ""
-    assert cluster.course == ["config rm osd_op_queue", *HOST_BY_HOST]
+    assert cluster.course == ["config rm osd_op_queue", *HOST_BY_HOST, f"config rm {SKIP[1]}"]
     assert cluster.harmed == []
 
 
@@ -106,10 +138,13 @@ async def test_the_commands_for_a_person_go_host_by_host_too(
     cluster: CephadmCluster, run: Run
 ) -> None:
     await run.settings.put([MCLOCK])
-    shown = run.journal.entries[0].shown
-    assert shown.startswith("for osds in '0 3' '1 4' '2 5'; do until ceph osd ok-to-stop $osds; do")
-    assert "ceph orch daemon restart osd.$osd" in shown
-    assert "OSD_DOWN|PG_AVAILABILITY|PG_DEGRADED" in shown
+    skip, restart, _ = (step.shown for step in run.journal.entries)
+    assert skip == f"ceph config rm osd {SKIP[1]}", "after the restart"
+    assert restart.startswith(
+        "for osds in '0 3' '1 4' '2 5'; do until ceph osd ok-to-stop $osds; do"
+    )
+    assert "ceph orch daemon restart osd.$osd" in restart
+    assert "OSD_DOWN|PG_AVAILABILITY|PG_DEGRADED" in restart
 
 
 async def test_no_is_waited_for_and_said(cluster: CephadmCluster, run: Run) -> None:
@@ -150,6 +185,7 @@ async def test_an_osd_that_does_not_come_back_ends_it_and_is_the_first_to_be_giv
         *HOST_BY_HOST[:3],
         "ok-to-stop 1: yes",
         "restart osd.1",
+        f"config rm {SKIP[1]}",
     ], "osd.2 and osd.5 were never restarted"
     assert set(cluster.queue.values()) == {"wpq"}
     assert all(cluster.up.values())
@@ -162,10 +198,12 @@ async def test_where_one_cannot_be_given_back_no_other_is_touched_and_the_way_ba
     monkeypatch.setattr(restarts, "UP_SECONDS", 0.05)
     cluster.course.clear()
     cluster.returns[3] = -1
-    (failure,) = await run.journal.roll_back(run.connection)
+    failure, kept = await run.journal.roll_back(run.connection)
     assert cluster.restarts == HOST_BY_HOST[:3]
     assert "Not touched: osd.1, osd.2, osd.4, osd.5" in failure
-    assert [entry.kind for entry in run.journal.entries] == ["restart"]
+    assert kept == f"ceph config rm osd {SKIP[1]}: it stays until the OSDs have restarted"
+    assert [entry.kind for entry in run.journal.entries] == ["option", "restart"]
+    assert cluster.stored == {SKIP: "true"}
 
 
 async def test_an_osd_that_only_was_marked_down_has_not_restarted(

@@ -58,7 +58,6 @@ class Cluster:
             "config get": "true",
             "osd pool ls": [],
             "balancer status": {"active": False},
-            "df": {"stats": {"total_bytes": 1 << 40, "total_used_raw_bytes": 0}},
         }.get(prefix, [])
 
 

@@ -63,6 +63,48 @@ def test_a_value_that_the_monitors_would_not_take_is_known_from_what_they_say_of
 
 
 @pytest.mark.parametrize(
+    ("name", "flags", "runtime"),
+    [
+        ("osd_max_backfills", [], True),
+        ("bdev_ioring", [], False),
+        ("bdev_aio_max_queue_depth", ["no_mon_update"], False),
+        ("bdev_async_discard_threads", ["runtime"], True),
+        ("bluefs_alloc_size", [], False),
+        ("bluefs_buffered_io", [], True),  # the doctor names it to be tried
+        ("rocksdb_cache_size", [], False),
+        ("osd_mclock_scheduler_anticipation_timeout", [], False),
+        ("osd_mclock_scheduler_client_res", [], True),
+    ],
+)
+def test_what_an_osd_reads_once_needs_a_restart_although_ceph_calls_it_changeable(
+    name: str, flags: list[str], runtime: bool
+) -> None:
+    answer = {**INFO, "name": name, "type": "uint", "flags": flags}
+    assert read_info(answer).runtime is runtime
+    assert not read_info({**answer, "can_update_at_runtime": False}).runtime
+
+
+@pytest.mark.parametrize("flag", ["create", "cluster_create"])
+async def test_an_option_that_only_a_new_daemon_takes_is_refused(flag: str) -> None:
+    """An OSD keeps it from mkfs: restarts would show the new value, and change nothing."""
+
+    class Cluster:
+        async def command(self, prefix: str, key: str) -> Any:
+            assert prefix == "config help"
+            flags = [flag] if key == "bluestore_min_alloc_size_ssd" else ["startup"]
+            return {**INFO, "name": key, "type": "size", "flags": flags}
+
+    async def save(entries: object) -> None: ...
+
+    cluster: Any = Cluster()
+    settings = ClusterSettings(cluster, Journal(save))
+    await settings.check([CephOption("osd", "osd_num_cache_shards", "16")])
+    said = r"osd bluestore_min_alloc_size_ssd = 16K: a daemon that exists keeps the value with"
+    with pytest.raises(SettingRefused, match=said):
+        await settings.check([CephOption("osd", "bluestore_min_alloc_size_ssd", "16K")])
+
+
+@pytest.mark.parametrize(
     ("section", "daemons"),
     [
         ("osd", ["osd.0", "osd.1"]),

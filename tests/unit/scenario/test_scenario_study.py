@@ -7,11 +7,9 @@ from tests.shipped_plans import only, shipped_plan
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.plan import planned
-from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.pools import free_space
 from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import parse
 
 SCRUB_STUDY = (
     "ceph config set osd bluestore_throttle_bytes 2M",
@@ -251,27 +249,3 @@ def test_pools_that_points_share_count_once_and_those_that_are_there_not_at_all(
 def test_the_labs_of_the_studies_have_room_for_them(name: str) -> None:
     for point in study(name).points:
         assert free_space.plan_bytes([point]) < 0.85 * point.lab.osds * point.lab.osd_size
-
-
-class Filled:
-    """A cluster of 100 GiB, of which so many are used."""
-
-    def __init__(self, used: int) -> None:
-        self._used = used
-
-    async def command(self, prefix: str) -> dict[str, object]:
-        if prefix == "osd dump":
-            return {"nearfull_ratio": 0.85}
-        return {"stats": {"total_bytes": 100 * GIB, "total_used_raw_bytes": self._used * GIB}}
-
-
-async def test_a_run_that_would_fill_the_cluster_is_refused_with_what_it_needs() -> None:
-    text = (
-        "scenario: s\npools: [{name: p, size: 2, images: {size: 10G}}]\n"
-        "phases: [{name: s, scrub: {pool: p}}]\n"
-    )
-    points = parse(text, "s.yaml").points
-    await free_space.check(Filled(65), points, ())  # type: ignore[arg-type]
-    with pytest.raises(ClusterUnfit, match="take 20 GiB with all copies, and the cluster has 19"):
-        await free_space.check(Filled(66), points, ())  # type: ignore[arg-type]
-    await free_space.check(Filled(66), points, ("p",))  # type: ignore[arg-type]

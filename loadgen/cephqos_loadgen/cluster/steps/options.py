@@ -17,6 +17,8 @@ MON_NEEDS: Final = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
 # Otherwise monitors learn from an OSD that was taken out and came back that it is slow to answer,
 # and find its next failure minutes later, for two days.
 LAGGY: Final = "mon_osd_laggy_weight"
+# OSDs with it do not measure their capacity when they start.
+SKIP_BENCHMARK: Final = "osd_mclock_skip_benchmark"
 # While one of these flags is set, data does not move. It moves when the flag is cleared.
 HOLDING_DATA: Final = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
 
