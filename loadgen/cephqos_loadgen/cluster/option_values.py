@@ -33,8 +33,8 @@ class OptionInfo:
 
 def read_info(answer: Mapping[str, Any]) -> OptionInfo:
     """From the reply to `config help`."""
-    flags = answer.get("flags", ())
     name = answer["name"]
+    flags = answer.get("flags", ())
     at_start = name.startswith(_READ_AT_START) and name not in _READ_AT_USE
     return OptionInfo(
         name=name,
