@@ -11,7 +11,8 @@ from cephqos_loadgen.plan.errors import RunError
 _INACTIVE_SECONDS = 60.0
 # Groups of a pool that is just made, and all of them while a manager starts.
 _NOT_KNOWN: Final = frozenset({"unknown", "creating"})
-_ROOM: Final = ("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL")
+_FULL: Final = "OSD_FULL"
+_ROOM: Final = ("OSD_NEARFULL", "OSD_BACKFILLFULL", _FULL)
 
 
 def room(status: Mapping[str, Any]) -> Mapping[str, int]:
@@ -43,10 +44,7 @@ class GuardRails:
 
     async def check(self, now: float, status: Mapping[str, Any]) -> None:
         """RunError, which ends the repeat, for what must not be. `now`: of a steady clock."""
-        first = self._down_before is None
         await self._look_for_down(status["osdmap"]["epoch"])
-        if first and self._cluster.access.at_once:
-            self._room_before = room(status)  # a lab has no others: it may be filled before
         self._check_room(room(status))
         self._away.update(self._taken_down())
         self._check_osds()
@@ -63,6 +61,9 @@ class GuardRails:
             self._down_before = self._down
 
     def _check_room(self, found: Mapping[str, int]) -> None:
+        """No more OSDs without room than before. A lab has no others: it may be nearly full."""
+        if self._cluster.access.at_once:
+            found = {check: osds for check, osds in found.items() if check == _FULL}
         for check, osds in found.items():
             before = self._room_before.get(check, 0)
             if osds > before:

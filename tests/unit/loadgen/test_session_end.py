@@ -30,6 +30,7 @@ class Cluster:
         self.options: list[dict[str, str]] = []
         self.pools = ["rbd"]
         self.osd_flags = ["noout"]
+        self.checks: dict[str, Any] = {}
 
     async def __aenter__(self) -> "Cluster":
         return self
@@ -58,6 +59,7 @@ class Cluster:
             "config get": "true",
             "osd pool ls": [],
             "balancer status": {"active": False},
+            "status": {"health": {"checks": self.checks}},
         }.get(prefix, [])
 
 
@@ -127,6 +129,16 @@ async def ended(change: Any) -> tuple[list[str], dict[str, Any]]:
 async def test_what_is_as_it_was_is_the_same(cluster: Cluster) -> None:
     failures, restored = await ended(lambda: None)
     assert failures == [] and restored["same"] is True
+
+
+async def test_osds_that_were_full_before_the_run_are_none_that_it_has_filled(
+    cluster: Cluster,
+) -> None:
+    """With what the guard rails of its repeats are compared."""
+    cluster.checks = {"OSD_NEARFULL": {"summary": {"count": 2}}, "OSD_DOWN": {"summary": {}}}
+    run = a_session([])
+    await run.begin()
+    assert run.room_before == {"OSD_NEARFULL": 2}
 
 
 @pytest.mark.parametrize(("file", "was"), [("nr_requests", "37"), ("iosched/fifo_batch", "7")])
