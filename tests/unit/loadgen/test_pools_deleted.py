@@ -102,7 +102,7 @@ async def test_a_repeat_waits_after_its_pools_are_made_and_before_its_phases() -
         prepare=step("prepare"), empty=step("empty"), until_deleted=step("wait", left)
     )
     repeat = OneRepeat.__new__(OneRepeat)
-    repeat._point = SimpleNamespace(pools=())  # type: ignore[assignment]
+    repeat._point = SimpleNamespace(pools=(), phases=())  # type: ignore[assignment]
     repeat._boots = SimpleNamespace(begin=step("phases"), findings=())  # type: ignore[assignment]
     repeat._clock = ClockWatch(lambda *_, **__: None)
     repeat._changed_by_others = repeat._cluster_findings = ()
