@@ -1,5 +1,6 @@
 """The study as one page of Markdown: what agrees, the trends, why some differ, how it was run."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
@@ -159,8 +160,8 @@ _RECOMPUTE = (
 
 
 def _release(sides: Sides) -> str:
-    facts = {environment_facts(side.run).get("Ceph", "") for side in sides.values()}
-    return listed(sorted(filter(None, facts)))
+    facts = " ".join(str(environment_facts(side.run).get("Ceph", "")) for side in sides.values())
+    return listed(sorted(set(re.findall(r"\b\d+\.\d+\.\d+\b", facts))))
 
 
 def _from_to(numbers: Sequence[int]) -> str:
