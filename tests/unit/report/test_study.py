@@ -367,12 +367,14 @@ def test_policies_of_a_trend_are_run_by_its_experiment_and_by_its_control() -> N
 def test_progress_names_what_is_left_and_a_disturbed_piece_is_left(tmp_path: Path) -> None:
     every = [it for it in pieces(tmp_path, 1) if it.experiment in (SCRUB, APART)]
     rows = {"wpq": [SyntheticRepeat(100.0)]}
-    had = {"variables": every[0].variables, "points": rows}
-    Builder(run="quiet", busy={"others": 0.04}, **had).write(every[0].folder / "20260101T000000Z-a")
-    had = {"variables": every[1].variables, "points": rows}
-    Builder(run="busy", busy={"others": 0.5}, **had).write(every[1].folder / "20260101T000000Z-b")
-    had["variables"] = {**every[1].variables, "objects": "3"}
-    Builder(run="other", **had).write(every[1].folder / "20260101T000000Z-c")
+    for piece, name, others, changed in (
+        (every[0], "a", 0.04, {}),
+        (every[1], "b", 0.5, {}),
+        (every[1], "c", 0.0, {"objects": "3"}),
+    ):
+        variables = {**piece.variables, **changed}
+        made = Builder(run=name, points=rows, variables=variables, busy={"others": others})
+        made.write(piece.folder / f"20260101T000000Z-{name}")
     done, left, total = progress(every, 0.10)
     assert done.split() == ["client-vs-scrub,", "lab", "1", "done:", "20260101T000000Z-a"]
     assert "left, about 6 min (2 disturbed or not finished)" in left
