@@ -37,9 +37,9 @@ class Experiment:
 # The regime's throttle, not the studies': with 2M and 256K BlueStore takes all work at once here.
 _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
-# So many objects that mClock recovers for half a minute at least: its end is known to two seconds.
-# WPQ would take an hour; its rate is that of two minutes.
-_OBJECTS: Final = "6000"
+# So many objects that mClock recovers for a minute: its end is known to two seconds. WPQ would take
+# an hour; its rate is that of two minutes.
+_OBJECTS: Final = "3000"
 _RECOVERY: Final = {"alone": "30s", "expect": "60s", "at_most": "2m", "object": "64K"}
 # Depth 8: clients of depth 64 make the queue so long that the scrub hardly reads (studies.md).
 # Without the backoff, as otherwise that decides how long a small scrub takes, by chance: an OSD
@@ -60,7 +60,7 @@ RECOVERY: Final = Experiment(
     "client-vs-recovery",
     "study A on SSDs",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    32,
+    26,
     {**_RECOVERY, "objects": _OBJECTS, "throttle": _NARROW},
     {"media": "ssd"},
 )
@@ -69,7 +69,7 @@ HDD: Final = Experiment(
     "client-vs-recovery",
     "study A on HDDs with the DB on a fast device",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    32,
+    26,
     {**_RECOVERY, "hdd_objects": _OBJECTS, "hdd_throttle": _NARROW},
     {"media": "hdd_db"},
 )
@@ -79,7 +79,7 @@ WIDE: Final = Experiment(
     "a control of recovery: BlueStore's throttles are wide, so that work waits in the store and"
     " not in the queue",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
-    9,
+    8,
     {**_RECOVERY, "objects": _OBJECTS, "throttle": "40M"},
     {"media": "ssd"},
 )
@@ -88,7 +88,7 @@ HDD_WIDE: Final = Experiment(
     "client-vs-recovery",
     "the same control for HDDs, with the study's throttles of 40 MiB",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
-    9,
+    8,
     {**_RECOVERY, "hdd_objects": _OBJECTS},
     {"media": "hdd_db"},
 )
