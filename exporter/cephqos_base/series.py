@@ -279,7 +279,7 @@ class HostSeries:
 
 
 class CrimsonSeries:
-    """Reactors of Crimson OSDs; docs/internals/crimson.md has all the others of their series."""
+    """Reactors of Crimson OSDs; docs/reference/metrics.md has all the others of their series."""
 
     REACTOR_STEAL_SECONDS: Final = "cephqos_crimson_reactor_steal_seconds_total"
     REACTOR_UTILIZATION_RATIO: Final = "cephqos_crimson_reactor_utilization_ratio"

@@ -188,8 +188,8 @@ class Piece:
 
     def command(self, bar: float) -> list[str]:
         it = self.experiment
-        policies = tuple(dict.fromkeys((*it.policies[:2], it.policies[-1])))
-        policies = policies if self.quick else it.policies
+        few = dict.fromkeys((*it.policies[:2], it.policies[-1]))
+        policies = few if self.quick else it.policies
         argv = [sys.executable, "-P", "-m", "cephqos_base", "run", it.scenario, "--scale", "lab"]
         for axis, values in {"policy": ",".join(policies), **it.only}.items():
             argv += ["--only", f"{axis}={values}"]

@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Final
 
-from cephqos_loadgen.report.arrays.statistics import CONFIDENCE, ChangeInterval, t_quantile
+from cephqos_loadgen.report.arrays.statistics import (
+    CONFIDENCE,
+    ChangeInterval,
+    change,
+    t_quantile,
+)
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun, rows_of
 from cephqos_loadgen.report.figures.loads import DURING, WHOLE
@@ -20,7 +25,6 @@ SCRUB: Final = "scrub"
 # How exactly the end of a work is known, in seconds: looks at a scrub, reports of the manager.
 _GRID: Final = {metrics.SCRUB_SECONDS: 1.0, metrics.RECOVERY_OBJECT_RATE: 2.0}
 _LATER = 1.0  # seconds after clients, from which on a work has outlasted them
-
 
 Figures = tuple[tuple[str, tuple[float, ...]], ...]  # by name, one of each lab
 
@@ -46,41 +50,28 @@ def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
     )
 
 
-def paired(new: Sequence[float], old: Sequence[float]) -> ChangeInterval:
+def paired(new: Sequence[float], old: Sequence[float], bins: float = 0.0) -> ChangeInterval:
     """The change of a figure within a lab, and its interval over labs: Student's t on the
-    logarithm of new / old."""
+    logarithm of new / old. `bins`: the variance of that by bins, which counts once."""
     if not new or len(new) != len(old) or min(*new, *old) <= 0:
         return ChangeInterval(0.0, None, None, None)
     logs = [math.log(a / b) for a, b in zip(new, old, strict=True)]
     absolute, centre = fmean(new) - fmean(old), fmean(logs)
     if len(logs) < 2:
         return ChangeInterval(absolute, math.expm1(centre), None, None)
-    error, degrees = stdev(logs) / math.sqrt(len(logs)), len(logs) - 1
+    error, degrees = math.hypot(stdev(logs) / math.sqrt(len(logs)), math.sqrt(bins)), len(logs) - 1
     reach = t_quantile(1 - (1 - CONFIDENCE) / 2, degrees) * error
     low, high = math.expm1(centre - reach), math.expm1(centre + reach)
     return ChangeInterval(absolute, math.expm1(centre), low, high, error, degrees)
 
 
-def _logs(figures: Figures) -> list[float]:
-    (_, new), (_, old) = figures
-    return [math.log(a / b) for a, b in zip(new, old, strict=True)]
-
-
-def logs_differ(here: Figures, there: Figures, *, same: bool) -> bool:
+def ratios_differ(here: Figures, there: Figures, *, same: bool) -> bool:
     """Whether two changes, each of two figures, differ beyond noise. `same`: they are of the same
-    labs, one by one; otherwise by Welch."""
+    labs, one by one."""
     if len(here) != 2 or len(there) != 2:
         return False
-    a, b = _logs(here), _logs(there)
-    if same and len(a) == len(b):
-        return paired([math.exp(x) for x in a], [math.exp(x) for x in b]).beyond_noise
-    if min(len(a), len(b)) < 2:
-        return False
-    squares = [stdev(logs) ** 2 / len(logs) for logs in (a, b)]
-    error = math.sqrt(sum(squares))
-    weighed = sum(of**2 / (len(logs) - 1) for of, logs in zip(squares, (a, b), strict=True))
-    degrees = error**4 / weighed if weighed else math.inf
-    return abs(fmean(a) - fmean(b)) > t_quantile((1 + CONFIDENCE) / 2, degrees) * error
+    a, b = ([x / y for x, y in zip(new, old, strict=True)] for (_, new), (_, old) in (here, there))
+    return (paired(a, b) if same and len(a) == len(b) else change(a, b)).beyond_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +172,7 @@ def compared(side: Side, metric: FigureKind, names: Sequence[str]) -> ChangeInte
     """The change of a figure between two settings. Bins of the clock count, once: labs whose works
     all end in the same second are not equal."""
     new, old = (side.samples(name, metric) for name in names)
-    found = paired(new, old)
-    bins = sum(side.grid(name, metric) ** 2 / 12 for name in names)
-    if found.error is None or found.ratio is None or not bins:
-        return found
-    error, centre = math.hypot(found.error, math.sqrt(bins)), math.log1p(found.ratio)
-    reach = t_quantile((1 + CONFIDENCE) / 2, found.degrees) * error
-    return replace(
-        found, error=error, low=math.expm1(centre - reach), high=math.expm1(centre + reach)
-    )
+    return paired(new, old, sum(side.grid(name, metric) ** 2 / 12 for name in names))
 
 
 Sides = Mapping[str, Side]  # by the name of the experiment

@@ -33,7 +33,7 @@ from .experiments import (
     WIDE,
     Experiment,
 )
-from .side import Side, Sides, compared, logs_differ, paired
+from .side import Figures, Side, Sides, compared, paired, ratios_differ
 
 Verdict = Literal[
     "agrees",
@@ -58,11 +58,8 @@ class Judgement:
     verdict: Verdict
     here: str
     chance: float | None = None
-    figures: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    figures: Figures = ()
     null: str = "1"
-
-
-Judge = Callable[[Side], Judgement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,13 +544,17 @@ def _reason(trend: Trend, here: Judgement, there: Judgement | None, sides: Sides
     what was found with and without it differs beyond noise."""
     if here.verdict not in DIFFERENT:
         return ""
-    if there and there.verdict in COMPARED and logs_differ(here.figures, there.figures, same=True):
+    if (
+        there
+        and there.verdict in COMPARED
+        and ratios_differ(here.figures, there.figures, same=True)
+    ):
         return f"The profiles' allocations: with those of the study's release, {there.here}"
     if not trend.control:
         return f"{UNKNOWN}: no control was run."
     control = trend.claim(sides.get(trend.control.name))
     if control.verdict not in COMPARED:
         return f"{UNKNOWN}: its control, {trend.control.name}, was not run."
-    if logs_differ(here.figures, control.figures, same=False):
+    if ratios_differ(here.figures, control.figures, same=False):
         return f"Without {trend.without}: {control.here}"
     return f"{UNKNOWN}. Nothing else is seen without {trend.without}: {control.here}"

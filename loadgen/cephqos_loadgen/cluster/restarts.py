@@ -66,14 +66,11 @@ def steps_of(
     kinds = {str(kind["name"]): int(kind["type_id"]) for kind in crush["types"]}
     used = [failure_domain(rule) for rule in crush["rules"] if rule["rule_id"] in rules]
     smallest = min(["host", *used], key=lambda kind: kinds.get(kind, 0))
-    homes: dict[int, str] = {}
-    for bucket in crush["buckets"]:
-        # A name with ~ is the copy of a bucket for one class of devices.
-        if bucket["type_name"] == smallest and "~" not in bucket["name"]:
-            homes |= dict.fromkeys(below(bucket["id"], crush), f"{smallest} {bucket['name']}")
+    homes = homes_of(smallest, crush)
     steps: dict[str, list[int]] = {}
     for osd in osds:
-        steps.setdefault(homes.get(osd, "one OSD"), []).append(osd)
+        where = f"{smallest} {homes[osd]}" if osd in homes else "one OSD"
+        steps.setdefault(where, []).append(osd)
     alone = [RestartGroup("one OSD", (osd,)) for osd in steps.pop("one OSD", [])]
     return [*(RestartGroup(where, tuple(steps[where])) for where in sorted(steps)), *alone]
 
@@ -85,6 +82,16 @@ def failure_domain(rule: Mapping[str, Any]) -> str:
     if len(chosen) > 1 and chosen[-1]["type"] == "osd" and chosen[-1].get("num") == 1:
         chosen.pop()
     return str(chosen[-1]["type"]) if chosen else "osd"
+
+
+def homes_of(kind: str, crush: Mapping[str, Any]) -> dict[int, str]:
+    """By OSD, the bucket of this kind in which it is."""
+    homes: dict[int, str] = {}
+    for bucket in crush["buckets"]:
+        # A name with ~ is the copy of a bucket for one class of devices.
+        if bucket["type_name"] == kind and "~" not in bucket["name"]:
+            homes |= dict.fromkeys(below(bucket["id"], crush), bucket["name"])
+    return homes
 
 
 def below(bucket: int, crush: Mapping[str, Any]) -> Iterator[int]:

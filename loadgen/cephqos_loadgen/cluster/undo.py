@@ -9,8 +9,7 @@ from typing import Any, Final
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
-from cephqos_loadgen.cluster.steps.options import SKIP_BENCHMARK, FlagChanged, OptionSet
-from cephqos_loadgen.cluster.steps.osds import OsdsRestarted
+from cephqos_loadgen.cluster.steps.options import FlagChanged
 from cephqos_loadgen.cluster.steps.registry import stored
 from cephqos_loadgen.cluster.steps.step import StepBack
 from cephqos_loadgen.plan.errors import ClusterAway, RunError
@@ -188,10 +187,8 @@ class Journal:
 
     def _check_restarts(self, number: int) -> None:
         """RunError for what OSDs need that have not restarted yet: it is undone after them."""
-        entry = self._steps[number]
-        needed = isinstance(entry, OptionSet) and entry.name == SKIP_BENCHMARK
-        later = [step for other, step in self._steps.items() if other > number]
-        if needed and any(isinstance(step, OsdsRestarted) for step in later):
+        later = (step for other, step in self._steps.items() if other > number)
+        if self._steps[number].after_restarts and any(step.restarts for step in later):
             raise RunError("it stays until the OSDs have restarted")
 
     def commands(self) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cephqos_loadgen.cluster.connection import ClusterView
-from cephqos_loadgen.cluster.restarts import below, failure_domain
+from cephqos_loadgen.cluster.restarts import below, failure_domain, homes_of
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.planned import Phase, Point
@@ -87,7 +87,8 @@ async def why_no_room(cluster: ClusterView, osd_dump: Mapping[str, Any], osd: in
         osds = osds_of(rule, crush) & disks.keys()
         if not sizes or osd not in osds:
             continue
-        homes = _homes(osds, failure_domain(rule), crush)
+        named = homes_of(failure_domain(rule), crush)
+        homes = {one: named.get(one, one) for one in osds}  # without a bucket, each by itself
         all_take = len(set(homes.values())) > max(sizes)
         takers = {one for one in osds - {osd} if all_take or homes[one] == homes[osd]}
         room = _room(disks, takers, ratio)
@@ -165,13 +166,3 @@ def osds_of(rule: Mapping[str, Any], crush: Mapping[str, Any]) -> set[int]:
     """The OSDs that a CRUSH rule takes: of a class, where it names one."""
     roots = [step["item"] for step in rule["steps"] if step["op"] == "take"]
     return {osd for root in roots for osd in ((root,) if root >= 0 else below(root, crush))}
-
-
-def _homes(osds: Collection[int], kind: str, crush: Mapping[str, Any]) -> dict[int, object]:
-    """The bucket of this kind in which each OSD is; without one, it counts for itself."""
-    homes: dict[int, object] = {osd: osd for osd in osds}
-    for bucket in crush["buckets"]:
-        if bucket["type_name"] == kind and "~" not in bucket["name"]:
-            inside = homes.keys() & set(below(bucket["id"], crush))
-            homes |= dict.fromkeys(inside, bucket["name"])
-    return homes

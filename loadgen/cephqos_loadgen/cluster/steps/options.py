@@ -49,6 +49,10 @@ class OptionSet(StepBack):
     ours: str = part(text)  # what the run has set
 
     @property
+    def after_restarts(self) -> bool:
+        return self.name == SKIP_BENCHMARK
+
+    @property
     def shown(self) -> str:
         if self.before is None:
             return shlex.join(["ceph", "config", "rm", self.who, self.name])

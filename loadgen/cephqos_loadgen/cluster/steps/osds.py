@@ -130,6 +130,7 @@ class OsdsRestarted(StepBack):
     options are set back."""
 
     kind: ClassVar[str] = "restart"
+    restarts: ClassVar[bool] = True
 
     # Each inner list is restarted together.
     groups: Sequence[Sequence[int]] = part(several(several(osd_id, 1000), 1000))

@@ -29,6 +29,13 @@ class StepBack(ABC):
     kind: ClassVar[str]
     # Whether it can be done on the host of the run only.
     of_this_host: ClassVar[bool] = False
+    # Whether it restarts OSDs.
+    restarts: ClassVar[bool] = False
+
+    @property
+    def after_restarts(self) -> bool:
+        """Whether OSDs need what it undoes, until all that are still to be restarted were."""
+        return False
 
     @property
     @abstractmethod
