@@ -20,9 +20,9 @@ from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, a
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_stack.report import evaluate_causes
 
-from .document import FIGURES, VERDICTS, figures_page, to_csv, to_markdown, verdicts
+from .document import FIGURES, VERDICTS, to_csv, to_markdown, verdicts
 from .experiments import BAR, EXPERIMENTS, Piece, pieces
-from .side import Side, Sides, merged
+from .side import LABS, measured, merged, read_labs, write_labs
 
 _TO_END = 120.0  # seconds for a run to restore its cluster and to end its lab
 
@@ -121,38 +121,44 @@ def ended(argv: list[str]) -> int:
             child.wait()
 
 
-def sides_of(options: Options) -> Sides:
-    """What is done of each experiment, its labs put together."""
-    sides = {}
-    for experiment in EXPERIMENTS:
-        every = pieces(options.archives, options.labs, quick=options.quick)
-        own = [piece.done(options.bar) for piece in every if piece.experiment == experiment]
-        labs = [_analysed(path, causes=options.causes) for path in own if path]
-        if labs:
-            sides[experiment.name] = Side(merged(experiment.name, labs))
-    return sides
-
-
 def _analysed(path: Path, *, causes: bool) -> ReportRun:
     run = analyse(open_archive(path))
     return asyncio.run(evaluate_causes(run, path)) if causes else run
 
 
 def write_pages(options: Options) -> Path:
-    """The first page, the figures behind it, and beside them the report of each experiment."""
-    sides = sides_of(options)
+    """The report and the table of each experiment that has archives here, and from all tables the
+    first page. What was run on another day has its table, and stays as it is."""
+    every = list(pieces(options.archives, options.labs, quick=options.quick))
+    for experiment in EXPERIMENTS:
+        own = [piece.done(options.bar) for piece in every if piece.experiment == experiment]
+        done = [path for path in own if path]
+        folder = options.out / experiment.name
+        before = read_labs(folder / LABS).labs if (folder / LABS).exists() else 0
+        if done and len(done) < before:
+            print(f"{folder}: kept, as it has {before} labs, and only {len(done)} are here")
+        elif done:
+            _write_experiment(experiment.name, folder, done, options)
+    sides = {
+        experiment.name: read_labs(file)
+        for experiment in EXPERIMENTS
+        if (file := options.out / experiment.name / LABS).exists()
+    }
     if not sides:
         raise SystemExit(f"{options.archives}: no piece is done; run without --page-only")
-    for name, side in sides.items():
-        write(build([side.run], ReportSettings()), options.out / name)
-        (options.out / name / PAGE).unlink()
     page = options.out / "README.md"
     page.write_text(to_markdown(sides), encoding="utf-8")
-    (options.out / "figures.md").write_text(figures_page(sides), encoding="utf-8")
     for name, rows in ((FIGURES, to_csv(sides)), (VERDICTS, verdicts(sides))):
-        with (options.out / name).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
+        with (options.out / name).open("w", newline="", encoding="utf-8") as opened:
+            csv.writer(opened, lineterminator="\n").writerows(rows)
     return page
+
+
+def _write_experiment(name: str, folder: Path, archives: list[Path], options: Options) -> None:
+    labs = [_analysed(path, causes=options.causes) for path in archives]
+    write(build([merged(name, labs)], ReportSettings()), folder)
+    (folder / PAGE).unlink()
+    write_labs(measured(labs), folder / LABS)
 
 
 if __name__ == "__main__":

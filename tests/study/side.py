@@ -1,8 +1,11 @@
-"""One experiment on this machine: the figures of its policies, one of each lab."""
+"""One experiment on this machine: the figures of its policies, one of each lab, as its table has
+them. The study's pages are made from these tables, so pieces may be run on another day."""
 
+import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final
 
@@ -14,14 +17,25 @@ from cephqos_loadgen.report.arrays.statistics import (
 )
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun, rows_of
+from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.loads import DURING, WHOLE
 from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.figures.observe import Observation
+from cephqos_loadgen.results.host_load import cpu_by_others
 from cephqos_loadgen.results.repeat import RepeatRecord
 
+LABS: Final = "labs.csv"
 POLICY: Final = "policy"
 EXPERIMENT: Final = "experiment"
 ALONE: Final = "alone"
 SCRUB: Final = "scrub"
+_WORKS: Final[tuple[FigureKind, ...]] = (
+    metrics.SCRUB_SECONDS,
+    metrics.SCRUB_OBJECTS,
+    metrics.RECOVERY_OBJECT_RATE,
+    metrics.RECOVERY_OBJECTS,
+)
+_LOADS: Final[tuple[FigureKind, ...]] = (metrics.IOPS, metrics.MEAN)
 # How exactly the end of a work is known, in seconds: looks at a scrub, reports of the manager.
 _GRID: Final = {metrics.SCRUB_SECONDS: 1.0, metrics.RECOVERY_OBJECT_RATE: 2.0}
 _LATER = 1.0  # seconds after clients, from which on a work has outlasted them
@@ -29,25 +43,34 @@ _LATER = 1.0  # seconds after clients, from which on a work has outlasted them
 Figures = tuple[tuple[str, tuple[float, ...]], ...]  # by name, one of each lab
 
 
-def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
-    """The runs of several labs as one run: its repeats are the labs, in their order."""
-    order = [point["name"] for point in labs[0].plan["points"]]
-    observations = sorted(
-        (
-            replace(observed, record=replace(observed.record, repeat=lab))
-            for lab, run in enumerate(labs, start=1)
-            for observed in run.finished
-        ),
-        key=lambda observed: (order.index(observed.record.point), observed.record.repeat),
-    )
-    return replace(
-        labs[0],
-        name=name,
-        manifest=replace(labs[0].manifest, run=name, repeats_planned=len(order) * len(labs)),
-        observations=tuple(observations),
-        rows=tuple(rows_of(name, observations)),
-        problems=tuple(problem for run in labs for problem in run.problems),
-    )
+@dataclass(frozen=True, slots=True)
+class LabRow:
+    """A setting in one lab. `figures` are by the names of columns; one that was not measured is
+    missing. `outlasts`: a work went on when its clients had ended. `cut_off`: a limit ended the
+    clients before the work. `others`: the share of the CPUs that other programs used."""
+
+    setting: str
+    lab: int
+    figures: Mapping[str, float]
+    outlasts: bool
+    cut_off: bool
+    others: float
+    ceph: str
+
+
+def column(metric: FigureKind, setting: str = "") -> str:
+    """A figure is of the whole load, as in the studies, unless the setting asks for the time of the
+    scrub or for clients alone."""
+    _, at, window = setting.partition("@")
+    return f"{metric.key}{at}{window}"
+
+
+COLUMNS: Final = (
+    column(metrics.IOPS, f"@{ALONE}"),
+    *(column(metric, at) for metric in _LOADS for at in ("", f"@{SCRUB}")),
+    *map(column, _WORKS),
+)
+_YES: Final = {True: "yes", False: "no"}
 
 
 def paired(new: Sequence[float], old: Sequence[float], bins: float = 0.0) -> ChangeInterval:
@@ -76,74 +99,38 @@ def ratios_differ(here: Figures, there: Figures, *, same: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An experiment; `run` has one repeat of each policy for each lab.
+    """An experiment. A setting is a policy (`wpq`), or one with the value of the axis `experiment`
+    before it (`ten_scrubs/wpq`)."""
 
-    A setting is a policy (`wpq`), or one with the value of the axis `experiment` before it
-    (`ten_scrubs/wpq`).
-    """
-
-    run: ReportRun
-
-    def _rows(self, setting: str) -> Iterator[ReportRow]:
-        for row in self.run.rows:
-            if self._is_of(setting, row.axes):
-                yield row
-
-    def row(self, setting: str, metric: FigureKind) -> ReportRow | None:
-        """The row that has this figure: of the whole load, as in the studies, unless the setting
-        asks for the time of the scrub."""
-        rows = [
-            row
-            for row in self._rows(setting)
-            if metric.key in row.figures and row.key.phase != ALONE
-        ]
-        if metric in metrics.BACKGROUND:
-            return next((row for row in rows if row.key.kind == BACKGROUND), None)
-        window = DURING[SCRUB] if setting.endswith(f"@{SCRUB}") else WHOLE
-        loads = (row for row in rows if (row.key.op, row.key.window) == ("total", window))
-        return next(loads, None)
+    rows: tuple[LabRow, ...]
 
     def samples(self, setting: str, metric: FigureKind) -> tuple[float, ...]:
         """The figure, one of each lab."""
-        row = self.row(setting, metric)
-        return row.figures[metric.key].samples if row else ()
+        name = column(metric, setting)
+        return tuple(row.figures[name] for row in self._of(setting) if name in row.figures)
 
     def alone(self, setting: str) -> tuple[float, ...]:
         """What clients get with nothing beside them, one figure of each lab."""
-        for row in self._rows(setting):
-            if row.key.phase == ALONE and (row.key.op, row.key.window) == ("total", WHOLE):
-                return row.figures[metrics.IOPS.key].samples
-        return ()
-
-    @property
-    def _experiments(self) -> set[str]:
-        return {row.axes.get(EXPERIMENT, "") for row in self.run.rows}
-
-    def setting(self, row: ReportRow) -> str:
-        """The policy of a row, with its experiment where there are several."""
-        policy = row.axes[POLICY]
-        return f"{row.axes[EXPERIMENT]}/{policy}" if len(self._experiments) > 1 else policy
+        return self.samples(f"{setting.partition('@')[0]}@{ALONE}", metrics.IOPS)
 
     @property
     def settings(self) -> list[str]:
-        return list(dict.fromkeys(map(self.setting, self.run.rows)))
+        return list(dict.fromkeys(row.setting for row in self.rows))
 
     @property
     def labs(self) -> int:
-        return len({observed.record.repeat for observed in self.run.finished})
+        return len({row.lab for row in self.rows})
+
+    @property
+    def cut_off(self) -> list[str]:
+        """Of which settings the rate of recovery is that of clients for a part of it only."""
+        return list(dict.fromkeys(row.setting for row in self.rows if row.cut_off))
 
     def outlasts_clients(self, setting: str, metric: FigureKind) -> bool:
         """Whether in some lab the work of this figure went on when its clients had ended: its time
         is not one beside clients. A rate of recovery is of the time with clients, whatever
         follows."""
-        if metric not in (metrics.SCRUB_SECONDS, metrics.RECOVERY_SECONDS):
-            return False
-        records = [
-            observed.record
-            for observed in self.run.finished
-            if self._is_of(setting, observed.record.axes)
-        ]
-        return any(map(_outlasts, records))
+        return metric == metrics.SCRUB_SECONDS and any(row.outlasts for row in self._of(setting))
 
     def grid(self, setting: str, metric: FigureKind) -> float:
         """How wide the bins are in which this figure is known, as a share of it."""
@@ -155,9 +142,83 @@ class Side:
             seconds = tuple(n / rate for n, rate in zip(objects, seconds, strict=True))
         return _GRID[metric] / fmean(seconds)
 
-    def _is_of(self, setting: str, axes: Mapping[str, str]) -> bool:
-        experiment, _, policy = setting.partition("@")[0].rpartition("/")
-        return axes.get(POLICY) == policy and (not experiment or axes.get(EXPERIMENT) == experiment)
+    def _of(self, setting: str) -> Iterator[LabRow]:
+        name = setting.partition("@")[0]
+        return (row for row in self.rows if row.setting == name)
+
+
+def compared(side: Side, metric: FigureKind, names: Sequence[str]) -> ChangeInterval:
+    """The change of a figure between two settings. Bins of the clock count, once: labs whose works
+    all end in the same second are not equal."""
+    new, old = (side.samples(name, metric) for name in names)
+    return paired(new, old, sum(side.grid(name, metric) ** 2 / 12 for name in names))
+
+
+def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
+    """The runs of several labs as one run: its repeats are the labs, in their order."""
+    order = [point["name"] for point in labs[0].plan["points"]]
+    observations = sorted(
+        (
+            replace(observed, record=replace(observed.record, repeat=lab))
+            for lab, run in enumerate(labs, start=1)
+            for observed in run.finished
+        ),
+        key=lambda observed: (order.index(observed.record.point), observed.record.repeat),
+    )
+    return replace(
+        labs[0],
+        name=name,
+        manifest=replace(labs[0].manifest, run=name, repeats_planned=len(order) * len(labs)),
+        observations=tuple(observations),
+        rows=tuple(rows_of(name, observations)),
+        problems=tuple(problem for run in labs for problem in run.problems),
+    )
+
+
+def measured(labs: Sequence[ReportRun]) -> Side:
+    """The runs of several labs as the rows of the table, policies in the order of the plan."""
+    finished = [(lab, run, it) for lab, run in enumerate(labs, start=1) for it in run.finished]
+    several = len({it.record.axes.get(EXPERIMENT, "") for _, _, it in finished}) > 1
+    order = [point["name"] for point in labs[0].plan["points"]]
+    finished.sort(key=lambda found: (order.index(found[2].record.point), found[0]))
+    return Side(tuple(_measured(lab, run, it, several=several) for lab, run, it in finished))
+
+
+def _measured(lab: int, run: ReportRun, observed: Observation, *, several: bool) -> LabRow:
+    record = observed.record
+    policy = record.axes[POLICY]
+    return LabRow(
+        f"{record.axes[EXPERIMENT]}/{policy}" if several else policy,
+        lab,
+        dict(_figures(rows_of(run.name, [observed]))),
+        _outlasts(record),
+        any(phase.ended_by == "cut_off" for phase in record.phases.values()),
+        _others(observed),
+        str(environment_facts(run).get("Ceph", "")),
+    )
+
+
+def _figures(rows: Iterator[ReportRow]) -> Iterator[tuple[str, float]]:
+    for row in rows:
+        if row.key.kind == BACKGROUND:
+            wanted, at = _WORKS, ""
+        elif row.key.op != "total":
+            continue
+        elif row.key.phase == ALONE and row.key.window == WHOLE:
+            wanted, at = _LOADS[:1], f"@{ALONE}"
+        elif row.key.phase != ALONE and row.key.window in (WHOLE, DURING[SCRUB]):
+            wanted, at = _LOADS, "" if row.key.window == WHOLE else f"@{SCRUB}"
+        else:
+            continue
+        for metric in wanted:
+            value = row.value(metric.key)
+            if value is not None:
+                yield column(metric, at), value
+
+
+def _others(observed: Observation) -> float:
+    uses = (cpu_by_others(use) for use in observed.hosts_of_loads)
+    return max((cpu.others for cpu in uses if cpu), default=0.0)
 
 
 def _outlasts(record: RepeatRecord) -> bool:
@@ -168,11 +229,27 @@ def _outlasts(record: RepeatRecord) -> bool:
     return cut or any(work > end + _LATER for work in works for end in clients)
 
 
-def compared(side: Side, metric: FigureKind, names: Sequence[str]) -> ChangeInterval:
-    """The change of a figure between two settings. Bins of the clock count, once: labs whose works
-    all end in the same second are not equal."""
-    new, old = (side.samples(name, metric) for name in names)
-    return paired(new, old, sum(side.grid(name, metric) ** 2 / 12 for name in names))
+def write_labs(side: Side, file: Path) -> None:
+    """The table of an experiment: a row for each policy and lab."""
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        out = csv.writer(opened, lineterminator="\n")
+        out.writerow((POLICY, "lab", *COLUMNS, "outlasts clients", "cut off", "others", "Ceph"))
+        for row in side.rows:
+            figures = (row.figures.get(name, "") for name in COLUMNS)
+            flags = (_YES[row.outlasts], _YES[row.cut_off])
+            out.writerow((row.setting, row.lab, *figures, *flags, row.others, row.ceph))
+
+
+def read_labs(file: Path) -> Side:
+    with file.open(newline="", encoding="utf-8") as opened:
+        return Side(tuple(map(_row, csv.DictReader(opened))))
+
+
+def _row(line: Mapping[str, str]) -> LabRow:
+    figures = {name: float(line[name]) for name in COLUMNS if line[name]}
+    outlasts, cut_off = (line[name] == _YES[True] for name in ("outlasts clients", "cut off"))
+    lab, others = int(line["lab"]), float(line["others"])
+    return LabRow(line[POLICY], lab, figures, outlasts, cut_off, others, line["Ceph"])
 
 
 Sides = Mapping[str, Side]  # by the name of the experiment

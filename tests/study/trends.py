@@ -9,7 +9,7 @@ Settings are policies; one that ends in `@scrub` is of the time in which the scr
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Literal
@@ -129,7 +129,7 @@ def more(metric: FigureKind, greater: str, than: str) -> Claim:
         means = (f"{name} {with_unit(metric, sum(of) / len(of))}"
                  for name, of in zip(names, (a, b), strict=True))  # fmt: skip
         words = f"{', '.join(means)}: {percent(found.ratio)} ({interval(found)})."
-        figures = tuple(zip((f"{name} {metric.named}" for name in names), (a, b), strict=True))
+        figures = tuple(_shown(name, metric, of) for name, of in zip(names, (a, b), strict=True))
         cut = [name for name in names if side.outlasts_clients(name, metric)]
         if cut:
             words = f"{words} Clients ended before the work of {listed(cut)}."
@@ -140,6 +140,10 @@ def more(metric: FigureKind, greater: str, than: str) -> Claim:
         return Judgement(verdict, words, found.chance, figures)
 
     return Claim((greater, than), judge)
+
+
+def _shown(name: str, metric: FigureKind, of: Sequence[float]) -> tuple[str, tuple[float, ...]]:
+    return f"{name} {metric.named}", tuple(value * metric.scale for value in of)
 
 
 def _power(found: ChangeInterval) -> str:
@@ -175,7 +179,7 @@ def alike(metric: FigureKind, within: float, *settings: str) -> Claim:
             return _UNKNOWN
         pairs = [_alike(compared(side, metric, pair), pair, within)
                  for pair in combinations(names, 2)]  # fmt: skip
-        figures = tuple((f"{name} {metric.named}", of) for name, of in values.items())
+        figures = tuple(_shown(name, metric, of) for name, of in values.items())
         rank: tuple[Verdict, ...] = ("differs", "not known", "no difference found", "agrees")
         worst = min(pairs, key=lambda pair: (rank.index(pair.verdict), -(pair.chance or 0.0)))
         return replace(worst, figures=figures, null=f"within {within}")

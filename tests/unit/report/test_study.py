@@ -1,5 +1,6 @@
 """The small study's pages: what they say of made-up labs with the published figures, and others."""
 
+import csv
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -8,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from tests.study.__main__ import progress
-from tests.study.document import figures_page, to_csv, to_markdown
+from tests.study.__main__ import Options, progress, write_pages
+from tests.study.document import to_csv, to_markdown, verdicts
 from tests.study.experiments import (
     APART,
     BOTH,
@@ -22,7 +23,7 @@ from tests.study.experiments import (
     WIDE,
     pieces,
 )
-from tests.study.side import Side, Sides, compared, merged, paired
+from tests.study.side import Side, Sides, compared, measured, paired, read_labs, write_labs
 from tests.study.trends import (
     COUNTED,
     TRENDS,
@@ -123,7 +124,10 @@ def recovered(seconds: float, rate: float) -> RecoveryFigures:
 
 def side(folder: Path, rows: Mapping[str, Row], *, noise: float = 0.0005, labs: int = 4) -> Side:
     runs = [analyse(open_archive(written(folder, rows, lab, noise))) for lab in range(labs)]
-    return Side(merged("study", runs))
+    file = folder / "labs.csv"
+    write_labs(measured(runs), file)
+    assert read_labs(file) == measured(runs)
+    return read_labs(file)
 
 
 def by_text(found: Sequence[Found], beginning: str) -> Found:
@@ -239,22 +243,7 @@ def test_a_small_loss_is_not_the_other_way_round(tmp_path: Path) -> None:
 
 def cut_off(it: Side, policy: str) -> Side:
     """The same, with a limit that ended the clients of a policy."""
-    observations = tuple(
-        replace(
-            observed,
-            record=replace(
-                observed.record,
-                phases={
-                    name: replace(phase, ended_by="cut_off")
-                    for name, phase in observed.record.phases.items()
-                },
-            ),
-        )
-        if observed.record.axes["policy"] == policy
-        else observed
-        for observed in it.run.observations
-    )
-    return Side(replace(it.run, observations=observations))
+    return Side(tuple(replace(row, cut_off=row.setting == policy) for row in it.rows))
 
 
 def test_the_rate_of_a_recovery_that_a_limit_cut_is_of_its_time_with_clients(
@@ -262,8 +251,8 @@ def test_the_rate_of_a_recovery_that_a_limit_cut_is_of_its_time_with_clients(
 ) -> None:
     it = cut_off(side(tmp_path, AGREEING[RECOVERY.name]), "wpq_boosted")
     assert more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "balanced")(it).verdict == "agrees"
-    page = figures_page({RECOVERY.name: it})
-    assert "Censored: a limit ended the clients of wpq\\_boosted" in page
+    page = to_markdown({RECOVERY.name: it})
+    assert "in client-vs-recovery a limit ended the clients of wpq\\_boosted before" in page
 
 
 def test_a_scrub_that_outlasts_its_clients_has_no_time_beside_them(tmp_path: Path) -> None:
@@ -342,16 +331,42 @@ def test_every_verdict_can_be_recomputed_from_the_table(published: Sides) -> Non
 @pytest.mark.parametrize(
     "part",
     [
-        "| CPU | 2 × a CPU | 2 × a CPU |",
         "a scrub of 10,000,000 objects of 32 KiB; here 1,000 objects",
-        "loads of 9 to 14 minutes; here 30 to 30 s",
-        "What speaks against the figures of these runs",
+        "[client-vs-scrub](client-vs-scrub/labs.csv)",
+        "- Ceph's backoff of scrubs; here none",
     ],
 )
-def test_the_second_page_has_the_machine_and_what_it_cannot_show(
-    published: Sides, part: str
-) -> None:
-    assert part in figures_page(published)
+def test_the_page_has_what_the_machine_cannot_show(published: Sides, part: str) -> None:
+    assert part in to_markdown(published)
+
+
+def test_the_page_is_that_of_the_tables_beside_it() -> None:
+    folder = Path("docs/internals/study-small")
+    sides = {
+        it.name: read_labs(file)
+        for it in EXPERIMENTS
+        if (file := folder / it.name / "labs.csv").exists()
+    }
+    assert (folder / "README.md").read_text(encoding="utf-8") == to_markdown(sides)
+    for name, rows in (("trends.csv", to_csv(sides)), ("verdicts.csv", verdicts(sides))):
+        with (folder / name).open(newline="", encoding="utf-8") as file:
+            assert list(map(tuple, csv.reader(file))) == list(rows), name
+
+
+def test_an_experiment_of_another_day_stays(tmp_path: Path) -> None:
+    """Two labs are in its table, and one archive is here: the table stays, and the page has it."""
+    own, out = tmp_path / "archives", tmp_path / "pages"
+    folder = out / SCRUB.name
+    folder.mkdir(parents=True)
+    whole = side(tmp_path, AGREEING[SCRUB.name], labs=2)
+    write_labs(whole, folder / "labs.csv")
+    piece = next(it for it in pieces(own, 1) if it.experiment == SCRUB)
+    rows = {"wpq": [SyntheticRepeat(100.0)]}
+    made = Builder(run="a", points=rows, variables=piece.variables, busy={"others": 0.0})
+    made.write(piece.folder / "20260101T000000Z-a")
+    page = write_pages(Options(own, out, labs=4, bar=0.1, quick=False, causes=False))
+    assert read_labs(folder / "labs.csv") == whole
+    assert "Each experiment ran in 2 labs" in page.read_text()
 
 
 def test_policies_of_a_trend_are_run_by_its_experiment_and_by_its_control() -> None:
