@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from tests.recorded import RELEASES
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
-from cephqos_base.errors import UsageError
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab import checks
@@ -163,6 +163,22 @@ async def test_exec_gives_the_commands_own_exit_status(shared_lab: RunningLab) -
     name = shared_lab.paths.name
     assert cephqos("lab", "exec", "--name", name, "--", "true").returncode == 0
     assert cephqos("lab", "exec", "--name", name, "--", "sh", "-c", "exit 7").returncode == 7
+
+
+async def test_a_manager_that_crashes_is_started_again(labs: LabPool) -> None:
+    """As its unit does elsewhere. Without, a lab that lost it answers no command of it any more."""
+    lab = labs.shared("reef")
+    before = (await lab.pids())["mgr.x"]
+    os.kill(before, signal.SIGSEGV)
+
+    async def answers() -> bool:
+        async with lab.client() as client:
+            with contextlib.suppress(CephqosError):
+                return bool(await client.command("balancer status", target="mgr"))
+        return False
+
+    await until(answers, "an answer of the manager")
+    assert (await lab.pids())["mgr.x"] != before
 
 
 def test_three_releases_run_side_by_side(labs: LabPool) -> None:

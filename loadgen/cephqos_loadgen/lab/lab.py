@@ -15,7 +15,7 @@ from typing import Any, Self
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import checks
-from cephqos_loadgen.lab.daemons.bringup import BringUp
+from cephqos_loadgen.lab.daemons.bringup import MANAGER, BringUp
 from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses
 from cephqos_loadgen.lab.faults import Faults
 from cephqos_loadgen.lab.handle import LabHandle
@@ -41,6 +41,7 @@ from cephqos_loadgen.progress import Progress, Silent
 
 _PROCESS_ONE_START_TIMEOUT = 60.0
 _DOWN_TIMEOUT = 10.0  # for each attempt to end a lab
+_LOOK_SECONDS = 2.0  # between two looks at the manager
 
 
 class RunningLab(LabHandle):
@@ -101,6 +102,7 @@ class Lab(RunningLab):
         self._progress = progress or Silent()
         self._open = contextlib.ExitStack()
         self._ended: asyncio.Task[None] | None = None  # done when process 1 has ended
+        self._manager: asyncio.Task[None] | None = None  # starts it again
         self._lifeline: int | None = None  # our end of the pipe that process 1 watches
         self._lock: int | None = None  # file descriptor; None once the files are removed
 
@@ -146,6 +148,7 @@ class Lab(RunningLab):
         await BringUp(self, self._progress).run()
         state.ready = True
         state.save(paths)
+        self._manager = asyncio.create_task(self._keep_manager())
 
     async def _start_process_one(self, lock: int, reservation: socket.socket) -> None:
         read_end, write_end = os.pipe()
@@ -178,6 +181,16 @@ class Lab(RunningLab):
         self.state.init_pid = namespaces.children(unshare.pid)[0]
         self.state.save(self.paths)
 
+    async def _keep_manager(self) -> None:
+        """Start the manager again when it ends, as its unit does elsewhere: nobody injects that
+        fault, and 18.2 built with Python 3.13 crashes when a module's command to a monitor ends.
+        OSDs that end stay down."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            with contextlib.suppress(LabError, OSError):
+                if MANAGER in (await self.ask_process_one(op="list"))["exits"]:
+                    await BringUp(self, Silent()).start_manager()
+
     async def ended(self) -> None:
         """Wait until the lab ends by itself: its process 1 was killed."""
         if self._ended is not None:
@@ -200,6 +213,8 @@ class Lab(RunningLab):
 
     async def down(self) -> None:
         """End everything; safe to call twice."""
+        if self._manager is not None:
+            self._manager.cancel()
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None

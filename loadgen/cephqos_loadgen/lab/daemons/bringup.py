@@ -25,6 +25,7 @@ from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.processes import how_it_ended
 from cephqos_loadgen.progress import Progress, Say
 
+MANAGER = "mgr.x"
 _COMMAND_TIMEOUT = 60.0
 _LOG_LINES = 12
 # Commands of the tree that get a script in `bin_dir`, to be called from outside the lab.
@@ -79,14 +80,14 @@ class BringUp:
             await self._start("mon.a", ["ceph-mon", "-i", "a"])
             has_keys = self.spec.auth == "cephx"
             if not has_keys:  # a monitor refuses all keys at first, and the manager would give up
-                await self._start_manager()
+                await self.start_manager()
             say("waiting for the monitor")
             # A client that connects too early tries again only seconds later.
             await self._until(self._monitor_listens)
             async with self.lab.client() as client:
                 await self._until(lambda: self._monitor_answers(client))
                 if has_keys:
-                    await self._start_manager()
+                    await self.start_manager()
                 for name in self.osds:
                     number = int(name.partition(".")[2])
                     await client.command("osd new", uuid=self.uuids[name], id=number)
@@ -107,7 +108,7 @@ class BringUp:
         conf = render_conf(self.spec, self.paths, state.fsid, state.port)
         self.paths.conf.write_text(conf)
         if self.spec.auth == "cephx":
-            write_keyrings(self.paths, self.spec.ceph, ["mgr.x", *self.osds])
+            write_keyrings(self.paths, self.spec.ceph, [MANAGER, *self.osds])
         in_tree = ["chroot", str(self.paths.root), *IN_TREE]
         enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", "--root", *in_tree]
         for command in _WRAPPED:
@@ -122,7 +123,7 @@ class BringUp:
         await self._inside("mkdir", "-p", "/etc/ceph")
         await self._inside("tee", "/usr/share/ceph/mgr/bcrypt.py", data=_BCRYPT)
         await self._inside("ln", "-sf", str(self.paths.conf), "/etc/ceph/ceph.conf")
-        for daemon in ("mon.a", "mgr.x", *self.osds):
+        for daemon in ("mon.a", MANAGER, *self.osds):
             self.paths.data(daemon).mkdir()
         if self.spec.one_budget:
             await self._start_storage()
@@ -222,8 +223,8 @@ class BringUp:
         output = str(self.paths.output(name))
         await self.lab.ask_process_one(op="spawn", name=name, argv=command, output=output)
 
-    async def _start_manager(self) -> None:
-        await self._start("mgr.x", ["ceph-mgr", "-i", "x"])
+    async def start_manager(self) -> None:
+        await self._start(MANAGER, ["ceph-mgr", "-i", "x"])
 
     async def start_osd(self, osd: int) -> None:
         """Start one OSD, on its CPUs if it has any."""
