@@ -95,7 +95,8 @@ async def _said(lab: RunningLab, lines: list[str]) -> dict[str, str]:
 
     async def said(line: str) -> str:
         text = await once(line)
-        if text.endswith("status 124\n"):  # a manager that crashed is started again
+        # A manager that has just started loads its modules; one that crashed is started again.
+        if "not enabled/loaded" in text or text.endswith("status 124\n"):
             await _answers(lab, "ceph fs status")
             text = await once(line)
         return text
