@@ -138,7 +138,7 @@ def test_a_scrub_has_its_time_and_rates(tmp_path: Path) -> None:
 
 def test_memory_of_an_osd_that_was_gone_before_a_load_is_not_that_of_the_load() -> None:
     series = Series("m", {}, np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 7.0]))
-    assert series.at(100.0) == 7.0
+    assert series.at(100.0, since=0.0) == 7.0
     assert series.at(100.0, since=50.0) is None
     assert series.at(2.5, since=2.0) == 6.0
 
@@ -153,6 +153,30 @@ def test_an_osd_that_did_not_answer_at_the_end_of_a_load_is_judged_by_what_is_kn
     (result,) = attained_by_class(samples, 0.4, 30.4)
     assert (result.attained, result.seconds) == pytest.approx((300.0, 20.6))
     assert result.attainment == pytest.approx(0.75)
+
+
+def test_the_limit_of_an_earlier_point_is_not_that_of_this_one() -> None:
+    """A gauge that is gone, as a class has no limit now, has no value."""
+    label = {"ceph_daemon": "osd.0", "class": "client"}
+    times = np.arange(0.0, 61.0)
+    samples = Samples(
+        {
+            QosSeries.OPS: [Series(QosSeries.OPS, label, times, times * 300)],
+            QosSeries.RESERVATION_OPS: [
+                Series(QosSeries.RESERVATION_OPS, label, times[:20], np.full(20, 400.0))
+            ],
+            QosSeries.LIMIT_OPS: [
+                Series(QosSeries.LIMIT_OPS, label, times[:20], np.full(20, 300.0))
+            ],
+        }
+    )
+    (before,) = attained_by_class(samples, 0.0, 15.0)
+    assert (before.reservation, before.limit) == (400.0, 300.0)
+    (after,) = attained_by_class(samples, 30.0, 60.0)
+    assert (after.reservation, after.limit) == (None, None)
+    ends = np.array([45.0, 60.0])
+    hold = hold_of(samples, "osd.0", "client", ends, np.full(2, 300.0))
+    assert np.isnan(hold.reserved) and np.isnan(hold.limit)
 
 
 _OSD = {"ceph_daemon": "osd.0"}

@@ -4,7 +4,6 @@
 only a small part: an hour of sixteen OSDs has tens of millions of samples.
 """
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ class Series:
     times: Floats
     values: Floats
 
-    def at(self, time: float, since: float = -math.inf) -> float | None:
+    def at(self, time: float, since: float) -> float | None:
         """The last value at this time or before, but not before `since`; None if there is none."""
         index = int(np.searchsorted(self.times, time, side="right")) - 1
         if index < 0 or self.times[index] < since:

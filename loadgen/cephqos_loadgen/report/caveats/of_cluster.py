@@ -146,7 +146,7 @@ def _delivered(observed: Observation) -> Iterator[_Delivered]:
     for series in observed.samples.of(QosSeries.DELIVERED_OPS):
         osd = series.labels.get("ceph_daemon", "")
         gauges = observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd)
-        configured = gauges[0].at(end) if gauges else None
+        configured = gauges[0].at(end, start) if gauges else None
         times, rates = window_rates(series, start, end, WINDOW)
         if not configured or not len(times):
             continue
@@ -177,7 +177,8 @@ def slow_benchmarks(observed: Observation) -> Iterator[Caveat]:
         benchmarks = phase.result.osds if isinstance(phase.result, OsdBenchResult) else {}
         for osd, benchmark in benchmarks.items():
             for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
-                configured = series.at(observed.record.end_unix_seconds) or 0.0
+                start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
+                configured = series.at(end, start) or 0.0
                 if benchmark.iops < _REAL_SHARE * configured:
                     yield Caveat(
                         "caution",

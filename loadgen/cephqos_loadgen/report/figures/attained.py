@@ -113,7 +113,7 @@ def _attained(
     labels = {"ceph_daemon": osd, "class": work}
     hold = hold_of(samples, osd, work, times, rates, window)
     has_demand = hold.has_demand
-    reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
+    reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end, start)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
     gauges = samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
     lags = [lag for gauge in gauges if len(lag := gauge.between(start, end))]
@@ -123,7 +123,7 @@ def _attained(
         osd=osd,
         work=work,
         reservation=reservation,
-        limit=_level(samples.of(QosSeries.LIMIT_OPS, **labels), end),
+        limit=_level(samples.of(QosSeries.LIMIT_OPS, **labels), end, start),
         attained=series.growth(start, end) / seconds if seconds else 0.0,
         attained_most=float(rates.max()),
         seconds=seconds,
@@ -136,14 +136,10 @@ def _attained(
     )
 
 
-def _level(gauges: Sequence[Series], time: float) -> float | None:
-    """The value of the only such gauge at this time."""
-    return gauges[0].at(time) if gauges else None
-
-
-def _level_or_unknown(gauges: Sequence[Series], time: float) -> float:
-    level = _level(gauges, time)
-    return UNKNOWN if level is None else level
+def _level(gauges: Sequence[Series], time: float, since: float) -> float | None:
+    """The value of the only such gauge at this time. One that ended before `since` has none: a
+    class without a limit has no gauge of it, and may have had one at an earlier point."""
+    return gauges[0].at(time, since) if gauges else None
 
 
 def hold_of(
@@ -170,14 +166,18 @@ def hold_of(
         values = windows.extremes(np.minimum, windows.combined(gauges, fold), times, window)
         return np.where(restarted, UNKNOWN, values)
 
+    def level(family: str) -> float:
+        value = _level(series_of(family, **of_class), times[-1], times[0] - window)
+        return UNKNOWN if value is None else value
+
     of_class = {"class": work}
     queues = series_of(QosSeries.QUEUE_LENGTH, **of_class)
     in_progress = series_of(QosSeries.CLIENT_OPS_IN_PROGRESS)
     return Hold(
         work=work,
         attained=attained,
-        reserved=_level_or_unknown(series_of(QosSeries.RESERVATION_OPS, **of_class), times[-1]),
-        limit=_level_or_unknown(series_of(QosSeries.LIMIT_OPS, **of_class), times[-1]),
+        reserved=level(QosSeries.RESERVATION_OPS),
+        limit=level(QosSeries.LIMIT_OPS),
         queued=lowest(queues),
         lag=lowest(series_of(QosSeries.RESERVATION_LAG_SECONDS, **of_class), np.maximum),
         shards_with_demand=_shards_with_demand(queues, series_of(QosSeries.SHARDS), times, window),
@@ -195,7 +195,7 @@ def _shards_with_demand(
     queues: Sequence[Series], shards: Sequence[Series], times: Floats, window: float
 ) -> Floats:
     """The share of the shards with a queue. 1 if no shard has one: operations wait elsewhere."""
-    all_shards = _level(shards, times[-1]) or math.inf
+    all_shards = _level(shards, times[-1], times[0] - window) or math.inf
     with_queue = np.zeros(len(times))
     for queue in queues:
         if shards and queue.values.any():
