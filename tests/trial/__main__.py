@@ -59,7 +59,7 @@ def disturbed(trials: int = 60) -> None:
         clear = covered = harmed = 0
         for seed in range(trials):
             chance = random.Random(seed)  # noqa: S311 - no secret
-            at, length = chance.uniform(600, 3300), chance.choice((100, 300, 900, math.inf))
+            at, length = chance.uniform(600, 3300), chance.choice((30, 60, 100, 300, 900, math.inf))
             factor = chance.choice((2.0, 4.0, 8.0))
             world = SimulatedWorld({"c": 1.0}, seed, Load(drift=0.1))
             world.slower = partial(_during, at, at + length, factor, 1.0)

@@ -39,6 +39,7 @@ from cephqos_loadgen.run_recording.layout import new_run
 DEFAULT_OUT: Final = "cephqos-trials"
 _LEAST_BLOCK_SECONDS: Final = 10.0
 _LEAST_LOOKS: Final = 5  # in a block
+_LEAST_HARM_TIMES: Final = 3  # in a block, so that a guard rail can end it
 _PROMETHEUS_SECONDS: Final = 5.0
 # Interruptions that do not stop the way back.
 _SPARE: Final = 1
@@ -50,8 +51,8 @@ def add_options(parser: Parser) -> None:
         " in random order, under the load that is there. Then all is as it was."
     )
     parser.epilog = (
-        "Status 0: an answer, also `no difference found`. 1: it ended early. 2: a mistake in the"
-        " command, or a setting that cannot be tried."
+        "Status 0: an answer, also `no difference found`. 1: it ended early, or too little could be"
+        " compared. 2: a mistake in the command, or a setting that cannot be tried."
     )
     parser.option(
         "--try SETTINGS...",
@@ -103,10 +104,12 @@ def add_options(parser: Parser) -> None:
 
 def timetable_from(arguments: argparse.Namespace, candidates: Sequence[TriedSetting]) -> Timetable:
     block = parse_seconds(arguments.block)
-    least = max(_LEAST_BLOCK_SECONDS, _LEAST_LOOKS * arguments.every)
+    harm_times = _LEAST_HARM_TIMES * parse_seconds(arguments.harm_time)
+    least = max(_LEAST_BLOCK_SECONDS, _LEAST_LOOKS * arguments.every, harm_times)
     if not least <= block <= 86400:
+        why = f" ({_LEAST_HARM_TIMES} times --harm-time)" if least == harm_times else ""
         raise UsageError(
-            f"--block {arguments.block}: expected {least:g} s or more, and a day at most"
+            f"--block {arguments.block}: expected {least:g} s or more{why}, and a day at most"
         )
     if not 0.5 <= arguments.every <= 60:
         raise UsageError(f"--every {arguments.every:g}: expected 0.5 to 60")
@@ -155,7 +158,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     lines = list(report.lines(trial, world.candidates, world.way_back, world.left))
     (arguments.out / name / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     say(*lines)
-    return 1 if trial.ended or trial.harmed else 0
+    return 0 if report.is_answered(trial) else 1
 
 
 async def _conducted(
@@ -230,7 +233,8 @@ def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
             if (change := trial.change(name, trial.by))
         ]
         known = "; ".join(parts) or "too few rounds for an estimate"
-        return f"  after {trial.rounds} rounds, {time_span(left)} left at most: {known}"
+        more = f", {time_span(left)} left at most" if left else ""
+        return f"  after {trial.rounds} rounds{more}: {known}"
     return ""
 
 

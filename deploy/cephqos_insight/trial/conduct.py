@@ -2,13 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean, geometric_mean
 from typing import Any, Protocol
 
 from cephqos_insight.trial.estimate import Effect, Verdict, estimate, interval, judge, spent
-from cephqos_insight.trial.guard import Guard, Harm, is_enough
+from cephqos_insight.trial.guard import LEAST_OPERATIONS, Guard, Harm, is_enough
 from cephqos_insight.trial.measure import (
     BLUR,
     LATENCIES,
@@ -22,8 +22,9 @@ from cephqos_insight.trial.measure import (
 from cephqos_insight.trial.plan import REFERENCE, Timetable
 
 FIGURES = (*LATENCIES, *RATES)
-_FEW_OPERATIONS_SECONDS = 10.0
-NO_LOAD = "clients did nothing that can be measured, so no guard rail would hold"
+_FIRST_TRIES = 3  # of the block that the guard rails need
+REMEMBERED = 3  # blocks of the reference, of which the guard rails take the middle
+_MOST_LOST = 4  # rounds in a row, before the trial ends: one change of the cluster costs up to 3
 _NO_ANSWER = "an OSD did not answer, or has started again"
 
 
@@ -70,13 +71,14 @@ class Trial:
     harmed: dict[str, str] = field(default_factory=dict)  # by candidate: the guard rail
     ended: str = ""  # why the whole trial ended early, if not by its verdicts
     rounds: int = 0  # that are over
+    known: list[BlockFigures] = field(default_factory=list)  # the reference, for the guard rails
 
     def differences(self, candidate: str, figure: str) -> list[float]:
         """Of logarithms, one of each round. None at all if the figure was 0 in one of them."""
-        pairs = self._pairs(candidate, figure)
+        pairs = self.pairs(candidate, figure)
         return [math.log(one / other) for one, other in pairs] if all(map(all, pairs)) else []
 
-    def _pairs(self, candidate: str, figure: str) -> list[tuple[float, float]]:
+    def pairs(self, candidate: str, figure: str) -> list[tuple[float, float]]:
         """The candidate's and the reference's, of each round that has the figure of both."""
         found = []
         for number in range(1, self.rounds + 1):
@@ -97,7 +99,7 @@ class Trial:
 
     def more_violated(self, candidate: str) -> tuple[float, float, float] | None:
         """Seconds per minute, and their interval. They are often 0, and have no logarithm."""
-        pairs = self._pairs(candidate, VIOLATED)
+        pairs = self.pairs(candidate, VIOLATED)
         return interval([one - other for one, other in pairs], self._error_rate)
 
     @property
@@ -130,6 +132,13 @@ class Trial:
                         self.blocks[number] = replace(self.blocks[number], stretch=None, lost=lost)
         self.blocks.append(block)
 
+    @property
+    def lost_rounds(self) -> int:
+        """How many of the last rounds say nothing of any candidate."""
+        measured = {(b.round, b.arm == REFERENCE) for b in self.blocks if b.stretch}
+        compared = [n for n, reference in measured if not reference and (n, True) in measured]
+        return self.rounds - max(compared, default=0)
+
     def open_candidates(self) -> list[str]:
         """Those of which the answer is still looked for."""
         decided = {name for name, verdict in self.verdicts.items() if verdict != "go on"}
@@ -157,49 +166,77 @@ class Watching:
 async def conduct(trial: Trial, world: World, watching: Watching) -> None:
     """Until the answer is clear, cannot become clear, or something must end it. What a candidate
     changed is undone after each of its blocks; after an exception the caller undoes it."""
-    for number, arm in _order(trial):
-        if number > 1 and number - 1 > trial.rounds:
-            trial.rounds = number - 1
-            trial.look()
-            watching.heard("look", {"round": trial.rounds, "verdicts": dict(trial.verdicts)})
-        if number and not trial.open_candidates():
+    await _first_block(trial, world, watching)
+    if trial.ended:
+        return
+    for number, arms in enumerate(trial.timetable.rounds(), 1):
+        for arm in arms:
+            if arm == REFERENCE or arm in trial.open_candidates():
+                await _tried(trial, number, arm, world, watching)
+                if trial.ended:
+                    return
+        trial.rounds = number
+        trial.look()
+        watching.heard("look", {"round": number, "verdicts": dict(trial.verdicts)})
+        if not trial.open_candidates():
             return
-        if arm != REFERENCE and arm not in trial.open_candidates():
-            continue
-        block = await _block(trial, number, arm, world, watching)
-        if block.harm:
-            block = await _blamed(trial, block, world, watching)
+        if trial.lost_rounds >= _MOST_LOST:
+            why = next((block.lost for block in reversed(trial.blocks) if block.lost), "")
+            trial.ended = f"{_MOST_LOST} rounds in a row could not be compared, the last as {why}"
+            return
+
+
+async def _first_block(trial: Trial, world: World, watching: Watching) -> None:
+    """Of the reference: guard rails need to know it. What disturbs one block may be over soon."""
+    for _ in range(_FIRST_TRIES):
+        block = await _block(trial, 0, REFERENCE, world, watching)
         trial.add(block)
-        if block.harm:
-            trial.harmed[arm] = block.harm
-        if number == 0 and not fits_guard(block):
-            trial.ended = trial.ended or NO_LOAD + (f": {block.lost}" if block.lost else "")
         if trial.ended:
             return
-    trial.rounds = trial.timetable.most_rounds
-    trial.look()
+        if block.stretch:
+            trial.ended = no_measure(trial, watching.harm)
+            return
+    trial.ended = f"what is set now could not be measured: {block.lost}"
+
+
+def no_measure(trial: Trial, harm: Harm) -> str:
+    """Why no guard rail would hold, or nothing."""
+    rate = trial.known[-1].figures["ops/s"] if trial.known else 0.0
+    least = LEAST_OPERATIONS / harm.seconds
+    if rate >= least:
+        return ""
+    return (
+        f"clients did {rate:,.3g} ops/s, and with less than {least:,.3g} no guard rail would hold"
+    )
+
+
+async def _tried(trial: Trial, number: int, arm: str, world: World, watching: Watching) -> None:
+    """One block of a round. What harms clients under what is set now is a disturbance."""
+    block = await _block(trial, number, arm, world, watching)
+    if arm == REFERENCE:
+        block = replace(block, harm="")
+    elif block.harm:
+        block = await _blamed(trial, block, world, watching)
+    trial.add(block)
+    if block.harm:
+        trial.harmed[arm] = block.harm
 
 
 async def _blamed(trial: Trial, block: TrialBlock, world: World, watching: Watching) -> TrialBlock:
-    """A harmful block, with its harm only if clients do not suffer as much without its setting, and
-    nothing else ends the trial."""
-    check = await _block(trial, 0, REFERENCE, world, watching, check=True)
-    trial.add(check)
-    if not check.harm and not trial.ended:
-        return block
-    other = trial.ended or "without the setting it was no better"
-    return replace(block, harm="", lost=f"{block.harm}; {other}")
-
-
-def guard_of(trial: Trial, watching: Watching) -> Guard:
-    blocks = [b.stretch for b in trial.blocks if b.arm == REFERENCE and fits_guard(b)]
-    return Guard(watching.harm, [stretch for stretch in blocks if stretch])
-
-
-def _order(trial: Trial) -> Iterator[tuple[int, str]]:
-    yield 0, REFERENCE
-    for number, arms in enumerate(trial.timetable.rounds(), 1):
-        yield from ((number, arm) for arm in arms)
+    """The block that counts instead of a harmful one. A setting is blamed if clients do not suffer
+    without it, and suffer again when it is put in force once more. Otherwise something else was the
+    reason, and the harmful block is thrown away."""
+    check = await _block(trial, 0, REFERENCE, world, watching)
+    trial.add(replace(check, harm=""))
+    if check.harm or trial.ended:
+        other = trial.ended or "without the setting it was no better"
+        return replace(block, harm="", lost=f"{block.harm}; {other}")
+    again = await _block(trial, block.round, block.arm, world, watching)
+    if again.harm:
+        trial.add(replace(block, harm="", lost=block.harm))
+        return replace(again, harm=f"{again.harm}, in 2 of 2 blocks")
+    trial.add(replace(block, harm="", lost=f"{block.harm}; it did not come again"))
+    return again
 
 
 def _shown(stretch: BlockFigures) -> str:
@@ -207,28 +244,31 @@ def _shown(stretch: BlockFigures) -> str:
     return f"{figures.get('ops/s', 0.0):,.0f} ops/s of {figures.get('mean', 0.0) * 1e3:.3g} ms"
 
 
-def fits_guard(block: TrialBlock) -> bool:
-    return block.stretch is not None and "p99" in block.stretch.figures
-
-
 async def _block(
-    trial: Trial, number: int, arm: str, world: World, watching: Watching, check: bool = False
+    trial: Trial, number: int, arm: str, world: World, watching: Watching
 ) -> TrialBlock:
-    """`check`: of the reference, whether it is as harmful; that does not end it."""
-    guard = guard_of(trial, watching) if arm != REFERENCE or check else None
+    """A guard rail ends a block of a candidate. In one of the reference it counts what comes after
+    the first fifth, and throws the block away."""
+    ours = arm != REFERENCE
+    guard = Guard(watching.harm, trial.known[-REMEMBERED:]) if trial.known else None
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
-    if arm != REFERENCE:
+    if ours:
         await world.put(arm)
     readings: list[Reading] = []
-    harm = await watch(trial, began, world, watching, guard, readings, ends=not check)
-    if arm != REFERENCE:
+    dropped = began + trial.timetable.dropped_seconds
+    harm = await watch(
+        trial, began, world, watching, guard, readings, judged_from=began if ours else dropped
+    )
+    if ours:
         await world.back()
     seconds = world.now() - began
-    kept, lost = measured(readings, began + trial.timetable.dropped_seconds)
-    stretch = None if lost else between(kept[0], kept[-1])
-    if (harm and not check) or trial.ended:
-        stretch, lost = None, harm or trial.ended
+    kept, lost = measured(readings, dropped)
+    stretch = between(kept[0], kept[-1]) if len(kept) > 1 else None
+    if not ours and not lost and stretch and "p99" in stretch.figures:
+        trial.known.append(stretch)
+    lost = harm or trial.ended or lost
+    stretch = None if lost else stretch
     watching.heard(
         "block_ended",
         {
@@ -246,14 +286,13 @@ async def watch(
     watching: Watching,
     guard: Guard | None,
     readings: list[Reading],
-    ends: bool,
+    judged_from: float,
 ) -> str:
-    """Read until the block is over, or must end. Returns the first guard rail that was broken;
-    `ends`: it ends the block."""
+    """Read until the block is over, or must end. Returns the first guard rail that was broken.
+    It ends the block if all of it is judged."""
     harm = ""
-    since: Reading | None = (
-        None  # from where on the guard judges: a look may have too few operations
-    )
+    # From where on the guard judges: a look may have too few operations.
+    since: Reading | None = None
     end = began + trial.timetable.block_seconds
     while True:
         readings.append(await world.read())
@@ -262,11 +301,11 @@ async def watch(
             now = readings[-1]
             stretch = between(since, now)
             watching.heard("look_at", {"figures": dict(stretch.figures) if stretch else {}})
-            if guard and not harm:
+            if guard and not harm and since.at >= judged_from:
                 harm = guard.take(since.at, now.at, stretch)
-            if is_enough(stretch) or now.at - since.at >= _FEW_OPERATIONS_SECONDS:
+            if is_enough(stretch) or now.at - since.at >= watching.harm.seconds:
                 since = now
-            if harm and ends:
+            if harm and judged_from == began:
                 return harm
         if why := await world.trouble():
             trial.ended = why

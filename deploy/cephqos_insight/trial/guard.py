@@ -8,7 +8,7 @@ from cephqos_base.units import time_span
 from cephqos_insight.trial.measure import BlockFigures
 
 # Fewer operations say nothing of a 99th percentile.
-_LEAST_OPERATIONS = 100
+LEAST_OPERATIONS = 100
 # Clients that wait for an OSD do nothing, and have no latency.
 _STALLED_SHARE = 1 / 3
 
@@ -23,15 +23,15 @@ class Harm:
 
 def is_enough(stretch: BlockFigures | None) -> bool:
     """Whether a stretch of time can be judged; one without an answer can."""
-    return stretch is None or stretch.operations >= _LEAST_OPERATIONS
+    return stretch is None or stretch.operations >= LEAST_OPERATIONS
 
 
 @dataclass(slots=True)
 class Guard:
-    """Watches one block of a candidate."""
+    """Watches one block."""
 
     harm: Harm
-    reference: Sequence[BlockFigures]  # blocks of the reference so far, the last one at the end
+    reference: Sequence[BlockFigures]  # the last blocks of the reference
     _since: dict[str, float] = field(default_factory=dict)
 
     def take(self, began: float, now: float, stretch: BlockFigures | None) -> str:
@@ -47,10 +47,9 @@ class Guard:
         """None: not known."""
         if stretch is None:
             return {"an OSD did not answer, or has started again,": True}
-        # The cluster may have become slower by itself, so the last block counts, too.
-        last = self.reference[-1].figures
-        p99 = max(last["p99"], median(one.figures["p99"] for one in self.reference))
-        rate = min(last["ops/s"], median(one.figures["ops/s"] for one in self.reference))
+        p99, rate = (
+            median(one.figures[figure] for one in self.reference) for figure in ("p99", "ops/s")
+        )
         slow = stretch.figures.get("p99", 0.0) > self.harm.factor * p99
         stalled = stretch.figures.get("ops/s", 0.0) < _STALLED_SHARE * rate
         bound = f"{self.harm.factor:g} × {p99 * 1e3:.3g} ms"

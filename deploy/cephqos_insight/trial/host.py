@@ -17,12 +17,12 @@ from typing import Final
 from cephqos_base.errors import UsageError
 from cephqos_base.units import time_span
 from cephqos_insight.trial.conduct import (
-    NO_LOAD,
     Trial,
     TrialBlock,
     Watching,
     World,
     measured,
+    no_measure,
     watch,
 )
 from cephqos_insight.trial.guard import Guard
@@ -104,7 +104,6 @@ class HostTrial(Trial):
 
     groups: HostGroups = HostGroups("", (), ())
     others: dict[tuple[int, str], BlockFigures] = field(default_factory=dict)  # by round and arm
-    whole: list[BlockFigures] = field(default_factory=list)  # all OSDs, before the setting
 
     def differences(self, candidate: str, figure: str) -> list[float]:
         found = []
@@ -165,9 +164,10 @@ async def conduct_on_host(trial: HostTrial, world: World, watching: Watching) ->
     """As `conduct`: the caller undoes what is changed after an exception or a harmful block."""
     in_force, candidate = REFERENCE, trial.timetable.candidates[0]
     for number, arm in stages(trial.timetable):
-        if arm == candidate and not trial.whole:
-            trial.ended = NO_LOAD
-            return
+        if arm == candidate and in_force == REFERENCE:
+            trial.ended = no_measure(trial, watching.harm)
+            if trial.ended:
+                return
         if arm != in_force:
             watching.heard("restart", {"arm": arm})
             await (world.put(arm) if arm == candidate else world.back())
@@ -188,11 +188,11 @@ async def conduct_on_host(trial: HostTrial, world: World, watching: Watching) ->
 async def _block(
     trial: HostTrial, number: int, arm: str, world: World, watching: Watching
 ) -> TrialBlock:
-    guard = None if arm in (REFERENCE, AGAIN) else Guard(watching.harm, trial.whole)
+    guard = None if arm in (REFERENCE, AGAIN) else Guard(watching.harm, trial.known)
     watching.heard("block_started", {"round": number, "arm": arm})
     began = world.now()
     readings: list[Reading] = []
-    harm = await watch(trial, began, world, watching, guard, readings, ends=True)
+    harm = await watch(trial, began, world, watching, guard, readings, judged_from=began)
     kept, lost = measured(readings, began + trial.timetable.dropped_seconds)
     lost = harm or trial.ended or lost
     mine, theirs = (
@@ -203,7 +203,7 @@ async def _block(
         trial.others[number, arm] = theirs
     whole = None if lost else between(kept[0], kept[-1])
     if arm == REFERENCE and whole and "p99" in whole.figures:
-        trial.whole.append(whole)
+        trial.known.append(whole)
     seconds = world.now() - began
     watching.heard(
         "block_ended",

@@ -7,9 +7,11 @@ from cephqos_base.units import time_span
 from cephqos_insight.trial.conduct import FIGURES, Trial
 from cephqos_insight.trial.estimate import Effect
 from cephqos_insight.trial.host import AGAIN, HostTrial
-from cephqos_insight.trial.measure import LATENCIES, VIOLATED
+from cephqos_insight.trial.measure import LATENCIES, RATES, VIOLATED
 from cephqos_insight.trial.plan import REFERENCE, SAME, TriedSetting
 from cephqos_loadgen.cluster.restarts import named
+
+_LARGE = 1.1  # a change of a rate by this factor is said first
 
 
 def lines(
@@ -33,6 +35,12 @@ def lines(
     yield from _notes(trial)
 
 
+def is_answered(trial: Trial) -> bool:
+    """Whether there is an answer about every candidate."""
+    answers = [trial.change(name, trial.by) for name in trial.timetable.candidates]
+    return not trial.ended and not trial.harmed and all(answers)
+
+
 def _answer(trial: Trial, name: str) -> str:
     if name in trial.harmed:
         return f"{name}: ended by a guard rail: {trial.harmed[name]}"
@@ -44,8 +52,35 @@ def _answer(trial: Trial, name: str) -> str:
     if verdict == "go on":
         return f"{name}: no answer yet, as it ended early: {trial.ended}. So far {says}"
     if verdict != "clear":
-        return f"{name}: no difference found: {says}"
+        return f"{name}: {', '.join((*_other_changes(trial, name), _none_found(change)))}: {says}"
     return f"{name}: {says}"
+
+
+def _none_found(change: Effect) -> str:
+    """How large a difference may be that was not found."""
+    most = max(change.high, 1 / change.low) - 1
+    return f"no difference found, up to {100 * most:.0f} % is possible"
+
+
+def _other_changes(trial: Trial, name: str) -> Iterator[str]:
+    """What changed clearly, though the figure that decides did not. It comes first."""
+    for figure in RATES:
+        if _stands_still(trial, name, figure):
+            yield f"{figure} stood still"
+        elif (change := trial.change(name, figure)) and change.clear and _is_large(change):
+            yield f"{figure} {percent(change)}"
+
+
+def _is_large(change: Effect) -> bool:
+    return not 1 / _LARGE < change.ratio < _LARGE
+
+
+def _stands_still(trial: Trial, name: str, figure: str) -> str:
+    """In how many blocks there was none of what the reference had, or nothing."""
+    pairs = trial.pairs(name, figure)
+    still = sum(not one and bool(other) for one, other in pairs)
+    mean = trial.mean(REFERENCE, figure) or 0.0
+    return f"none in {still} of {len(pairs)} blocks ({mean:,.3g} as it is)" if still else ""
 
 
 def _says(trial: Trial, name: str) -> Iterator[str]:
@@ -57,6 +92,9 @@ def _says(trial: Trial, name: str) -> Iterator[str]:
     for figure in ("scrubbed/s", "ops/s"):
         if change := trial.change(name, figure):
             yield f"{figure} {percent(change)}"
+    for figure in RATES:
+        if still := _stands_still(trial, name, figure):
+            yield f"{figure}: {still}"
     if any(trial.mean(arm, VIOLATED) for arm in (REFERENCE, name)):
         yield f"violated {_more_violated(trial, name)}"
 
@@ -138,7 +176,7 @@ def _notes(trial: Trial) -> Iterator[str]:
         yield "More rounds in the time given would hardly have made the answer clear."
     for block in trial.blocks:
         if block.lost and not block.harm:
-            place = f"round {block.round}" if block.round else "before the rounds"
+            place = f"round {block.round}" if block.round else "for the guard rails"
             yield f"Thrown away: {place}, {block.arm}: {block.lost}."
     yield (
         "p50, p95 and p99 come from histograms whose buckets double, so their intervals are"
