@@ -26,7 +26,7 @@ async def test_a_harmful_setting_is_taken_back_at_once_and_the_report_says_so_fi
 ) -> None:
     before = await settings(shared_lab)
     async with load(shared_lab):
-        process = await trial(shared_lab, tmp_path, HARMFUL, "--harm-time", "3s")
+        process = await trial(shared_lab, tmp_path, HARMFUL)
         async with asyncio.timeout(_SOON):
             said, _ = await process.communicate()
         assert process.returncode == 1, said.decode()

@@ -52,10 +52,14 @@ def main(trials: int = 400) -> None:
 
 def disturbed(trials: int = 60) -> None:
     """Of the same, with guard rails: from a random moment on, for a while or until the end, all is
-    slower; clients of a fixed depth do less, too."""
-    print(f"\n{trials} trials of the same each, with a disturbance at a random time")
+    slower; clients of a fixed depth do less, too. Or it comes again every quarter of an hour."""
+    print(f"\n{trials} trials of the same each, disturbed at a random time")
     print("load                       clear  in its interval  ended by a guard rail")
-    for name, fixed_depth in (("slower", False), ("slower, and less load", True)):
+    for name, fixed_depth, again in (
+        ("slower", False, False),
+        ("slower, and less load", True, False),
+        ("a minute, again and again", False, True),
+    ):
         clear = covered = harmed = 0
         for seed in range(trials):
             chance = random.Random(seed)  # noqa: S311 - no secret
@@ -63,6 +67,8 @@ def disturbed(trials: int = 60) -> None:
             factor = chance.choice((2.0, 4.0, 8.0))
             world = SimulatedWorld({"c": 1.0}, seed, Load(drift=0.1))
             world.slower = partial(_during, at, at + length, factor, 1.0)
+            if again:
+                world.slower = partial(_again, at % 900, factor)
             if fixed_depth:
                 world.ops = partial(_during, at, at + length, 2000 / factor, 2000.0)
             trial, _ = run(world, every=5.0, harm=Harm())
@@ -71,6 +77,10 @@ def disturbed(trials: int = 60) -> None:
             covered += change is not None and change.low <= 1.0 <= change.high
             harmed += bool(trial.harmed)
         print(f"{name:25}  {clear:5}  {covered:15}  {harmed:21}")
+
+
+def _again(offset: float, factor: float, now: float) -> float:
+    return factor if (now + offset) % 900 < 60 else 1.0
 
 
 def _during(start: float, end: float, value: float, usual: float, now: float) -> float:

@@ -45,6 +45,7 @@ async def trial(lab: RunningLab, out: Path, candidate: str, *more: str) -> Any:
     """The command, started: blocks of 10 s, three rounds."""
     command = [sys.executable, "-m", "cephqos_base", "trial", "--lab", lab.paths.name]
     command += ["--try", candidate, "--out", str(out), "--block", "10s", "--every", "2"]
+    command += ["--harm-time", "3s"]
     command += ["--least-rounds", "3", "--rounds", "3", *more]
     return await asyncio.create_subprocess_exec(
         *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
