@@ -221,7 +221,8 @@ def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
     if event == "block_ended":
         figures = details["figures"]
         shown = f"{trial.by} {figures[trial.by] * 1e3:.3g} ms" if trial.by in figures else ""
-        place = f"round {details['round']} of {table.most_rounds}" if details["round"] else "before"
+        number, most = details["round"], table.most_rounds
+        place = f"round {number} of {most}" if number else "for the guard rails"
         return f"{place}, {details['arm']}: {details['lost'] or shown}"
     if event == "restart":
         return f"OSDs are restarted for: {details['arm']}"

@@ -29,7 +29,8 @@ def test_the_dry_run_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> Non
     [
         ((), "which cluster? Name it with --conf FILE or --lab NAME"),
         (("--lab", "a", "--conf", "b"), "which cluster?"),
-        (("--block", "5s"), "--block 5s: expected 15 s or more"),
+        (("--block", "5s"), "--block 5s: expected 60 s or more (3 times --harm-time)"),
+        (("--block", "5s", "--harm-time", "1s"), "--block 5s: expected 15 s or more, and"),
         (("--rounds", "4"), "--least-rounds 6 --rounds 4: expected"),
         (("--by", "p90"), "--by p90: expected one of p99, p95, p50, mean"),
         (("--try", "profile=high_client_ops"), "one to three candidates that are different"),
