@@ -138,6 +138,7 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME, GRAFANA_URL or GRAFANA_IMAGE=...; root, Chromium, 10 minutes)
 	@deploy/bootstrap.sh system
 	$(ROOT) $(BIN)/cephqos lab trees
+	$(ROOT) $(BIN)/python -m cephqos_stack.tools loki cephqos-collector
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.grafana.look
 
 test-grafana-types: $(STAMP) ## check the dashboards against the types that Grafana publishes (needs npm, a minute)

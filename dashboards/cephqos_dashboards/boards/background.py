@@ -211,6 +211,7 @@ _SPACE = (
         width=24,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW),
+            PanelColumn(source="reason", title="Reason"),
             PanelColumn(source="used", title="Used", unit=Unit.RATIO),
             PanelColumn(source="left", title="Full in", unit=Unit.SECONDS),
             PanelColumn(source="pgs", title="Placement groups"),

@@ -214,6 +214,7 @@ _HOSTS = (
         height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            PanelColumn(source="reason", title="Reason", least=190),
             PanelColumn(
                 source="ratio",
                 title="Times too high",

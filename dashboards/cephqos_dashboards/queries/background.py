@@ -149,7 +149,7 @@ def _of_fullest(expr: str) -> str:
 
 
 SPACE: Final = (
-    PanelQuery(_FULLEST, name="used"),
+    PanelQuery(or_say(_FULLEST, "reason", "no cluster role"), name="used"),
     PanelQuery(_of_fullest(f"86400 * ({_FULL_AT} - {_USED}) / {_GREW}"), name="left"),
     PanelQuery(_of_fullest(_osds(BalanceSeries.PGS)), name="pgs"),
     PanelQuery(_of_fullest(_osds(BalanceSeries.PGS_RATIO)), name="share"),

@@ -252,7 +252,7 @@ _UNDERSTATED: Final = f"""
 """
 CAPACITY_TOO_LOW: Final = PanelQuery(_UNDERSTATED, name="ratio")
 CAPACITY: Final = (
-    PanelQuery(_OVERSTATED, name="ratio"),
+    PanelQuery(or_say(_OVERSTATED, "reason", "none saturated in a day"), name="ratio"),
     PanelQuery(
         f"max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",

@@ -113,6 +113,15 @@ def test_a_gap_in_a_table_or_on_an_axis_is_blank_and_not_the_reason_of_the_panel
             assert {"null", "empty"} <= set(blank), panel["title"]
 
 
+@pytest.mark.parametrize("uid", UIDS)
+def test_a_table_of_several_queries_has_a_row_that_says_why_it_is_empty(uid: str) -> None:
+    """Grafana shows the reason of a panel only in a table of one query; else it says "No data"."""
+    for panel in panels(boards()[uid]):
+        if panel["type"] == "table" and len(panel["targets"]) > 1:
+            asked = [target["expr"] for target in panel["targets"]]
+            assert any("label_replace(vector(0) unless on ()" in it for it in asked), panel["title"]
+
+
 def test_a_dashboard_has_no_character_that_cannot_be_seen() -> None:
     for file in committed_files():
         unseen = {it for it in file.read_text("utf-8") if unicodedata.category(it) == "Cf"}
