@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_base.profiles import CUSTOM, PROFILE_OPTION
 from cephqos_base.prometheus import Prometheus
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD_CLASS
@@ -18,16 +18,16 @@ from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.replies import PgStat, parse_pgs
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood
+from cephqos_insight.trial import effect
 from cephqos_insight.trial.custom_profile import completed
 from cephqos_insight.trial.host import HostGroups, check_restart, on_osds
 from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
-from cephqos_insight.trial.plan import TriedSetting, osds_of
-from cephqos_loadgen.cluster import set_shares
+from cephqos_insight.trial.plan import TriedSetting
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.lock import ClusterLock
-from cephqos_loadgen.cluster.settings import ClusterSettings, runs_mclock, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal
-from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
+from cephqos_loadgen.plan.errors import NotRestored
 
 _READ_SECONDS: Final = 5.0  # for the counters of one OSD
 _SILENT_SECONDS: Final = 60.0  # of an OSD that monitors have not found to be down
@@ -86,8 +86,10 @@ class RealWorld:
 
     async def check(self) -> None:
         """UsageError or SettingRefused for a candidate that cannot be tried here."""
-        for name, candidate in self._candidates.items():
-            await self._settings.check(candidate.options)
+        for name, wanted in self._candidates.items():
+            await self._settings.check(wanted.options)
+            options = await self._settings.known(wanted.options)
+            candidate = replace(wanted, options=tuple(options))
             if at_start := await self._settings.wanted_at_start(candidate.options):
                 if self.groups is None:
                     names = ", ".join(sorted({name for _, name in at_start}))
@@ -96,7 +98,7 @@ class RealWorld:
                         " tries it on one host, whose OSDs are restarted"
                     )
                 await check_restart(self._cluster, self.groups.osds)
-            await self._check_effect(candidate)
+            await effect.check(candidate, self._settings, self._cluster)
             self._candidates[name] = await completed(candidate, self._settings, self._cluster)
         self._osds = await self._cluster.up_osds()
         dump = await self._cluster.command("osd dump")
@@ -105,36 +107,6 @@ class RealWorld:
         if self._prometheus:
             self._alerts = await self._firing(self._prometheus)
         self._answered = self.now()
-
-    async def _check_effect(self, candidate: TriedSetting) -> None:
-        if not candidate.options:
-            return
-        up = await self._cluster.up_osds()
-        first = f"osd.{up[0]}"
-        now = {}
-        for option in candidate.options:
-            daemon = option.section if "." in option.section else first
-            now[option] = await self._settings.read(daemon, option.name)
-        if all(value == option.value for option, value in now.items()):
-            raise UsageError(
-                f"{candidate.name}: that is in force already; --try same compares it with itself"
-            )
-        for section in sorted(candidate.sections):
-            await self._refuse_without_effect(candidate, section, osds_of(section, up))
-
-    async def _refuse_without_effect(
-        self, candidate: TriedSetting, section: str, osds: Sequence[int]
-    ) -> None:
-        options = [option for option in candidate.options if option.section in ("osd", section)]
-        wanted = {option.name: option.value for option in options}
-        effective = await self._settings.effective(osds[0]) | wanted
-        if warnings := warnings_for(options, effective):
-            raise SettingRefused(f"{candidate.name}: {warnings[0]}")
-        profile = wanted.get(PROFILE_OPTION, CUSTOM)
-        if profile == CUSTOM or not runs_mclock(effective):
-            return
-        if above := await set_shares.above_profile(self._cluster, osds, profile):
-            raise SettingRefused(f"{candidate.name}: {above}")
 
     # -- the world ------------------------------------------------------------------------------
 

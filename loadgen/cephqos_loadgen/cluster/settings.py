@@ -102,6 +102,14 @@ class SettingsReader:
             return False
         return True
 
+    async def known(self, options: Iterable[CephOption]) -> list[CephOption]:
+        """Without optional ones that the release does not have. SettingRefused for others."""
+        return [option for option in options if await self._is_known(option)]
+
+    def is_value(self, option: CephOption, present: str) -> bool:
+        """Whether a known option has this value, perhaps in another spelling."""
+        return same_value(self._known[option.name].type, option.value, present)
+
     async def _info(self, option: CephOption) -> OptionInfo:
         if option.name not in self._known:
             try:
@@ -145,8 +153,9 @@ class SettingsReader:
     async def wanted_at_start(self, options: Iterable[CephOption]) -> AtStart:
         """The values that OSDs which are up would have, of options that they read only at their
         start. The most specific section wins."""
-        known = [option for option in options if await self._is_known(option)]
-        at_start = [option for option in known if not self._known[option.name].runtime]
+        at_start = [
+            option for option in await self.known(options) if not self._known[option.name].runtime
+        ]
         up = [f"osd.{osd}" for osd in await self._cluster.up_osds()] if at_start else []
         return {
             (int(daemon.removeprefix("osd.")), option.name): option.value
@@ -164,15 +173,14 @@ class SettingsReader:
 
     async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
         """Read options back. Returns values by daemon; SettingRefused if one has another value."""
-        options = [option for option in options if await self._is_known(option)]
+        options = await self.known(options)
         daemons = await self._daemons()
         in_force: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
         deadline = time.monotonic() + _VERIFY_SECONDS
         for option in options:
-            info = await self._info(option)
             for daemon in self._asked(option, daemons):
                 value = await self.read(daemon, option.name)
-                while not same_value(info.type, option.value, value):
+                while not self.is_value(option, value):
                     if time.monotonic() > deadline:
                         raise SettingRefused(
                             f"{daemon} has {option.name} = {value}, not {option.value}: its conf"
@@ -195,7 +203,7 @@ class ClusterSettings(SettingsReader):
 
     async def check(self, options: Iterable[CephOption]) -> None:
         """SettingRefused for unknown options and daemons, and for unfit values."""
-        options = [option for option in options if await self._is_known(option)]
+        options = await self.known(options)
         await self._refuse_unknown_daemons(options)
         for option in options:
             if self._known[option.name].at_creation:
@@ -217,7 +225,7 @@ class ClusterSettings(SettingsReader):
 
     async def put(self, options: Sequence[CephOption]) -> list[int]:
         """Set all, and restart the OSDs that need it. Returns the numbers of the steps back."""
-        options = [option for option in options if await self._is_known(option)]
+        options = await self.known(options)
         stored = await stored_options(self._cluster)
         daemons = await self._daemons()
         await self._refuse_unknown_daemons(options)
@@ -290,12 +298,11 @@ class ClusterSettings(SettingsReader):
         """SettingRefused if a monitor or a manager had to restart: a run restarts only OSDs."""
         others = [name for name in daemons if not name.startswith("osd.")]
         for option in options:
-            info = self._known[option.name]
-            if info.runtime:
+            if self._known[option.name].runtime:
                 continue
             for daemon in self._asked(option, others):
                 present = await self.read(daemon, option.name)
-                if not same_value(info.type, option.value, present):
+                if not self.is_value(option, present):
                     raise SettingRefused(
                         f"{daemon} has {option.name} = {present}, not {option.value}, and reads it"
                         " at its start only: set it and restart the daemon before the run"

@@ -23,6 +23,7 @@ CONFIG = {
     "osd_op_queue": "mclock_scheduler",
     "osd_mclock_max_sequential_bandwidth_ssd": "1",
     "osd_mclock_profile": "balanced",
+    "osd_max_scrubs": "1",
     **{
         f"osd_mclock_scheduler_{cls}_{part}": value
         for cls, values in (
@@ -46,6 +47,8 @@ class TriedCluster(ChangedCluster):
         self.shown: dict[str, dict[str, str]] = {}  # by daemon: what differs from the others
         self.differences: dict[str, Any] = {}
         self.groups: list[dict[str, Any]] = []
+        self.unknown: set[str] = set()  # options that this release does not have
+        self.types: dict[str, str] = {}
 
     async def up_osds(self) -> list[int]:
         return [osd for osd, entry in self.osd_map.items() if entry["up"]]
@@ -57,14 +60,18 @@ class TriedCluster(ChangedCluster):
             name = given["var"]
             return {name: self.options.get((target, name)) or self.options.get(("osd", name), "d")}
         if prefix == "config show":
-            return CONFIG | self.shown.get(target, {})
+            stored = {n: v for (who, n), v in self.options.items() if who in ("osd", target)}
+            return CONFIG | stored | self.shown.get(target, {})
         return await super().command(prefix, target=target, **given)
 
     async def once(self, prefix: str, **given: Any) -> Any:
         return await self.command(prefix, **given)
 
     def _config_help(self, key: str) -> dict[str, Any]:
-        return {**super()._config_help(key), "can_update_at_runtime": key != AT_START}
+        if key in self.unknown:
+            raise CommandFailed("config help", -2, f"configuration option '{key}' not recognized")
+        found = {**super()._config_help(key), "can_update_at_runtime": key != AT_START}
+        return {**found, "type": self.types.get(key, found["type"])}
 
     def _config_diff(self) -> dict[str, Any]:
         return {"diff": self.differences}
@@ -128,7 +135,7 @@ def world_on(cluster: Any, *tries: str, prometheus: Any = None) -> RealWorld:
         ("osd_scrub_cost=4", SettingRefused, "this release's mClock ignores it"),
         ("client_res=0.6", SettingRefused, "no effect while osd_mclock_profile is not custom"),
         ("osd.1/client_res=0.6", SettingRefused, "while osd_mclock_profile is not custom"),
-        ("osd_max_scrubs=d", UsageError, "in force already; --try same"),
+        ("osd_max_scrubs=1", UsageError, "in force already; --try same"),
         ("osd.9/osd_max_scrubs=2", SettingRefused, "settings for osd.9: the cluster has"),
     ],
 )
@@ -141,8 +148,69 @@ async def test_what_cannot_be_tried_is_refused_before_anything_is_changed(
     assert cluster.asked == []
 
 
-async def test_slots_come_with_the_option_that_they_need() -> None:
-    await world_on(TriedCluster(), "slots=2").check()
+@pytest.mark.parametrize(
+    "text", ["profile=high_client_ops", "osd.1/capacity=450", "profile=custom client_res=0.6"]
+)
+@pytest.mark.parametrize("queues", [("wpq", "wpq"), ("mclock_scheduler", "wpq")])
+async def test_what_only_mclock_reads_is_refused_while_an_osd_runs_another_scheduler(
+    text: str, queues: tuple[str, str]
+) -> None:
+    cluster = TriedCluster()
+    cluster.shown = {f"osd.{osd}": {"osd_op_queue": queue} for osd, queue in enumerate(queues)}
+    with pytest.raises(SettingRefused, match=r"with mClock only, and osd.*1 has the scheduler wpq"):
+        await world_on(cluster, text).check()
+    assert cluster.asked == []
+    await world_on(cluster, "slots=2").check()
+
+
+async def test_all_osds_are_asked_whether_it_has_an_effect() -> None:
+    cluster = TriedCluster()
+    cluster.shown["osd.0"] = {"osd_mclock_profile": "custom", CLIENT_RES: "0.600000"}
+    with pytest.raises(SettingRefused, match=r"osd\.1: .*no effect while osd_mclock_profile is not"):
+        await world_on(cluster, "client_res=0.6").check()
+    await world_on(cluster, "profile=custom client_res=0.6").check()
+    cluster.shown["osd.1"] = cluster.shown["osd.0"]
+    cluster.types[CLIENT_RES] = "float"
+    with pytest.raises(UsageError, match="in force already"):
+        await world_on(cluster, "profile=custom client_res=0.6").check()
+    cluster.osd_map[1]["up"] = 0
+    with pytest.raises(SettingRefused, match=r"osd\.1 is down"):
+        await world_on(cluster, "osd.1/osd_max_scrubs=3").check()
+
+
+@pytest.mark.parametrize(("who", "mask"), [("osd.1", ""), ("osd", "class:ssd")])
+async def test_a_value_that_would_stay_above_it_is_found_before_it_is_put_in_force(
+    who: str, mask: str
+) -> None:
+    class Overridden(TriedCluster):
+        value = "2"
+
+        def _config_dump(self) -> list[dict[str, str]]:
+            more = {"section": who, "name": "osd_max_scrubs", "value": self.value, "mask": mask}
+            return [*super()._config_dump(), more]
+
+    cluster = Overridden()
+    section = "/".join(filter(None, (who, mask)))
+    with pytest.raises(SettingRefused, match=f"{section} osd_max_scrubs; expected OSDs by name"):
+        await world_on(cluster, "osd_max_scrubs=3").check()
+    assert cluster.asked == []
+    await world_on(cluster, "osd.1/osd_max_scrubs=3").check()
+    cluster.value = "3"
+    await world_on(cluster, "osd_max_scrubs=3").check()
+
+
+async def test_slots_come_with_the_option_that_they_need_where_the_release_has_it() -> None:
+    cluster = TriedCluster()
+    cluster.options["osd", "osd_max_backfills"] = "1"
+    world = world_on(cluster, "slots=2")
+    await world.check()
+    assert len(world.candidates[0].commands) == 2
+    cluster.unknown.add("osd_mclock_override_recovery_settings")
+    cluster.shown = {f"osd.{osd}": {"osd_op_queue": "wpq"} for osd in (0, 1)}
+    world = world_on(cluster, "slots=2")
+    await world.check()
+    assert world.candidates[0].commands == ["ceph config set osd osd_max_backfills 2"]
+    await world.put("slots=2")
 
 
 async def test_a_share_may_be_tried_on_an_osd_that_has_a_custom_profile() -> None:
