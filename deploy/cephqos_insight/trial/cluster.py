@@ -19,6 +19,7 @@ from cephqos_exporter.cluster.replies import PgStat, parse_pgs
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_insight.trial import effect
+from cephqos_insight.trial.alert_watch import AlertWatch
 from cephqos_insight.trial.custom_profile import completed
 from cephqos_insight.trial.host import HostGroups, check_restart, on_osds
 from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
@@ -31,10 +32,8 @@ from cephqos_loadgen.plan.errors import NotRestored
 
 _READ_SECONDS: Final = 5.0  # for the counters of one OSD
 _SILENT_SECONDS: Final = 60.0  # of an OSD that monitors have not found to be down
-_PROMETHEUS_SECONDS: Final = 15.0  # without an answer, after which a trial ends
 # An OSD writes there by itself what it measures when it starts.
 _OWN: Final = "osd_mclock_max_capacity_iops"
-_ALERTS: Final = 'ALERTS{alertstate="firing",severity!~"info|none"}'
 
 _Config = Mapping[tuple[str, str, str], str]  # by section, mask and name
 
@@ -73,8 +72,7 @@ class RealWorld:
         self._weights: Mapping[int, float] = {}
         self._before: _Config = {}
         self._expected: _Config = {}
-        self._alerts: set[tuple[tuple[str, str], ...]] = set()
-        self._answered = 0.0  # when Prometheus last did
+        self._alerts = AlertWatch(prometheus, cluster.fsid) if prometheus else None
         self._scrubs = ScrubProgress()
         self._violated_until: float | None = None
         self._violated_seconds = 0.0
@@ -104,9 +102,8 @@ class RealWorld:
         dump = await self._cluster.command("osd dump")
         self._flags, self._weights = dump["flags"], _weights(dump)
         self._before = self._expected = await self._config()
-        if self._prometheus:
-            self._alerts = await self._firing(self._prometheus)
-        self._answered = self.now()
+        if self._alerts:
+            self._cluster.note(await self._alerts.begin(dump))
 
     # -- the world ------------------------------------------------------------------------------
 
@@ -230,26 +227,7 @@ class RealWorld:
             return f"someone has set the weight of osd.{osd} to {weight:g} (0: it is out)"
         if differing := _differing(self._expected, config):
             return f"someone has changed {', '.join(differing)}"
-        return await self._trouble_of_prometheus() if self._prometheus else ""
-
-    async def _trouble_of_prometheus(self) -> str:
-        assert self._prometheus is not None  # noqa: S101 - the caller looks
-        try:
-            new = await self._firing(self._prometheus) - self._alerts
-        except NoAnswer as error:
-            silent = self.now() - self._answered
-            return f"Prometheus is lost: {error}" if silent > _PROMETHEUS_SECONDS else ""
-        self._answered = self.now()
-        return f"an alert fires: {dict(min(new))['alertname']}" if new else ""
-
-    async def _firing(self, prometheus: Prometheus) -> set[tuple[tuple[str, str], ...]]:
-        """Alerts of this cluster, and those that name none."""
-        found = await prometheus.vector(_ALERTS)
-        return {
-            tuple(sorted(labels.items()))
-            for labels, _ in found
-            if labels.get("cluster", self._cluster.fsid) == self._cluster.fsid
-        }
+        return await self._alerts.trouble() if self._alerts else ""
 
     async def _config(self) -> _Config:
         dump: Any = await self._watch.once("config dump")

@@ -10,7 +10,7 @@ from tests.unit.changed_cluster import ChangedCluster
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import NoAnswer
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_insight.trial import cluster as trial_cluster
+from cephqos_insight.trial.alert_watch import AlertWatch
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.plan import parse_candidate
 from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
@@ -47,6 +47,8 @@ class TriedCluster(ChangedCluster):
         self.shown: dict[str, dict[str, str]] = {}  # by daemon: what differs from the others
         self.differences: dict[str, Any] = {}
         self.groups: list[dict[str, Any]] = []
+        self.noted: list[str] = []
+        self.note = self.noted.append
         self.unknown: set[str] = set()  # options that this release does not have
         self.types: dict[str, str] = {}
 
@@ -106,15 +108,25 @@ class TriedCluster(ChangedCluster):
         return {"osd": {"recovery_ops": 0, **sums}}
 
 
+RECORDED = "osd:cephqos_instance:info"
+
+
 class FiringPrometheus:
     def __init__(self) -> None:
         self.alerts = [({"alertname": "Old", "cluster": ChangedCluster.fsid}, 1.0)]
+        self.metadata: list[tuple[dict[str, str], float]] = []
+        self.ages = {RECORDED: {ChangedCluster.fsid: 7.0}}  # seconds, by series and cluster
         self.lost = False
         self.violated = 0.0
 
     async def vector(self, query: str) -> Any:
         if self.lost:
             raise NoAnswer("connection refused")
+        if query.startswith("ceph_osd_metadata"):
+            return self.metadata
+        if "timestamp" in query:
+            ages = next((ages for name, ages in self.ages.items() if name in query), {})
+            return [({"cluster": cluster}, age) for cluster, age in ages.items()]
         return [({}, self.violated)] if "violated" in query else self.alerts
 
 
@@ -166,7 +178,9 @@ async def test_what_only_mclock_reads_is_refused_while_an_osd_runs_another_sched
 async def test_all_osds_are_asked_whether_it_has_an_effect() -> None:
     cluster = TriedCluster()
     cluster.shown["osd.0"] = {"osd_mclock_profile": "custom", CLIENT_RES: "0.600000"}
-    with pytest.raises(SettingRefused, match=r"osd\.1: .*no effect while osd_mclock_profile is not"):
+    with pytest.raises(
+        SettingRefused, match=r"osd\.1: .*no effect while osd_mclock_profile is not"
+    ):
         await world_on(cluster, "client_res=0.6").check()
     await world_on(cluster, "profile=custom client_res=0.6").check()
     cluster.shown["osd.1"] = cluster.shown["osd.0"]
@@ -346,21 +360,56 @@ async def test_at_the_end_all_that_is_still_changed_is_undone() -> None:
     assert await world.give_back() == []
 
 
-async def test_only_a_new_alert_is_trouble_and_so_is_a_prometheus_that_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_only_a_new_alert_of_this_cluster_is_trouble() -> None:
     cluster, prometheus = TriedCluster(), FiringPrometheus()
+    cluster.osd_map[0]["public_addr"] = "10.0.0.1:6801/17"
+    prometheus.metadata = [
+        ({"public_addr": "10.0.0.1", "cluster": "rook-ceph"}, 1.0),
+        ({"public_addr": "10.9.9.9", "cluster": "another"}, 1.0),
+    ]
     world = world_on(cluster, "same", prometheus=prometheus)
     await world.check()
+    assert cluster.noted == [
+        f"an alert that begins to fire ends this trial: of cluster {cluster.fsid} or rook-ceph, or"
+        f" Ceph* without a cluster. Watched as long as there are new samples of {RECORDED}"
+    ]
     assert await world.trouble() == ""
-    prometheus.alerts.append(({"alertname": "Elsewhere", "cluster": "another"}, 1.0))
-    assert await world.trouble() == ""
-    prometheus.alerts.append(({"alertname": "New"}, 1.0))
-    assert await world.trouble() == "an alert fires: New"
+    before = list(prometheus.alerts)
+    for labels, ends in (
+        ({"alertname": "CephOSDDown", "cluster": "another"}, False),
+        ({"alertname": "KubePodCrashLooping", "namespace": "shop"}, False),
+        ({"alertname": "CephOSDDown", "cluster": "rook-ceph"}, True),
+        ({"alertname": "CephHealthError"}, True),
+        ({"alertname": "Slow", "cluster": cluster.fsid}, True),
+    ):
+        prometheus.alerts = [*before, (labels, 1.0)]
+        said = await world.trouble()
+        assert said == (f"an alert fires: {labels['alertname']}" if ends else ""), labels
+
+
+async def test_a_prometheus_that_is_lost_or_sees_the_cluster_no_more_is_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prometheus, now = FiringPrometheus(), 1000.0
+    monkeypatch.setattr(AlertWatch, "now", lambda self: now)
+    world = world_on(TriedCluster(), "same", prometheus=prometheus)
+    await world.check()
     prometheus.lost = True
     assert await world.trouble() == "", "for a moment"
-    monkeypatch.setattr(trial_cluster, "_PROMETHEUS_SECONDS", -1.0)
+    now += 16
     assert "Prometheus is lost: connection refused" in await world.trouble()
+    prometheus.lost = False
+    prometheus.ages[RECORDED][ChangedCluster.fsid] = 23.0
+    assert await world.trouble() == ""
+    prometheus.ages = {}
+    now += 90
+    assert await world.trouble() == "", "a manager may be another for a moment"
+    now += 30
+    assert "sees this cluster no more: the last osd:cephqos_instance" in await world.trouble()
+    for ages in ({}, {RECORDED: {ChangedCluster.fsid: 130.0}}, {RECORDED: {"another": 1.0}}):
+        prometheus.ages = ages
+        with pytest.raises(UsageError, match="without them no alert would end the trial"):
+            await world_on(TriedCluster(), "same", prometheus=prometheus).check()
 
 
 async def test_an_osd_that_does_not_answer_is_said_to_be_silent() -> None:
