@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, TextIO
 
-from cephqos_base.terminal import printable, say
+from cephqos_base.terminal import OutputLost, printable, say
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -178,6 +178,11 @@ class Progress:
         self.note(f"{title}: done in {seconds:.1f} s")
 
     def note(self, text: str) -> None:
+        # The reader of the pipe may have ended, or the terminal; our work goes on.
+        with suppress(OSError, OutputLost):
+            self._print(text)
+
+    def _print(self, text: str) -> None:
         if self._terminal:
             from rich.text import Text
 
@@ -186,9 +191,7 @@ class Progress:
             is_indented = text.startswith(" ")
             self._terminal.print(Text(text if is_indented else folded(text, self._terminal.width)))
             return
-        # The reader of the pipe may have ended; our work goes on.
-        with suppress(BrokenPipeError):
-            say(text, file=self._stream)
+        say(text, file=self._stream)
 
 
 class Silent(Progress):

@@ -154,31 +154,38 @@ async def _run(arguments: argparse.Namespace) -> int:
     kind = host.HostTrial if arguments.host else Trial
     trial = kind(timetable, arguments.by)
     name = new_run("trial")
-    world = await _conducted(arguments, name, trial, candidates, harm)
+    folder: Path = arguments.out / name
+    stopped: NotRestored | asyncio.CancelledError | None = None
+    try:
+        async with _world(arguments, name, candidates) as world:
+            await world.check()
+            folder.mkdir(parents=True)  # noqa: ASYNC240 - once
+            await _conducted(arguments, folder, trial, world, harm)
+    except (NotRestored, asyncio.CancelledError) as error:
+        if not folder.exists():  # noqa: ASYNC240 - once
+            raise
+        stopped = error
     lines = list(report.lines(trial, world.candidates, world.way_back, world.left))
-    (arguments.out / name / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    say(*lines)
+    # First the file: the terminal may be lost.
+    (folder / "report.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        say(*lines)
+    finally:
+        if stopped:
+            raise stopped
     return 0 if report.is_answered(trial) else 1
 
 
 async def _conducted(
-    arguments: argparse.Namespace,
-    name: str,
-    trial: Trial,
-    candidates: Sequence[TriedSetting],
-    harm: Harm,
-) -> RealWorld:
-    """Carry the trial out. NotRestored if something that was changed could not be undone."""
+    arguments: argparse.Namespace, folder: Path, trial: Trial, world: RealWorld, harm: Harm
+) -> None:
+    """Carry the trial out. What it has changed is undone by the caller."""
     progress = Progress()
     grafana = arguments.grafana and Address.parse(arguments.grafana, "--grafana", 3000)
     async with AsyncExitStack() as stack:
-        world = await stack.enter_async_context(_world(arguments, name, candidates))
-        await world.check()
-        folder: Path = arguments.out / name
-        folder.mkdir(parents=True)  # noqa: ASYNC240 - once
         archive = JsonLines(folder / "trial.jsonl")
         stack.callback(archive.close)
-        notify = await stack.enter_async_context(Notifier(grafana, None, name))
+        notify = await stack.enter_async_context(Notifier(grafana, None, folder.name))
         table = trial.timetable
         archive.write(
             {
@@ -212,7 +219,6 @@ async def _conducted(
         except asyncio.CancelledError:  # what was measured is reported all the same
             trial.ended = "it was interrupted"
         archive.write({"event": "ended", "at": time.time(), "why": trial.ended})
-    return world
 
 
 def live_line(trial: Trial, event: str, details: Mapping[str, Any]) -> str:
@@ -254,7 +260,7 @@ async def _world(
     )
     work = arguments.work.absolute() / name
     async with connected(options, name, work) as cluster, AsyncExitStack() as stack:
-        cluster.note = say
+        cluster.note = note = Progress().note
         if options.conf and arguments.known_fsid != cluster.fsid:
             raise ClusterUnfit(
                 f"a trial changes settings of the cluster {cluster.fsid}, under the load that it"
@@ -270,7 +276,7 @@ async def _world(
         try:
             yield world
         finally:
-            await finish(_give_back(world), say, _SPARE)
+            await finish(_give_back(world), note, _SPARE)
 
 
 async def _give_back(world: RealWorld) -> None:

@@ -1,8 +1,11 @@
 """`cephqos trial`: its command line."""
 
 import asyncio
+import errno
+import io
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ from tests.trial.simulated import Load, SimulatedWorld
 from cephqos_base.command import main
 from cephqos_insight.trial import cli
 from cephqos_insight.trial.plan import parse_candidate
+from cephqos_loadgen.plan.errors import NotRestored
 
 TRY = ("trial", "--try", "profile=high_client_ops")
 
@@ -79,3 +83,39 @@ def test_after_ctrl_c_there_is_a_report_of_what_was_measured(
         "same: no answer yet, as it ended early: it was interrupted. So far mean "
     )
     assert file.read_text() in shown.out
+
+
+class LostTerminal(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def fileno(self) -> int:
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+class TroubledWorld(InterruptedWorld):
+    left = ("ceph config rm osd osd_max_scrubs: timed out",)
+
+    async def sleep(self, seconds: float) -> None:
+        await SimulatedWorld.sleep(self, seconds)
+
+    async def trouble(self) -> str:
+        return "down: osd.1" if self.time > 400 else ""
+
+
+def test_the_report_is_written_although_the_terminal_is_lost_and_not_all_was_undone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @asynccontextmanager
+    async def world(*_: object) -> AsyncIterator[TroubledWorld]:
+        yield TroubledWorld({"same": 1.0}, 1, Load(noise=0.01, wander=0.01))
+        raise NotRestored("not undone: ceph config rm osd osd_max_scrubs: timed out")
+
+    monkeypatch.setattr(cli, "_world", world)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, LostTerminal())
+    command = ("trial", "--lab", "a", "--try", "same", "--every", "30", "--out", str(tmp_path))
+    assert main(command) == 1
+    (file,) = tmp_path.glob("*/report.txt")
+    shown = file.read_text()
+    assert "down: osd.1" in shown and "After the trial: ceph config rm osd osd_max_scrubs" in shown
