@@ -30,12 +30,15 @@ from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.errors import NotRestored
 
-_READ_SECONDS: Final = 5.0  # for the counters of one OSD
+_VERIFY_SECONDS: Final = 30.0  # until all OSDs say that they have a setting: no guard rail holds
+_COMPARE_SECONDS: Final = 30.0  # for monitors to say at the end what is set
+_MONITORS_SECONDS: Final = 15.0  # without an answer: an election takes some
 _SILENT_SECONDS: Final = 60.0  # of an OSD that monitors have not found to be down
 # An OSD writes there by itself what it measures when it starts.
 _OWN: Final = "osd_mclock_max_capacity_iops"
 
-_Config = Mapping[tuple[str, str, str], str]  # by section, mask and name
+_Key = tuple[str, str, str]  # section, mask and name
+_Config = Mapping[_Key, str]
 
 
 class NotKnown(Exception):
@@ -131,9 +134,8 @@ class RealWorld:
         problems = [*failures, *self.journal.left]
         if not problems:
             differing = _differing(self._before, await self._config())
-            problems = [f"not as before the trial: {name}" for name in differing]
+            problems = [f"not as before the trial: {_named(key)}" for key in differing]
         if problems:
-            self.left += problems
             raise NotRestored("; ".join(problems))
         self._expected = self._before
 
@@ -142,16 +144,19 @@ class RealWorld:
         return self._cluster.fsid
 
     async def give_back(self) -> list[str]:
-        """Undo all that is still changed, at the end. Returns what could not be undone."""
-        if not self.journal.entries:
-            return []
-        await self._lock.look()
-        if self._lock.lost:
-            self.journal.forget()  # the run that took the cluster over has undone it
-            return []
-        known = len(self.journal.left)
-        failures = await self.journal.roll_back(self._cluster)
-        self.left += self.journal.left[known:]
+        """Undo all that is still changed, at the end, and see what is not as before. Returns what
+        could not be undone."""
+        self.left = ["the way back was stopped; cephqos run --restore-only finishes it"]
+        failures: list[str] = []
+        if self.journal.entries:
+            await self._lock.look()
+            if self._lock.lost:
+                self.journal.forget()  # the run that took the cluster over has undone it
+            else:
+                failures = await self.journal.roll_back(self._cluster)
+        self.left = [*self.journal.left, *failures]
+        if self._flags:  # it had begun
+            self.left += await self._not_as_before()
         return failures
 
     async def read(self) -> Reading:
@@ -164,6 +169,30 @@ class RealWorld:
         self._silent_since = {osd: self._silent_since.get(osd, at) for osd in silent}
         counters = {osd: counters for osd, (counters, _) in read.items()}
         return Reading(at, bounds, counters, silent, scrubbed, violated)
+
+    async def _not_as_before(self) -> list[str]:
+        """What has another value than before the trial, and is not in `left`. Commands to keep, or
+        to go back from, what others have changed are forgotten."""
+        try:
+            dump = await self._cluster.command("config dump", patience=_COMPARE_SECONDS)
+            osds = await self._cluster.command("osd dump", patience=_COMPARE_SECONDS)
+        except (CephqosError, CommandFailed) as error:
+            return [f"what is set was not compared with what was set before the trial: {error}"]
+        now = _by_key(dump)
+        changed = _differing(self._before, now)
+        sections = {(section, name) for section, _, name in changed}
+        for name, candidate in self._candidates.items():
+            if any((option.section, option.name) in sections for option in candidate.options):
+                self.way_back.pop(name, None)
+        none = "not set"
+        lines = [
+            f"{_named(key)} is {now.get(key, none)}, and was {self._before.get(key, none)}"
+            for key in changed
+            if not any(_named(key) in said for said in self.left)
+        ]
+        if osds["flags"] != self._flags:
+            lines.append(f"the flags are {osds['flags']}, and were {self._flags}")
+        return lines
 
     async def _scrubbed(self) -> float | None:
         """Objects that scrubs have done since the first reading."""
@@ -226,12 +255,15 @@ class RealWorld:
             osd, weight = moved[0]
             return f"someone has set the weight of osd.{osd} to {weight:g} (0: it is out)"
         if differing := _differing(self._expected, config):
-            return f"someone has changed {', '.join(differing)}"
+            return f"someone has changed {', '.join(map(_named, differing))}"
         return await self._alerts.trouble() if self._alerts else ""
 
     async def _config(self) -> _Config:
-        dump: Any = await self._watch.once("config dump")
-        return {(e["section"], e.get("mask", ""), e["name"]): e["value"] for e in dump}
+        return _by_key(await self._watch.once("config dump"))
+
+
+def _by_key(config_dump: Any) -> _Config:
+    return {(e["section"], e.get("mask", ""), e["name"]): e["value"] for e in config_dump}
 
 
 def _weights(osd_dump: Any) -> Mapping[int, float]:
@@ -239,9 +271,12 @@ def _weights(osd_dump: Any) -> Mapping[int, float]:
     return {osd["osd"]: round(osd["weight"] * osd["in"], 3) for osd in osd_dump["osds"]}
 
 
-def _differing(expected: _Config, found: _Config) -> list[str]:
+def _differing(expected: _Config, found: _Config) -> list[_Key]:
     """Options that have another value, were removed or are new."""
     keys = {key for key in {*expected, *found} if expected.get(key) != found.get(key)}
-    return sorted(
-        f"{key[0]} {key[2]}" for key in keys if key in expected or not key[2].startswith(_OWN)
-    )
+    return sorted(key for key in keys if key in expected or not key[2].startswith(_OWN))
+
+
+def _named(key: _Key) -> str:
+    section, mask, name = key
+    return f"{'/'.join(filter(None, (section, mask)))} {name}"

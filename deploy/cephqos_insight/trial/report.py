@@ -8,7 +8,7 @@ from cephqos_insight.trial.conduct import FIGURES, Trial
 from cephqos_insight.trial.estimate import Effect
 from cephqos_insight.trial.host import AGAIN, HostTrial
 from cephqos_insight.trial.measure import LATENCIES, RATES, VIOLATED
-from cephqos_insight.trial.plan import REFERENCE, SAME, TriedSetting
+from cephqos_insight.trial.plan import REFERENCE, TriedSetting
 from cephqos_loadgen.cluster.restarts import named
 
 _LARGE = 1.1  # a change of a rate by this factor is said first
@@ -26,7 +26,7 @@ def lines(
     yield from (_answer(trial, name) for name in names)
     yield ""
     if left:
-        yield from (f"Left as it is: {text}." for text in left)
+        yield from (f"After the trial: {text}." for text in left)
     else:
         yield "The settings are as they were before the trial."
     yield from _commands(trial, candidates, way_back)
@@ -125,15 +125,16 @@ def _commands(
     trial: Trial, candidates: Sequence[TriedSetting], way_back: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     for candidate in candidates:
-        if candidate.name == SAME or candidate.name in trial.harmed or not candidate.options:
+        back, verdict = way_back.get(candidate.name), trial.verdicts.get(candidate.name, "go on")
+        known = verdict != "go on" and trial.change(candidate.name, trial.by)
+        if not back or not known or candidate.name in trial.harmed:
             continue
         yield f"to keep {candidate.name}:"
         yield from (f"    {line}" for line in candidate.commands)
         if isinstance(trial, HostTrial):
             yield f"    (then restart {named(trial.groups.osds)}, if OSDs read it at their start)"
-        if back := way_back.get(candidate.name):
-            yield "and to go back:"
-            yield from (f"    {line}" for line in back)
+        yield "and to go back:"
+        yield from (f"    {line}" for line in back)
     yield ""
 
 

@@ -13,7 +13,7 @@ from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_insight.trial.alert_watch import AlertWatch
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.plan import parse_candidate
-from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
+from cephqos_loadgen.plan.errors import ClusterAway, NotRestored, SettingRefused
 
 AT_START = "osd_op_num_shards"
 ROW = {"axes": [{"ranges": [{"max": -1}, {"min": 0, "max": 99999}]}], "values": [[0], [7]]}
@@ -344,7 +344,8 @@ async def test_a_setting_that_others_have_changed_is_left_and_the_trial_ends() -
     cluster.options["osd", "osd_max_scrubs"] = "9"
     with pytest.raises(NotRestored, match="was set to 9 by someone else"):
         await world.back()
-    assert cluster.options["osd", "osd_max_scrubs"] == "9"
+    assert await world.give_back() == [] and cluster.options["osd", "osd_max_scrubs"] == "9"
+    assert world.way_back == {}
     assert world.left == [
         "osd osd_max_scrubs was set to 9 by someone else; the run had set it to 3"
     ]
@@ -384,6 +385,27 @@ async def test_only_a_new_alert_of_this_cluster_is_trouble() -> None:
     ):
         prometheus.alerts = [*before, (labels, 1.0)]
         said = await world.trouble()
+async def test_at_the_end_all_is_compared_with_what_was_before() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    await world.back()
+    assert await world.give_back() == [] and world.left == [] and world.way_back
+    cluster.options["osd", "osd_max_scrubs"] = "9"
+    cluster.flags.add("noout")
+    assert await world.give_back() == [] and world.way_back == {}
+    assert world.left == [
+        "osd osd_max_scrubs is 9, and was not set",
+        "the flags are noout,sortbitwise, and were sortbitwise",
+    ]
+    cluster.fails["config dump"] = ClusterAway("timed out")
+    await world.give_back()
+    assert world.left == [
+        "what is set was not compared with what was set before the trial: timed out"
+    ]
+
+
         assert said == (f"an alert fires: {labels['alertname']}" if ends else ""), labels
 
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -352,7 +353,7 @@ def test_the_interval_does_not_depend_on_which_side_is_the_reference() -> None:
 def test_what_is_not_as_before_is_said_instead_of_that_all_is() -> None:
     trial, _ = run(SimulatedWorld({"same": 1.0}, 1))
     shown = list(report.lines(trial, [parse_candidate("same")], {}, ["osd x was set to 9"]))
-    assert "Left as it is: osd x was set to 9." in shown
+    assert "After the trial: osd x was set to 9." in shown
     assert "The settings are as they were before the trial." not in shown
 
 
@@ -360,7 +361,9 @@ def test_what_was_seen_before_an_early_end_is_no_answer() -> None:
     world = SimulatedWorld({"same": 0.5}, 6, QUIET)
     world.says = lambda at: "down: osd.1" if at > 3000 else ""
     trial, _ = run(world)
-    (line, *_) = report.lines(trial, [parse_candidate("same")], {})
+    named = replace(parse_candidate("slots=2"), name="same")
+    line, *more = report.lines(trial, [named], {"same": ["ceph config rm osd x"]})
+    assert not any("to keep" in one for one in more)
     assert line.startswith("same: no answer yet, as it ended early: down: osd.1. So far mean -50 %")
 
 
