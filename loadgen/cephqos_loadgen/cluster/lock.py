@@ -189,13 +189,13 @@ class ClusterLock:
             if await self._is_alive(holder, found.beat):
                 raise ClusterBusy(
                     f"{text}. Wait for it, or end it; {STALE_SECONDS:.0f} s after its last"
-                    " heartbeat it can be taken over with --take-over"
+                    " heartbeat it counts as dead, and cephqos run --take-over takes its place"
                 )
         if found.left_changes and not self._take_over:
             steps = "".join(f"\n  {line}" for line in found.shown())
             raise ClusterBusy(
                 f"{text}{': it is dead' if holder else ''}. cephqos run --restore-only undoes its"
-                f" changes; --take-over undoes them first, then runs:{steps}"
+                f" changes; cephqos run --take-over undoes them first, then runs:{steps}"
             )
         return text if holder else ""
 
