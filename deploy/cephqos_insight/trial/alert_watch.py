@@ -30,7 +30,7 @@ class AlertWatch:
         self._prometheus = prometheus
         self._names = {fsid}  # values of the label `cluster`
         self._before: set[_Alert] = set()
-        self._answered = 0.0
+        self._unheard_since: float | None = None
         self._newest: dict[str, float] = {}  # by sign of life: when its last sample was taken
 
     def now(self) -> float:
@@ -51,7 +51,7 @@ class AlertWatch:
                 f" {' or '.join(_SIGNS_OF_LIFE)} of this cluster, younger than"
                 f" {time_span(_OLD_SECONDS)}: without them no alert would end the trial"
             )
-        self._before, self._answered = await self._firing(), self.now()
+        self._before = await self._firing()
         names = " or ".join(sorted(filter(None, self._names)))
         return (
             f"an alert that begins to fire ends this trial: of cluster {names}, or Ceph* without a"
@@ -59,13 +59,15 @@ class AlertWatch:
         )
 
     async def trouble(self) -> str:
+        asked = self.now()
         try:
             new = await self._firing() - self._before
             self._newest |= {k: v for k, v in (await self._samples()).items() if k in self._newest}
         except NoAnswer as error:
-            silent = self.now() - self._answered
-            return f"Prometheus is lost: {error}" if silent > _SILENT_SECONDS else ""
-        self._answered = self.now()
+            self._unheard_since = self._unheard_since or asked
+            silent = self.now() - self._unheard_since > _SILENT_SECONDS
+            return f"Prometheus is lost: {error}" if silent else ""
+        self._unheard_since = None
         if new:
             return f"an alert fires: {dict(min(new))['alertname']}"
         name = min(self._newest, key=self._newest.__getitem__)

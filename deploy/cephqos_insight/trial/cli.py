@@ -24,6 +24,7 @@ from cephqos_insight.trial.conduct import Trial, Watching, conduct
 from cephqos_insight.trial.guard import Harm
 from cephqos_insight.trial.measure import LATENCIES
 from cephqos_insight.trial.plan import Timetable, TriedSetting
+from cephqos_insight.trial.readers import OsdReaders
 from cephqos_loadgen.check.ask_cluster import connected
 from cephqos_loadgen.check.run_options import RunOptions, add_cluster
 from cephqos_loadgen.cluster import run_keys
@@ -41,6 +42,7 @@ _LEAST_BLOCK_SECONDS: Final = 10.0
 _LEAST_LOOKS: Final = 5  # in a block
 _LEAST_HARM_TIMES: Final = 3  # in a block, so that a guard rail can end it
 _PROMETHEUS_SECONDS: Final = 5.0
+_READERS: Final = 8  # connections over which OSDs are asked at once
 # Interruptions that do not stop the way back.
 _SPARE: Final = 1
 
@@ -268,11 +270,14 @@ async def _world(
             )
         await run_keys.check_size(cluster)
         watch = await stack.enter_async_context(ClusterConnection(cluster.access))
+        readers = [ClusterConnection(cluster.access) for _ in range(_READERS)]
+        for reader in readers:  # it connects when it is first asked
+            stack.push_async_exit(reader)
         prometheus = prometheus_of(arguments, _PROMETHEUS_SECONDS)
         api = await stack.enter_async_context(prometheus if arguments.prometheus else nullcontext())
         lock = await stack.enter_async_context(ClusterLock(cluster, name, take_over=False))
         groups = await host.find_groups(cluster, arguments.host) if arguments.host else None
-        world = RealWorld(cluster, watch, lock, candidates, api, groups)
+        world = RealWorld(cluster, watch, OsdReaders(readers), lock, candidates, api, groups)
         try:
             yield world
         finally:

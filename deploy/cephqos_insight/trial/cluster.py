@@ -22,13 +22,15 @@ from cephqos_insight.trial import effect
 from cephqos_insight.trial.alert_watch import AlertWatch
 from cephqos_insight.trial.custom_profile import completed
 from cephqos_insight.trial.host import HostGroups, check_restart, on_osds
-from cephqos_insight.trial.measure import OsdCounters, Reading, counters_of
+from cephqos_insight.trial.measure import Reading
 from cephqos_insight.trial.plan import TriedSetting
+from cephqos_insight.trial.readers import LOOK_SECONDS, OsdReaders
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.lock import ClusterLock
+from cephqos_loadgen.cluster.restarts import named
 from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal
-from cephqos_loadgen.plan.errors import NotRestored
+from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
 
 _VERIFY_SECONDS: Final = 30.0  # until all OSDs say that they have a setting: no guard rail holds
 _COMPARE_SECONDS: Final = 30.0  # for monitors to say at the end what is set
@@ -52,6 +54,7 @@ class RealWorld:
         self,
         cluster: ClusterConnection,
         watch: ClusterConnection,
+        readers: OsdReaders,
         lock: ClusterLock,
         candidates: Sequence[TriedSetting],
         prometheus: Prometheus | None,
@@ -62,6 +65,7 @@ class RealWorld:
             candidates = [on_osds(candidate, groups.osds) for candidate in candidates]
         self.groups = groups
         self._cluster, self._lock, self._prometheus = cluster, lock, prometheus
+        self._readers = readers
         self._watch = watch  # of its own: what waits for an OSD must not hold up the way back
         self._candidates = {candidate.name: candidate for candidate in candidates}
         self.journal = Journal(lock.save)
@@ -71,6 +75,7 @@ class RealWorld:
         self._numbers: list[int] = []
         self._osds: list[int] = []
         self._silent_since: Mapping[int, float] = {}
+        self._unheard_since: float | None = None  # monitors
         self._flags = ""
         self._weights: Mapping[int, float] = {}
         self._before: _Config = {}
@@ -122,7 +127,13 @@ class RealWorld:
             return
         self._numbers = await self._settings.put(options)
         self.way_back[candidate] = self.journal.commands()
-        await self._settings.verify(options)
+        self._expected = await self._config()
+        try:
+            async with asyncio.timeout(_VERIFY_SECONDS):
+                await self._settings.verify(options)
+        except (CephqosError, CommandFailed, TimeoutError) as error:
+            why = await self.trouble() or str(error) or "OSDs did not say in time what they have"
+            raise SettingRefused(why) from error
         self._expected = await self._config()
 
     async def back(self) -> None:
@@ -159,17 +170,6 @@ class RealWorld:
             self.left += await self._not_as_before()
         return failures
 
-    async def read(self) -> Reading:
-        at = self.now()
-        scrubbed, violated = await self._scrubbed(), await self._violated(at)
-        # One after the other, as the connection asks them: one that hangs makes no other one late.
-        read = {osd: answer for osd in self._osds if (answer := await self._read_osd(osd))}
-        bounds = next((bounds for _, bounds in read.values()), ())
-        silent = tuple(osd for osd in self._osds if osd not in read)
-        self._silent_since = {osd: self._silent_since.get(osd, at) for osd in silent}
-        counters = {osd: counters for osd, (counters, _) in read.items()}
-        return Reading(at, bounds, counters, silent, scrubbed, violated)
-
     async def _not_as_before(self) -> list[str]:
         """What has another value than before the trial, and is not in `left`. Commands to keep, or
         to go back from, what others have changed are forgotten."""
@@ -194,13 +194,25 @@ class RealWorld:
             lines.append(f"the flags are {osds['flags']}, and were {self._flags}")
         return lines
 
+    async def read(self) -> Reading:
+        at = self.now()
+        scrubbed, violated, read = await asyncio.gather(
+            self._scrubbed(), self._violated(at), self._readers.read(self._osds)
+        )
+        bounds = next((bounds for _, bounds in read.values()), ())
+        silent = tuple(osd for osd in self._osds if osd not in read)
+        self._silent_since = {osd: self._silent_since.get(osd, at) for osd in silent}
+        counters = {osd: counters for osd, (counters, _) in read.items()}
+        return Reading(at, bounds, counters, silent, scrubbed, violated)
+
     async def _scrubbed(self) -> float | None:
         """Objects that scrubs have done since the first reading."""
         try:
-            ended = self._scrubs.list_running(await self._groups(SCRUBBING_PGS))
-            for primary in sorted(ended):
-                self._scrubs.observe(await self._groups(pgs_of_primary(primary)))
-        except (ClusterUnreachable, CommandFailed, NotKnown):
+            async with asyncio.timeout(LOOK_SECONDS):
+                ended = self._scrubs.list_running(await self._groups(SCRUBBING_PGS))
+                for primary in sorted(ended):
+                    self._scrubs.observe(await self._groups(pgs_of_primary(primary)))
+        except (ClusterUnreachable, CommandFailed, NotKnown, TimeoutError):
             return None
         return float(sum(done.objects for done in self._scrubs.done.values()))
 
@@ -228,23 +240,23 @@ class RealWorld:
         """How many classes are violated, on all OSDs."""
         return f'sum(max by ({OSD_CLASS}) ({PerClass.VIOLATED}{{cluster="{self.fsid}"}}))'
 
-    async def _read_osd(self, osd: int) -> tuple[OsdCounters, tuple[float, ...]] | None:
-        with suppress(ClusterUnreachable, CommandFailed):
-            target = f"osd.{osd}"
-            histograms = await self._watch.once("perf histogram dump", target=target)
-            return counters_of(histograms, await self._watch.once("perf dump", target=target))
-        return None
-
     async def trouble(self) -> str:
         if self._lock.lost or self._lock.failure:
             return self._lock.failure or "another run took this cluster over"
+        asked = self.now()
         try:
             dump = await self._watch.once("osd dump")
             config = await self._config()
-        except (ClusterUnreachable, CommandFailed, CephqosError) as error:
-            return f"the monitors did not answer: {error}"
-        if down := sorted({*self._osds} - {osd["osd"] for osd in dump["osds"] if osd["up"]}):
-            return f"down: {', '.join(f'osd.{osd}' for osd in down)}"
+        except CephqosError as error:
+            self._unheard_since = self._unheard_since or asked
+            silent = self.now() - self._unheard_since > _MONITORS_SECONDS
+            return f"the monitors did not answer: {error}" if silent else ""
+        self._unheard_since = None
+        up = {osd["osd"] for osd in dump["osds"] if osd["up"]}
+        if down := sorted({*self._osds} - up):
+            return f"down: {named(down)}"
+        if new := sorted(up - {*self._osds}):
+            return f"it came up, and was not when the trial began: {named(new)}"
         for osd, since in self._silent_since.items():
             if self.now() - since > _SILENT_SECONDS:
                 return f"osd.{osd} has not answered for {time_span(self.now() - since)}"

@@ -10,9 +10,11 @@ from tests.unit.changed_cluster import ChangedCluster
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import NoAnswer
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_insight.trial import readers
 from cephqos_insight.trial.alert_watch import AlertWatch
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.plan import parse_candidate
+from cephqos_insight.trial.readers import OsdReaders
 from cephqos_loadgen.plan.errors import ClusterAway, NotRestored, SettingRefused
 
 AT_START = "osd_op_num_shards"
@@ -136,7 +138,8 @@ def world_on(cluster: Any, *tries: str, prometheus: Any = None) -> RealWorld:
     async def look() -> None: ...
 
     lock: Any = SimpleNamespace(save=save, lost=False, failure="", look=look)
-    return RealWorld(cluster, cluster, lock, [parse_candidate(t) for t in tries], prometheus)
+    candidates = [parse_candidate(text) for text in tries]
+    return RealWorld(cluster, cluster, OsdReaders([cluster]), lock, candidates, prometheus)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +318,7 @@ async def test_a_setting_is_put_in_force_and_taken_back_as_it_was() -> None:
     assert await world.trouble() == "" and world.journal.entries == []
 
 
-async def test_what_happens_to_the_cluster_is_trouble() -> None:
+async def test_what_happens_to_the_cluster_is_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = TriedCluster()
     world = world_on(cluster, "osd_max_scrubs=3")
     await world.check()
@@ -332,8 +335,29 @@ async def test_what_happens_to_the_cluster_is_trouble() -> None:
     assert await world.trouble() == "someone has set the weight of osd.0 to 0 (0: it is out)"
     cluster.osd_map[1]["up"] = 0
     assert await world.trouble() == "down: osd.1"
+    cluster.osd_map[1]["up"] = 1
+    cluster.osd_map[5] = cluster.osd_map[1]
+    assert await world.trouble() == "it came up, and was not when the trial began: osd.5"
     cluster.fails["osd dump"] = CommandFailed("osd dump", -110, "timed out")
-    assert (await world.trouble()).startswith("the monitors did not answer")
+    said = []
+    for now in (100.0, 108.0, 116.0):
+        monkeypatch.setattr(world, "now", lambda now=now: now)
+        said.append((await world.trouble()).partition(":")[0])
+    assert said == ["", "", "the monitors did not answer"], "an election takes some seconds"
+
+
+async def test_an_osd_that_goes_while_a_setting_is_put_in_force_is_named() -> None:
+    class Goes(TriedCluster):
+        async def command(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
+            if prefix == "config get" and target == "osd.1":
+                self.osd_map[1]["up"] = 0
+                raise CommandFailed(prefix, -6, "no such device or address")
+            return await super().command(prefix, target=target, **given)
+
+    world = world_on(Goes(), "osd_max_scrubs=3")
+    await world.check()
+    with pytest.raises(SettingRefused, match=r"^down: osd\.1$"):
+        await world.put("osd_max_scrubs=3")
 
 
 async def test_a_setting_that_others_have_changed_is_left_and_the_trial_ends() -> None:
@@ -361,6 +385,27 @@ async def test_at_the_end_all_that_is_still_changed_is_undone() -> None:
     assert await world.give_back() == []
 
 
+async def test_at_the_end_all_is_compared_with_what_was_before() -> None:
+    cluster = TriedCluster()
+    world = world_on(cluster, "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    await world.back()
+    assert await world.give_back() == [] and world.left == [] and world.way_back
+    cluster.options["osd", "osd_max_scrubs"] = "9"
+    cluster.flags.add("noout")
+    assert await world.give_back() == [] and world.way_back == {}
+    assert world.left == [
+        "osd osd_max_scrubs is 9, and was not set",
+        "the flags are noout,sortbitwise, and were sortbitwise",
+    ]
+    cluster.fails["config dump"] = ClusterAway("timed out")
+    await world.give_back()
+    assert world.left == [
+        "what is set was not compared with what was set before the trial: timed out"
+    ]
+
+
 async def test_only_a_new_alert_of_this_cluster_is_trouble() -> None:
     cluster, prometheus = TriedCluster(), FiringPrometheus()
     cluster.osd_map[0]["public_addr"] = "10.0.0.1:6801/17"
@@ -385,27 +430,6 @@ async def test_only_a_new_alert_of_this_cluster_is_trouble() -> None:
     ):
         prometheus.alerts = [*before, (labels, 1.0)]
         said = await world.trouble()
-async def test_at_the_end_all_is_compared_with_what_was_before() -> None:
-    cluster = TriedCluster()
-    world = world_on(cluster, "osd_max_scrubs=3")
-    await world.check()
-    await world.put("osd_max_scrubs=3")
-    await world.back()
-    assert await world.give_back() == [] and world.left == [] and world.way_back
-    cluster.options["osd", "osd_max_scrubs"] = "9"
-    cluster.flags.add("noout")
-    assert await world.give_back() == [] and world.way_back == {}
-    assert world.left == [
-        "osd osd_max_scrubs is 9, and was not set",
-        "the flags are noout,sortbitwise, and were sortbitwise",
-    ]
-    cluster.fails["config dump"] = ClusterAway("timed out")
-    await world.give_back()
-    assert world.left == [
-        "what is set was not compared with what was set before the trial: timed out"
-    ]
-
-
         assert said == (f"an alert fires: {labels['alertname']}" if ends else ""), labels
 
 
@@ -465,6 +489,22 @@ async def test_an_osd_that_hangs_makes_no_other_one_silent() -> None:
     await world.check()
     reading = await world.read()
     assert (reading.silent, list(reading.osds)) == ((0,), [1])
+
+
+async def test_osds_that_hang_are_asked_last_and_hold_up_no_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hanging(TriedCluster):
+        async def once(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
+            if target in ("osd.0", "osd.1", "osd.2"):
+                await asyncio.sleep(60)
+            return await super().once(prefix, target=target, **given)
+
+    monkeypatch.setattr(readers, "LOOK_SECONDS", 0.2)
+    cluster: Any = Hanging()
+    asked = OsdReaders([cluster, cluster])
+    looks = [sorted(await asked.read(range(6))) for _ in range(3)]
+    assert looks == [[], [3, 4, 5], [3, 4, 5]]
 
 
 async def test_an_osd_that_stays_silent_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
