@@ -30,7 +30,7 @@ from cephqos_loadgen.cluster.lock import ClusterLock
 from cephqos_loadgen.cluster.restarts import named
 from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal
-from cephqos_loadgen.plan.errors import NotRestored, SettingRefused
+from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, SettingRefused
 
 _VERIFY_SECONDS: Final = 30.0  # until all OSDs say that they have a setting: no guard rail holds
 _COMPARE_SECONDS: Final = 30.0  # for monitors to say at the end what is set
@@ -107,6 +107,10 @@ class RealWorld:
             await effect.check(candidate, self._settings, self._cluster)
             self._candidates[name] = await completed(candidate, self._settings, self._cluster)
         self._osds = await self._cluster.up_osds()
+        read = await self._readers.read(self._osds)
+        if silent := [osd for osd in self._osds if osd not in read]:
+            why = self._readers.why.get(silent[0], "no answer in time")
+            raise ClusterUnfit(f"{named(silent)} did not say what clients did: {why}")
         dump = await self._cluster.command("osd dump")
         self._flags, self._weights = dump["flags"], _weights(dump)
         self._before = self._expected = await self._config()

@@ -21,6 +21,7 @@ class OsdReaders:
     def __init__(self, connections: Sequence[ClusterConnection]) -> None:
         self._connections = connections
         self._hung: set[int] = set()  # at the last look: they are asked last
+        self.why: dict[int, str] = {}  # by OSD: why it did not answer
 
     async def read(self, osds: Sequence[int]) -> Mapping[int, OsdRead]:
         """Of those that answer in time."""
@@ -31,8 +32,10 @@ class OsdReaders:
         async def ask(connection: ClusterConnection) -> None:
             while waiting:
                 asked.add(osd := waiting.popleft())
-                with suppress(ClusterUnreachable, CommandFailed):
+                try:
                     read[osd] = await _counters(connection, f"osd.{osd}")
+                except (ClusterUnreachable, CommandFailed) as error:
+                    self.why[osd] = str(error)
 
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS), asyncio.TaskGroup() as group:

@@ -15,7 +15,7 @@ from cephqos_insight.trial.alert_watch import AlertWatch
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.plan import parse_candidate
 from cephqos_insight.trial.readers import OsdReaders
-from cephqos_loadgen.plan.errors import ClusterAway, NotRestored, SettingRefused
+from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, NotRestored, SettingRefused
 
 AT_START = "osd_op_num_shards"
 ROW = {"axes": [{"ranges": [{"max": -1}, {"min": 0, "max": 99999}]}], "values": [[0], [7]]}
@@ -469,6 +469,13 @@ async def test_an_osd_that_does_not_answer_is_said_to_be_silent() -> None:
     assert reading.silent == (1,) and list(reading.osds) == [0]
 
 
+async def test_osds_that_say_nothing_are_found_before_anything_is_changed() -> None:
+    cluster = TriedCluster()
+    cluster.fails["perf histogram dump"] = CommandFailed("perf histogram dump", -13, "no rights")
+    with pytest.raises(ClusterUnfit, match=r"osd\.0, osd\.1 did not say .*: no rights \(-13\)"):
+        await world_on(cluster, "same").check()
+
+
 async def test_an_osd_that_hangs_makes_no_other_one_silent() -> None:
     class Hangs(TriedCluster):
         """As the connection is: osd.0 holds it up until its deadline."""
@@ -476,17 +483,20 @@ async def test_an_osd_that_hangs_makes_no_other_one_silent() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.lock = asyncio.Lock()
+            self.hangs = ""
 
         async def once(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
             try:
                 async with asyncio.timeout(0.05), self.lock:
-                    await asyncio.sleep(1 if target == "osd.0" else 0)
+                    await asyncio.sleep(1 if target == self.hangs else 0)
             except TimeoutError as error:
                 raise ClusterUnreachable(prefix) from error
             return await self.command(prefix, target=target, **given)
 
-    world = world_on(Hangs(), "same")
+    cluster = Hangs()
+    world = world_on(cluster, "same")
     await world.check()
+    cluster.hangs = "osd.0"
     reading = await world.read()
     assert (reading.silent, list(reading.osds)) == ((0,), [1])
 
