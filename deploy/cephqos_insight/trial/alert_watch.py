@@ -23,7 +23,7 @@ _SIGNS_OF_LIFE: Final = (PerOsd.INSTANCE, "ceph_health_status")
 _Alert = tuple[tuple[str, str], ...]
 
 
-class AlertWatch:
+class WatchedAlerts:
     """`begin` comes first."""
 
     def __init__(self, prometheus: Prometheus, fsid: str) -> None:

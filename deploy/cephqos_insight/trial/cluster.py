@@ -19,7 +19,7 @@ from cephqos_exporter.cluster.replies import PgStat, parse_pgs
 from cephqos_exporter.cluster.scrub_progress import ScrubProgress
 from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_insight.trial import effect
-from cephqos_insight.trial.alert_watch import AlertWatch
+from cephqos_insight.trial.alert_watch import WatchedAlerts
 from cephqos_insight.trial.custom_profile import completed
 from cephqos_insight.trial.host import HostGroups, check_restart, on_osds
 from cephqos_insight.trial.measure import Reading
@@ -80,7 +80,7 @@ class RealWorld:
         self._weights: Mapping[int, float] = {}
         self._before: _Config = {}
         self._expected: _Config = {}
-        self._alerts = AlertWatch(prometheus, cluster.fsid) if prometheus else None
+        self._alerts = WatchedAlerts(prometheus, cluster.fsid) if prometheus else None
         self._scrubs = ScrubProgress()
         self._violated_until: float | None = None
         self._violated_seconds = 0.0

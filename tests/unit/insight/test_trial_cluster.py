@@ -11,7 +11,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.servers import NoAnswer
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_insight.trial import readers
-from cephqos_insight.trial.alert_watch import AlertWatch
+from cephqos_insight.trial.alert_watch import WatchedAlerts
 from cephqos_insight.trial.cluster import RealWorld
 from cephqos_insight.trial.plan import parse_candidate
 from cephqos_insight.trial.readers import OsdReaders
@@ -437,7 +437,7 @@ async def test_a_prometheus_that_is_lost_or_sees_the_cluster_no_more_is_trouble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     prometheus, now = FiringPrometheus(), 1000.0
-    monkeypatch.setattr(AlertWatch, "now", lambda self: now)
+    monkeypatch.setattr(WatchedAlerts, "now", lambda self: now)
     world = world_on(TriedCluster(), "same", prometheus=prometheus)
     await world.check()
     prometheus.lost = True
