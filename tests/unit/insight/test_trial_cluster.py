@@ -406,6 +406,21 @@ async def test_at_the_end_all_is_compared_with_what_was_before() -> None:
     ]
 
 
+async def test_a_way_back_that_is_stopped_does_not_leave_all_as_before() -> None:
+    class Hangs(TriedCluster):
+        async def command(self, prefix: str, *, target: str = "mon", **given: Any) -> Any:
+            if prefix == "config rm":
+                await asyncio.sleep(60)
+            return await super().command(prefix, target=target, **given)
+
+    world = world_on(Hangs(), "osd_max_scrubs=3")
+    await world.check()
+    await world.put("osd_max_scrubs=3")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(world.give_back(), 0.2)
+    assert world.left == ["the way back was stopped; cephqos run --restore-only finishes it"]
+
+
 async def test_only_a_new_alert_of_this_cluster_is_trouble() -> None:
     cluster, prometheus = TriedCluster(), FiringPrometheus()
     cluster.osd_map[0]["public_addr"] = "10.0.0.1:6801/17"
