@@ -77,8 +77,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         " shares and limits are of twice what it gives. How long clients waited in the"
         " scheduler's queue stands in the [reports](#experiments): beside a scrub, it was a few"
         " percent of their latency.",
-        f"- Reads and writes of a device share its budget, as in a drive: what a scrub reads,"
-        f" clients cannot write. So whether a scrub costs clients throughput is judged where each"
+        "- Reads and writes of a device share its budget, as in a drive: what a scrub reads,"
+        " clients cannot write. So whether a scrub costs clients throughput is judged where each"
         f" has its own budget ({APART.name}).{_apart(sides)}",
         f"- [{FIGURES}]({FIGURES}) has every figure behind every verdict, lab by lab."
         " [Recompute them](#to-recompute-a-verdict), or [run all of it](#to-repeat-it).",
@@ -202,7 +202,7 @@ def _summary(found: Sequence[Found]) -> Iterator[str]:
             " or in a control: [what these say](#what-the-controls-say)."
         )
     different = [it for it in counted if it.today.verdict in DIFFERENT]
-    if unknown := sum(not any(other.apart for other in it.others) for it in different):
+    if unknown := sum(all(other.apart is False for other in it.others) for it in different):
         yield f"Of {len(different)} that differ, no reason is known for {unknown}."
 
 
@@ -236,10 +236,11 @@ def _trends(found: Sequence[Found]) -> Iterator[str]:
     columns = tuple(TableColumn(name, numeric=False) for name in names)
     yield from ("## Trends", "", *table_lines(Table("trends", "", columns, rows)), "")
     yield (
-        "In brackets: the 95 % interval of the change, over labs. Where that excludes no change, a"
-        " trend agrees or differs if it stands among all counted trends of its experiment (Holm,"
-        " 5 %), also those that were not compared. Else it may be chance. A change that by itself"
-        " would be found is found in about four of five tries; among others it must be larger."
+        "In brackets: the 95 % interval of the change, over labs. Where that excludes no change (or"
+        " the share that is asked for), a trend agrees or differs if it stands among all counted"
+        " trends of its experiment (Holm, 5 %), also those that were not compared. Else it may be"
+        " chance. A change that by itself would be found is found in about four of five tries;"
+        " among others it must be larger."
     )
     yield ""
     yield (
@@ -262,7 +263,7 @@ def _controls(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
     yield from (f"- {line}" for line in _limited(sides))
     for number, it in enumerate(found, start=1):
         said = [
-            f"{other.under} ({other.found.verdict}): {other.found.here} {_APART[other.apart]}"
+            f"{other.under} ({other.found.verdict}): {other.found.here}{_APART[other.apart]}"
             for other in it.others
         ]
         if not said and it.today.verdict in DIFFERENT:
@@ -273,7 +274,11 @@ def _controls(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
     yield ""
 
 
-_APART = {True: "The two changes differ beyond noise.", False: "The two may be the same change."}
+_APART = {
+    True: " The two changes differ beyond noise.",
+    False: " The two may be the same change.",
+    None: "",
+}
 
 
 def _no_control(it: Found, sides: Sides) -> str:
@@ -285,7 +290,7 @@ def _no_control(it: Found, sides: Sides) -> str:
 
 
 def _limited(sides: Sides) -> Iterator[str]:
-    """Where policies leave a scrub to itself, no order of them can be seen."""
+    """Which policies hold a scrub back, and how long it takes with the others."""
     if not (side := sides.get(SCRUB.name)):
         return
     limited = PROFILES[:2]
@@ -298,7 +303,7 @@ def _limited(sides: Sides) -> Iterator[str]:
         yield in_markdown(
             f"Of the policies of {SCRUB.name} only today's {listed(limited)} limit a scrub, to 70"
             f" and 90 % of the capacity. With all others it took {times[0]:.1f} to {times[-1]:.1f}"
-            " s: the scheduler seems not to hold it back, so no order of these can be seen. Trends"
+            " s: where nothing holds a scrub back, its time puts policies into no order. Trends"
             " that lay one of the two beside another policy are one contrast: a limit against none."
         )
 

@@ -98,11 +98,12 @@ def paired(new: Sequence[float], old: Sequence[float], bins: float = 0.0) -> Cha
     return ChangeInterval(absolute, math.expm1(centre), low, high, error, degrees)
 
 
-def ratios_differ(here: Sequence[Figure], there: Sequence[Figure], *, same: bool) -> bool:
-    """Whether two changes, each of two figures, differ beyond noise. `same`: they are of the same
-    labs, one by one. The bins of a figure that both have do not count."""
+def ratios_differ(here: Sequence[Figure], there: Sequence[Figure], *, same: bool) -> bool | None:
+    """Whether two changes, each of two figures, differ beyond noise; None if there are more
+    figures. `same`: they are of the same labs, one by one. The bins of a figure that both have do
+    not count."""
     if len(here) != 2 or len(there) != 2:
-        return False
+        return None
     a, b = (
         [x / y for x, y in zip(new.values, old.values, strict=True)] for new, old in (here, there)
     )
@@ -236,9 +237,8 @@ def _figures(rows: Iterator[ReportRow]) -> Iterator[tuple[str, float]]:
 
 def _others(observed: Observation) -> tuple[float, float]:
     cpus = [cpu for use in observed.hosts_of_loads if (cpu := cpu_by_others(use))]
-    return max((it.others for it in cpus), default=0.0), max(
-        (it.stolen for it in cpus), default=0.0
-    )
+    others = max((it.others for it in cpus), default=0.0)
+    return others, max((it.stolen for it in cpus), default=0.0)
 
 
 def _outlasts(record: RepeatRecord) -> bool:

@@ -117,12 +117,12 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """What is found `under` other conditions, with another verdict. `apart`: the two changes differ
-    beyond noise."""
+    """What is found `under` other conditions, with another verdict. `apart`: whether the two
+    changes differ beyond noise; None if there are more."""
 
     under: str
     found: Judgement
-    apart: bool
+    apart: bool | None
 
 
 @dataclass(frozen=True, slots=True)

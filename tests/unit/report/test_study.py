@@ -245,6 +245,15 @@ def test_published_allocations_that_agree_are_the_reason(published: Sides) -> No
     assert "The two changes differ beyond noise." in page
 
 
+def test_profiles_that_are_alike_with_published_allocations_only_have_their_reason() -> None:
+    was = AGREEING[RECOVERY.name]
+    rows = {**was, "balanced": (12500, 21500, 5.0, None, 120)}
+    then = {PUBLISHED[name]: was[name] for name in PROFILES}
+    page = to_markdown({RECOVERY.name: side({**rows, **then})})
+    assert "1 differs otherwise" in page and "no reason is known" not in page
+    assert "Here: differs. With the study's own allocations (agrees): published" in page
+
+
 def test_an_agreement_of_today_only_is_counted_apart(published: Sides) -> None:
     """The study's own allocations leave clients what WPQ does: the profile's of today do it."""
     was = AGREEING[SCRUB.name]
@@ -471,8 +480,8 @@ def test_the_page_is_that_of_the_tables_beside_it() -> None:
     }
     assert (folder / "README.md").read_text(encoding="utf-8") == to_markdown(sides)
     for name, rows in (("trends.csv", to_csv(sides)), ("verdicts.csv", verdicts(sides))):
-        with (folder / name).open(newline="", encoding="utf-8") as file:
-            assert list(map(tuple, csv.reader(file))) == list(rows), name
+        with (folder / name).open(newline="", encoding="utf-8") as opened:
+            assert list(map(tuple, csv.reader(opened))) == list(rows), name
 
 
 def test_an_experiment_of_another_day_stays(tmp_path: Path) -> None:
