@@ -1,22 +1,26 @@
 """The study as one page of Markdown: what agrees, the trends, why some differ, how it was run."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.pages.markdown import table_lines
 from cephqos_loadgen.report.tables.table import Table, TableColumn, text
-from cephqos_loadgen.report.words import in_markdown, listed
+from cephqos_loadgen.report.words import in_markdown, listed, percent
 
-from .experiments import EXPERIMENTS, PROFILES, RECOVERY, SCRUB, WIDE
-from .side import LABS, Side, Sides
-from .trends import COMPARED, DIFFERENT, UNKNOWN, Found, judged
+from .experiments import APART, EXPERIMENTS, PROFILES, RECOVERY, SCRUB, WIDE
+from .side import LABS, LabRow, Side, Sides, paired
+from .trends import COMPARED, DECIDED, DIFFERENT, Found, judged
 
+_TODAY_ONLY = "agrees today only"
 _VERDICTS: Mapping[str, tuple[str, str]] = {  # of one trend, of several
     "agrees": ("agrees", "agree"),
+    _TODAY_ONLY: ("agrees with today's allocations only", "agree with today's allocations only"),
     "the other way round": ("is the other way round", "are the other way round"),
     "differs": ("differs otherwise", "differ otherwise"),
+    "may be chance": ("may be chance",) * 2,
     "no difference found": ("cannot be seen beyond noise",) * 2,
     "not put to the test": ("is not put to the test", "are not put to the test"),
     "not known": ("is not known", "are not known"),
@@ -32,12 +36,12 @@ def to_markdown(sides: Sides) -> str:
 
 def to_csv(sides: Sides) -> Iterator[tuple[str, ...]]:
     """Every figure that a verdict is made from: a row for each lab."""
-    yield ("trend", "allocations", "figure", "lab", "value")
+    yield ("trend", "allocations", "figure", "lab", "value", "bin")
     for number, found in enumerate(judged(sides), start=1):
         for name, judgement in (("today", found.today), ("published", found.then)):
-            for title, values in judgement.figures if judgement else ():
+            for title, values, width in judgement.figures if judgement else ():
                 for lab, value in enumerate(values, start=1):
-                    yield (str(number), name, title, str(lab), repr(value))
+                    yield (str(number), name, title, str(lab), repr(value), repr(width))
 
 
 def verdicts(sides: Sides) -> Iterator[tuple[str, ...]]:
@@ -63,14 +67,19 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         "",
         *(f"- {line}" for line in _summary(found)),
         *(f"- {line}" for line in _not_run(sides)),
-        f"- Each experiment ran in {_from_to(labs)} labs, made new: Ceph {_release(sides)} on loop"
-        " devices that are held to 300 requests per second, so that the scheduler decides. All"
-        " policies ran in every lab, in random order. While they ran, other programs used at most"
-        f" {_most_by_others(sides):.0%} of the CPUs. All machines were of two CPUs: larger ones may"
-        " show something else.",
-        "- Reads and writes of a device share its budget, as in a drive. So what a scrub reads,"
-        " clients cannot write: that it costs them something is how these devices are made. How"
-        " much, and for how long, is the scheduler's.",
+        f"- Each experiment that was run ran in {_from_to(labs)} labs, made new: Ceph"
+        f" {_release(sides)} on loop devices that are held to 300 requests per second. All policies"
+        " ran in every lab, in random order. While they ran, other programs used at most"
+        f" {100 * _most(sides, lambda row: row.others):.0f} % of the CPUs, and other virtual"
+        f" machines took at most {100 * _most(sides, lambda row: row.steal):.0f} %. All machines"
+        " were of two CPUs: larger ones may show something else.",
+        "- The capacity that Ceph measured (about 300) was about twice what a device delivered. So"
+        " shares and limits are of twice what it gives. How long clients waited in the"
+        " scheduler's queue stands in the [reports](#experiments): beside a scrub, it was a few"
+        " percent of their latency.",
+        "- Reads and writes of a device share its budget, as in a drive: what a scrub reads,"
+        " clients cannot write. So whether a scrub costs clients throughput is judged where each"
+        f" has its own budget ({APART.name}).{_apart(sides)}",
         f"- [{FIGURES}]({FIGURES}) has every figure behind every verdict, lab by lab."
         " [Recompute them](#to-recompute-a-verdict), or [run all of it](#to-repeat-it).",
         "",
@@ -80,7 +89,7 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
             title = f"Throughput of clients against {work} time"
             yield from (f"![{title}]({study}/charts/trade-{work}-iops.svg)", "")
     yield from _trends(found)
-    yield from _why(found)
+    yield from _controls(sides, found)
     yield from _experiments(sides)
     yield from _cannot(sides)
     yield from _RECOMPUTE
@@ -89,26 +98,48 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
 _RECOMPUTE = (
     "## To recompute a verdict",
     "",
-    "A change is that within a lab. Its interval is Student's t over labs, on logarithms:",
+    "A change is that within a lab. Its interval is Student's t over labs, on logarithms. `bin` is"
+    " the width in which a figure is known, as a share of it: ends of scrubs are known to a second,"
+    " those of recoveries to two.",
     "",
     "```python",
-    "import csv, collections, itertools, numpy, scipy.stats",
+    "import csv, itertools, numpy, scipy.stats",
     "",
-    "trends = collections.defaultdict(dict)",
+    "trends, against = {}, {}",
     f'for row in csv.DictReader(open("{FIGURES}")):',
-    '    of = trends[row["trend"], row["allocations"]].setdefault(row["figure"], [])',
-    '    of.append(float(row["value"]))',
-    "for trend, figures in trends.items():",
-    "    for new, old in itertools.combinations(figures.values(), 2):",
+    '    figures = trends.setdefault((row["trend"], row["allocations"]), {})',
+    '    values, _ = figures.setdefault(row["figure"], ([], float(row["bin"])))',
+    '    values.append(float(row["value"]))',
+    f'for row in csv.DictReader(open("{VERDICTS}")):',
+    '    against[row["trend"], row["allocations"]] = row["against"].rpartition(" ")',
+    "for trend in against:",
+    "    within, _, factor = against[trend]",
+    "    distances = []",
+    "    for (new, a), (old, b) in itertools.combinations(trends[trend].values(), 2):",
     "        logs = numpy.log(numpy.array(new) / old)",
-    "        reach = scipy.stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5",
-    "        print(*trend, *numpy.exp(logs.mean() + reach * numpy.array([-1, 0, 1])) - 1)",
+    "        error = numpy.sqrt(logs.var(ddof=1) / len(logs) + (a**2 + b**2) / 12)",
+    "        t = scipy.stats.t(len(logs) - 1)",
+    "        low, change, high = numpy.expm1(logs.mean() + error * t.ppf([0.025, 0.5, 0.975]))",
+    '        print(*trend, f"{change * 100:+.1f} % ({low * 100:+.1f} … {high * 100:+.1f} %)")',
+    "        if within:",
+    "            distances.append((abs(logs.mean()) - numpy.log1p(float(factor))) / error)",
+    "        else:",
+    "            distances.append(abs(logs.mean() - numpy.log(float(factor))) / error)",
+    "    far = max(distances)",
+    "    differs = not within or far > t.ppf(0.975)",
+    "    chance = min(1, 2 * len(distances) * t.sf(far)) if differs else t.cdf(far)",
+    '    print(*trend, f"chance {chance:.3g}")',
     "```",
     "",
     f"The trends are numbered as in the table. [{VERDICTS}]({VERDICTS}) has, for each, the factor"
-    " that was tested against, and the chance of figures so far from it. All of a column are then"
-    " judged together (Holm). Latency that is the same measurement as throughput is not counted."
-    " Where the end of a work is known to a second or two, that widens the interval.",
+    " that was tested against, and the chance of figures so far from it. Settings are alike if each"
+    " pair surely is within the margin: the chance is that of the pair that is least so.",
+    "",
+    "Then the counted trends of one experiment are judged together (Holm, 5 %), those with the"
+    " studies' own allocations by themselves. The number of tests is fixed in advance: all counted"
+    " trends of the experiment, also those that were not compared. Latency that is the same"
+    " measurement as throughput is not counted. The reports compare means of all labs, not within a"
+    " lab: their intervals differ a little.",
     "",
     "## To repeat it",
     "",
@@ -131,31 +162,48 @@ def _from_to(numbers: Sequence[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _most_by_others(sides: Sides) -> float:
-    return max(row.others for side in sides.values() for row in side.rows)
+def _most(sides: Sides, what: Callable[[LabRow], float]) -> float:
+    return max(what(row) for side in sides.values() for row in side.rows)
+
+
+def _apart(sides: Sides) -> str:
+    """What a scrub costs clients where reads and writes have a budget each."""
+    if not (side := sides.get(APART.name)):
+        return ""
+    costs = []
+    for name in APART.policies:
+        during, whole = (
+            percent(paired(side.samples(setting, metrics.IOPS), side.alone(name)).ratio)
+            for setting in (f"{name}@scrub", name)
+        )
+        costs.append(f"by {during} with {name} ({whole} in the whole load)")
+    return in_markdown(f" There their throughput changes, while it scrubs, {listed(costs)}.")
 
 
 def _summary(found: Sequence[Found]) -> Iterator[str]:
-    """How many trends agree; then those that differ."""
+    """How many trends agree: with the studies' own allocations, then with today's."""
     counted = [it for it in found if not it.trend.same_as]
     twins = len(found) - len(counted)
-    yield (
-        f"Of {len(counted)} published trends, {_counts([it.today.verdict for it in counted])}"
-        f" with the profiles as they are today. {twins} more are the same measurement as another,"
-        " and are not counted."
-    )
     then = [it.then.verdict for it in counted if it.then]
     yield (
-        f"{len(then)} of them are of profiles. With the allocations that these had in the studies,"
-        f" {_counts(then)}."
+        "With the allocations that profiles had in the studies: of"
+        f" {len(then)} published trends, {_counts(then)}."
     )
-    different = [it for it in counted if it.today.verdict in DIFFERENT]
-    if different:
-        shown = sum(not it.reason.startswith(UNKNOWN) for it in different)
+    today = [_TODAY_ONLY if it.today_only else it.today.verdict for it in counted]
+    yield (
+        f"With the profiles as they are today: of {len(counted)} published trends,"
+        f" {_counts(today)}. {twins} more are the same measurement as another, and are not counted."
+    )
+    if others := sum(bool(it.others) for it in counted if it.today.verdict in DECIDED):
+        decided = sum(it.today.verdict in DECIDED for it in counted)
         yield (
-            f"Of {len(different)} that differ, a control shows why for {shown}:"
-            " [reasons](#why-they-differ). For the others no reason is known."
+            f"Of {decided} that are decided with today's profiles, {others}"
+            f" {'have' if others > 1 else 'has'} another verdict with the studies' own allocations"
+            " or in a control: [what these say](#what-the-controls-say)."
         )
+    different = [it for it in counted if it.today.verdict in DIFFERENT]
+    if unknown := sum(all(other.apart is False for other in it.others) for it in different):
+        yield f"Of {len(different)} that differ, no reason is known for {unknown}."
 
 
 def _not_run(sides: Sides) -> Iterator[str]:
@@ -164,9 +212,11 @@ def _not_run(sides: Sides) -> Iterator[str]:
 
 
 def _counts(verdicts: Sequence[str]) -> str:
-    counted = {verdict: verdicts.count(verdict) for verdict in _VERDICTS if verdict in verdicts}
-    parts = [f"{number} {_VERDICTS[verdict][number > 1]}" for verdict, number in counted.items()]
-    return listed(parts, 6)
+    counts = Counter(verdicts)
+    parts = [
+        f"{counts[it]} {words[counts[it] > 1]}" for it, words in _VERDICTS.items() if it in counts
+    ]
+    return listed(parts, len(parts))
 
 
 def _trends(found: Sequence[Found]) -> Iterator[str]:
@@ -186,22 +236,76 @@ def _trends(found: Sequence[Found]) -> Iterator[str]:
     columns = tuple(TableColumn(name, numeric=False) for name in names)
     yield from ("## Trends", "", *table_lines(Table("trends", "", columns, rows)), "")
     yield (
-        "In brackets: the 95 % interval of the change, over labs. A trend agrees or differs only"
-        " where that excludes no change, and stands among all that were compared (Holm, 5 %). That"
-        " a share is kept agrees only where another policy broke it. Figures of clients are of"
-        " their whole load, as in the studies. Recovery is compared by its rate, because"
-        " policies do not recover exactly as many objects."
+        "In brackets: the 95 % interval of the change, over labs. Where that excludes no change (or"
+        " the share that is asked for), a trend agrees or differs if it stands among all counted"
+        " trends of its experiment (Holm, 5 %), also those that were not compared. Else it may be"
+        " chance. A change that by itself would be found is found in about four of five tries;"
+        " among others it must be larger."
+    )
+    yield ""
+    yield (
+        "That a share is kept agrees only where another policy broke it. Clients beside a scrub are"
+        " compared while it scrubs. A scrub takes about as many operations from the shared budget"
+        " whatever the policy: what they get in their whole load hardly depends on it. Recovery is"
+        " compared by its rate, because policies do not recover exactly as many objects."
     )
     yield ""
 
 
-def _why(found: Sequence[Found]) -> Iterator[str]:
-    different = [it for it in found if it.today.verdict in DIFFERENT]
-    if different:
-        yield from ("## Why they differ", "")
-        for it in different:
-            yield f"- {in_markdown(f'{it.trend.published} {it.reason}')}"
-        yield ""
+def _controls(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
+    """Where the studies' own allocations or a control say something else, and why."""
+    yield from ("## What the controls say", "")
+    yield (
+        "Trends for which the study's own allocations or a control have another verdict, where one"
+        " of the two is decided. A control is judged by itself."
+    )
+    yield ""
+    yield from (f"- {line}" for line in _limited(sides))
+    for number, it in enumerate(found, start=1):
+        said = [
+            f"{other.under} ({other.found.verdict}): {other.found.here}{_APART[other.apart]}"
+            for other in it.others
+        ]
+        if not said and it.today.verdict in DIFFERENT:
+            said.append(_no_control(it, sides))
+        if said and not it.trend.same_as:
+            words = f"{number}. {it.trend.published} Here: {it.today.verdict}. {' '.join(said)}"
+            yield f"- {in_markdown(words)}"
+    yield ""
+
+
+_APART = {
+    True: " The two changes differ beyond noise.",
+    False: " The two may be the same change.",
+    None: "",
+}
+
+
+def _no_control(it: Found, sides: Sides) -> str:
+    if not it.trend.control:
+        return "Why is not known: no control was run."
+    if it.trend.control.name not in sides:
+        return f"Why is not known: its control, {it.trend.control.name}, was not run."
+    return f"Why is not known: it is the same without {it.trend.without}."
+
+
+def _limited(sides: Sides) -> Iterator[str]:
+    """Which policies hold a scrub back, and how long it takes with the others."""
+    if not (side := sides.get(SCRUB.name)):
+        return
+    limited = PROFILES[:2]
+    times = sorted(
+        fmean(of)
+        for name in side.settings
+        if name not in limited and (of := side.samples(name, metrics.SCRUB_SECONDS))
+    )
+    if times:
+        yield in_markdown(
+            f"Of the policies of {SCRUB.name} only today's {listed(limited)} limit a scrub, to 70"
+            f" and 90 % of the capacity. With all others it took {times[0]:.1f} to {times[-1]:.1f}"
+            " s: where nothing holds a scrub back, its time puts policies into no order. Trends"
+            " that lay one of the two beside another policy are one contrast: a limit against none."
+        )
 
 
 def _experiments(sides: Sides) -> Iterator[str]:
@@ -243,8 +347,8 @@ def _settings(sides: Sides) -> Iterator[str]:
     yield "4 OSDs and 3 copies; here 3 OSDs and 2 copies"
     yield "objects of 4 MiB to recover; here 64 KiB"
     yield (
-        "BlueStore's throttles as small as they can be without a loss (256 KiB and 2 MiB);"
-        f" here 32 KiB, and clients alone lose by that{_lost_by_throttles(sides)}"
+        "BlueStore's throttles of 256 KiB (A), 40 MiB (A on HDDs) and 2 MiB (B); here 32 KiB, and"
+        f" clients alone lose by that{_lost_by_throttles(sides)}"
     )
     yield "a scrub with 64 operations in flight at the clients; here 8, at which a scrub gets on"
     yield "Ceph's backoff of scrubs; here none, as it would decide how long a small scrub takes"
@@ -268,7 +372,7 @@ def _sizes(sides: Sequence[Side]) -> Iterator[str]:
         ]
         if found:
             yield f"{theirs}; here {max(found):,.0f} objects"
-    yield "loads of 9 to 14 minutes; here 30 s alone, and up to 2 minutes beside other work"
+    yield "loads of 8 to 23 minutes; here 30 s alone, and up to 2 minutes beside other work"
     alone = sorted(
         fmean(of) for side in sides for name in side.settings if (of := side.alone(name))
     )

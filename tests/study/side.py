@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Final
+from typing import Final, NamedTuple
 
 from cephqos_loadgen.report.arrays.statistics import (
     CONFIDENCE,
@@ -40,14 +40,22 @@ _LOADS: Final[tuple[FigureKind, ...]] = (metrics.IOPS, metrics.MEAN)
 _GRID: Final = {metrics.SCRUB_SECONDS: 1.0, metrics.RECOVERY_OBJECT_RATE: 2.0}
 _LATER = 1.0  # seconds after clients, from which on a work has outlasted them
 
-Figures = tuple[tuple[str, tuple[float, ...]], ...]  # by name, one of each lab
+
+class Figure(NamedTuple):
+    """A figure of a setting, one of each lab. `bin`: the width in which it is known, as a share of
+    it; 0 where it is exact."""
+
+    name: str
+    values: tuple[float, ...]
+    bin: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class LabRow:
     """A setting in one lab. `figures` are by the names of columns; one that was not measured is
     missing. `outlasts`: a work went on when its clients had ended. `cut_off`: a limit ended the
-    clients before the work. `others`: the share of the CPUs that other programs used."""
+    clients before the work. `others`: the share of the CPUs that other programs used; `steal`: that
+    which other virtual machines took."""
 
     setting: str
     lab: int
@@ -55,6 +63,7 @@ class LabRow:
     outlasts: bool
     cut_off: bool
     others: float
+    steal: float
     ceph: str
 
 
@@ -70,6 +79,7 @@ COLUMNS: Final = (
     *(column(metric, at) for metric in _LOADS for at in ("", f"@{SCRUB}")),
     *map(column, _WORKS),
 )
+_REST: Final = ("outlasts clients", "cut off", "others", "steal", "Ceph")
 _YES: Final = {True: "yes", False: "no"}
 
 
@@ -88,13 +98,22 @@ def paired(new: Sequence[float], old: Sequence[float], bins: float = 0.0) -> Cha
     return ChangeInterval(absolute, math.expm1(centre), low, high, error, degrees)
 
 
-def ratios_differ(here: Figures, there: Figures, *, same: bool) -> bool:
-    """Whether two changes, each of two figures, differ beyond noise. `same`: they are of the same
-    labs, one by one."""
+def ratios_differ(here: Sequence[Figure], there: Sequence[Figure], *, same: bool) -> bool | None:
+    """Whether two changes, each of two figures, differ beyond noise; None if there are more
+    figures. `same`: they are of the same labs, one by one. The bins of a figure that both have do
+    not count."""
     if len(here) != 2 or len(there) != 2:
-        return False
-    a, b = ([x / y for x, y in zip(new, old, strict=True)] for (_, new), (_, old) in (here, there))
-    return (paired(a, b) if same and len(a) == len(b) else change(a, b)).beyond_noise
+        return None
+    a, b = (
+        [x / y for x, y in zip(new.values, old.values, strict=True)] for new, old in (here, there)
+    )
+    own = {*here} ^ {*there}
+    if same and len(a) == len(b):
+        return paired(a, b, sum(it.bin**2 / 12 for it in own)).beyond_noise
+    widths = [
+        fmean(of) * math.hypot(*(it.bin for it in side)) for of, side in ((a, here), (b, there))
+    ]
+    return change(a, b, widths=(widths[0], widths[1])).beyond_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +212,7 @@ def _measured(lab: int, run: ReportRun, observed: Observation, *, several: bool)
         dict(_figures(rows_of(run.name, [observed]))),
         _outlasts(record),
         any(phase.ended_by == "cut_off" for phase in record.phases.values()),
-        _others(observed),
+        *_others(observed),
         str(environment_facts(run).get("Ceph", "")),
     )
 
@@ -216,9 +235,10 @@ def _figures(rows: Iterator[ReportRow]) -> Iterator[tuple[str, float]]:
                 yield column(metric, at), value
 
 
-def _others(observed: Observation) -> float:
-    uses = (cpu_by_others(use) for use in observed.hosts_of_loads)
-    return max((cpu.others for cpu in uses if cpu), default=0.0)
+def _others(observed: Observation) -> tuple[float, float]:
+    cpus = [cpu for use in observed.hosts_of_loads if (cpu := cpu_by_others(use))]
+    others = max((it.others for it in cpus), default=0.0)
+    return others, max((it.stolen for it in cpus), default=0.0)
 
 
 def _outlasts(record: RepeatRecord) -> bool:
@@ -233,11 +253,12 @@ def write_labs(side: Side, file: Path) -> None:
     """The table of an experiment: a row for each policy and lab."""
     with file.open("w", newline="", encoding="utf-8") as opened:
         out = csv.writer(opened, lineterminator="\n")
-        out.writerow((POLICY, "lab", *COLUMNS, "outlasts clients", "cut off", "others", "Ceph"))
+        out.writerow((POLICY, "lab", *COLUMNS, *_REST))
         for row in side.rows:
             figures = (row.figures.get(name, "") for name in COLUMNS)
             flags = (_YES[row.outlasts], _YES[row.cut_off])
-            out.writerow((row.setting, row.lab, *figures, *flags, row.others, row.ceph))
+            of_host = (row.others, row.steal, row.ceph)
+            out.writerow((row.setting, row.lab, *figures, *flags, *of_host))
 
 
 def read_labs(file: Path) -> Side:
@@ -248,8 +269,8 @@ def read_labs(file: Path) -> Side:
 def _row(line: Mapping[str, str]) -> LabRow:
     figures = {name: float(line[name]) for name in COLUMNS if line[name]}
     outlasts, cut_off = (line[name] == _YES[True] for name in ("outlasts clients", "cut off"))
-    lab, others = int(line["lab"]), float(line["others"])
-    return LabRow(line[POLICY], lab, figures, outlasts, cut_off, others, line["Ceph"])
+    lab, others, steal = int(line["lab"]), float(line["others"]), float(line["steal"])
+    return LabRow(line[POLICY], lab, figures, outlasts, cut_off, others, steal, line["Ceph"])
 
 
 Sides = Mapping[str, Side]  # by the name of the experiment

@@ -1,15 +1,17 @@
 """The published trends of studies A and B, and what this machine says to each.
 
 A trend is a direction, not a figure: which of two settings gives more of something. It is judged
-within each lab, by the interval of the change over labs, together with all others (Holm): of so
-many trends one would come out by chance. Trends of profiles are judged twice: with the allocations
-that the profiles have today, and with those of the study's release.
+within each lab, by the interval of the change over labs, together with all others of its experiment
+(Holm): of so many trends one would come out by chance. Trends of profiles are judged twice: with
+the allocations that the profiles have today, and with those of the study's release.
 
-Settings are policies; one that ends in `@scrub` is of the time in which the scrub ran only.
+Settings are policies; one that ends in `@scrub` is of the time in which the scrub ran only. Clients
+beside a scrub are compared in that time. A scrub takes about as many operations from the budget of
+a device whatever the policy: what clients get in their whole load hardly depends on it.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Literal
@@ -24,6 +26,7 @@ from .experiments import (
     APART,
     BOTH,
     COST,
+    EXPERIMENTS,
     HDD,
     HDD_WIDE,
     PUBLISHED,
@@ -33,18 +36,19 @@ from .experiments import (
     WIDE,
     Experiment,
 )
-from .side import Figures, Side, Sides, compared, paired, ratios_differ
+from .side import Figure, Side, Sides, compared, paired, ratios_differ
 
 Verdict = Literal[
     "agrees",
     "the other way round",
     "differs",
+    "may be chance",
     "no difference found",
     "not put to the test",
     "not known",
 ]
 DECIDED: Final = ("agrees", "the other way round", "differs")
-COMPARED: Final = (*DECIDED, "no difference found")
+COMPARED: Final = (*DECIDED, "may be chance", "no difference found")
 DIFFERENT: Final = ("the other way round", "differs")
 
 
@@ -52,13 +56,13 @@ DIFFERENT: Final = ("the other way round", "differs")
 class Judgement:
     """What a run says to a trend. `chance`: how often figures so far apart would come out if there
     were nothing to see; None where nothing was compared. `null`: the factor between the two where
-    there is nothing to see. `figures`: what it is made from, by name, one of each lab.
+    there is nothing to see. `figures`: what it is made from.
     """
 
     verdict: Verdict
     here: str
     chance: float | None = None
-    figures: Figures = ()
+    figures: tuple[Figure, ...] = ()
     null: str = "1"
 
 
@@ -70,12 +74,12 @@ class Claim:
     judge: Callable[[Side, tuple[str, ...]], Judgement]
 
     def __call__(self, side: Side | None, *, published: bool = False) -> Judgement:
-        names = tuple(map(with_published, self.settings)) if published else self.settings
+        names = self.published if published else self.settings
         return self.judge(side, names) if side else _UNKNOWN
 
     @property
-    def has_profiles(self) -> bool:
-        return any(with_published(setting) != setting for setting in self.settings)
+    def published(self) -> tuple[str, ...]:
+        return tuple(map(with_published, self.settings))
 
 
 def with_published(setting: str) -> str:
@@ -87,7 +91,7 @@ def with_published(setting: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """`published` says what was found elsewhere, with the figures.
+    """`published` says what was found elsewhere, with the figures; `study` is where it is judged.
 
     `control` is the experiment in which what may explain a difference is taken away, and `without`
     says what that is. `same_as` is the trend whose measurement this one is, too: with a fixed
@@ -102,19 +106,47 @@ class Trend:
     without: str = ""
     same_as: str = ""
 
+    @property
+    def has_both(self) -> bool:
+        """Whether its experiment runs its profiles with the allocations of the study's release."""
+        policies = {
+            setting.partition("@")[0].rpartition("/")[2] for setting in self.claim.published
+        }
+        return self.claim.published != self.claim.settings and policies <= {*self.study.policies}
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What is found `under` other conditions, with another verdict. `apart`: whether the two
+    changes differ beyond noise; None if there are more."""
+
+    under: str
+    found: Judgement
+    apart: bool | None
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """A trend with what was found: with today's allocations, with those of the study's release
-    (None: it has no profiles, or they were not run), and why it differs."""
+    (None: they were not run), and where the latter or a control say something else."""
 
     trend: Trend
     today: Judgement
     then: Judgement | None
-    reason: str = ""
+    others: tuple[Other, ...] = ()
+
+    @property
+    def today_only(self) -> bool:
+        """It agrees, and does not with the study's own allocations."""
+        then = self.then
+        return (
+            self.today.verdict == "agrees"
+            and then is not None
+            and then.verdict in COMPARED
+            and then.verdict != "agrees"
+        )
 
 
-UNKNOWN: Final = "Not known"  # how a reason begins that no control shows
 _UNKNOWN: Final = Judgement("not known", "Not enough labs are finished.")
 
 
@@ -129,7 +161,7 @@ def more(metric: FigureKind, greater: str, than: str) -> Claim:
         means = (f"{name} {with_unit(metric, sum(of) / len(of))}"
                  for name, of in zip(names, (a, b), strict=True))  # fmt: skip
         words = f"{', '.join(means)}: {percent(found.ratio)} ({interval(found)})."
-        figures = tuple(_shown(name, metric, of) for name, of in zip(names, (a, b), strict=True))
+        figures = tuple(_shown(side, name, metric) for name in names)
         cut = [name for name in names if side.outlasts_clients(name, metric)]
         if cut:
             words = f"{words} Clients ended before the work of {listed(cut)}."
@@ -142,14 +174,17 @@ def more(metric: FigureKind, greater: str, than: str) -> Claim:
     return Claim((greater, than), judge)
 
 
-def _shown(name: str, metric: FigureKind, of: Sequence[float]) -> tuple[str, tuple[float, ...]]:
-    return f"{name} {metric.named}", tuple(value * metric.scale for value in of)
+def _shown(side: Side, name: str, metric: FigureKind) -> Figure:
+    values = tuple(value * metric.scale for value in side.samples(name, metric))
+    return Figure(f"{name} {metric.named}", values, side.grid(name, metric))
 
 
 def _power(found: ChangeInterval) -> str:
-    """The smallest change that as many labs would have found in four of five tries."""
+    """The smallest change that as many labs find in about four of five tries, if it is the only one
+    that is compared."""
     reach = t_quantile((1 + CONFIDENCE) / 2, found.degrees) + t_quantile(0.8, found.degrees)
-    return f"What would be found: {percent(math.expm1(reach * (found.error or 0.0)))} or more."
+    least = percent(math.expm1(reach * (found.error or 0.0)))
+    return f"By itself, {least} or more would be found."
 
 
 def _direction(found: ChangeInterval) -> Verdict:
@@ -171,34 +206,38 @@ def equivalent(found: ChangeInterval, within: float) -> bool | None:
 
 def alike(metric: FigureKind, within: float, *settings: str) -> Claim:
     """All of these have as much of a figure, to a share of it: two one-sided tests of each pair
-    (TOST). The pair that says the least is shown."""
+    (TOST). The pair that says the least is shown. All must be alike, so nothing is added for their
+    number; that one of them differs may be chance as many times as there are pairs."""
 
     def judge(side: Side, names: tuple[str, ...]) -> Judgement:
         values = {name: side.samples(name, metric) for name in names}
         if len(set(map(len, values.values()))) != 1 or not all(values.values()):
             return _UNKNOWN
-        pairs = [_alike(compared(side, metric, pair), pair, within)
-                 for pair in combinations(names, 2)]  # fmt: skip
-        figures = tuple(_shown(name, metric, of) for name, of in values.items())
-        rank: tuple[Verdict, ...] = ("differs", "not known", "no difference found", "agrees")
-        worst = min(pairs, key=lambda pair: (rank.index(pair.verdict), -(pair.chance or 0.0)))
-        return replace(worst, figures=figures, null=f"within {within}")
+        pairs = list(combinations(names, 2))
+        found = [_alike(compared(side, metric, pair), pair, within, len(pairs)) for pair in pairs]
+        figures = tuple(_shown(side, name, metric) for name in names)
+        return replace(min(found, key=_worst), figures=figures, null=f"within {within}")
 
     return Claim(settings, judge)
 
 
-def _alike(found: ChangeInterval, names: tuple[str, ...], within: float) -> Judgement:
+def _worst(found: Judgement) -> tuple[int, float]:
+    """Of several that differ the surest, else the least sure."""
+    chance, rank = found.chance or 0.0, ("differs", "not known", "no difference found", "agrees")
+    return rank.index(found.verdict), chance if found.verdict == "differs" else -chance
+
+
+def _alike(found: ChangeInterval, names: tuple[str, ...], within: float, pairs: int) -> Judgement:
     words = f"{names[0]} against {names[1]}: {percent(found.ratio)} ({interval(found)})."
     if found.low is None or found.high is None:
         return Judgement("not known", words)
-    bounds = (1 + within, 1 / (1 + within))
-    chances = [chance for bound in bounds if (chance := found.chance_of_beyond(bound, sides=1))]
-    nearest = max(chances, default=0.0)
-    if equivalent(found, within):
-        return Judgement("agrees", words, nearest)
-    if found.low > within or found.high < 1 / (1 + within) - 1:
-        return Judgement("differs", words, min(1.0, 2 * nearest))
-    return Judgement("no difference found", words, nearest)
+    low, high = 1 / (1 + within), 1 + within
+    factor = 1 + (found.ratio or 0.0)
+    beyond = found.chance_of_beyond(high if factor > 1 else low, sides=1) or 0.0
+    if found.low > high - 1 or found.high < low - 1:
+        return Judgement("differs", words, min(1.0, 2 * pairs * beyond))
+    verdict: Verdict = "agrees" if equivalent(found, within) else "no difference found"
+    return Judgement(verdict, words, beyond if low <= factor <= high else 1 - beyond)
 
 
 def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
@@ -216,7 +255,7 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
             f"{name} {with_unit(metrics.IOPS, beside)} of {with_unit(metrics.IOPS, before)} alone:"
             f" {percent(found.ratio)} ({interval(found)})."
         )
-        figures = ((f"{name} IOPS", iops), (f"{name} IOPS alone", alone))
+        figures = (Figure(f"{name} IOPS", iops), Figure(f"{name} IOPS alone", alone))
         kept = outcome(found, share)
         if kept == "not put to the test":
             words = f"{words} Clients alone were slower: this is no baseline."
@@ -247,7 +286,8 @@ def without_effect(option: str, *settings: str) -> Claim:
 
 
 def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
-    others = [other for other in side.settings if other != policy]
+    own, at, window = policy.partition("@")
+    others = [f"{other}{at}{window}" for other in side.settings if other != own]
     pairs = [(side.samples(other, metrics.IOPS), side.alone(other)) for other in others]
     return any(
         outcome(paired(iops, alone), share) == "broken"
@@ -265,8 +305,12 @@ _APART: Final = (APART, "the shared budget: reads and writes of a device have on
 _HALF: Final = "Boosted WPQ breaks half the baseline: 2,544 of 21,500 IOPS."
 _A_CLIENTS: Final = "high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS, 2,544."
 _A_DEFAULT: Final = "WPQ leaves clients more by default than boosted: over 18,000 IOPS, 2,544."
-_B_CLIENTS: Final = "high_client_ops leaves clients more than WPQ: 24 % lost, 27 %."
-_B_TEN: Final = "Ten scrubs with high_client_ops leave clients 6 % less than five with WPQ."
+_B_CLIENTS: Final = (
+    "While it scrubs, high_client_ops leaves clients more than WPQ: 24 % lost, 27 %."
+)
+_B_TEN: Final = (
+    "While they scrub, ten scrubs with high_client_ops leave clients 6 % less than five with WPQ."
+)
 _WPQ: Final = ("wpq_default", "wpq_boosted")
 _HCO, _BALANCED, _HRO = "high_client_ops", "balanced", "high_recovery_ops"
 _TEN_HCO, _FIVE_HCO, _FIVE_WPQ = f"ten_scrubs/{_HCO}", f"scrub/{_HCO}", "scrub/wpq"
@@ -384,34 +428,39 @@ TRENDS: Final = (
         "HDD: WPQ by default and high_recovery_ops recover alike: 5.8 objects/s, 5 (here: 25 %).",
         alike(_RATE, 0.25, "wpq_default", _HRO),
     ),
-    # B, scrub
+    # B, scrub. With one budget of reads and writes any scrub costs clients throughput: whether a
+    # scheduler lets it is seen where each has its own.
     Trend(
-        SCRUB,
-        "A deep scrub costs clients throughput with WPQ: 27 % of 15,007 IOPS (here: over 5 %).",
-        keeps("wpq", 0.95, breaks=True),
+        APART,
+        "While it scrubs, clients lose throughput with WPQ: 27 % of 15,007 IOPS (here: over 5 %).",
+        keeps("wpq@scrub", 0.95, breaks=True),
     ),
     Trend(
-        SCRUB,
-        "It costs clients throughput with high_client_ops: 24 % (here: over 5 %).",
-        keeps(_HCO, 0.95, breaks=True),
+        APART,
+        "While it scrubs, clients lose throughput with high_client_ops: 24 % (here: over 5 %).",
+        keeps(f"{_HCO}@scrub", 0.95, breaks=True),
     ),
-    Trend(SCRUB, _B_CLIENTS, more(metrics.IOPS, _HCO, "wpq"), *_APART),
+    Trend(SCRUB, _B_CLIENTS, more(metrics.IOPS, f"{_HCO}@scrub", "wpq@scrub"), *_APART),
     Trend(
         SCRUB,
-        "Mean latency is lower with high_client_ops than with WPQ: by about 3 %.",
-        more(metrics.MEAN, "wpq", _HCO),
+        "While it scrubs, mean latency is lower with high_client_ops than with WPQ: by about 3 %.",
+        more(metrics.MEAN, "wpq@scrub", f"{_HCO}@scrub"),
         *_APART,
         same_as=_B_CLIENTS,
     ),
     *(
-        Trend(SCRUB, f"{profile} leaves clients more than WPQ.", more(metrics.IOPS, profile, "wpq"))
+        Trend(
+            SCRUB,
+            f"While it scrubs, {profile} leaves clients more than WPQ.",
+            more(metrics.IOPS, f"{profile}@scrub", "wpq@scrub"),
+        )
         for profile in (_BALANCED, _HRO)
     ),
     *(
         Trend(
             SCRUB,
-            f"high_client_ops leaves clients more than {profile}: a slightly smaller loss.",
-            more(metrics.IOPS, _HCO, profile),
+            f"While it scrubs, high_client_ops leaves clients slightly more than {profile}.",
+            more(metrics.IOPS, f"{_HCO}@scrub", f"{profile}@scrub"),
         )
         for profile in (_BALANCED, _HRO)
     ),
@@ -460,11 +509,12 @@ TRENDS: Final = (
         "Ten scrubs with high_client_ops end sooner than five with WPQ: by 44 %.",
         more(_TIME, _FIVE_WPQ, _TEN_HCO),
     ),
-    Trend(TEN, _B_TEN, more(metrics.IOPS, _FIVE_WPQ, _TEN_HCO)),
+    Trend(TEN, _B_TEN, more(metrics.IOPS, f"{_FIVE_WPQ}@scrub", f"{_TEN_HCO}@scrub")),
     Trend(
         TEN,
-        "While ten scrubs run, mean latency is 20 % above WPQ's of a whole run: 7 ms, 5.8 ms.",
-        more(metrics.MEAN, f"{_TEN_HCO}@scrub", _FIVE_WPQ),
+        "While they scrub, mean latency is 20 % higher with ten than with WPQ: 7 ms, 5.8 ms.",
+        more(metrics.MEAN, f"{_TEN_HCO}@scrub", f"{_FIVE_WPQ}@scrub"),
+        same_as=_B_TEN,
     ),
     Trend(
         COST,
@@ -474,21 +524,23 @@ TRENDS: Final = (
     *(
         Trend(
             COST,
-            f"With cost 20 MiB {profile} leaves clients more than WPQ: cost 50 MiB, priority 120.",
-            more(metrics.IOPS, f"cost_20m/{profile}", "cost_50m/wpq"),
+            f"While it scrubs, {profile} with cost 20 MiB leaves clients more than WPQ: cost"
+            " 50 MiB, priority 120.",
+            more(metrics.IOPS, f"cost_20m/{profile}@scrub", "cost_50m/wpq@scrub"),
         )
         for profile in (_HCO, _HRO)
     ),
     Trend(
         COST,
-        "With cost 20 MiB high_client_ops leaves clients more than high_recovery_ops.",
-        more(metrics.IOPS, f"cost_20m/{_HCO}", f"cost_20m/{_HRO}"),
+        "While it scrubs with cost 20 MiB, high_client_ops leaves clients more than"
+        " high_recovery_ops.",
+        more(metrics.IOPS, f"cost_20m/{_HCO}@scrub", f"cost_20m/{_HRO}@scrub"),
     ),
     # B, scrub and recovery
     Trend(
         BOTH,
-        "Beside scrub and recovery the profiles leave clients alike (here: within 5 %).",
-        alike(metrics.IOPS, 0.05, _HRO, _BALANCED, _HCO),
+        "While it scrubs beside recovery, the profiles leave clients alike (here: within 5 %).",
+        alike(metrics.IOPS, 0.05, *(f"{it}@scrub" for it in (_HRO, _BALANCED, _HCO))),
     ),
     *(
         Trend(
@@ -503,62 +555,60 @@ COUNTED: Final = tuple(trend for trend in TRENDS if not trend.same_as)
 
 
 def judged(sides: Sides) -> Iterator[Found]:
-    """Every trend with what these runs say to it. Those of one set of allocations are judged
-    together."""
+    """Every trend with what these runs say to it. Those of one experiment and one set of
+    allocations are judged together."""
     today = _together({t.published: t.claim(sides.get(t.study.name)) for t in TRENDS})
     then = _together(
         {
             t.published: t.claim(sides.get(t.study.name), published=True)
             for t in TRENDS
-            if t.claim.has_profiles
+            if t.has_both
         }
     )
     for trend in TRENDS:
         here, there = today[trend.published], then.get(trend.published)
-        yield Found(trend, here, there, _reason(trend, here, there, sides))
+        yield Found(trend, here, there, tuple(_others(trend, here, there, sides)))
 
 
-def _together(found: dict[str, Judgement]) -> dict[str, Judgement]:
-    """The judgements that stand among all that were compared, the undecided ones too."""
-    together = chances(found)
-    stand = dict(zip(together, holm(list(together.values())), strict=True))
-    for trend in TRENDS:
-        judgement = found.get(trend.published)
-        decides = trend.same_as or trend.published
-        if judgement and judgement.verdict in DECIDED and not stand.get(decides, False):
-            words = f"{judgement.here} Among {len(together)} trends, that may be chance."
-            found[trend.published] = replace(judgement, verdict="no difference found", here=words)
-    return found
-
-
-def chances(found: Mapping[str, Judgement]) -> dict[str, float]:
-    """By trend, how often its figures would come out by chance: of all that count and that were
-    compared."""
+def _together(found: Mapping[str, Judgement]) -> dict[str, Judgement]:
+    """The judgements; of those that decide and do not stand, that they may be chance."""
+    stand = standing(found)
+    decides = {trend.published: trend.same_as or trend.published for trend in TRENDS}
     return {
-        trend.published: judgement.chance
-        for trend in COUNTED
-        if (judgement := found.get(trend.published))
-        and judgement.verdict in COMPARED
-        and judgement.chance is not None
+        text: replace(judgement, verdict="may be chance")
+        if judgement.verdict in DECIDED and not stand[decides[text]]
+        else judgement
+        for text, judgement in found.items()
     }
 
 
-def _reason(trend: Trend, here: Judgement, there: Judgement | None, sides: Sides) -> str:
-    """Why a trend differs: a control, with and without, or it is not known. It is a reason only if
-    what was found with and without it differs beyond noise."""
-    if here.verdict not in DIFFERENT:
-        return ""
-    if (
-        there
-        and there.verdict in COMPARED
-        and ratios_differ(here.figures, there.figures, same=True)
-    ):
-        return f"The profiles' allocations: with those of the study's release, {there.here}"
-    if not trend.control:
-        return f"{UNKNOWN}: no control was run."
-    control = trend.claim(sides.get(trend.control.name))
-    if control.verdict not in COMPARED:
-        return f"{UNKNOWN}: its control, {trend.control.name}, was not run."
-    if ratios_differ(here.figures, control.figures, same=False):
-        return f"Without {trend.without}: {control.here}"
-    return f"{UNKNOWN}. Nothing else is seen without {trend.without}: {control.here}"
+def standing(found: Mapping[str, Judgement]) -> dict[str, bool]:
+    """By trend, whether it stands among all counted trends of its experiment. Those that were not
+    compared count too: so no verdict depends on what else is finished."""
+    stand: dict[str, bool] = {}
+    for experiment in EXPERIMENTS:
+        family = {
+            trend.published: 1.0 if (chance := found[trend.published].chance) is None else chance
+            for trend in COUNTED
+            if trend.study == experiment and trend.published in found
+        }
+        stand |= zip(family, holm(list(family.values())), strict=True)
+    return stand
+
+
+def _others(
+    trend: Trend, here: Judgement, there: Judgement | None, sides: Sides
+) -> Iterator[Other]:
+    """Where the study's own allocations, or a control by itself, have another verdict, and it or
+    the trend's own is decided."""
+    found = []
+    if there:
+        found.append(("With the study's own allocations", there, True))
+    if trend.control:
+        control = trend.claim(sides.get(trend.control.name))
+        found.append((f"Without {trend.without}", control, False))
+    for under, other, same in found:
+        compared_both = here.verdict in COMPARED and other.verdict in COMPARED
+        decided = here.verdict in DECIDED or other.verdict in DECIDED
+        if compared_both and decided and here.verdict != other.verdict:
+            yield Other(under, other, ratios_differ(here.figures, other.figures, same=same))

@@ -79,8 +79,8 @@ TABLE = (
     row(A, "client alone, for its loss", length, "alone"),
     row(A, "client starts", starts, "client"),
     row(A, "client ends", ends, "client"),
-    row(A, "objects recovered, NVMe", prefill, "prefill", media="ssd"),
-    row(A, "objects recovered, HDD", prefill, "prefill", media="hdd"),
+    row(A, "objects prefilled, NVMe", prefill, "prefill", media="ssd"),
+    row(A, "objects prefilled, HDD", prefill, "prefill", media="hdd"),
     row(A, "recovery pool", recycled, "recovery"),
     row(A, "BlueStore throttles, NVMe", option, "bluestore_throttle_bytes", media="ssd"),
     row(A, "BlueStore throttles, HDD", option, "bluestore_throttle_bytes", media="hdd"),
@@ -115,6 +115,7 @@ TABLE = (
     row(B, "osd_scrub_cost, before", option, "osd_scrub_cost", experiment="cost_50m"),
     row(B, "osd_scrub_cost, after", option, "osd_scrub_cost", experiment="cost_20m"),
     row(B, "policies", axis, "policy"),
+    row(B, "custom: client", option, "osd_mclock_scheduler_client_res", policy="custom"),
     *(
         row(
             B,
@@ -144,7 +145,7 @@ TABLE = (
     row(BR, "osd_max_scrubs", option, "osd_max_scrubs"),
     row(BR, PRIORITY, option, PRIORITY),
     row(BR, "policies", axis, "policy"),
-    row(BR, "objects recovered", prefill, "prefill"),
+    row(BR, "objects prefilled for recovery", prefill, "prefill"),
     row(BR, "objects scrubbed", prefill, "prefill_scrub"),
     row(BR, "recovery pool", recycled, "recovery"),
     row(BR, "scrub pool", recycled, "scrub"),
