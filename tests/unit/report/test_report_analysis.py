@@ -176,7 +176,7 @@ def test_the_limit_of_an_earlier_point_is_not_that_of_this_one() -> None:
     assert (after.reservation, after.limit) == (None, None)
     ends = np.array([45.0, 60.0])
     hold = hold_of(samples, "osd.0", "client", ends, np.full(2, 300.0))
-    assert np.isnan(hold.reserved) and np.isnan(hold.limit)
+    assert np.isnan(np.asarray(hold.reserved)) and np.isnan(np.asarray(hold.limit))
 
 
 _OSD = {"ceph_daemon": "osd.0"}
