@@ -22,7 +22,7 @@ from cephqos_stack.report import evaluate_causes
 
 from .document import FIGURES, VERDICTS, to_csv, to_markdown, verdicts
 from .experiments import BAR, EXPERIMENTS, Piece, pieces
-from .side import LABS, measured, merged, read_labs, write_labs
+from .side import LABS, measured, merged, read_labs, together, write_labs
 
 _TO_END = 120.0  # seconds for a run to restore its cluster and to end its lab
 
@@ -128,22 +128,19 @@ def _analysed(path: Path, *, causes: bool) -> ReportRun:
 
 def write_pages(options: Options) -> Path:
     """The report and the table of each experiment that has archives here, and from all tables the
-    first page. What was run on another day has its table, and stays as it is."""
+    first page. Labs that ran on another day are in the tables, and stay there."""
     every = list(pieces(options.archives, options.labs, quick=options.quick))
+    sides = {}
     for experiment in EXPERIMENTS:
         own = [piece.done(options.bar) for piece in every if piece.experiment == experiment]
-        done = [path for path in own if path]
-        folder = options.out / experiment.name
-        before = read_labs(folder / LABS).labs if (folder / LABS).exists() else 0
-        if done and len(done) < before:
-            print(f"{folder}: kept, as it has {before} labs, and only {len(done)} are here")
-        elif done:
-            _write_experiment(experiment.name, folder, done, options)
-    sides = {
-        experiment.name: read_labs(file)
-        for experiment in EXPERIMENTS
-        if (file := options.out / experiment.name / LABS).exists()
-    }
+        table = options.out / experiment.name / LABS
+        side = read_labs(table, experiment.ran_with)
+        if done := [_analysed(path, causes=options.causes) for path in own if path]:
+            _write_report(experiment.name, table.parent, done)
+            side = together(side, measured(done))
+            write_labs(side, table, experiment.ran_with)
+        if side.rows:
+            sides[experiment.name] = side
     if not sides:
         raise SystemExit(f"{options.archives}: no piece is done; run without --page-only")
     page = options.out / "README.md"
@@ -154,11 +151,9 @@ def write_pages(options: Options) -> Path:
     return page
 
 
-def _write_experiment(name: str, folder: Path, archives: list[Path], options: Options) -> None:
-    labs = [_analysed(path, causes=options.causes) for path in archives]
+def _write_report(name: str, folder: Path, labs: list[ReportRun]) -> None:
     write(build([merged(name, labs)], ReportSettings()), folder)
     (folder / PAGE).unlink()
-    write_labs(measured(labs), folder / LABS)
 
 
 if __name__ == "__main__":

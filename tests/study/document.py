@@ -147,7 +147,7 @@ _RECOMPUTE = (
     "make study-small",
     "```",
     "",
-    "It goes on where it ended: a piece is one experiment in one lab, 6 to 30 minutes.",
+    "It goes on where it ended: a piece is one experiment in one lab, 6 to 34 minutes.",
     "",
 )
 
@@ -326,7 +326,8 @@ def _experiments(sides: Sides) -> Iterator[str]:
     reports, labs = (
         listed([f"[{name}]({name}/{file})" for name in sides], 9) for file in ("report.md", LABS)
     )
-    yield f"Tables, charts, the machine, and what speaks against these runs: {reports}."
+    yield f"Tables, charts, the machine, and what speaks against these runs: {reports}. A report is"
+    yield "of the labs of one day."
     yield f"A row for each policy and lab, latency in seconds: {labs}."
     yield ""
 

@@ -5,6 +5,8 @@ alone differs more between two labs than within one, so policies are compared wi
 interval is over labs.
 """
 
+import hashlib
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +35,12 @@ class Experiment:
     variables: Mapping[str, str] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def ran_with(self) -> str:
+        """A short name of all that its labs have in common: figures of others do not count."""
+        what = [self.scenario, {**_COMMON, **self.variables}, dict(self.only)]
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
+
 
 # The regime's throttle, not the studies': with 2M and 256K BlueStore takes all work at once here.
 _NARROW: Final = "32K"
@@ -60,7 +68,7 @@ RECOVERY: Final = Experiment(
     "client-vs-recovery",
     "study A on SSDs",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    26,
+    34,
     {**_RECOVERY, "objects": _OBJECTS, "throttle": _NARROW},
     {"media": "ssd"},
 )
@@ -69,7 +77,7 @@ HDD: Final = Experiment(
     "client-vs-recovery",
     "study A on HDDs with the DB on a fast device",
     ("wpq_default", "wpq_boosted", *_EVERY_PROFILE),
-    26,
+    34,
     {**_RECOVERY, "hdd_objects": _OBJECTS, "hdd_throttle": _NARROW},
     {"media": "hdd_db"},
 )

@@ -1,5 +1,5 @@
-"""One experiment on this machine: the figures of its policies, one of each lab, as its table has
-them. The study's pages are made from these tables, so pieces may be run on another day."""
+"""One experiment on small machines: the figures of its policies, one of each lab, as its table has
+them. The study's pages are made from these tables, so labs of several days count together."""
 
 import csv
 import math
@@ -52,13 +52,13 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabRow:
-    """A setting in one lab. `figures` are by the names of columns; one that was not measured is
-    missing. `outlasts`: a work went on when its clients had ended. `cut_off`: a limit ended the
-    clients before the work. `others`: the share of the CPUs that other programs used; `steal`: that
-    which other virtual machines took."""
+    """A setting in one lab, which has the name of its run. `figures` are by the names of columns;
+    one that was not measured is missing. `outlasts`: a work went on when its clients had ended.
+    `cut_off`: a limit ended the clients before the work. `others`: the share of the CPUs that other
+    programs used; `steal`: that which other virtual machines took."""
 
     setting: str
-    lab: int
+    lab: str
     figures: Mapping[str, float]
     outlasts: bool
     cut_off: bool
@@ -79,7 +79,8 @@ COLUMNS: Final = (
     *(column(metric, at) for metric in _LOADS for at in ("", f"@{SCRUB}")),
     *map(column, _WORKS),
 )
-_REST: Final = ("outlasts clients", "cut off", "others", "steal", "Ceph")
+_RAN_WITH: Final = "ran with"
+_REST: Final = ("outlasts clients", "cut off", "others", "steal", "Ceph", _RAN_WITH)
 _YES: Final = {True: "yes", False: "no"}
 
 
@@ -196,19 +197,27 @@ def merged(name: str, labs: Sequence[ReportRun]) -> ReportRun:
 
 def measured(labs: Sequence[ReportRun]) -> Side:
     """The runs of several labs as the rows of the table, policies in the order of the plan."""
-    finished = [(lab, run, it) for lab, run in enumerate(labs, start=1) for it in run.finished]
-    several = len({it.record.axes.get(EXPERIMENT, "") for _, _, it in finished}) > 1
+    finished = [(run, it) for run in labs for it in run.finished]
+    several = len({it.record.axes.get(EXPERIMENT, "") for _, it in finished}) > 1
     order = [point["name"] for point in labs[0].plan["points"]]
-    finished.sort(key=lambda found: (order.index(found[2].record.point), found[0]))
-    return Side(tuple(_measured(lab, run, it, several=several) for lab, run, it in finished))
+    finished.sort(key=lambda found: order.index(found[1].record.point))
+    return Side(tuple(_measured(run, it, several=several) for run, it in finished))
 
 
-def _measured(lab: int, run: ReportRun, observed: Observation, *, several: bool) -> LabRow:
+def together(before: Side, now: Side) -> Side:
+    """The rows of labs that ran on several days, each lab once."""
+    ran = {row.lab for row in now.rows}
+    rows = [row for row in before.rows if row.lab not in ran] + list(now.rows)
+    order = list(dict.fromkeys(row.setting for row in rows))
+    return Side(tuple(sorted(rows, key=lambda row: order.index(row.setting))))
+
+
+def _measured(run: ReportRun, observed: Observation, *, several: bool) -> LabRow:
     record = observed.record
     policy = record.axes[POLICY]
     return LabRow(
         f"{record.axes[EXPERIMENT]}/{policy}" if several else policy,
-        lab,
+        run.name,
         dict(_figures(rows_of(run.name, [observed]))),
         _outlasts(record),
         any(phase.ended_by == "cut_off" for phase in record.phases.values()),
@@ -249,28 +258,34 @@ def _outlasts(record: RepeatRecord) -> bool:
     return cut or any(work > end + _LATER for work in works for end in clients)
 
 
-def write_labs(side: Side, file: Path) -> None:
-    """The table of an experiment: a row for each policy and lab."""
+def write_labs(side: Side, file: Path, ran_with: str) -> None:
+    """The table of an experiment: a row for each policy and lab, and what they ran with."""
     with file.open("w", newline="", encoding="utf-8") as opened:
         out = csv.writer(opened, lineterminator="\n")
         out.writerow((POLICY, "lab", *COLUMNS, *_REST))
         for row in side.rows:
             figures = (row.figures.get(name, "") for name in COLUMNS)
             flags = (_YES[row.outlasts], _YES[row.cut_off])
-            of_host = (row.others, row.steal, row.ceph)
+            of_host = (row.others, row.steal, row.ceph, ran_with)
             out.writerow((row.setting, row.lab, *figures, *flags, *of_host))
 
 
-def read_labs(file: Path) -> Side:
+def read_labs(file: Path, ran_with: str) -> Side:
+    """Without the labs that ran with other variables, or before there was a table."""
+    if not file.exists():
+        return Side(())
     with file.open(newline="", encoding="utf-8") as opened:
-        return Side(tuple(map(_row, csv.DictReader(opened))))
+        lines = [line for line in csv.DictReader(opened) if line[_RAN_WITH] == ran_with]
+    return Side(tuple(map(_row, lines)))
 
 
 def _row(line: Mapping[str, str]) -> LabRow:
     figures = {name: float(line[name]) for name in COLUMNS if line[name]}
     outlasts, cut_off = (line[name] == _YES[True] for name in ("outlasts clients", "cut off"))
-    lab, others, steal = int(line["lab"]), float(line["others"]), float(line["steal"])
-    return LabRow(line[POLICY], lab, figures, outlasts, cut_off, others, steal, line["Ceph"])
+    others, steal = float(line["others"]), float(line["steal"])
+    return LabRow(
+        line[POLICY], line["lab"], figures, outlasts, cut_off, others, steal, line["Ceph"]
+    )
 
 
 Sides = Mapping[str, Side]  # by the name of the experiment

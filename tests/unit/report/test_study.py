@@ -125,7 +125,7 @@ def lab_row(name: str, number: int, row: Row, lab: int, noise: float) -> LabRow:
         figures |= {"recovery_object_rate": rate * by, "recovery_objects": 2000 * rate * by}
     outlasts = bool(scrub and scrub / by > 31)  # loads of 30 seconds
     return LabRow(
-        name, lab + 1, figures, outlasts, False, 0.04, 0.02, "ceph version 18.2.7 (made up)"
+        name, f"lab{lab}", figures, outlasts, False, 0.04, 0.02, "ceph version 18.2.7 (made up)"
     )
 
 
@@ -140,7 +140,13 @@ def side(rows: Mapping[str, Row], *, noise: float = 0.0005, labs: int = 4) -> Si
     )
 
 
-def written(folder: Path, rows: Mapping[str, Row], lab: int, noise: float) -> Path:
+def written(
+    folder: Path,
+    rows: Mapping[str, Row],
+    lab: int,
+    noise: float,
+    variables: Mapping[str, str] | None = None,
+) -> Path:
     """The archive of one lab."""
 
     def repeat(number: int, row: Row) -> SyntheticRepeat:
@@ -157,7 +163,8 @@ def written(folder: Path, rows: Mapping[str, Row], lab: int, noise: float) -> Pa
 
     points = {name: [repeat(number, row)] for number, (name, row) in enumerate(rows.items())}
     busy = {"others": 0.04, "steal": 0.02}
-    return Builder(run=f"lab{lab}", points=points, busy=busy).write(folder / f"lab-{lab}")
+    made = Builder(run=f"lab{lab}", points=points, busy=busy, variables=variables or {})
+    return made.write(folder / f"lab-{lab}")
 
 
 def recovered(seconds: float, rate: float) -> RecoveryFigures:
@@ -178,8 +185,10 @@ def test_the_table_of_an_experiment_has_what_its_archives_say(tmp_path: Path) ->
     rows = {name: AGREEING[BOTH.name][name] for name in ("wpq", "balanced")}
     labs = [analyse(open_archive(written(tmp_path, rows, lab, 0.01))) for lab in range(2)]
     found, wanted = measured(labs), side(rows, noise=0.01, labs=2)
-    write_labs(found, tmp_path / "labs.csv")
-    assert read_labs(tmp_path / "labs.csv") == found
+    table = tmp_path / "labs.csv"
+    write_labs(found, table, "these")
+    assert read_labs(table, "these") == found
+    assert not read_labs(table, "others").rows and not read_labs(tmp_path / "none", "these").rows
     for row, made in zip(found.rows, wanted.rows, strict=True):
         assert (row.setting, row.lab) == (made.setting, made.lab)
         assert row.figures == pytest.approx(made.figures, rel=0.01)
@@ -473,31 +482,30 @@ def test_the_page_has_what_the_machine_cannot_show(published: Sides, part: str) 
 
 def test_the_page_is_that_of_the_tables_beside_it() -> None:
     folder = Path("docs/internals/study-small")
-    sides = {
-        it.name: read_labs(file)
-        for it in EXPERIMENTS
-        if (file := folder / it.name / "labs.csv").exists()
-    }
+    tables = {it.name: read_labs(folder / it.name / "labs.csv", it.ran_with) for it in EXPERIMENTS}
+    sides = {name: table for name, table in tables.items() if table.rows}
     assert (folder / "README.md").read_text(encoding="utf-8") == to_markdown(sides)
     for name, rows in (("trends.csv", to_csv(sides)), ("verdicts.csv", verdicts(sides))):
         with (folder / name).open(newline="", encoding="utf-8") as opened:
             assert list(map(tuple, csv.reader(opened))) == list(rows), name
 
 
-def test_an_experiment_of_another_day_stays(tmp_path: Path) -> None:
-    """Two labs are in its table, and one archive is here: the table stays, and the page has it."""
-    own, out = tmp_path / "archives", tmp_path / "pages"
-    folder = out / SCRUB.name
-    folder.mkdir(parents=True)
-    whole = side(AGREEING[SCRUB.name], labs=2)
-    write_labs(whole, folder / "labs.csv")
-    piece = next(it for it in pieces(own, 1) if it.experiment == SCRUB)
-    rows = {"wpq": [SyntheticRepeat(100.0)]}
-    made = Builder(run="a", points=rows, variables=piece.variables, busy={"others": 0.0})
-    made.write(piece.folder / "20260101T000000Z-a")
-    page = write_pages(Options(own, out, labs=4, bar=0.1, quick=False, causes=False))
-    assert read_labs(folder / "labs.csv") == whole
-    assert "Each experiment that was run ran in 2 labs" in page.read_text()
+def test_labs_of_several_days_count_together(tmp_path: Path) -> None:
+    """Two labs are in the table of an experiment, and one of them and another are here."""
+    out = tmp_path / "pages"
+    (out / BOTH.name).mkdir(parents=True)
+    rows = {name: AGREEING[BOTH.name][name] for name in ("wpq", "balanced")}
+    write_labs(side(rows, labs=2), out / BOTH.name / "labs.csv", BOTH.ran_with)
+    every = [piece for piece in pieces(tmp_path / "own", 2) if piece.experiment == BOTH]
+    for piece, lab in zip(every, (1, 2), strict=True):
+        written(piece.folder, rows, lab, 0.0005, piece.variables)
+    options = Options(tmp_path / "own", out, labs=2, bar=0.1, quick=False, causes=False)
+    page = write_pages(options).read_text(encoding="utf-8")
+    found = read_labs(out / BOTH.name / "labs.csv", BOTH.ran_with)
+    labs = [(row.setting, row.lab) for row in found.rows]
+    assert labs == [(name, lab) for name in rows for lab in ("lab0", "lab1", "lab2")]
+    assert "Each experiment that was run ran in 3 labs" in page
+    assert (out / BOTH.name / "report.md").exists()
 
 
 def test_policies_of_a_trend_are_run_by_its_experiment_and_by_its_control() -> None:
