@@ -11,6 +11,7 @@ again. `--minutes 9` begins no piece after so long.
 import argparse
 import asyncio
 import json
+import math
 import random
 import tempfile
 import time
@@ -171,16 +172,27 @@ async def _killed(staged: Staged) -> tuple[bool, str]:
 
 async def _device_slowed(staged: Staged) -> tuple[bool, str]:
     """A device is five times slower from the middle on: no setting is the reason."""
+    return await _with_slow_device(staged, math.inf)
 
+
+async def _device_slow_for_a_while(staged: Staged) -> tuple[bool, str]:
+    """Long enough for a guard rail, and over before the next block."""
+    return await _with_slow_device(staged, 12)
+
+
+async def _with_slow_device(staged: Staged, seconds: float) -> tuple[bool, str]:
     async def slow() -> None:
         await staged.lab.faults.throttle(0, riops=_IOPS // 5, wiops=_IOPS // 5)
+        if seconds < math.inf:
+            await asyncio.sleep(seconds)
+            await staged.lab.faults.throttle(0, riops=_IOPS, wiops=_IOPS)
 
     heard = await staged.after_blocks(6, slow)
     told = await staged.trial("same", *_ROUNDS, heard=heard)
-    wrong = "guard rail" in told.answer or told.answer.startswith("same: mean")
     lost = sum(bool(event.get("lost")) for event in told.events)
     thrown = sum(line.startswith("Thrown away") for line in told.report)
-    return not wrong and bool(lost or thrown), f"{thrown} thrown away; {told.answer}"
+    right = "no difference found" in told.answer and bool(lost or thrown)
+    return right, f"{thrown} thrown away; {told.answer}"
 
 
 async def _flag(staged: Staged) -> tuple[bool, str]:
@@ -252,6 +264,7 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
     "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
+    "awhile": (4, _device_slow_for_a_while, "a device is slow for 12 s: the same"),
     "flag": (2, _flag, "a flag is set: the trial ends and names it"),
     "host": (4, _host, "--host: the scheduler of one host's OSD changes, and is what it was"),
     "hostkilled": (4, _host_killed, "--host: what kill -9 left is given back, the scheduler too"),
