@@ -182,9 +182,9 @@ class Lab(RunningLab):
         self.state.save(self.paths)
 
     async def _keep_manager(self) -> None:
-        """Start the manager again when it ends, as its unit does elsewhere: nobody injects that
-        fault, and 18.2 built with Python 3.13 crashes when a module's command to a monitor ends.
-        OSDs that end stay down."""
+        """Start the manager again when it ends, as its unit does elsewhere: that is none of the
+        injected faults, and 18.2 built with Python 3.13 crashes when a module's command to a
+        monitor ends. OSDs that end stay down."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             with contextlib.suppress(LabError, OSError):
