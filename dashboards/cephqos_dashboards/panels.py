@@ -178,6 +178,8 @@ def lines(
     panel.axis_soft_min(0)
     if aligned:
         panel.axis_width(_AXIS_WIDTH)
+    if "maximum" not in options and options.get("unit") == theme.Unit.RATIO:
+        panel.axis_soft_max(0.01)  # or an axis with nothing but 0 would end at 10000 %
     if "usual" in options:
         panel.axis_soft_max(options["usual"])
     if sparse:
