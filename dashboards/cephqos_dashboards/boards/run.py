@@ -158,6 +158,7 @@ _OVERLAID = (
         run.SINCE,
         run.IOPS_OF_POINTS,
         by="point",
+        none=run.NO_POINT,
         title="Clients' operations per second",
         reads="A line for each point of the matrix, over the seconds since its load started; of "
         "several repeats the last.",
@@ -168,6 +169,7 @@ _OVERLAID = (
         run.SINCE,
         run.MEAN_OF_POINTS,
         by="point",
+        none=run.NO_POINT,
         title="Clients' mean latency",
         reads="A line for each point of the matrix, over the seconds since its load started.",
         empty=_NO_LOAD,
@@ -177,6 +179,7 @@ _OVERLAID = (
         run.SINCE,
         run.SCRUBBED_OF_POINTS,
         by="point",
+        none=run.NO_POINT,
         title="Objects scrubbed",
         reads="A line for each point of the matrix, over the seconds since the load started. Its "
         "slope is the rate of the scrub.",
@@ -187,6 +190,7 @@ _OVERLAID = (
         run.SINCE,
         run.RECOVERED_OF_POINTS,
         by="point",
+        none=run.NO_POINT,
         title="Objects recovered",
         reads="A line for each point of the matrix, over the seconds since the load started. Its "
         "slope is the rate of recovery.",

@@ -21,7 +21,7 @@ from cephqos_base.series import (
     total,
 )
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import quantiles, rate_once
+from cephqos_dashboards.queries.common import or_say, quantiles, rate_once
 from cephqos_dashboards.theme import SECOND_RUN
 
 START: Final = RunSeries.START_TIMESTAMP_SECONDS
@@ -126,12 +126,21 @@ _STARTED: Final = (
     f'max by (point) ({RunSeries.PHASE_START_TIMESTAMP_SECONDS}{{{RUN}, phase="$load"}})'
 )
 LOADS: Final = f"label_values({ClientSeries.IOPS}{_OF_RUN}, load)"
-SINCE: Final = PanelQuery(f"round(time() - {_STARTED}, 5)", name="since")
+NO_POINT: Final = "none"
+
+
+def _or_none(expr: str) -> str:
+    """The panel refuses a result without the labels and values that it joins by."""
+    return or_say(expr, "point", NO_POINT)
+
+
+SINCE: Final = PanelQuery(_or_none(f"round(time() - {_STARTED}, 5)"), name="since")
 
 
 def _of_point(expr: str) -> PanelQuery:
     """One figure of the run as that of the point that is running."""
-    return PanelQuery(f"{_STARTED} * 0 + on () group_left () ({expr})", name="value")
+    value = f"{_STARTED} * 0 + on () group_left () ({expr})"
+    return PanelQuery(_or_none(value), name="value")
 
 
 _OF_LOAD: Final = f'{{{RUN}, load="$load"}}'
