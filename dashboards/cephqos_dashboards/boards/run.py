@@ -145,7 +145,7 @@ _ON_ONE_AXIS = wide(
         *run.BACKGROUND,
         title="Scrub and recovery of this run",
         reads="Objects that the run's scrub and recovery phases have left.",
-        empty="This run neither scrubs nor recovers at this time.",
+        empty="No run is shown that scrubs or recovers at this time.",
         height=7,
         aligned=True,
     ),
