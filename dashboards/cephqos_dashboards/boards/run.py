@@ -155,8 +155,7 @@ _NO_LOAD = "This load has not run in this time range. Choose another, or a longe
 # Points (policies) over one another, from the start of each one's own load, also during the run.
 _OVERLAID = (
     overlaid(
-        run.SINCE,
-        run.IOPS_OF_POINTS,
+        *run.IOPS_BY_POINT,
         by="point",
         none=run.NO_POINT,
         title="Clients' operations per second",
@@ -166,8 +165,7 @@ _OVERLAID = (
         unit=Unit.IOPS,
     ),
     overlaid(
-        run.SINCE,
-        run.MEAN_OF_POINTS,
+        *run.MEAN_BY_POINT,
         by="point",
         none=run.NO_POINT,
         title="Clients' mean latency",
@@ -176,8 +174,7 @@ _OVERLAID = (
         unit=Unit.SECONDS,
     ),
     overlaid(
-        run.SINCE,
-        run.SCRUBBED_OF_POINTS,
+        *run.SCRUBBED_BY_POINT,
         by="point",
         none=run.NO_POINT,
         title="Objects scrubbed",
@@ -187,8 +184,7 @@ _OVERLAID = (
         empty="No scrub beside this load in this time range.",
     ),
     overlaid(
-        run.SINCE,
-        run.RECOVERED_OF_POINTS,
+        *run.RECOVERED_BY_POINT,
         by="point",
         none=run.NO_POINT,
         title="Objects recovered",
