@@ -178,6 +178,8 @@ def lines(
     panel.axis_soft_min(0)
     if aligned:
         panel.axis_width(_AXIS_WIDTH)
+    if "maximum" not in options and options.get("unit") == theme.Unit.RATIO:
+        panel.axis_soft_max(0.01)  # or an axis with nothing but 0 would end at 10000 %
     if "usual" in options:
         panel.axis_soft_max(options["usual"])
     if sparse:
@@ -378,20 +380,25 @@ def stacks(query: PanelQuery, *, bar: str, part: str, **options: Unpack[PanelOpt
 
 
 def overlaid(
-    since: PanelQuery, value: PanelQuery, *, by: str, **options: Unpack[PanelOptions]
+    since: PanelQuery, value: PanelQuery, *, by: str, none: str, **options: Unpack[PanelOptions]
 ) -> AnyPanel:
     """A line for each value of a label, over the seconds since each one's own start. `since` says
-    how many these are at every moment, and `value` what there was then."""
+    how many these are at every moment, and `value` what there was then. Where there is nothing,
+    both have the label `none` and no figure."""
     panel = _with_options(trend.Panel(), options)
     _with_queries(panel, [since, value], instant=False, form=PromQueryFormat.TABLE)
     axis, values = (f"Value #{_ref_id(position)}" for position in (0, 1))
     seconds = f"{axis}\\{by}"  # as groupingToMatrix calls the column of its rows
     matrix = {"rowField": axis, "columnField": by, "valueField": values, "emptyValue": "null"}
     numbers = {"conversions": [{"targetField": seconds, "destinationType": "number"}]}
+    no_seconds = {"fieldName": seconds, "config": {"id": "isNull", "options": {}}}
     for name, settings in (
         ("merge", {}),
         ("groupingToMatrix", matrix),
         ("convertFieldType", numbers),
+        # What is left of an empty result has neither rows nor values: then the panel says why.
+        ("filterByValue", {"filters": [no_seconds], "type": "exclude", "match": "any"}),
+        ("organize", {"excludeByName": {none: True}, "indexByName": {}, "renameByName": {}}),
         ("sortBy", {"sort": [{"field": seconds, "desc": False}]}),
     ):
         panel.with_transformation(DataTransformerConfig(id_val=name, options=settings))

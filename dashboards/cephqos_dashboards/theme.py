@@ -128,7 +128,7 @@ def absent(
 
 # Nothing is shown. An empty `noValue` would not do: Grafana 11 to 13 read it as the number 0.
 BLANK: Final = (
-    absent("", SpecialValueMatch.NULL, None),
+    absent("", SpecialValueMatch.NULL_AND_NAN, None),
     absent("", SpecialValueMatch.EMPTY, None),
 )
 

@@ -46,7 +46,7 @@ _COMPLAINTS: Final = """
   .map(panel => {
     const text = panel.innerText || '';
     const error = panel.querySelector('[data-testid="data-testid Panel status error"]');
-    const bare = /\\bNo data\\b|Cannot visualize|Data is missing/.test(text);
+    const bare = /\\bNo data\\b|Cannot visualize|Data is missing|Unable to find/.test(text);
     const said = text.split('\\n').slice(0, 4).join(' | ');
     return error || bare ? said + (error ? ' [error]' : '') : '';
   }).filter(Boolean)

@@ -1,5 +1,6 @@
 """Points of a run laid over one another: each by the seconds since its own load started."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,27 @@ def test_both_points_are_at_the_same_second_of_their_loads(release: str, tmp_pat
         iops("7x40", load="other"),
         iops("9x40", run="r2"),
     ]
-    since, value = (fill(it.expr, VARIABLES) for it in (run.SINCE, run.IOPS_OF_POINTS))
+    since, value = (fill(it.expr, VARIABLES) for it in run.IOPS_BY_POINT)
 
     def at(second: int, expr: str, point: str, figure: float) -> dict[str, object]:
         samples = [{"labels": f'{{point="policy={point}"}}', "value": figure}]
         return {"expr": expr, "eval_time": f"{second}s", "exp_samples": samples}
+
+    def none(second: int, expr: str) -> Iterator[dict[str, object]]:
+        """A row for no point, without a figure."""
+        row = {"labels": '{point="none"}', "value": 1}
+        counted, figures = f"count by (point) ({expr})", f"({expr}) >= 0"
+        yield {"expr": counted, "eval_time": f"{second}s", "exp_samples": [row]}
+        yield {"expr": figures, "eval_time": f"{second}s", "exp_samples": []}
 
     tests = [
         at(31, since, "a", 20),
         at(31, value, "a", 220),
         at(121, since, "b", 20),
         at(121, value, "b", 160),
-        {"expr": since, "eval_time": "75s", "exp_samples": []},
-        {"expr": value, "eval_time": "75s", "exp_samples": []},
+        *none(75, since),
+        *none(75, value),
+        *none(31, fill(run.SCRUBBED_BY_POINT[0].expr, VARIABLES)),
     ]
     group = {"interval": "5s", "input_series": series, "promql_expr_test": tests}
     agrees(release, {"evaluation_interval": "5s", "tests": [group]}, tmp_path)

@@ -115,7 +115,12 @@ def test_the_panel_has_the_edges_of_the_command_and_at_most_ten_of_a_kind(
             ('{when="now", state="replica"}', 0.4),
         ],
     }
-    none = {compared: [('{when="now: no operation", state="none"}', 0.0)]}
+    none = {
+        f"count by (when, state) ({compared})": [
+            ('{when="now: no operation", state="none"}', 1.0),
+        ],
+        f"{compared} >= 0": [],  # without a figure
+    }
     bound = {f"count({expr})": [("{}", 30.0)]}
     tests = [case(FEW, expected), case([], none), case(MANY, bound)]
     document = {"evaluation_interval": "1m", "tests": tests}

@@ -64,7 +64,8 @@ MOMENTARY: Final = {
     "cephqos-osd: Reservation lag and limit wait, by class and shard B",
 }
 _SAID: Final = re.compile(
-    r'"(?:class|ceph_daemon|cpus|device|pool|phase|profile(?=", "none))", "([^"]+)", "", ""\)'
+    r'"(?:class|ceph_daemon|cpus|device|flag|phase|point|pool|profile(?=", "none))",'
+    r' "([^"]+)", "", ""\)'
 )
 
 

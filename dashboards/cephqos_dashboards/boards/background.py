@@ -81,10 +81,10 @@ _NOW = (
         background.FLAGS,
         title="Flags that are set",
         reads="Cluster flags that are set, such as noscrub or norecover.",
-        empty="no flag is set",
+        empty="no cluster role",
         width=4,
         thresholds=theme.steps((None, theme.WARN)),
-        mappings=theme.mapped({"1": ("set", theme.WARN)}),
+        mappings=theme.mapped({"0": ("none", theme.GOOD), "1": ("set", theme.WARN)}),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )

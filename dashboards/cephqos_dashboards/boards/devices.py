@@ -29,6 +29,7 @@ _SLOWEST = (
         reads="Mean depth of the queue. Deep and slow: the device is full.",
         empty=_NO_DISKS,
         decimals=1,
+        usual=1,
         link=_LINK,
     ),
     lines(
@@ -38,6 +39,7 @@ _SLOWEST = (
         blind="how much more an SSD or an array at 100 % can do: compare with the depth.",
         empty=_NO_DISKS,
         unit=Unit.RATIO,
+        usual=1,
         link=_LINK,
     ),
     lines(

@@ -93,7 +93,7 @@ _MISSING = (
         exporter.MISSING,
         title="Collectors that fail",
         reads="By daemon. What is derived from them is absent, and alerts on it stay silent.",
-        empty="Every collector works.",
+        empty="No collector is known to fail.",
         width=6,
         height=7,
         columns=(

@@ -18,7 +18,7 @@ _BUDGET = (
         title="99 of 100 operations are faster than",
         reads="The 99th percentile over the last minute, over all OSDs.",
         blind="network and client: OSDs start the clock when they receive an operation.",
-        empty="no operations now",
+        empty="no operation seen",
         width=8,
         height=5,
         unit=Unit.SECONDS,
@@ -133,7 +133,7 @@ _WHERE_SLOW = (
         latency.SLOW_OPS,
         title="OSDs with blocked operations",
         reads="Operations in progress for longer than osd_op_complaint_time (30 s by default).",
-        empty=f"No operation is blocked. {TOO_LARGE}",
+        empty=f"No operation is blocked, or the collector ops is off. {TOO_LARGE}",
         link=frame.OSD_OF_SERIES,
     ),
     lines(

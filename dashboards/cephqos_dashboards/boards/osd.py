@@ -33,7 +33,7 @@ _NOW = (
             violated.""",
         blind="""classes without a reservation, best effort (no counter has all of its work),
             and recovery at its limit.""",
-        empty="no unmet demand",
+        empty="no unmet demand seen",
         width=6,
         unit=Unit.RATIO,
         decimals=0,
@@ -45,7 +45,7 @@ _NOW = (
         title="Unmet demand and likely cause",
         reads="""The likely cause for each class with unmet demand, violated or not. Begins: no
             cause has lasted yet.""",
-        empty="no unmet demand",
+        empty="no unmet demand seen",
         width=6,
         thresholds=theme.steps((None, theme.WARN)),
         mappings=theme.mapped({"1": ("waits", theme.WARN)}),

@@ -26,7 +26,7 @@ _TOP = (
             demand and gets less than its reservation: which reservations are violated.""",
         blind="""classes without a reservation, and OSDs under WPQ: nothing is reserved there.
             Without demand nothing is violated.""",
-        empty="no reservation",
+        empty="no reservation known",
         width=4,
         height=_HEIGHT,
         unit=Unit.OSDS,
@@ -40,7 +40,7 @@ _TOP = (
         reads="""The OSD that explains most of these violations, and its own likely cause. Other
             OSDs may wait for it. Begins: no cause has lasted yet, so it is the OSD that lacks
             most. Click it to open the OSD.""",
-        empty="no reservation",
+        empty="no reservation known",
         width=8,
         height=_HEIGHT,
         unit=Unit.NONE,
@@ -53,7 +53,7 @@ _TOP = (
         title="Likely causes",
         reads="""The most frequent causes of violations, and on how many OSDs and classes.
             Begins: no cause has lasted yet. Unknown: there is no evidence for any.""",
-        empty="no reservation",
+        empty="no reservation known",
         width=4,
         height=_HEIGHT,
         unit=Unit.NONE,
@@ -67,7 +67,7 @@ _TOP = (
         reads=f"""Of all classes with unmet demand: the one with the smallest share of its
             reservation. Below {100 * THRESHOLDS.reached:g} % it is violated. It suffers; the OSD
             to look at is to the left.""",
-        empty="no unmet demand",
+        empty="no unmet demand seen",
         width=4,
         height=_HEIGHT,
         unit=Unit.RATIO,
@@ -189,7 +189,7 @@ _HOSTS = (
         title="Worst hosts",
         reads="""Per exporter (one per host): on how many of its OSDs a reservation is violated,
             on how many the class has demand, and its sums. In a very large cluster, start here.""",
-        empty="No host has an OSD with a violated reservation.",
+        empty=f"No host has an OSD with a violated reservation. {NO_RULES}",
         width=24,
         height=6,
         columns=(
@@ -210,7 +210,7 @@ _HOSTS = (
             in the last day. Above {THRESHOLDS.more:g}, reservations and limits are too large
             by that factor.""",
         blind="OSDs that were never saturated in the last day: what they can do is not known.",
-        empty="No OSD was saturated in the last day, so no capacity was put to the test.",
+        empty=f"No OSD was saturated in the last day, so no capacity was tested. {NO_RULES}",
         height=6,
         columns=(
             PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
@@ -276,7 +276,7 @@ _BACKGROUND = (
         title="Due scrubs are done in",
         reads="At the rate of the last minute, by level.",
         blind="pools in which nothing is scrubbed now: they have no rate.",
-        empty="no scrub is due",
+        empty="not known",
         width=6,
         unit=Unit.SECONDS,
         decimals=0,

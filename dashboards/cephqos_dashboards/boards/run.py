@@ -145,7 +145,7 @@ _ON_ONE_AXIS = wide(
         *run.BACKGROUND,
         title="Scrub and recovery of this run",
         reads="Objects that the run's scrub and recovery phases have left.",
-        empty="This run neither scrubs nor recovers at this time.",
+        empty="No run is shown that scrubs or recovers at this time.",
         height=7,
         aligned=True,
     ),
@@ -155,9 +155,9 @@ _NO_LOAD = "This load has not run in this time range. Choose another, or a longe
 # Points (policies) over one another, from the start of each one's own load, also during the run.
 _OVERLAID = (
     overlaid(
-        run.SINCE,
-        run.IOPS_OF_POINTS,
+        *run.IOPS_BY_POINT,
         by="point",
+        none=run.NO_POINT,
         title="Clients' operations per second",
         reads="A line for each point of the matrix, over the seconds since its load started; of "
         "several repeats the last.",
@@ -165,18 +165,18 @@ _OVERLAID = (
         unit=Unit.IOPS,
     ),
     overlaid(
-        run.SINCE,
-        run.MEAN_OF_POINTS,
+        *run.MEAN_BY_POINT,
         by="point",
+        none=run.NO_POINT,
         title="Clients' mean latency",
         reads="A line for each point of the matrix, over the seconds since its load started.",
         empty=_NO_LOAD,
         unit=Unit.SECONDS,
     ),
     overlaid(
-        run.SINCE,
-        run.SCRUBBED_OF_POINTS,
+        *run.SCRUBBED_BY_POINT,
         by="point",
+        none=run.NO_POINT,
         title="Objects scrubbed",
         reads="A line for each point of the matrix, over the seconds since the load started. Its "
         "slope is the rate of the scrub.",
@@ -184,9 +184,9 @@ _OVERLAID = (
         empty="No scrub beside this load in this time range.",
     ),
     overlaid(
-        run.SINCE,
-        run.RECOVERED_OF_POINTS,
+        *run.RECOVERED_BY_POINT,
         by="point",
+        none=run.NO_POINT,
         title="Objects recovered",
         reads="A line for each point of the matrix, over the seconds since the load started. Its "
         "slope is the rate of recovery.",

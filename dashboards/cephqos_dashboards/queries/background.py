@@ -47,7 +47,14 @@ UNFOUND: Final = PanelQuery(
 SCRUBBING: Final = PanelQuery(
     f"max by (level) ({ScrubSeries.CLUSTER_PGS}{{{CLUSTER}}})", "{{level}} scrubs"
 )
-FLAGS: Final = PanelQuery(f"max by (flag) ({ClusterSeries.FLAG}{{{CLUSTER}}}) > 0", "{{flag}}")
+_FLAG: Final = f"{ClusterSeries.FLAG}{{{CLUSTER}}}"
+FLAGS: Final = PanelQuery(
+    f"""
+    max by (flag) ({_FLAG}) > 0
+    or on () label_replace(0 * max({_FLAG}), "flag", "any flag", "", "")
+    """,
+    "{{flag}}",
+)
 
 REMAINING: Final = (
     highest(_pools(RecoverySeries.POOL_DEGRADED_OBJECTS) + " > 0", "pool", "{{pool}} degraded"),

@@ -103,9 +103,9 @@ def tenants_named(expr: str) -> str:
 
 
 def or_say(expr: str, label: str, text: str) -> str:
-    """The expression, or one row that says in this label why there is none. An empty table of
-    several queries would say "No data"."""
+    """The expression, or one row without a figure that says in this label why there is none. An
+    empty table of several queries would say "No data"."""
     return f"""
     {expr.strip()}
-    or label_replace(vector(0) unless on () ({expr.strip()}), "{label}", "{text}", "", "")
+    or label_replace(vector(NaN) unless on () ({expr.strip()}), "{label}", "{text}", "", "")
     """

@@ -21,7 +21,7 @@ from cephqos_base.series import (
     total,
 )
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import quantiles, rate_once
+from cephqos_dashboards.queries.common import or_say, quantiles, rate_once
 from cephqos_dashboards.theme import SECOND_RUN
 
 START: Final = RunSeries.START_TIMESTAMP_SECONDS
@@ -121,24 +121,31 @@ BACKGROUND: Final = (
     PanelQuery(f"max({RunSeries.RECOVERY_LEFT_OBJECTS}{_OF_RUN})", "copies to recover"),
 )
 # Points laid over one another, each by the seconds since its load `$load` started. All queries have
-# the label point. The panel joins two, so that SINCE is its axis. 5 s: points meet in a row.
+# the label point. The panel joins two, so that the seconds are its axis. 5 s: points meet in a row.
 _STARTED: Final = (
     f'max by (point) ({RunSeries.PHASE_START_TIMESTAMP_SECONDS}{{{RUN}, phase="$load"}})'
 )
 LOADS: Final = f"label_values({ClientSeries.IOPS}{_OF_RUN}, load)"
-SINCE: Final = PanelQuery(f"round(time() - {_STARTED}, 5)", name="since")
+NO_POINT: Final = "none"
 
 
-def _of_point(expr: str) -> PanelQuery:
-    """One figure of the run as that of the point that is running."""
-    return PanelQuery(f"{_STARTED} * 0 + on () group_left () ({expr})", name="value")
+def _or_none(expr: str) -> str:
+    """The panel refuses a result without the labels and values that it joins by."""
+    return or_say(expr, "point", NO_POINT)
+
+
+def _by_point(expr: str) -> tuple[PanelQuery, PanelQuery]:
+    """One figure of the run as that of the point that is running; before it, the seconds since."""
+    value = f"{_STARTED} * 0 + on () group_left () ({expr})"
+    since = f"round(time() - {_STARTED}, 5) and on (point) ({value})"
+    return PanelQuery(_or_none(since), name="since"), PanelQuery(_or_none(value), name="value")
 
 
 _OF_LOAD: Final = f'{{{RUN}, load="$load"}}'
-IOPS_OF_POINTS: Final = _of_point(f"sum({ClientSeries.IOPS}{_OF_LOAD})")
-MEAN_OF_POINTS: Final = _of_point(f"avg({ClientSeries.LATENCY_MEAN_SECONDS}{_OF_LOAD})")
-SCRUBBED_OF_POINTS: Final = _of_point(f"max({RunSeries.SCRUBBED_OBJECTS}{_OF_RUN})")
-RECOVERED_OF_POINTS: Final = _of_point(f"max({RunSeries.RECOVERED_OBJECTS}{_OF_RUN})")
+IOPS_BY_POINT: Final = _by_point(f"sum({ClientSeries.IOPS}{_OF_LOAD})")
+MEAN_BY_POINT: Final = _by_point(f"avg({ClientSeries.LATENCY_MEAN_SECONDS}{_OF_LOAD})")
+SCRUBBED_BY_POINT: Final = _by_point(f"max({RunSeries.SCRUBBED_OBJECTS}{_OF_RUN})")
+RECOVERED_BY_POINT: Final = _by_point(f"max({RunSeries.RECOVERED_OBJECTS}{_OF_RUN})")
 EVENTS: Final = (
     '{cluster="$cluster", log="run"} | run="$run" | json | line_format `{{.event}} {{.phase}}'
     "{{if .action}} ({{.action}}){{end}}{{if .ended_by}}, ended by {{.ended_by}}{{end}}"

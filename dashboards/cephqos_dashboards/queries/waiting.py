@@ -65,7 +65,7 @@ _BARS: Final = (
     _at("1 hour ago", offset=" offset 1h"),
     _at("now"),
     f"""label_replace(label_replace(
-      vector(0) unless on () {_at("now")}, "when", "now: no operation", "", ""
+      vector(NaN) unless on () {_at("now")}, "when", "now: no operation", "", ""
     ), "state", "none", "", "")""",
 )
 _ALL_BARS: Final = "\n    or ".join(_BARS)

@@ -110,16 +110,25 @@ def test_a_gap_in_a_table_or_on_an_axis_is_blank_and_not_the_reason_of_the_panel
             every += [it["value"] for it in override["properties"] if it["id"] == "mappings"]
         for mappings in every if panel["type"] != "state-timeline" else ():
             blank = [it["options"]["match"] for it in mappings if it["type"] == "special"]
-            assert {"null", "empty"} <= set(blank), panel["title"]
+            assert {"null+nan", "empty"} <= set(blank), panel["title"]
 
 
 @pytest.mark.parametrize("uid", UIDS)
 def test_a_table_of_several_queries_has_a_row_that_says_why_it_is_empty(uid: str) -> None:
-    """Grafana shows the reason of a panel only in a table of one query; else it says "No data"."""
+    """Grafana shows the reason of a panel only in a table of one query; else it says "No data". The
+    row has no figure: nobody measured one."""
     for panel in panels(boards()[uid]):
         if panel["type"] == "table" and len(panel["targets"]) > 1:
-            asked = [target["expr"] for target in panel["targets"]]
-            assert any("label_replace(vector(0) unless on ()" in it for it in asked), panel["title"]
+            says = "label_replace(vector(NaN) unless on ()"
+            assert any(says in target["expr"] for target in panel["targets"]), panel["title"]
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_an_axis_of_shares_that_are_all_0_does_not_end_at_10000_percent(uid: str) -> None:
+    for panel in panels(boards()[uid]):
+        defaults = panel["fieldConfig"]["defaults"]
+        if panel["type"] == "timeseries" and defaults["unit"] == "percentunit":
+            assert "max" in defaults or "axisSoftMax" in defaults["custom"], panel["title"]
 
 
 def test_a_dashboard_has_no_character_that_cannot_be_seen() -> None:
