@@ -6,12 +6,22 @@ from typing import Any
 
 import pytest
 from tests.replay.host_tree import HostTree
-from tests.unit.doctor.doctor_facts import WELL, found, host, mends
+from tests.unit.doctor.doctor_facts import found, host, mends
 
 from cephqos_doctor import machine
 from cephqos_doctor.cli import HOST_CHECKS
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.machine_facts import Machine, Received, look
+
+WELL = Machine(
+    uncorrected=0,
+    corrected_daily=0.0,
+    received={"ens1f0": Received(packets=10**9, missed=0)},
+    tracked=(4000, 262144),
+    aio_requests=(4000, 1048576),
+    kernel_clients=False,
+    available=0.5,
+)
 
 
 def _write(path: Path, text: object) -> None:

@@ -30,8 +30,6 @@ WITH_MANAGER = {"mgrmap": {"available": True}, "pgmap": {"num_pgs": 1}}
             {
                 *("directories-readable", "sockets-found", "sockets-permitted"),
                 *("osds-answer", "exporter-user", "clock-synchronised"),
-                *("memory-errors", "receive-ring", "connections-tracked"),
-                *("aio-requests", "clients-apart"),
             },
         ),
     ],

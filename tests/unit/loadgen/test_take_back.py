@@ -146,7 +146,7 @@ WITH = AFTER.replace("until", "start: {with: first}, until")
     ("phases", "message"),
     [
         ((FLAGS.replace("until: {duration: 0.05}, ", ""),), "found one that ends at once"),
-        (("{name: w, wait: {}, until: {duration: 1}, take_back: true}",), "found wait; .* change$"),
+        (("{name: w, wait: {}, until: {duration: 1}, take_back: true}",), "found wait; .* change"),
         ((FLAGS, WITH), "second starts after the end of phase first"),
         ((FLAGS.replace(", take_back: true", ""), WITH), "second starts after the end of phase"),
         ((FLAGS, AFTER.replace("until", "start: {at: 9}, until")), "after the end of phase first"),
