@@ -91,7 +91,8 @@ class ClusterFacts:
     osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
     osd_tree: Mapping[str, Any] = field(default_factory=dict)
     crush_rules: Sequence[Any] | None = None  # None: not known
-    osd_versions: Sequence[str] | None = None  # texts with a version; None: not known
+    # By kind of daemon, texts with a version; None: not known
+    versions: Mapping[str, Sequence[str]] | None = None
     run_keys: Mapping[str, Any] | None = None  # of `cephqos run` in the monitors; None: not known
     recovery: RecoveryFacts | None = None  # None: the key may not ask
     intervals: Mapping[tuple[str, str], float] = field(default_factory=dict)  # of scrubs
@@ -137,11 +138,10 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
         try:
             facts = await _needed(client, facts)
             rules, versions = [await ask(client, one) for one in (_CRUSH_RULES, _VERSIONS)]
-            osds = _at(versions, "osd")
             facts = replace(
                 facts,
                 crush_rules=rules if isinstance(rules, list) else None,
-                osd_versions=list(osds) if isinstance(osds, dict) else None,
+                versions=_by_daemon(versions),
             )
             if try_powers or connection.name == _ADMIN:
                 run_keys = await ask(client, _RUN_KEYS)
@@ -188,6 +188,13 @@ async def _needed(client: MonClient, facts: ClusterFacts) -> ClusterFacts:
         for query in (cluster.STATUS, cluster.OSD_DUMP, cluster.OSD_TREE)
     )
     return replace(facts, denied=tuple(denied), status=status, osd_map=osd_map, osd_tree=osd_tree)
+
+
+def _by_daemon(reply: Any) -> dict[str, list[str]] | None:
+    """The versions that `ceph versions` shows of each kind of daemon."""
+    if not isinstance(reply, dict) or not isinstance(reply.get("osd"), dict):
+        return None
+    return {kind: list(found) for kind, found in reply.items() if isinstance(found, dict)}
 
 
 async def _balancing(client: MonClient) -> bool | None:

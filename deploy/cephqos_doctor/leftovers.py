@@ -135,7 +135,7 @@ def _reweights(facts: ClusterFacts) -> Iterator[Finding]:
 def _upgrade(facts: ClusterFacts) -> Iterator[Finding]:
     """All OSDs run a later release than the map requires. Names go by the alphabet: r is 18."""
     required = str(facts.osd_map.get("require_osd_release", ""))
-    versions = facts.osd_versions or ()
+    versions = (facts.versions or {}).get("osd", ())
     majors = {version_of(text)[:1] for text in versions}
     if not required or len(majors) != 1 or majors == {()}:
         return
@@ -152,7 +152,7 @@ def _upgrade(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _release_unknown(facts: ClusterFacts) -> str:
-    known = facts.osd_map.get("require_osd_release") and facts.osd_versions
+    known = facts.osd_map.get("require_osd_release") and facts.versions
     return "" if known else "the releases of the OSDs, or what the map requires, are not known"
 
 

@@ -181,19 +181,24 @@ def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
 def test_reads_and_writes_share_the_budget_of_a_device_if_the_lab_says_so(labs: LabPool) -> None:
     """One OSD, which is killed, so that its device is free for fio."""
     spec = LabSpec(
-        name=lab_name("budget"), osds=1, backing="loop", device_iops=200, one_budget=True
+        name=lab_name("budget"),
+        osds=1,
+        backing="loop",
+        device_iops=200,
+        one_budget=True,
+        request_size=65536,
     )
     lab = labs.start(spec)
     try:
         labs.call(lab.faults.kill(0))
         device = lab.state.devices["osd.0.block"]
 
-        def rates(*kinds: str) -> list[float]:
+        def rates(*kinds: str, size: str = "4k") -> list[float]:
             """Operations per second of random reads or writes at the same time."""
             argv = ["fio", "--output-format=json"]
             for kind in kinds:
                 argv += [f"--name={kind}", f"--rw=rand{kind}", f"--filename={device}"]
-                argv += ["--bs=4k", "--iodepth=16", "--ioengine=libaio", "--direct=1"]
+                argv += [f"--bs={size}", "--iodepth=16", "--ioengine=libaio", "--direct=1"]
                 argv += ["--runtime=4", "--time_based"]
             jobs = json.loads(labs.call(lab.exec(argv)).stdout)["jobs"]
             return [job[kind]["iops"] for job, kind in zip(jobs, kinds, strict=True)]
@@ -203,6 +208,8 @@ def test_reads_and_writes_share_the_budget_of_a_device_if_the_lab_says_so(labs: 
         said = f"alone {alone:.0f}, together {reads:.0f} and {writes:.0f}"
         assert 150 < alone < 250, said
         assert 150 < reads + writes < 250, said
+        (large,) = rates("write", size="256k")
+        assert 37 < large < 63, f"writes of four requests each: {large:.0f}"
     finally:
         labs.end(lab)
 

@@ -17,7 +17,7 @@ from cephqos_loadgen.plan.planned import Point
 
 Metadata = Sequence[Mapping[str, Any]]
 # Figures depend on these, whether an axis decides them or not.
-_DECLARED = ("rotational", "device_iops", "one_budget", "regime")
+_DECLARED = ("rotational", "device_iops", "one_budget", "request_size", "regime")
 
 
 def check(points: Sequence[Point], metadata: Metadata, lab: LabSpec | None = None) -> None:

@@ -142,6 +142,12 @@ def _add_devices(up: Parser) -> None:
         choices=(0, 1),
         help="1: --device-iops holds reads and writes together, as in a real drive (default: each)",
     )
+    up.add_argument(
+        "--request-size",
+        metavar="SIZE",
+        help="with --one-budget 1: a larger request counts as several, as in a real drive, whose"
+        " bytes per second are limited too (default: as one)",
+    )
 
 
 def _add_daemons(up: Parser) -> None:
@@ -220,6 +226,9 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         "db_size": None if arguments.db_device is None else parse_size(arguments.db_device),
         "device_iops": arguments.device_iops,
         "one_budget": None if arguments.one_budget is None else bool(arguments.one_budget),
+        "request_size": None
+        if arguments.request_size is None
+        else parse_size(arguments.request_size),
         "setuser": arguments.setuser,
         "op_queue": arguments.op_queue,
         "objectstore": arguments.objectstore,

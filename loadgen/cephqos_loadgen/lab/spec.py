@@ -87,6 +87,7 @@ class LabSpec:
     regime: str | None = None  # a name in REGIMES; `with_regime` has applied it already
     device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
     one_budget: bool | None = None  # reads and writes share that limit, as in a real drive
+    request_size: int | None = None  # bytes; of that one budget, a larger request takes several
     setuser: str | None = None
     op_queue: str | None = None
     objectstore: str = "bluestore"
@@ -161,6 +162,11 @@ class LabSpec:
             raise UsageError(f"--device-iops {self.device_iops}: expected 1 or more")
         if self.one_budget and self.device_iops is None:
             raise UsageError("--one-budget says how --device-iops is meant: add that")
+        if self.request_size is not None and not (self.one_budget and self.request_size >= 4096):
+            raise UsageError(
+                f"--request-size of {self.request_size} bytes: expected 4K or more, and"
+                " --one-budget 1"
+            )
         if self.one_budget and not self.ceph.storage_daemon:
             raise UsageError(
                 f"--one-budget 1: the tree of {self.release} has no qemu-storage-daemon."

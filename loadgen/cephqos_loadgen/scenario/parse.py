@@ -244,6 +244,7 @@ _LAB_READERS: Final[_Readers] = {
     "regime": lambda value: value.choice(tuple(spec.REGIMES)),
     "device_iops": lambda value: value.integer(1, 10**9),
     "one_budget": lambda value: value.boolean(),
+    "request_size": lambda value: value.size(4096),
     "objectstore": lambda value: value.choice(spec.OBJECTSTORES),
     "fs": lambda value: value.choice(spec.FILESYSTEMS),
     "mkfs": lambda value: value.text(),

@@ -1,6 +1,8 @@
 """Releases with a fault that a setting lets bite."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.doctor.doctor_facts import found, host, mends, recorded
@@ -12,6 +14,8 @@ from cephqos_doctor.host_facts import OsdFacts, version_of
 
 QUICK_FIX = "bluestore_fsck_quick_fix_on_mount"
 SHARED_BLOBS = "bluestore_elastic_shared_blobs"
+SHARED = {SHARED_BLOBS: "true"}
+UNITS = {"bluefs_shared_alloc_size": "4096"}
 
 
 def osd(version: str, **options: str) -> OsdFacts:
@@ -28,30 +32,37 @@ def test_real_osds_say_their_version_and_are_clean(release: str) -> None:
     assert diagnose("it", known_faults.CHECKS, facts).skipped == ()
 
 
+OLD_DISCARDS = {"bdev_enable_discard": "true", "bdev_async_discard": "true"}
+DISCARDS = {"bdev_enable_discard": "true", "bdev_async_discard_threads": "1"}
+
+
 @pytest.mark.parametrize(
-    ("version", "option", "is_found"),
+    ("versions", "clean", "options"),
     [
-        ("16.2.0", QUICK_FIX, True),
-        ("16.2.6", QUICK_FIX, True),
-        ("16.2.7", QUICK_FIX, False),
-        ("18.2.7", QUICK_FIX, False),
-        ("19.1.1", SHARED_BLOBS, False),
-        ("19.2.0", SHARED_BLOBS, True),
-        ("19.2.3-pve1", SHARED_BLOBS, True),
-        ("19.2.4", SHARED_BLOBS, False),
+        (("16.2.0", "16.2.6"), ("16.2.7", "18.2.7"), {QUICK_FIX: "true"}),
+        (("19.2.0", "19.2.3-pve1", "20.2.0"), ("19.1.1", "19.2.4", "20.2.1"), SHARED),
+        (("17.2.8", "18.2.5", "18.2.6"), ("17.2.7", "17.2.9", "18.2.4", "18.2.7"), {}),
+        (("18.2.5", "18.2.7", "19.2.3"), ("18.2.4", "18.2.8", "19.2.4"), UNITS),
+        (("16.2.15", "18.2.7", "19.2.2"), ("18.2.8", "19.2.3"), DISCARDS),
+        (("18.2.7",), ("18.2.8",), OLD_DISCARDS),
+        (("18.2.3",), ("18.2.2", "18.2.4"), {}),
     ],
-)
-def test_a_release_with_a_fault_is_found_while_the_option_is_on(
-    version: str, option: str, is_found: bool
+)  # fmt: skip
+def test_a_release_with_a_fault_is_found_where_an_option_lets_it_do_harm(
+    versions: Sequence[str], clean: Sequence[str], options: dict[str, str]
 ) -> None:
-    on = host(osds=(osd(version, **{option: "true"}),))
-    off = host(osds=(osd(version, **{option: "false"}),))
-    findings = found(known_faults.CHECKS, on).get("release-faults", [])
-    assert found(known_faults.CHECKS, off) == {}
-    assert len(findings) == is_found
-    for finding in findings:
-        assert finding.mend.startswith(f"ceph config set osd {option} false ")
-        assert mends(finding)
+    def harms(version: str, **options: str) -> list[str]:
+        facts = host(osds=(osd(version, **options),))
+        findings = found(known_faults.CHECKS, facts).get("release-faults", [])
+        assert all(mends(one) for one in findings)
+        return [one.problem.partition(", ")[2] for one in findings]
+
+    for version in versions:
+        only_with = set(harms(version, **options)) - set(harms(version) if options else ())
+        assert len(only_with) == 1, version
+    for version in clean:
+        assert set(harms(version, **options)) == set(harms(version)), version
+        assert options or not harms(version), version
 
 
 def test_a_release_without_the_option_is_clean_and_one_that_hides_it_is_not_judged() -> None:
@@ -65,27 +76,65 @@ def test_a_release_without_the_option_is_clean_and_one_that_hides_it_is_not_judg
     assert told.skipped == (("release-faults", "no OSD's release is known"),)
 
 
+EC = {"pools": [{"pool_name": "ecp", "flags_names": "hashpspool,ec_optimizations"}]}
+RBD = {"pools": [{"pool_name": "ecp", "flags_names": "ec_overwrites,ec_optimizations"}]}
+REPLICATED = {"pools": [{"pool_name": "x", "flags_names": "hashpspool"}]}
+GROWS = {"pools": [{"pool_name": "y", "pg_autoscale_mode": "on"}]}
+STAYS = {"pools": [{"pool_name": "y", "pg_autoscale_mode": "warn"}]}
+IPV6 = {"osds": [{"public_addrs": {"addrvec": [{"type": "v2", "addr": "[fd00::1]:6800"}]}}]}
+IPV4 = {"osds": [{"public_addrs": {"addrvec": [{"type": "v2", "addr": "10.0.0.1:6800"}]}}]}
+FILES = {"fsmap": {"by_rank": [{"rank": 0}]}}
+
+
+def says(code: str) -> dict[str, Any]:
+    return {"health": {"checks": {code: {}}}}
+
+
 @pytest.mark.parametrize(
-    ("flags", "version", "is_found"),
+    ("versions", "shown", "subjects"),
     [
-        # As `osd dump` of 20.2 has them after `osd pool set`.
-        ("hashpspool,ec_optimizations", "20.2.0", True),
-        ("hashpspool,ec_overwrites,ec_optimizations", "20.2.0", False),
-        ("hashpspool", "20.2.0", False),
-        ("hashpspool,ec_optimizations", "20.2.4", False),
+        ({"osd": "20.2.0"}, EC, ["pool ecp"]),
+        ({"osd": "20.2.0"}, RBD, ["pool ecp"]),
+        ({"osd": "20.2.0"}, REPLICATED, []),
+        ({"osd": "20.2.2"}, EC, ["pool ecp"]),
+        ({"osd": "20.2.3"}, EC, []),
+        ({"osd": "20.2.0"}, FILES, ["CephFS"]),
+        ({"osd": "20.2.1"}, FILES, []),
+        ({"osd": "20.2.0"}, {"fsmap": {"by_rank": []}}, []),
+        ({"osd": "16.2.10"}, GROWS, ["pool y"]),
+        ({"osd": "17.2.3"}, GROWS, ["pool y"]),
+        ({"osd": "17.2.4"}, GROWS, []),
+        ({"osd": "16.2.10"}, STAYS, []),
+        ({"rgw": "19.2.1"}, {}, ["RGW"]),
+        ({"rgw": "19.2.2", "osd": "19.2.1"}, {}, []),
+        ({"mgr": "16.2.8"}, {}, ["the managers"]),
+        ({"mon": "17.2.9"}, says("OSD_UNREACHABLE") | IPV6, ["OSD_UNREACHABLE"]),
+        ({"mon": "17.2.9"}, says("OSD_UNREACHABLE") | IPV4, []),
+        ({"mon": "17.2.9"}, says("OSD_DOWN") | IPV6, []),
+        ({"mon": "18.2.6"}, says("OSD_UNREACHABLE") | IPV6, []),
+        ({"mgr": "20.2.3", "osd": "19.2.6"}, {}, ["the upgrade"]),
+        ({"mgr": "20.2.4", "osd": "19.2.6"}, {}, []),
+        ({"mgr": "20.2.3", "osd": "19.2.5"}, {}, []),
+        ({"osd": "16.2.15 18.2.7"}, says("OSD_UPGRADE_FINISHED"), ["OSD_UPGRADE_FINISHED"]),
+        ({"osd": "16.2.15 17.2.9"}, says("OSD_UPGRADE_FINISHED"), []),
+        ({"osd": "18.2.7"}, says("OSD_UPGRADE_FINISHED"), []),
     ],
 )
-def test_a_pool_whose_flags_crash_osds_of_its_release_is_found(
-    flags: str, version: str, is_found: bool
+def test_what_a_release_harms_in_a_cluster_is_found(
+    versions: dict[str, str], shown: dict[str, Any], subjects: list[str]
 ) -> None:
     facts = ClusterFacts(
         name="x",
-        osd_map={"pools": [{"pool_name": "ecp", "flags_names": flags}]},
-        osd_versions=[f"ceph version {version} (7f793731f1b39eb4f465e960113d2363c311b964) x"],
+        osd_map={"epoch": 1} | shown,
+        status={"fsid": "f"} | shown,
+        versions={
+            daemon: [f"ceph version {one} (7f793731f1b39eb4f465) x" for one in text.split()]
+            for daemon, text in versions.items()
+        },
     )
-    findings = found(known_faults.CLUSTER_CHECKS, facts).get("pool-flags-safe", [])
-    assert [one.subject for one in findings] == ["pool ecp"] * is_found
-    assert all(mends(one) for one in findings)
+    findings = found(known_faults.CLUSTER_CHECKS, facts).get("cluster-release-faults", [])
+    assert [one.subject for one in findings] == subjects
+    assert all(mends(one) and "{}" not in one.mend for one in findings)
     assert diagnose("it", known_faults.CLUSTER_CHECKS, facts).skipped == ()
-    unknown = replace(facts, osd_versions=None)
+    unknown = replace(facts, versions=None)
     assert len(diagnose("it", known_faults.CLUSTER_CHECKS, unknown).skipped) == 1

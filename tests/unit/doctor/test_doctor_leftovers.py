@@ -125,7 +125,7 @@ def test_an_upgrade_without_its_last_step_is_found(
     required: str, versions: list[str], mend: str
 ) -> None:
     osd_map = QUIET | {"require_osd_release": required}
-    facts = ClusterFacts(name="client.admin", osd_map=osd_map, osd_versions=versions)
+    facts = ClusterFacts(name="client.admin", osd_map=osd_map, versions={"osd": versions})
     said = [found.mend for found in leftovers._upgrade(facts)]
     wanted = f"ceph osd require-osd-release {mend}   # cannot be taken back"
     assert said == ([wanted] if mend else [])

@@ -57,6 +57,7 @@ def conf(**options: Any) -> configparser.ConfigParser:
         ({"rotational": False}, "--rotational needs a device"),
         ({"db_size": 2 << 30}, "--db-device needs a device"),
         ({"device_iops": 400}, "--device-iops needs a device"),
+        ({"request_size": 65536, "device_iops": 9, "backing": "loop"}, "and --one-budget 1"),
         ({"device_iops": 0, "backing": "loop"}, "--device-iops 0: expected 1 or more"),
         ({"one_budget": True}, "--one-budget says how --device-iops is meant"),
         (
@@ -333,3 +334,5 @@ def test_a_device_held_to_requests_is_priced_by_the_blobs_that_it_can_write() ->
     assert limited["osd_mclock_max_sequential_bandwidth_ssd"] == str(600 * 64 * 1024)
     assert limited["osd_mclock_max_sequential_bandwidth_hdd"] == str(600 * 64 * 1024)
     assert "osd_mclock_max_sequential_bandwidth_ssd" not in conf(backing="loop")["osd"]
+    sized = conf(backing="loop", device_iops=600, one_budget=True, request_size=4096)["osd"]
+    assert sized["osd_mclock_max_sequential_bandwidth_ssd"] == str(600 * 4096)

@@ -189,7 +189,9 @@ class BringUp:
             self._file(osd, "block", self.spec.osd_size)
             one_budget.export(self.paths, osd).touch()
         assert self.spec.device_iops is not None  # noqa: S101 - the spec was validated
-        argv = one_budget.argv(self.paths, self.spec.osds, self.spec.device_iops)
+        argv = one_budget.argv(
+            self.paths, self.spec.osds, self.spec.device_iops, self.spec.request_size
+        )
         output = str(self.paths.output(one_budget.STORAGE))
         await self.lab.ask_process_one(
             op="spawn", name=one_budget.STORAGE, argv=argv, output=output

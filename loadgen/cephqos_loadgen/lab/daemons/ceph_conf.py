@@ -115,7 +115,7 @@ def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
     if spec.device_iops:
         # BlueStore writes blobs, each with one request. So a limit of requests limits bytes, and
         # mClock has to price large operations by them. 16.2 has no such option.
-        bandwidth = str(spec.device_iops * _BLOB_BYTES)
+        bandwidth = str(spec.device_iops * (spec.request_size or _BLOB_BYTES))
         options["osd_mclock_max_sequential_bandwidth_ssd"] = bandwidth
         options["osd_mclock_max_sequential_bandwidth_hdd"] = bandwidth
     return options

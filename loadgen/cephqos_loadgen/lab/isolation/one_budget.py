@@ -23,11 +23,13 @@ def seen_by_process_one(paths: LabPaths, osd: int) -> Path:
     return paths.root / export(paths, osd).relative_to("/")
 
 
-def argv(paths: LabPaths, osds: int, iops: int) -> list[str]:
-    """The command line of a daemon for all OSDs, each with `iops` requests per second."""
+def argv(paths: LabPaths, osds: int, iops: int, request_size: int | None) -> list[str]:
+    """The command line of a daemon for all OSDs, each with `iops` requests per second. A larger
+    request than `request_size` counts as several."""
+    limits = {"iops-total": iops} | ({"iops-size": request_size} if request_size else {})
     words = ["qemu-storage-daemon"]
     for osd in range(osds):
-        group = {"qom-type": "throttle-group", "id": f"budget{osd}", "limits": {"iops-total": iops}}
+        group = {"qom-type": "throttle-group", "id": f"budget{osd}", "limits": limits}
         file = {
             "driver": "file",
             "node-name": f"file{osd}",

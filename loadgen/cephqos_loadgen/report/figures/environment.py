@@ -16,7 +16,7 @@ def environment_facts(run: ReportRun) -> dict[str, str]:
     fio = facts.pop("fio", "")
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
     limits = {
-        (int(lab["device_iops"]), bool(lab.get("one_budget")))
+        (int(lab["device_iops"]), bool(lab.get("one_budget")), int(lab.get("request_size") or 0))
         for lab in labs
         if lab.get("device_iops")
     }
@@ -28,9 +28,10 @@ def environment_facts(run: ReportRun) -> dict[str, str]:
     return facts
 
 
-def _limit_in_words(limit: tuple[int, bool]) -> str:
-    number, one_budget = limit
-    return f"{number} {'requests' if one_budget else 'reads and as many writes'}/s per OSD"
+def _limit_in_words(limit: tuple[int, bool, int]) -> str:
+    number, one_budget, size = limit
+    sized = f" of up to {size >> 10} KiB" if size else ""
+    return f"{number} {f'requests{sized}' if one_budget else 'reads and as many writes'}/s per OSD"
 
 
 def environment_differences(reference: ReportRun, run: ReportRun) -> Iterator[str]:
