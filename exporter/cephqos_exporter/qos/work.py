@@ -73,6 +73,7 @@ class Totals:
     recovery_bytes: float
     pushes_sent: float
     push_bytes: float
+    store_bytes: float | None  # that the store was given to write
     recovery: RecoveryItems | None
     scrub: Scrubbed | None
 
@@ -126,6 +127,7 @@ class WorkMeter:
     _read_writes: SizedOps = field(default_factory=SizedOps)
     _write_mix: SizeMix = ()  # of the last scrape with client writes
     _mean_push: float = 0.0  # bytes
+    _received_only: bool = True  # it was never seen to send pushes, whose bytes it counts
     _degraded_share: float = 1.0  # of recovery work
 
     def advance(
@@ -151,7 +153,9 @@ class WorkMeter:
         self.done[CLIENT] += gained["reads"] * charge(0)
         self.done[CLIENT] += sum(ops * charge(size) for ops, size in (*writes, *read_writes))
         self.done[IMMEDIATE] += self._subop_work(gained, qos)
-        self._add_recovery(gained, _recovery_gain(now.recovery, before.recovery), qos)
+        items = _recovery_gain(now.recovery, before.recovery)
+        self._update_mean_push(gained, items.pushes, _other_bytes(now, before, gained))
+        self._add_recovery(items, qos)
         self.done[BEST_EFFORT] += _scrub_work(now.scrub, before.scrub, qos)
 
     def _subop_work(self, gained: Mapping[str, float], qos: QosState) -> float:
@@ -172,10 +176,7 @@ class WorkMeter:
         mix_cost = sum(ops * qos.cost.normalised(size * scale) for ops, size in self._write_mix)
         return count / mix_ops * mix_cost
 
-    def _add_recovery(
-        self, gained: Mapping[str, float], items: RecoveryItems, qos: QosState
-    ) -> None:
-        self._update_mean_push(gained)
+    def _add_recovery(self, items: RecoveryItems, qos: QosState) -> None:
         charge = qos.cost.normalised
         pushes = items.pushes * charge(self._mean_push + _PUSH_OVERHEAD_BYTES)
         work = pushes + items.others() * charge(0)
@@ -185,12 +186,35 @@ class WorkMeter:
         self.done[RECOVERY] += work * self._degraded_share
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded_share)
 
-    def _update_mean_push(self, gained: Mapping[str, float]) -> None:
-        """Take the mean size of pushes, else of recovered bytes; keep it while there are none."""
+    def _update_mean_push(
+        self, gained: Mapping[str, float], received: float, other_bytes: float
+    ) -> None:
+        """Take the mean size of pushes, else of recovered bytes; keep it while there are none.
+
+        An OSD that only receives, as one that came back, counts no bytes of pushes. What its store
+        was given to write beside all writes of clients are these.
+        """
         if gained["pushes_sent"]:
             self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
         elif gained["recovery_ops"] and gained["recovery_bytes"]:
             self._mean_push = gained["recovery_bytes"] / gained["recovery_ops"]
+        elif self._received_only and received and other_bytes:
+            self._mean_push = other_bytes / received
+            return
+        else:
+            return
+        self._received_only = False
+
+
+def _other_bytes(now: Totals, before: Totals, gained: Mapping[str, float]) -> float:
+    """What the store was given to write beside writes of clients, its own and other OSDs'."""
+    if now.store_bytes is None or before.store_bytes is None:
+        return 0.0
+    own = sum(
+        _gain(getattr(now, kind).bytes, getattr(before, kind).bytes)
+        for kind in ("writes", "read_writes")
+    )
+    return max(_gain(now.store_bytes, before.store_bytes) - own - gained["subop_bytes"], 0.0)
 
 
 def _scrub_work(now: Scrubbed | None, before: Scrubbed | None, qos: QosState) -> float:

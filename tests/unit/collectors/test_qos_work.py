@@ -57,6 +57,7 @@ NOTHING = Totals(
     recovery_bytes=0,
     pushes_sent=0,
     push_bytes=0,
+    store_bytes=0,
     recovery=RecoveryItems(0, 0, 0, 0, 0, 0),
     scrub=Scrubbed(0, 0, 0),
 )
@@ -212,6 +213,31 @@ def test_an_osd_that_only_pulls_takes_the_size_from_what_it_recovered() -> None:
     now = replace(NOTHING, recovery_ops=5, recovery_bytes=5 * MIB, recovery=items)
     meter = done(now, degraded=1.0)
     assert meter.done[RECOVERY] == pytest.approx(5 * SSD.normalised(MIB + 1000))
+
+
+def test_an_osd_that_only_receives_takes_the_size_from_what_its_store_writes() -> None:
+    """As one that came back and leads no placement group yet. Once it sends, it knows better."""
+    writes = counted([(100, 4 * KIB)])
+    items = RecoveryItems(0, 0, pushes=5, replies=0, pulls=0, messages=0)
+    received = replace(
+        NOTHING,
+        writes=writes,
+        subops=10,
+        subop_bytes=10 * MIB,
+        store_bytes=writes.bytes + 10 * MIB + 5 * 4 * MIB,
+        recovery=items,
+    )
+    assert done(received).done[RECOVERY] == pytest.approx(5 * SSD.normalised(4 * MIB + 1000))
+    assert done(replace(received, store_bytes=None)).done[RECOVERY] == 5
+    meter = WorkMeter()
+    for now in (NOTHING, RECOVERED):
+        meter.advance(now, AXIS, qos(), 1.0)
+    before = meter.done[RECOVERY]
+    assert RECOVERED.recovery
+    five_more = replace(RECOVERED.recovery, pushes=RECOVERED.recovery.pushes + 5)
+    later = replace(RECOVERED, store_bytes=99 * MIB, recovery=five_more)
+    meter.advance(later, AXIS, qos(), 1.0)
+    assert meter.done[RECOVERY] - before == pytest.approx(5 * SSD.normalised(MIB + 1000))
 
 
 def test_a_scrubbed_object_is_one_op_its_bytes_when_read_and_the_events_of_its_chunk() -> None:

@@ -31,6 +31,7 @@ _SCRUBBED: Final = (
     *(f"scrub_{kind}_stats_cnt" for kind in ("replicated", "ec")),
     *(f"scrub_{kind}_read_bytes" for kind in ("replicated", "ec")),
 )
+_STORE_BYTES: Final = ("write_big_bytes", "write_small_bytes")
 
 
 class AttainedWork:
@@ -154,6 +155,7 @@ class _Reading:
             recovery_bytes=value("recovery_bytes", "recovery_bytes", _OF_RECOVERY),
             pushes_sent=value("pushes_sent", "push", _OF_RECOVERY),
             push_bytes=value("push_bytes", "push_out_bytes", _OF_RECOVERY),
+            store_bytes=self._store_bytes(loggers),
             recovery=self._recovery_items(),
             scrub=self._scrubbed(loggers),
         )
@@ -194,6 +196,12 @@ class _Reading:
             messages=scan,
             nested=push <= reply <= pull <= scan,
         )
+
+    def _store_bytes(self, loggers: Loggers) -> float | None:
+        """None where BlueStore does not count them, or is not the store."""
+        store = loggers.get("bluestore") or {}
+        found = [figure(store, key, self._not_understood) for key in _STORE_BYTES if key in store]
+        return None if None in found or not found else sum(filter(None, found))
 
     def _scrubbed(self, loggers: Loggers) -> Scrubbed | None:
         """None before 20.x, which has none of these."""
