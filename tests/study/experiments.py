@@ -47,8 +47,8 @@ _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
 # The study's objects and throttle. A request of 64 KiB or less takes one of the device's 300 a
 # second, so a device does 19 MiB/s: beside 333 IOPS of clients about what the study's drives did
-# beside 21,500. Where any request counts once, and objects are small, recovery costs next to nothing.
-# So many objects that they take half a minute: its end is known to two seconds.
+# beside 21,500. Where any request counts once, and objects are small, recovery costs next to
+# nothing. So many objects that they take half a minute: its end is known to two seconds.
 _OBJECTS: Final = "200"
 _RECOVERY: Final = {
     "alone": "30s",

@@ -29,6 +29,8 @@ POLICY: Final = "policy"
 EXPERIMENT: Final = "experiment"
 ALONE: Final = "alone"
 SCRUB: Final = "scrub"
+RECOVERY: Final = "recovery"
+_WORKING: Final = {DURING[work]: f"@{work}" for work in (SCRUB, RECOVERY)}
 _WORKS: Final[tuple[FigureKind, ...]] = (
     metrics.SCRUB_SECONDS,
     metrics.SCRUB_OBJECTS,
@@ -69,14 +71,14 @@ class LabRow:
 
 def column(metric: FigureKind, setting: str = "") -> str:
     """A figure is of the whole load, as in the studies, unless the setting asks for the time of the
-    scrub or for clients alone."""
+    scrub or of recovery, or for clients alone."""
     _, at, window = setting.partition("@")
     return f"{metric.key}{at}{window}"
 
 
 COLUMNS: Final = (
     column(metrics.IOPS, f"@{ALONE}"),
-    *(column(metric, at) for metric in _LOADS for at in ("", f"@{SCRUB}")),
+    *(column(metric, at) for metric in _LOADS for at in ("", *_WORKING.values())),
     *map(column, _WORKS),
 )
 _RAN_WITH: Final = "ran with"
@@ -234,8 +236,8 @@ def _figures(rows: Iterator[ReportRow]) -> Iterator[tuple[str, float]]:
             continue
         elif row.key.phase == ALONE and row.key.window == WHOLE:
             wanted, at = _LOADS[:1], f"@{ALONE}"
-        elif row.key.phase != ALONE and row.key.window in (WHOLE, DURING[SCRUB]):
-            wanted, at = _LOADS, "" if row.key.window == WHOLE else f"@{SCRUB}"
+        elif row.key.phase != ALONE and row.key.window in (WHOLE, *_WORKING):
+            wanted, at = _LOADS, _WORKING.get(row.key.window, "")
         else:
             continue
         for metric in wanted:
@@ -280,7 +282,7 @@ def read_labs(file: Path, ran_with: str) -> Side:
 
 
 def _row(line: Mapping[str, str]) -> LabRow:
-    figures = {name: float(line[name]) for name in COLUMNS if line[name]}
+    figures = {name: float(line[name]) for name in COLUMNS if line.get(name)}
     outlasts, cut_off = (line[name] == _YES[True] for name in ("outlasts clients", "cut off"))
     others, steal = float(line["others"]), float(line["steal"])
     return LabRow(
