@@ -103,6 +103,15 @@ FAULTS: Final = (
         "bdev_enable_discard",
         _discards_wait,
     ),
+    # notes of 17.2.4; ceph#47216
+    Fault(
+        (((17, 2, 0), (17, 2, 3)),),
+        "with mclock_scheduler: while it recovers, its threads take the CPU and do no work",
+        f"{_UPGRADE} VERSION   # 17.2.4 or later. Until then: ceph config set osd osd_op_queue wpq,"
+        " and restart OSDs one host at a time",
+        "osd_op_queue",
+        lambda options: options.get("osd_op_queue") == "mclock_scheduler",
+    ),
     # notes of 18.2.4
     Fault(
         (_only(18, 2, 3),),
@@ -224,6 +233,14 @@ CLUSTER_FAULTS: Final = (
         _managers,
         "those of 16.2.8 can hang",
         f"{_UPGRADE} 16.2.9   # or later. Until then, if one hangs: ceph mgr fail",
+    ),
+    # rook#10627; tracker 56700
+    ClusterFault(
+        "mgr",
+        (_only(17, 2, 2),),
+        _managers,
+        "those of 17.2.2 crash in the module devicehealth",
+        f"{_UPGRADE} 17.2.3   # or later",
     ),
     # notes of 18.2.6; ceph#61207
     ClusterFault(

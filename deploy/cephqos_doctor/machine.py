@@ -12,6 +12,7 @@ _CORRECTED_DAILY: Final = 10.0
 _MISSED_SHARE: Final = 1e-5
 _NEARLY: Final = 0.8  # of what the kernel has room for
 _LITTLE_MEMORY: Final = 0.1  # available
+_PAGE: Final = 4096
 
 
 def _memory_errors(facts: HostFacts) -> Iterator[Finding]:
@@ -106,10 +107,28 @@ def _clients_unknown(facts: HostFacts) -> str:
     return "/proc/meminfo does not say" if machine.available is None else ""
 
 
+def _large_pages(facts: HostFacts) -> Iterator[Finding]:
+    size = facts.machine.page_size
+    if size is not None and size > _PAGE:
+        yield Finding(
+            "this host",
+            f"its kernel has pages of {size >> 10} KiB: most builds of Ceph expect 4. OSDs may not"
+            " start, or their allocator gives no memory back",
+            "getconf PAGESIZE   # 4096 after a start with a kernel that has such pages, or with"
+            " kernel=kernel8.img in /boot/firmware/config.txt (Raspberry Pi). OSDs that grow until"
+            " then: restart one at a time",
+        )
+
+
+def _pages_unknown(facts: HostFacts) -> str:
+    return "" if facts.machine.page_size else "the size of the kernel's pages is not known"
+
+
 HOST_CHECKS: Final = (
     Check("memory-errors", _memory_errors, _no_memory_errors),
     Check("receive-ring", _missed_packets, _no_received),
     Check("connections-tracked", _many_tracked, _none_tracked),
     Check("aio-requests", _many_requests, _requests_unknown),
+    Check("page-size", _large_pages, _pages_unknown),
     Check("clients-apart", _clients_beside, _clients_unknown),
 )

@@ -1,6 +1,7 @@
 """What a host counts of itself: errors of its memory, packets that it missed, tracked connections,
 asynchronous requests, and clients of Ceph in its kernel."""
 
+import mmap
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ class Machine:
     received: Mapping[str, Received] = field(default_factory=dict)  # by interface with hardware
     tracked: tuple[int, int] | None = None  # connections, and the most that fit
     aio_requests: tuple[int, int] | None = None  # that are taken, and the most that fit
+    page_size: int | None = None  # of the kernel, in bytes
     kernel_clients: bool | None = None  # whether the kernel has mapped RBD or mounted CephFS
     available: float | None = None  # share of the memory
 
@@ -42,6 +44,7 @@ def look(host: Host) -> Machine:
         received=_received(host.sys / "class/net"),
         tracked=_of_most(host.proc / "sys/net/netfilter", "nf_conntrack_count", "nf_conntrack_max"),
         aio_requests=_of_most(host.proc / "sys/fs", "aio-nr", "aio-max-nr"),
+        page_size=mmap.PAGESIZE,
         kernel_clients=_kernel_clients(host),
         available=_available(host.proc),
     )

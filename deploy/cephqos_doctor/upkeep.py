@@ -56,8 +56,10 @@ def _scrubs_late(facts: Upkeep) -> Iterator[Finding]:
         known = facts.window_hours is not None
         yield Finding(
             "the cluster",
-            late + (", although scrubs may start at any time" if known else ""),
-            "ceph config set osd osd_max_scrubs 3   # or a longer osd_deep_scrub_interval",
+            late + (", although no hour is closed to scrubs" if known else ""),
+            "ceph config set osd osd_scrub_load_threshold 10   # if the hosts' load per CPU is"
+            " above it (0.5 before 20.2): then no scrub begins\n"
+            "ceph config set osd osd_max_scrubs 3   # else; or a longer osd_deep_scrub_interval",
         )
 
 

@@ -46,6 +46,7 @@ DISCARDS = {"bdev_enable_discard": "true", "bdev_async_discard_threads": "1"}
         (("16.2.15", "18.2.7", "19.2.2"), ("18.2.8", "19.2.3"), DISCARDS),
         (("18.2.7",), ("18.2.8",), OLD_DISCARDS),
         (("18.2.3",), ("18.2.2", "18.2.4"), {}),
+        (("17.2.0", "17.2.3"), ("17.2.4",), {}),  # with mClock, as recorded
     ],
 )  # fmt: skip
 def test_a_release_with_a_fault_is_found_where_an_option_lets_it_do_harm(
@@ -63,6 +64,11 @@ def test_a_release_with_a_fault_is_found_where_an_option_lets_it_do_harm(
     for version in clean:
         assert set(harms(version, **options)) == set(harms(version)), version
         assert options or not harms(version), version
+
+
+def test_a_fault_of_mclock_is_none_under_wpq() -> None:
+    facts = host(osds=(osd("17.2.3", osd_op_queue="wpq"),))
+    assert found(known_faults.CHECKS, facts) == {}
 
 
 def test_a_release_without_the_option_is_clean_and_one_that_hides_it_is_not_judged() -> None:
@@ -108,6 +114,7 @@ def says(code: str) -> dict[str, Any]:
         ({"rgw": "19.2.1"}, {}, ["RGW"]),
         ({"rgw": "19.2.2", "osd": "19.2.1"}, {}, []),
         ({"mgr": "16.2.8"}, {}, ["the managers"]),
+        ({"mgr": "17.2.2"}, {}, ["the managers"]),
         ({"mon": "17.2.9"}, says("OSD_UNREACHABLE") | IPV6, ["OSD_UNREACHABLE"]),
         ({"mon": "17.2.9"}, says("OSD_UNREACHABLE") | IPV4, []),
         ({"mon": "17.2.9"}, says("OSD_DOWN") | IPV6, []),

@@ -1,5 +1,6 @@
 """What a host counts of its memory and its network, and clients beside OSDs."""
 
+import mmap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ WELL = Machine(
     received={"ens1f0": Received(packets=10**9, missed=0)},
     tracked=(4000, 262144),
     aio_requests=(4000, 1048576),
+    page_size=4096,
     kernel_clients=False,
     available=0.5,
 )
@@ -31,7 +33,7 @@ def _write(path: Path, text: object) -> None:
 
 def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
     it = HostTree(tmp_path).host
-    assert look(it) == Machine()
+    assert look(it) == Machine(page_size=mmap.PAGESIZE)
     for number, (uncorrected, corrected, seconds) in enumerate(((0, 300, 10 * 86400), (2, 5, 60))):
         controller = it.sys / f"devices/system/edac/mc/mc{number}"
         _write(controller / "ue_count", uncorrected)
@@ -54,6 +56,7 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
         received={"ens1f0": Received(packets=10**9, missed=425)},
         tracked=(60_000, 65_536),
         aio_requests=(4_096, 65_536),
+        page_size=mmap.PAGESIZE,
         kernel_clients=False,
         available=0.05,
     )
@@ -78,6 +81,7 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
         ),
         ({"tracked": (60_000, 65_536)}, "connections-tracked", "65,536 fit", "_max=131072"),
         ({"aio_requests": (60_000, 65_536)}, "aio-requests", "of 65,536", "aio-max-nr=1048576"),
+        ({"page_size": 65_536}, "page-size", "pages of 64 KiB", "getconf PAGESIZE"),
         (
             {"kernel_clients": True, "available": 0.05},
             "clients-apart",
