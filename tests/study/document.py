@@ -76,7 +76,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         "- The capacity that Ceph measured (about 300) was more than a device delivered, beside a"
         " scrub about twice as much. So shares and limits are of more than it gives. How long"
         " clients waited in the scheduler's queue stands in the [reports](#experiments): beside a"
-        " scrub, it was a few percent of their latency.",
+        " scrub, it was a few percent of their latency, beside recovery 6 to 25 %. For the rest they"
+        " waited in stores, where no scheduler decides.",
         "- Reads and writes of a device share its budget, as in a drive: what a scrub reads,"
         " clients cannot write. So whether a scrub costs clients throughput is judged where each"
         f" has its own budget ({APART.name}).{_apart(sides)}",
