@@ -75,9 +75,8 @@ def _lines(sides: Sides, found: Sequence[Found]) -> Iterator[str]:
         " were of two CPUs: larger ones may show something else.",
         "- The capacity that Ceph measured (about 300) was more than a device delivered, beside a"
         " scrub about twice as much. So shares and limits are of more than it gives. How long"
-        " clients waited in the scheduler's queue stands in the [reports](#experiments): beside a"
-        " scrub, it was a few percent of their latency, beside recovery 6 to 25 %. For the rest they"
-        " waited in stores, where no scheduler decides.",
+        " clients waited in the scheduler's queue stands in the [reports](#experiments): for the"
+        " rest they waited in stores, where no scheduler decides.",
         "- Reads and writes of a device share its budget, as in a drive: what a scrub reads,"
         " clients cannot write. So whether a scrub costs clients throughput is judged where each"
         f" has its own budget ({APART.name}).{_apart(sides)}",
@@ -185,10 +184,8 @@ def _apart(sides: Sides) -> str:
 def _sized(sides: Sides) -> Iterator[str]:
     if RECOVERY.name in sides:
         yield (
-            "- Beside recovery, a request larger than 64 KiB takes as much of the budget as"
-            " several: a device writes 19 MiB/s at most. Where any request counted once, clients"
-            " kept 175 to 191 of 193 IOPS beside recovery of 64 KiB objects (one lab, three"
-            " policies): there was nothing to compare."
+            "- Beside recovery, a request larger than 64 KiB takes as much of that budget as"
+            " several: [why](../studies.md#what-recovery-costs-in-the-lab)."
         )
 
 
