@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,14 +89,15 @@ async def recover(lab: RunningLab) -> None:
 async def test_recovery_work_is_what_the_scheduler_charged(
     labs: LabPool, release: str, receives_only: bool
 ) -> None:
-    """Of all OSDs, and of the one that came back. That leads no placement group while it recovers,
-    if recovery is asynchronous: it sends no push, from which it would know their size."""
+    """Of the OSD that came back, and of all. If recovery is asynchronous, that one leads no
+    placement group so long: it sends no push, from which it would know their size."""
     settings = [CephOption("osd", "debug_mclock", "20")]
     if receives_only:
         settings.append(CephOption("osd", "osd_async_recovery_min_cost", "1"))
-    lab = labs.start(
-        LabSpec(name=lab_name("recovery"), release=release, osds=3, settings=tuple(settings))
-    )
+    spec = LabSpec(name=lab_name("recovery"), release=release, osds=3, settings=tuple(settings))
+    if receives_only:  # on SSDs, where a push of 256 KiB is charged as more than one operation
+        spec = replace(spec, backing="loop", rotational=False)
+    lab = labs.start(spec)
     try:
         await make_pool(lab)
         await degrade(lab)
@@ -110,10 +112,10 @@ async def test_recovery_work_is_what_the_scheduler_charged(
         cost_per_io = after.values("cephqos_qos_cost_per_io_bytes")[0]
         recovery = {"class_": "background_recovery"}
         came_back = recovery | {"ceph_daemon": "osd.2"}
-        for labels, charges, least in (
-            (recovery, log.charged(), 500),
-            (came_back, log.charged_by(2), 100),
-        ):
+        looked_at = [(came_back, log.charged_by(2), 100)]
+        if not receives_only:  # on SSDs, what primaries are charged is known less well (qos.md)
+            looked_at.append((recovery, log.charged(), 500))
+        for labels, charges, least in looked_at:
             charged = charges["background_recovery"] / cost_per_io
             ours = after.sum(DONE, **labels) - before.sum(DONE, **labels)
             print(f"{labels}: scheduler {charged:.1f}, exporter {ours:.1f}")
