@@ -115,8 +115,12 @@ class ClusterFacts:
     @property
     def overdue(self) -> int:
         """Placement groups so late that Ceph warns of their deep scrub."""
-        count = _at(self.status, "health", "checks", "PG_NOT_DEEP_SCRUBBED", "summary", "count")
+        count = _at(self.health_check("PG_NOT_DEEP_SCRUBBED"), "summary", "count")
         return count if isinstance(count, int) else 0
+
+    def health_check(self, code: str) -> Any:
+        """What Ceph says of this check; None if it says nothing."""
+        return _at(self.status, "health", "checks", code)
 
 
 def tables(value: Any) -> list[Mapping[str, Any]]:

@@ -29,8 +29,7 @@ def _manager(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _clocks(facts: ClusterFacts) -> Iterator[Finding]:
-    checks = facts.status.get("health", {}).get("checks", {})
-    skew = checks.get("MON_CLOCK_SKEW") if isinstance(checks, dict) else None
+    skew = facts.health_check("MON_CLOCK_SKEW")
     if isinstance(skew, dict):
         message = skew.get("summary", {}).get("message", "clock skew detected")
         yield Finding(

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cephqos_doctor.cluster_facts import ClusterFacts, tables
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.cluster_state import addresses
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import OsdFacts, Osds, of_each, version_of
 
@@ -40,8 +41,8 @@ class Fault:
         return _have(self.releases, osd.version)
 
 
-def _is_true(option: str) -> Callable[[_Options], bool]:
-    return lambda options: options.get(option) == "true"
+def _is(option: str, value: str = "true") -> Callable[[_Options], bool]:
+    return lambda options: options.get(option) == value
 
 
 def _discards_wait(options: _Options) -> bool:
@@ -64,7 +65,7 @@ FAULTS: Final = (
         "ceph config set osd bluestore_fsck_quick_fix_on_mount false   # before it restarts."
         " 16.2.7 has no such fault",
         "bluestore_fsck_quick_fix_on_mount",
-        _is_true("bluestore_fsck_quick_fix_on_mount"),
+        _is("bluestore_fsck_quick_fix_on_mount"),
     ),
     # tracker 70390; notes of 19.2.4 and 20.2.1: extent map resharding
     Fault(
@@ -75,7 +76,7 @@ FAULTS: Final = (
         " 19.2.4 and 20.2.1 have no such fault, and mend no OSD: take those that were made with it"
         " out and make them again, one at a time",
         "bluestore_elastic_shared_blobs",
-        _is_true("bluestore_elastic_shared_blobs"),
+        _is("bluestore_elastic_shared_blobs"),
     ),
     # notes of 17.2.9 and 18.2.7, which were made for this; ceph#61653
     Fault(
@@ -110,7 +111,7 @@ FAULTS: Final = (
         f"{_UPGRADE} VERSION   # 17.2.4 or later. Until then: ceph config set osd osd_op_queue wpq,"
         " and restart OSDs one host at a time",
         "osd_op_queue",
-        lambda options: options.get("osd_op_queue") == "mclock_scheduler",
+        _is("osd_op_queue", "mclock_scheduler"),
     ),
     # notes of 18.2.4
     Fault(
@@ -150,22 +151,13 @@ def _file_system(facts: ClusterFacts) -> Iterator[str]:
         yield "CephFS"
 
 
-def _gateways(_: ClusterFacts) -> Iterator[str]:
-    yield "RGW"
-
-
-def _managers(_: ClusterFacts) -> Iterator[str]:
-    yield "the managers"
-
-
-def _complains(facts: ClusterFacts, code: str) -> bool:
-    health = facts.status.get("health")
-    return isinstance(health, dict) and code in (health.get("checks") or {})
+def _always(subject: str) -> Callable[[ClusterFacts], Iterable[str]]:
+    return lambda _: (subject,)
 
 
 def _unreachable_by_ipv6(facts: ClusterFacts) -> Iterator[str]:
-    addresses = [str(osd.get("public_addrs")) for osd in tables(facts.osd_map.get("osds"))]
-    if _complains(facts, "OSD_UNREACHABLE") and any("'[" in text for text in addresses):
+    ipv6 = any(address.startswith("[") for address in addresses(facts.osd_map))
+    if ipv6 and facts.health_check("OSD_UNREACHABLE") is not None:
         yield "OSD_UNREACHABLE"
 
 
@@ -176,7 +168,7 @@ def _upgrade_from_19_2_6(facts: ClusterFacts) -> Iterator[str]:
 
 def _finished_too_soon(facts: ClusterFacts) -> Iterator[str]:
     later = any(version >= (18,) for version in _versions(facts, "osd"))
-    if later and _complains(facts, "OSD_UPGRADE_FINISHED"):
+    if later and facts.health_check("OSD_UPGRADE_FINISHED") is not None:
         yield "OSD_UPGRADE_FINISHED"
 
 
@@ -222,7 +214,7 @@ CLUSTER_FAULTS: Final = (
     ClusterFault(
         "rgw",
         (_only(19, 2, 1),),
-        _gateways,
+        _always("RGW"),
         "with 19.2.1, objects that are copied onto themselves lose their data",
         f"{_UPGRADE} 19.2.2   # or later, at once",
     ),
@@ -230,7 +222,7 @@ CLUSTER_FAULTS: Final = (
     ClusterFault(
         "mgr",
         (_only(16, 2, 8),),
-        _managers,
+        _always("the managers"),
         "those of 16.2.8 can hang",
         f"{_UPGRADE} 16.2.9   # or later. Until then, if one hangs: ceph mgr fail",
     ),
@@ -238,7 +230,7 @@ CLUSTER_FAULTS: Final = (
     ClusterFault(
         "mgr",
         (_only(17, 2, 2),),
-        _managers,
+        _always("the managers"),
         "those of 17.2.2 crash in the module devicehealth",
         f"{_UPGRADE} 17.2.3   # or later",
     ),

@@ -1,14 +1,13 @@
 """What a host counts of itself: errors of its memory, packets that it missed, tracked connections,
 asynchronous requests, and clients of Ceph in its kernel."""
 
-import mmap
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cephqos_exporter import sysfs
+from cephqos_exporter import procfs, sysfs
 from cephqos_exporter.daemon import Host
 
 _DAY: Final = 86400.0
@@ -44,7 +43,7 @@ def look(host: Host) -> Machine:
         received=_received(host.sys / "class/net"),
         tracked=_of_most(host.proc / "sys/net/netfilter", "nf_conntrack_count", "nf_conntrack_max"),
         aio_requests=_of_most(host.proc / "sys/fs", "aio-nr", "aio-max-nr"),
-        page_size=mmap.PAGESIZE,
+        page_size=procfs.PAGE_SIZE,
         kernel_clients=_kernel_clients(host),
         available=_available(host.proc),
     )

@@ -42,7 +42,7 @@ class Experiment:
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:8]
 
 
-# The regime's throttle, not the studies': with 2M and 256K BlueStore takes all work at once here.
+# Beside a scrub the regime's throttle, not the study's 2M: with that BlueStore takes all at once.
 _NARROW: Final = "32K"
 _COMMON: Final = {"regime": "scheduler", "osds": "3", "size": "2", "image": "256M"}
 # The study's objects and throttle. A request of 64 KiB or less takes one of the device's 300 a

@@ -29,8 +29,7 @@ POLICY: Final = "policy"
 EXPERIMENT: Final = "experiment"
 ALONE: Final = "alone"
 SCRUB: Final = "scrub"
-RECOVERY: Final = "recovery"
-_WORKING: Final = {DURING[work]: f"@{work}" for work in (SCRUB, RECOVERY)}
+_WORKING: Final = {window: f"@{work}" for work, window in DURING.items()}
 _WORKS: Final[tuple[FigureKind, ...]] = (
     metrics.SCRUB_SECONDS,
     metrics.SCRUB_OBJECTS,

@@ -154,7 +154,7 @@ class WorkMeter:
         self.done[CLIENT] += sum(ops * charge(size) for ops, size in (*writes, *read_writes))
         self.done[IMMEDIATE] += self._subop_work(gained, qos)
         items = _recovery_gain(now.recovery, before.recovery)
-        self._update_mean_push(gained, items.pushes, _other_bytes(now, before, gained))
+        self._update_mean_push(gained, items.pushes, now, before)
         self._add_recovery(items, qos)
         self.done[BEST_EFFORT] += _scrub_work(now.scrub, before.scrub, qos)
 
@@ -187,7 +187,7 @@ class WorkMeter:
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded_share)
 
     def _update_mean_push(
-        self, gained: Mapping[str, float], received: float, other_bytes: float
+        self, gained: Mapping[str, float], received: float, now: Totals, before: Totals
     ) -> None:
         """Take the mean size of pushes, else of recovered bytes; keep it while there are none.
 
@@ -196,14 +196,12 @@ class WorkMeter:
         """
         if gained["pushes_sent"]:
             self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
+            self._received_only = False
         elif gained["recovery_ops"] and gained["recovery_bytes"]:
             self._mean_push = gained["recovery_bytes"] / gained["recovery_ops"]
-        elif self._received_only and received and other_bytes:
-            self._mean_push = other_bytes / received
-            return
-        else:
-            return
-        self._received_only = False
+            self._received_only = False
+        elif received and self._received_only and (others := _other_bytes(now, before, gained)):
+            self._mean_push = others / received
 
 
 def _other_bytes(now: Totals, before: Totals, gained: Mapping[str, float]) -> float:

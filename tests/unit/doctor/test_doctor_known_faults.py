@@ -87,8 +87,10 @@ RBD = {"pools": [{"pool_name": "ecp", "flags_names": "ec_overwrites,ec_optimizat
 REPLICATED = {"pools": [{"pool_name": "x", "flags_names": "hashpspool"}]}
 GROWS = {"pools": [{"pool_name": "y", "pg_autoscale_mode": "on"}]}
 STAYS = {"pools": [{"pool_name": "y", "pg_autoscale_mode": "warn"}]}
-IPV6 = {"osds": [{"public_addrs": {"addrvec": [{"type": "v2", "addr": "[fd00::1]:6800"}]}}]}
-IPV4 = {"osds": [{"public_addrs": {"addrvec": [{"type": "v2", "addr": "10.0.0.1:6800"}]}}]}
+IPV6 = {
+    "osds": [{"up": 1, "public_addrs": {"addrvec": [{"type": "v2", "addr": "[fd00::1]:6800"}]}}]
+}
+IPV4 = {"osds": [{"up": 1, "public_addrs": {"addrvec": [{"type": "v2", "addr": "10.0.0.1:6800"}]}}]}
 FILES = {"fsmap": {"by_rank": [{"rank": 0}]}}
 
 

@@ -1,6 +1,5 @@
 """What a host counts of its memory and its network, and clients beside OSDs."""
 
-import mmap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from cephqos_doctor import machine
 from cephqos_doctor.cli import HOST_CHECKS
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.machine_facts import Machine, Received, look
+from cephqos_exporter import procfs
 
 WELL = Machine(
     uncorrected=0,
@@ -33,7 +33,7 @@ def _write(path: Path, text: object) -> None:
 
 def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
     it = HostTree(tmp_path).host
-    assert look(it) == Machine(page_size=mmap.PAGESIZE)
+    assert look(it) == Machine(page_size=procfs.PAGE_SIZE)
     for number, (uncorrected, corrected, seconds) in enumerate(((0, 300, 10 * 86400), (2, 5, 60))):
         controller = it.sys / f"devices/system/edac/mc/mc{number}"
         _write(controller / "ue_count", uncorrected)
@@ -56,7 +56,7 @@ def test_what_a_host_counts_is_read(tmp_path: Path) -> None:
         received={"ens1f0": Received(packets=10**9, missed=425)},
         tracked=(60_000, 65_536),
         aio_requests=(4_096, 65_536),
-        page_size=mmap.PAGESIZE,
+        page_size=procfs.PAGE_SIZE,
         kernel_clients=False,
         available=0.05,
     )
@@ -119,3 +119,9 @@ def test_what_a_machine_does_not_count_is_not_checked() -> None:
     told = diagnose("host", machine.HOST_CHECKS, host(machine=Machine()))
     assert {name for name, _ in told.skipped} == set(told.checks)
     assert found(machine.HOST_CHECKS, host(machine=Machine())) == {}
+
+
+def test_a_machine_is_checked_where_no_osd_answers() -> None:
+    told = diagnose("host", HOST_CHECKS, host(osds=(), machine=WELL))
+    skipped = dict(told.skipped)
+    assert [check.name for check in machine.HOST_CHECKS if check.name in skipped] == []

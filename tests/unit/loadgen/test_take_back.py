@@ -19,11 +19,14 @@ from cephqos_loadgen.cluster.undo import Journal, flag
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import phase_runner
 from cephqos_loadgen.load.context import Hands, Marks
+from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.parse import parse
 
 FLAGS = "{name: first, flags: {set: [norecover]}, until: {duration: 0.05}, take_back: true}"
+
+LAST = [name for name, kind in KINDS.items() if kind.can_take_back][-1]
 
 
 def scenario(*phases: str) -> str:
@@ -146,7 +149,10 @@ WITH = AFTER.replace("until", "start: {with: first}, until")
     ("phases", "message"),
     [
         ((FLAGS.replace("until: {duration: 0.05}, ", ""),), "found one that ends at once"),
-        (("{name: w, wait: {}, until: {duration: 1}, take_back: true}",), "found wait; .* change"),
+        (
+            ("{name: w, wait: {}, until: {duration: 1}, take_back: true}",),
+            f"found wait; .* {LAST}$",
+        ),
         ((FLAGS, WITH), "second starts after the end of phase first"),
         ((FLAGS.replace(", take_back: true", ""), WITH), "second starts after the end of phase"),
         ((FLAGS, AFTER.replace("until", "start: {at: 9}, until")), "after the end of phase first"),

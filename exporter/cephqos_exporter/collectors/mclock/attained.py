@@ -200,8 +200,10 @@ class _Reading:
     def _store_bytes(self, loggers: Loggers) -> float | None:
         """None where BlueStore does not count them, or is not the store."""
         store = loggers.get("bluestore") or {}
-        found = [figure(store, key, self._not_understood) for key in _STORE_BYTES if key in store]
-        return None if None in found or not found else sum(filter(None, found))
+        if not all(key in store for key in _STORE_BYTES):
+            return None
+        found = self._all(_STORE_BYTES, counters=store)
+        return None if found is None else sum(found)
 
     def _scrubbed(self, loggers: Loggers) -> Scrubbed | None:
         """None before 20.x, which has none of these."""
@@ -216,8 +218,11 @@ class _Reading:
             return None
         return Scrubbed(objects=sum(counted[:2]), bytes=sum(counted[2:]), chunks=chunks)
 
-    def _all(self, keys: Sequence[str], part: str = "") -> Sequence[float] | None:
-        """None if one of them is missing."""
-        values = [figure(self._osd, key, self._not_understood, part) for key in keys]
+    def _all(
+        self, keys: Sequence[str], part: str = "", counters: Mapping[str, Any] | None = None
+    ) -> Sequence[float] | None:
+        """Of the OSD's counters, or of these. None if one of them is missing."""
+        source = self._osd if counters is None else counters
+        values = [figure(source, key, self._not_understood, part) for key in keys]
         known = [value for value in values if value is not None]
         return known if len(known) == len(keys) else None
