@@ -85,16 +85,22 @@ class TopFigure:
         selector = render_labels(self._labels(selection))
         queries = []
         if self.recorded:
-            queries.append(f"{self.recorded}{{{selector}}}")
+            queries.append(self._last(f"{self.recorded}{{{selector}}}", window))
         if self.metric:
-            instant = f"{self.metric}{{{selector}}}"
-            milliseconds = round(max(window, self.tenants_window) * 1000)
-            value = f"rate({instant}[{milliseconds}ms])" if self.is_rate else instant
+            value = f"{self.metric}{{{selector}}}"
+            if self.is_rate:
+                value = f"rate({value}[{_milliseconds(max(window, self.tenants_window))}])"
+            else:
+                value = self._last(value, window)
             aggregate = self.how.removeprefix("rate_")
             queries.append(f"{aggregate} by ({', '.join(self.by)}) ({value})")
         if self.top and selection.osd is None:
             queries = [f"topk({self.top}, {query})" for query in queries]
         return queries
+
+    def _last(self, instant: str, window: float) -> str:
+        """An instant value, and the last one of OSDs whose exporter missed a scrape just now."""
+        return f"{instant} or {unheard(instant, window)}" if DAEMON in self.by else instant
 
     def computed(
         self, before: PageSamples | None, now: PageSamples, selection: Selection
@@ -129,6 +135,18 @@ class TopFigure:
         if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
             labels[DAEMON] = selection.osd
         return labels
+
+
+def unheard(instant: str, window: float) -> str:
+    """The last values of daemons that Prometheus heard of in the window, and now does not."""
+    return (
+        f"(last_over_time({instant}[{_milliseconds(window)}])"
+        f" unless on ({series.OSD}) {DaemonSeries.UP})"
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms"
 
 
 def _rates(before: PageSamples, now: PageSamples, metric: str) -> Iterator[tuple[Labels, float]]:

@@ -105,7 +105,7 @@ def _without_mclock(samples: TopSamples) -> Iterator[Missing]:
             by_scheduler.setdefault(in_force or "an unknown scheduler", []).append(osd)
     for scheduler, osds in sorted(by_scheduler.items()):
         yield Missing(
-            f"reservations of {_some(osds)}",
+            f"reservations of {some(osds)}",
             f"they run {scheduler}, which has no reservations (a policy file can set targets)",
         )
 
@@ -117,7 +117,7 @@ def _lag(samples: TopSamples) -> Iterator[Missing]:
     with_lag = {osd for _, osd, _ in samples.of("lag")}
     if without_lag := [osd for osd in with_mclock if osd in up and osd not in with_lag]:
         yield Missing(
-            f"queues and lag of {_some(without_lag)}",
+            f"queues and lag of {some(without_lag)}",
             "their release has an mClock that is not supported (16.2, early 17.2)",
         )
 
@@ -140,7 +140,7 @@ def _versions(samples: TopSamples) -> Iterator[Missing]:
         )
 
 
-def _some(osds: Iterable[str]) -> str:
+def some(osds: Iterable[str]) -> str:
     """`osd.0`, `osd.0, osd.1`, `24 OSDs`."""
     names = list(osds)
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} OSDs"

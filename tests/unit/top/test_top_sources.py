@@ -84,6 +84,25 @@ async def test_what_the_rules_recorded_is_asked_for_first_and_only_that(serve: S
     assert not [query for query in fake.queries if "store_seconds" in query]  # nothing to judge
 
 
+async def test_an_osd_whose_exporter_missed_a_scrape_is_shown_as_it_was(serve: Serve) -> None:
+    """One late answer, and a healthy cluster was shown as "no OSD answers"."""
+    last = "(last_over_time(cephqos_daemon_up{}[60000ms]) unless on (cluster, ceph_daemon)"
+    fake = FakePrometheus(
+        {
+            f"max by (cluster, ceph_daemon, reason) (cephqos_daemon_up{{}} or {last}": [UP],
+            last: [({**OSD, "ceph_daemon": "osd.1\x1b"}, 1.0), ({"ceph_daemon": "mon.a"}, 1.0)],
+        }
+    )
+    async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
+        samples = await PrometheusSource(connection, 60).fetch(Selection())
+    assert samples.of("up") == {(FSID, "osd.1", ""): 1.0}
+    (late,) = samples.troubles
+    assert late.what == r"osd.1\x1b"
+    assert late.why.endswith("shown as they were, at most 1 min ago"), late.why
+    # What is of no OSD has no such answer.
+    assert all("last_over_time" not in query for query in fake.queries if "_pool_" in query)
+
+
 async def test_without_the_rules_the_exporters_series_are_asked_for(serve: Serve) -> None:
     query = (
         "max by (cluster, ceph_daemon, class) (rate(cephqos_qos_normalised_ops_total{}[60000ms]))"
@@ -206,9 +225,10 @@ def test_urls_may_lack_their_scheme_and_have_a_path(given: str, url: str) -> Non
 def test_a_selection_becomes_matchers_and_their_text_cannot_leave_the_quotes() -> None:
     selection = Selection('x"} or vector(1) #', "osd.1")
     (query,) = FIGURES["throttle"].promql(selection, 60)
+    ratio = 'cephqos_qos_throttle_used_ratio{cluster="x\\"} or vector(1) #",ceph_daemon="osd.1"}'
     assert query == (
-        "max by (cluster, ceph_daemon, throttle) (cephqos_qos_throttle_used_ratio"
-        '{cluster="x\\"} or vector(1) #",ceph_daemon="osd.1"})'
+        f"max by (cluster, ceph_daemon, throttle) ({ratio} or (last_over_time({ratio}[60000ms])"
+        " unless on (cluster, ceph_daemon) cephqos_daemon_up))"
     )
 
 

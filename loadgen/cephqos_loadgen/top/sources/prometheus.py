@@ -7,10 +7,15 @@ from typing import Final
 
 from cephqos_base.prometheus import Prometheus, Refused, Sample
 from cephqos_base.recorded import PerClass
-from cephqos_base.series import DaemonSeries
+from cephqos_base.series import CLUSTER, DaemonSeries
 from cephqos_base.servers import HttpServer, NoAnswer
-from cephqos_loadgen.top.figures import Selection, TopFigure, Values, wanted_now
+from cephqos_base.terminal import printable
+from cephqos_base.units import osd_order
+from cephqos_exporter.labels import render_labels
+from cephqos_loadgen.top.figures import DAEMON, Selection, TopFigure, Values, unheard, wanted_now
+from cephqos_loadgen.top.missing import some
 from cephqos_loadgen.top.picture import Missing, TopSamples
+from cephqos_loadgen.top.screen.text import duration
 
 # Finds something if the recording rules are there.
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"
@@ -43,12 +48,13 @@ class PrometheusSource:
                     for name, figure in wanted_now(selection, rules).items()
                 }
                 alerts = group.create_task(self._alerts())
+                late = group.create_task(self._late(selection))
         except Refused as error:
             raise NoAnswer(f"it refuses queries: {error.reason or error}") from error
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         values: dict[str, Values] = {}
-        troubles = []
+        troubles = list(late.result())
         for name, task in figures.items():
             result = task.result()
             if isinstance(result, Refused):
@@ -82,6 +88,26 @@ class PrometheusSource:
         except Refused as error:
             return error
         return {}
+
+    async def _late(self, selection: Selection) -> tuple[Missing, ...]:
+        """Who is shown as it was: its exporter missed a scrape."""
+        cluster = {CLUSTER: selection.cluster} if selection.cluster is not None else {}
+        instant = f"{DaemonSeries.UP}{{{render_labels(cluster)}}}"
+        try:
+            late = await self._query(unheard(instant, self._window))
+        except Refused:
+            return ()
+        heard_of = {printable(labels.get(DAEMON, "")) for labels, _ in late}
+        names = sorted((name for name in heard_of if name.startswith("osd.")), key=osd_order)
+        if not names:
+            return ()
+        return (
+            Missing(
+                some(names),
+                "their exporter did not answer Prometheus just now: shown as they were, at most"
+                f" {duration(self._window)} ago",
+            ),
+        )
 
     async def _alerts(self) -> tuple[Mapping[str, str], ...]:
         """Labels of the firing alerts, and since when they are active."""
