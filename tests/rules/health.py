@@ -75,6 +75,19 @@ FORGOTTEN: Final = [
         firing(243, {**_FORGOTTEN, "setting": "osd_mclock_profile"}),
     ),
     _forgotten(
+        "noout of a host, until it is cleared",
+        flat(
+            "cephqos_cluster_health_check",
+            "_x9 1x300 stale",
+            cluster=CLUSTER,
+            check="OSD_FLAGS",
+            severity="warning",
+        ),
+        silent(239),
+        firing(252, {**_FORGOTTEN, "setting": "OSD_FLAGS"}),
+        silent(330),
+    ),
+    _forgotten(
         "balanced, and the backfills of 16.2",
         merged(_reserved(0.5, 0.5), _slots(1000)),
         silent(241),
@@ -163,6 +176,10 @@ def _elections(values: str) -> Series:
     return flat("cephqos_cluster_elections_total", values, cluster=CLUSTER)
 
 
+def _degraded(values: str) -> Series:
+    return flat("cephqos_recovery_pool_degraded_objects", values, cluster=CLUSTER, pool="p")
+
+
 HEALTH: Final = [
     *_health("CephQosDaemonCrashed", "RECENT_CRASH", 1, by_check=False),
     *_health("CephQosScrubErrors", "PG_DAMAGED", 1, by_check=False),
@@ -211,6 +228,26 @@ HEALTH: Final = [
     *_health("CephQosManagerFailing", "MGR_MODULE_ERROR", 5),
     *_health("CephQosFilesystemDown", "MDS_ALL_DOWN", 5, severity="critical"),
     *_health("CephQosMdsBehind", "MDS_TRIM", 15),
+    *_health("CephQosPoolFull", "POOL_FULL", 2, by_check=False, severity="critical"),
+    *(
+        case
+        for check in ("DEVICE_HEALTH_IN_USE", "PG_RECOVERY_FULL", "CEPHADM_FAILED_DAEMON")
+        for case in _health("CephQosHealthCheckFails", check, 15)
+    ),
+    _case(
+        "CephQosHealthCheckFails",
+        "groups that lack copies while no object does",
+        merged(_check("PG_DEGRADED", "_x20 3x140"), _degraded("0x160")),
+        silent(19),
+        firing(22, {"cluster": CLUSTER, "severity": "warning", "check": "PG_DEGRADED"}),
+    ),
+    _case(
+        "CephQosHealthCheckFails",
+        "objects are degraded, which other alerts are about",
+        merged(_check("PG_DEGRADED", "_x20 3x140"), _degraded("900x160")),
+        silent(22),
+        silent(38),
+    ),
     _case(
         "CephQosManagerFailing",
         "no manager: the cluster's figures are absent, and the exporter says why",

@@ -69,6 +69,8 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosManagerFailing",
         "CephQosFilesystemDown",
         "CephQosMdsBehind",
+        "CephQosPoolFull",
+        "CephQosHealthCheckFails",
     ),
     "hosts": (
         "CephQosPacketsLost",

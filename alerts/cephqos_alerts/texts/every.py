@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cephqos_alerts.rules.text import COUNT, ON_SO_MANY, PLURAL_S, worst_first, worst_is, worst_of
-from cephqos_alerts.texts import blocked, forgotten, known, limits, waiting
+from cephqos_alerts.texts import blocked, forgotten, health_checks, known, limits, waiting
 from cephqos_alerts.texts.replica_writes import WHAT_CAN_BE_KEPT
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import OSD_CLASS
@@ -43,9 +43,10 @@ TEXTS: Final[Mapping[str, str]] = {
     "of_cpus": limits.OF_CPUS,
     "by_taker": limits.BY_TAKER,
     "what_can_be_kept": WHAT_CAN_BE_KEPT,
-    # Why operations are blocked; what a forgotten flag or setting costs.
+    # Why operations are blocked; what a forgotten flag or setting costs; what a health check means.
     "likely_of_blocked": blocked.LIKELY,
     "what_it_costs": forgotten.WHAT_IT_COSTS,
+    "what_it_means": health_checks.WHAT_IT_MEANS,
 }
 
 

@@ -44,6 +44,7 @@ _COSTS: Final[Mapping[str, str]] = {
     "nosnaptrim": "Deleted snapshots keep their space.",
     "pauserd": "Clients cannot read.",
     "pausewr": "Clients cannot write.",
+    "OSD_FLAGS": "Some OSDs have a flag, such as noout: if one fails, it is not replaced.",
     "osd_mclock_profile": f"Recovery has more reserved than clients.{_OFTEN}",
     "osd_max_backfills": f"OSDs recover more placement groups at once than usual.{_OFTEN}",
 }

@@ -10,9 +10,10 @@ from tests.runbooks import ENTRIES, FIRST, INDEX
 from cephqos_alerts.output.build import LOGS
 from cephqos_alerts.rules.rule import Alert
 from cephqos_alerts.rules.runbooks import WARNING_SUFFIX, runbook_page
+from cephqos_alerts.texts.health_checks import MEANINGS
 from cephqos_base.errors import UsageError
 
-from .test_rules import NAMES
+from .test_rules import NAMES, RULES
 
 # Sent to nobody, or announcements: there is nothing to look at.
 SILENT: Final = {"CephQosOsdDown", "CephQosMaintenance", "CephQosTestRun"}
@@ -110,6 +111,18 @@ def test_what_is_typed_first_changes_nothing(alert: str) -> None:
 )
 def test_a_command_that_changes_something_is_known(line: str, changes: bool) -> None:
     assert changes_something(line) == changes
+
+
+def test_each_health_check_has_its_meaning_and_its_row_in_the_runbook() -> None:
+    text = ENTRIES["CephQosHealthCheckFails"]
+    rows = re.findall(r"^\| (`[^|]+?)(?:, while [^|]+)? \|", text, re.MULTILINE)
+    checks = [name.replace("…", "X") for row in rows for name in re.findall("`([^`]+)`", row)]
+    [rule] = (it for it in RULES if it.get("alert") == "CephQosHealthCheckFails")
+    for pattern in MEANINGS:
+        assert [name for name in checks if re.fullmatch(pattern, name)], pattern
+        assert pattern in rule["expr"]
+    every = "|".join(MEANINGS)
+    assert [name for name in checks if not re.fullmatch(every, name)] == []
 
 
 def test_the_index_names_every_alert_once() -> None:
