@@ -21,7 +21,7 @@ from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_stack.report import evaluate_causes
 
 from .document import FIGURES, VERDICTS, to_csv, to_markdown, verdicts
-from .experiments import BAR, EXPERIMENTS, Piece, pieces
+from .experiments import BAR, EXPERIMENTS, PLANNED, Piece, pieces
 from .side import LABS, measured, merged, read_labs, together, write_labs
 
 _TO_END = 120.0  # seconds for a run to restore its cluster and to end its lab
@@ -43,7 +43,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.study", description=__doc__)
     parser.add_argument("--archives", type=Path, default=Path("build/study-small"))
     parser.add_argument("--out", type=Path, default=Path("docs/internals/study-small"))
-    parser.add_argument("--labs", type=int, default=4, help="of each experiment (default: 4)")
+    parser.add_argument(
+        "--labs", type=int, default=PLANNED, help=f"of each experiment (default: {PLANNED})"
+    )
     parser.add_argument("--minutes", type=float, help="begin no piece that would end later")
     parser.add_argument("--only", action="append", default=[], help="an experiment (repeatable)")
     parser.add_argument("--bar", type=float, default=BAR * 100, metavar="PERCENT",

@@ -19,6 +19,7 @@ from cephqos_loadgen.run_recording.layout import is_archive
 
 PROFILES: Final = ("high_client_ops", "balanced", "high_recovery_ops")
 PUBLISHED: Final = {profile: f"published_{profile}" for profile in PROFILES}
+PLANNED: Final = 4  # labs of each experiment
 BAR: Final = 0.10  # of this host's CPUs, for other programs
 
 
@@ -89,20 +90,19 @@ HDD: Final = Experiment(
     {**_RECOVERY, "hdd_objects": _OBJECTS, "hdd_throttle": "256K"},
     {"media": "hdd_db"},
 )
-WIDE: Final = Experiment(
-    "client-vs-recovery-wide",
+SMALL: Final = Experiment(
+    "client-vs-recovery-small-objects",
     "client-vs-recovery",
-    "a control of recovery: BlueStore's throttles are wide, so that work waits in the store and"
-    " not in the queue",
-    ("wpq_default", "wpq_boosted", "high_client_ops"),
-    8,
-    {**_RECOVERY, "objects": _OBJECTS, "throttle": "40M"},
+    "a control of recovery: as many bytes in objects of 256 KiB, which BlueStore's throttle holds",
+    ("wpq_default", "wpq_boosted", *PROFILES),
+    13,
+    {**_RECOVERY, "objects": str(16 * int(_OBJECTS)), "object": "256K"},
     {"media": "ssd"},
 )
 HDD_WIDE: Final = Experiment(
     "client-vs-recovery-hdd-wide",
     "client-vs-recovery",
-    "the same control for HDDs, with the study's throttles of 40 MiB",
+    "a control of recovery on HDDs: the study's throttles of 40 MiB",
     ("wpq_default", "wpq_boosted", "high_client_ops"),
     8,
     {**_RECOVERY, "hdd_objects": _OBJECTS},
@@ -153,7 +153,7 @@ BOTH: Final = Experiment(
     {"alone": "30s", "client": "90s", "objects": "1000", "scrub_objects": "2500", "object": "64K",
      "throttle": _NARROW, "scrub_backoff": "0"},
 )  # fmt: skip
-EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, WIDE, HDD_WIDE, APART)
+EXPERIMENTS: Final = (RECOVERY, SCRUB, HDD, BOTH, TEN, COST, SMALL, HDD_WIDE, APART)
 
 # Very short, to see that all of it runs.
 _QUICK: Final[Mapping[str, Mapping[str, str]]] = {

@@ -32,8 +32,8 @@ from .experiments import (
     PUBLISHED,
     RECOVERY,
     SCRUB,
+    SMALL,
     TEN,
-    WIDE,
     Experiment,
 )
 from .side import Figure, Side, Sides, compared, paired, ratios_differ
@@ -298,9 +298,8 @@ def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
 
 _RATE: Final = metrics.RECOVERY_OBJECT_RATE
 _TIME: Final = metrics.SCRUB_SECONDS
-_QUEUE: Final = "the queue: BlueStore's throttles are wide, so work waits in the store"
-_WIDE: Final = (WIDE, _QUEUE)
-_HDD_WIDE: Final = (HDD_WIDE, _QUEUE)
+_SMALL: Final = (SMALL, "large objects: they are of 256 KiB, with as many bytes in all")
+_HDD_WIDE: Final = (HDD_WIDE, "narrow throttles: they are the study's, of 40 MiB")
 _APART: Final = (APART, "the shared budget: reads and writes of a device have one each")
 _HALF: Final = "Boosted WPQ breaks half the baseline: 2,544 of 21,500 IOPS."
 _A_CLIENTS: Final = "high_client_ops leaves clients more than boosted WPQ: 11,209 IOPS, 2,544."
@@ -323,68 +322,79 @@ def _during(policy: str) -> str:
 
 TRENDS: Final = (
     # A, NVMe
-    Trend(RECOVERY, _HALF, keeps(_during("wpq_boosted"), 0.5, breaks=True), *_WIDE),
+    Trend(RECOVERY, _HALF, keeps(_during("wpq_boosted"), 0.5, breaks=True), *_SMALL),
     *(
-        Trend(RECOVERY, f"{profile} keeps half of it: {iops:,} IOPS.", keeps(_during(profile), 0.5))
+        Trend(
+            RECOVERY,
+            f"{profile} keeps half of it: {iops:,} IOPS.",
+            keeps(_during(profile), 0.5),
+            *_SMALL,
+        )
         for profile, iops in ((_HCO, 11209), (_BALANCED, 11017), (_HRO, 11153))
     ),
-    Trend(RECOVERY, _A_CLIENTS, more(metrics.IOPS, _during(_HCO), _during("wpq_boosted")), *_WIDE),
+    Trend(RECOVERY, _A_CLIENTS, more(metrics.IOPS, _during(_HCO), _during("wpq_boosted")), *_SMALL),
     Trend(
         RECOVERY,
         "Mean latency is lower with high_client_ops than with boosted WPQ: 5.7 ms, 25 ms.",
         more(metrics.MEAN, _during("wpq_boosted"), _during(_HCO)),
-        *_WIDE,
+        *_SMALL,
         same_as=_A_CLIENTS,
     ),
-    Trend(RECOVERY, _A_DEFAULT, more(metrics.IOPS, *map(_during, _WPQ)), *_WIDE),
+    Trend(RECOVERY, _A_DEFAULT, more(metrics.IOPS, *map(_during, _WPQ)), *_SMALL),
     Trend(
         RECOVERY,
         "Mean latency is lower with WPQ by default than boosted: 3.5 ms, 25 ms.",
         more(metrics.MEAN, *map(_during, reversed(_WPQ))),
-        *_WIDE,
+        *_SMALL,
         same_as=_A_DEFAULT,
     ),
     Trend(
         RECOVERY,
         "WPQ by default leaves clients more than high_client_ops: over 18,000 IOPS, 11,209.",
         more(metrics.IOPS, _during("wpq_default"), _during(_HCO)),
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "The profiles leave clients the same throughput (11,017 to 11,209 IOPS; here: within 5 %).",
         alike(metrics.IOPS, 0.05, *map(_during, (_HRO, _BALANCED, _HCO))),
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "balanced recovers faster than high_client_ops: 120 objects/s, 80.",
         more(_RATE, _BALANCED, _HCO),
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "high_recovery_ops recovers faster than balanced: 159 objects/s, 120.",
         more(_RATE, _HRO, _BALANCED),
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "Boosted WPQ recovers faster than high_recovery_ops: 350 objects/s, 159.",
         more(_RATE, "wpq_boosted", _HRO),
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "Boosted WPQ recovers faster than WPQ by default: 350 objects/s, 97.",
         more(_RATE, *reversed(_WPQ)),
-        *_WIDE,
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "WPQ by default recovers faster than high_client_ops: 97 objects/s, 80.",
         more(_RATE, "wpq_default", _HCO),
-        *_WIDE,
+        *_SMALL,
     ),
     Trend(
         RECOVERY,
         "balanced recovers faster than WPQ by default: 120 objects/s, 97.",
         more(_RATE, _BALANCED, "wpq_default"),
+        *_SMALL,
     ),
     # A, HDD with WAL and DB on a fast device
     Trend(

@@ -23,8 +23,8 @@ from tests.study.experiments import (
     PUBLISHED,
     RECOVERY,
     SCRUB,
+    SMALL,
     TEN,
-    WIDE,
     pieces,
 )
 from tests.study.side import (
@@ -105,7 +105,7 @@ AGREEING: Mapping[str, Mapping[str, Row]] = {
         "high_recovery_ops": (8020, 15007, 8.0, 27, 150),
     },
 }
-_LABS = (1.0, 1.05, 0.95, 1.02)  # how much faster each lab is: that is no noise of a comparison
+_LABS = (1.0, 1.05, 0.95, 1.02, 0.98)  # how much faster each lab is: that is no noise of a comparison
 
 
 def moved(number: int, lab: int, noise: float) -> float:
@@ -282,10 +282,10 @@ def test_an_agreement_of_today_only_is_counted_apart(published: Sides) -> None:
     [
         (
             2544.0,
-            "Without the queue: BlueStore's throttles are wide, so work waits in the store"
+            "Without large objects: they are of 256 KiB, with as many bytes in all"
             " (agrees): wpq_boosted@recovery 2,5",
         ),
-        (21000.0, "Why is not known: it is the same without the queue"),
+        (21000.0, "Why is not known: it is the same without large objects"),
     ],
 )
 def test_a_control_is_a_reason_only_if_it_changes_the_verdict(
@@ -293,15 +293,22 @@ def test_a_control_is_a_reason_only_if_it_changes_the_verdict(
 ) -> None:
     was = AGREEING[RECOVERY.name]
     rows: dict[str, Row] = {**was, "wpq_boosted": (21000, 21500, 3.0, None, 60)}
-    control = {name: was[name] for name in WIDE.policies}
+    control = {name: was[name] for name in SMALL.policies}
     control["wpq_boosted"] = (boosted, 21500, 25.0, None, 350)
-    own = {RECOVERY.name: side(rows), WIDE.name: side(control)}
+    own = {RECOVERY.name: side(rows), SMALL.name: side(control)}
     found = {**published, **own}
     it = by_text(list(judged(found)), "Boosted WPQ breaks half")
     assert it.today.verdict == "differs"
     assert f"- 1. {it.trend.published} Here: differs. {reason}" in to_markdown(found).replace(
         "\\", ""
     )
+
+
+def test_an_experiment_with_more_labs_than_were_planned_is_named() -> None:
+    rows = AGREEING[RECOVERY.name]
+    said = "client-vs-recovery ran in more than the 4 labs that were planned"
+    assert said in to_markdown({RECOVERY.name: side(rows, labs=5)})
+    assert said not in to_markdown({RECOVERY.name: side(rows, labs=4)})
 
 
 def test_a_baseline_slower_than_the_load_puts_nothing_to_the_test() -> None:
