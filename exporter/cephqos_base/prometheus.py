@@ -83,6 +83,14 @@ class Prometheus(JsonApi):
             raise _no_prometheus(path)
         return reply["data"].get("result", ())
 
+    async def now(self) -> float:
+        """The server's clock, as Unix time: the moment of queries that belong together."""
+        found = await self.result("query", query="time()")
+        try:
+            return float(found[0])
+        except (KeyError, TypeError, ValueError, IndexError) as exc:
+            raise _no_prometheus("query") from exc
+
     async def vector(self, query: str, at: float | None = None) -> list[Sample]:
         """The samples that a query gives now, or at that Unix time.
 

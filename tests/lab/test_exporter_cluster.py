@@ -295,6 +295,30 @@ async def check_overdue(client: MonClient, exporter: ClusterExporter) -> None:
     assert page.sum("cephqos_scrub_pool_overdue_after_seconds", **deep) == 3.5
 
 
+async def test_checks_that_alerts_read_have_these_names(
+    lab: RunningLab, client: MonClient
+) -> None:
+    """A pool beyond its quota, and a flag of one OSD."""
+    name = "cephqos_cluster_health_check"
+
+    def failing(page: LivePage) -> set[str]:
+        return {labels["check"] for labels in page.labels(name)}
+
+    full, flag = "POOL_FULL", "OSD_FLAGS"
+    quota = {"pool": POOL, "field": "max_objects"}
+    group: dict[str, Any] = {"flags": "noout", "who": ["osd.0"]}
+    async with exporting(lab) as exporter:
+        assert not {full, flag} & failing(await exporter.scrape())
+        try:
+            await client.command("osd pool set-quota", **quota, val="1")
+            await client.command("osd set-group", **group)
+            await exporter.until(lambda page: {full, flag} <= failing(page), "both fail")
+        finally:
+            await client.command("osd pool set-quota", **quota, val="0")
+            await client.command("osd unset-group", **group)
+        await exporter.until(lambda page: not {full, flag} & failing(page), "both are passed")
+
+
 @pytest.fixture
 def lone_lab(labs: LabPool) -> RunningLab:
     return labs.shared("reef")

@@ -126,6 +126,7 @@ FORGOTTEN: Final = [
 
 
 _BLOCKED: Final = "cephqos_ops_blocked"
+_UP: Final = "cephqos_cluster_osd_up"
 
 
 def _check(check: str, values: str, severity: str = "warning") -> Series:
@@ -241,12 +242,18 @@ HEALTH: Final = [
         silent(19),
         firing(22, {"cluster": CLUSTER, "severity": "warning", "check": "PG_DEGRADED"}),
     ),
-    _case(
-        "CephQosHealthCheckFails",
-        "objects are degraded, which other alerts are about",
-        merged(_check("PG_DEGRADED", "_x20 3x140"), _degraded("900x160")),
-        silent(22),
-        silent(38),
+    *(
+        _case(
+            "CephQosHealthCheckFails",
+            f"groups that lack copies, and {what}, which other alerts are about",
+            merged(_check("PG_DEGRADED", "_x20 3x140"), series),
+            silent(22),
+            silent(38),
+        )
+        for what, series in (
+            ("objects are degraded", _degraded("900x160")),
+            ("an OSD is down", merged(_degraded("0x160"), flat(_UP, "0x160", **_OSD))),
+        )
     ),
     _case(
         "CephQosManagerFailing",
@@ -258,7 +265,6 @@ HEALTH: Final = [
     ),
 ]
 
-_UP: Final = "cephqos_cluster_osd_up"
 _FOUND: Final = {**_OSD, "severity": "warning"}
 
 

@@ -19,7 +19,7 @@ _NO_CLUSTER = "The cluster role of the exporter does not run (--role=cluster)."
 def copies_to_recover(width: int) -> AnyPanel:
     return figure(
         background.COPIES_LEFT,
-        title="Copies to recover",
+        title="Left to recover",
         reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
         empty="no cluster role",
         width=width,

@@ -224,7 +224,7 @@ _PEERS = (
     ),
     lines(
         *osd.REPLICA_WRITES,
-        title="Writes that it carries out as a replica",
+        title="Writes as a replica",
         reads="""Time per replica write on this OSD, beside its own store and the median of the
             cluster's OSDs. Well above the median: others wait for this OSD.""",
         blind="sub-writes of erasure-coded pools, which Ceph does not count.",
@@ -236,7 +236,7 @@ _PEERS = (
     ),
     lines(
         *osd.PINGS,
-        title="Network: heartbeat pings to other OSDs",
+        title="Heartbeat pings to other OSDs",
         reads="Mean round trip over a minute, to the worst peer and to the median peer.",
         empty="No pings yet (an OSD's first minute), no peers, or an older exporter.",
         width=6,

@@ -99,7 +99,7 @@ async def gather(
     api: Prometheus, since: float, step: float | None, progress: Progress = lambda _: None
 ) -> History:
     """Ask about all OSDs. Raises NoAnswer if an answer is missing or is not understood."""
-    end = float((await api.result("query", query="time()"))[0])
+    end = await api.now()
     step = step or max(SHORTEST, math.ceil(since / PIECES))
     now = await api.vectors(NOW)
     rules = bool(await api.vector(f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))"))

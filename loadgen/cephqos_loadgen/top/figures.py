@@ -80,27 +80,30 @@ class TopFigure:
     def is_rate(self) -> bool:
         return self.how.startswith("rate")
 
-    def promql(self, selection: Selection, window: float) -> list[str]:
-        """Queries, the best first. The next one is for when a query finds nothing."""
+    def promql(self, selection: Selection, window: float, *, late: bool = False) -> list[str]:
+        """Queries, the best first. The next one is for when a query finds nothing.
+
+        `late`: some exporters missed a scrape just now, so the last values of their OSDs count.
+        """
+
+        def instant(of: str) -> str:
+            return f"{of} or {unheard(of, window)}" if late and DAEMON in self.by else of
+
         selector = render_labels(self._labels(selection))
         queries = []
         if self.recorded:
-            queries.append(self._last(f"{self.recorded}{{{selector}}}", window))
+            queries.append(instant(f"{self.recorded}{{{selector}}}"))
         if self.metric:
             value = f"{self.metric}{{{selector}}}"
             if self.is_rate:
                 value = f"rate({value}[{_milliseconds(max(window, self.tenants_window))}])"
             else:
-                value = self._last(value, window)
+                value = instant(value)
             aggregate = self.how.removeprefix("rate_")
             queries.append(f"{aggregate} by ({', '.join(self.by)}) ({value})")
         if self.top and selection.osd is None:
             queries = [f"topk({self.top}, {query})" for query in queries]
         return queries
-
-    def _last(self, instant: str, window: float) -> str:
-        """An instant value, and the last one of OSDs whose exporter missed a scrape just now."""
-        return f"{instant} or {unheard(instant, window)}" if DAEMON in self.by else instant
 
     def computed(
         self, before: PageSamples | None, now: PageSamples, selection: Selection

@@ -194,6 +194,14 @@ def test_titles_are_unique_and_panels_fill_the_grid_without_overlap(uid: str) ->
 
 
 @pytest.mark.parametrize("uid", UIDS)
+def test_titles_are_whole_on_a_page_of_1280_pixels(uid: str) -> None:
+    """A letter has 7.2 pixels, the sign of a description 20, the grid 24 columns of 52."""
+    for panel in panels(boards()[uid]):
+        room = 52 * panel["gridPos"]["w"] - 8 - 16 - 20
+        assert 7.2 * len(panel["title"]) <= room, panel["title"]
+
+
+@pytest.mark.parametrize("uid", UIDS)
 def test_data_sources_are_variables(uid: str) -> None:
     board = boards()[uid]
     used = {panel["datasource"]["uid"] for panel in panels(board)}

@@ -44,6 +44,12 @@ def vector(*items: tuple[dict[str, str], float]) -> web.Response:
     return web.json_response({"status": "success", "data": data})
 
 
+def moment() -> web.Response:
+    """What a server says to `time()`."""
+    data = {"resultType": "scalar", "result": [1000.0, "1000"]}
+    return web.json_response({"status": "success", "data": data})
+
+
 class FakePrometheus:
     """Answers queries by how they begin."""
 
@@ -52,7 +58,11 @@ class FakePrometheus:
         self.queries: list[str] = []
 
     async def answer(self, request: web.Request) -> web.Response:
-        query = str((await request.post())["query"])
+        form = await request.post()
+        query = str(form["query"])
+        if query == "time()":
+            return moment()
+        assert form["time"] == "1000.000"
         self.queries.append(query)
         best = max((key for key in self.answers if query.startswith(key)), key=len, default=None)
         return vector(*(self.answers[best] if best is not None else []))
@@ -71,7 +81,7 @@ async def test_what_the_rules_recorded_is_asked_for_first_and_only_that(serve: S
     recorded = "osd_class:cephqos_attained_ops:rate"
     fake = FakePrometheus(
         {
-            f"count({recorded})": [({}, 4.0)],
+            f"count(last_over_time({recorded}[60000ms]))": [({}, 4.0)],
             f"{recorded}{{": [({**OSD, "class": "client"}, 50.0)],
             "max by (cluster, ceph_daemon, reason)": [UP],
         }
@@ -152,6 +162,8 @@ async def test_a_label_of_an_alert_is_not_taken_for_the_time_since_when(serve: S
 async def test_a_query_that_is_refused_costs_its_figure_only(serve: Serve) -> None:
     async def handler(request: web.Request) -> web.Response:
         query = str((await request.post())["query"])
+        if query == "time()":
+            return moment()
         if "scrub" in query:
             return web.json_response({"status": "error", "error": "too many samples"}, status=422)
         return vector()
@@ -192,7 +204,7 @@ async def test_a_password_goes_into_the_request_and_nowhere_else(serve: Serve) -
 
     async def handler(request: web.Request) -> web.Response:
         seen.append(request.headers.get("Authorization"))
-        return vector()
+        return moment() if (await request.post())["query"] == "time()" else vector()
 
     url = (await serve(handler)).replace("http://", "http://me:secret@")
     address = Address.parse(url, "--url")
@@ -225,10 +237,9 @@ def test_urls_may_lack_their_scheme_and_have_a_path(given: str, url: str) -> Non
 def test_a_selection_becomes_matchers_and_their_text_cannot_leave_the_quotes() -> None:
     selection = Selection('x"} or vector(1) #', "osd.1")
     (query,) = FIGURES["throttle"].promql(selection, 60)
-    ratio = 'cephqos_qos_throttle_used_ratio{cluster="x\\"} or vector(1) #",ceph_daemon="osd.1"}'
     assert query == (
-        f"max by (cluster, ceph_daemon, throttle) ({ratio} or (last_over_time({ratio}[60000ms])"
-        " unless on (cluster, ceph_daemon) cephqos_daemon_up))"
+        "max by (cluster, ceph_daemon, throttle) (cephqos_qos_throttle_used_ratio"
+        '{cluster="x\\"} or vector(1) #",ceph_daemon="osd.1"})'
     )
 
 

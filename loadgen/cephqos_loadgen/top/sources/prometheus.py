@@ -17,8 +17,9 @@ from cephqos_loadgen.top.missing import some
 from cephqos_loadgen.top.picture import Missing, TopSamples
 from cephqos_loadgen.top.screen.text import duration
 
+_NO_LOGIN: Final = (401, 403)
 # Finds something if the recording rules are there.
-_RULES: Final = f"count({PerClass.ATTAINED_OPS})"
+_RULES: Final = f"count(last_over_time({PerClass.ATTAINED_OPS}[%dms]))"
 # Finds something if exporters were scraped a window ago, so that there are rates.
 _BEFORE: Final = f"count({DaemonSeries.UP} offset %dms)"
 
@@ -32,6 +33,7 @@ class PrometheusSource:
         self._connection = connection
         self._api = Prometheus(connection, only)
         self._window = window
+        self._at: float | None = None
 
     @property
     def name(self) -> str:
@@ -40,21 +42,24 @@ class PrometheusSource:
     async def fetch(self, selection: Selection) -> TopSamples:
         """All figures; NoAnswer if Prometheus does not answer."""
         try:
-            rules = bool(await self._query(_RULES))
-            before = await self._query(_BEFORE % round(self._window * 1000))
+            # All are asked about one moment: an exporter may miss a scrape in between.
+            self._at = await self._api.now()
+            milliseconds = round(self._window * 1000)
+            rules = bool(await self._query(_RULES % milliseconds))
+            before = await self._query(_BEFORE % milliseconds)
+            late = await self._late(selection)
             async with asyncio.TaskGroup() as group:
                 figures = {
-                    name: group.create_task(self._figure(figure, selection, rules))
+                    name: group.create_task(self._figure(figure, selection, rules, late=bool(late)))
                     for name, figure in wanted_now(selection, rules).items()
                 }
                 alerts = group.create_task(self._alerts())
-                late = group.create_task(self._late(selection))
         except Refused as error:
-            raise NoAnswer(f"it refuses queries: {error.reason or error}") from error
+            raise _told(error) from error
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         values: dict[str, Values] = {}
-        troubles = list(late.result())
+        troubles = list(late)
         for name, task in figures.items():
             result = task.result()
             if isinstance(result, Refused):
@@ -73,9 +78,9 @@ class PrometheusSource:
         )
 
     async def _figure(
-        self, figure: TopFigure, selection: Selection, rules: bool
+        self, figure: TopFigure, selection: Selection, rules: bool, *, late: bool
     ) -> "Values | Refused":
-        queries = figure.promql(selection, self._window)
+        queries = figure.promql(selection, self._window, late=late)
         if figure.recorded and not rules:
             queries = queries[1:]
         try:
@@ -127,11 +132,18 @@ class PrometheusSource:
 
     async def _query(self, query: str) -> list[Sample]:
         try:
-            return await self._api.vector(query)
+            return await self._api.vector(query, self._at)
         except Refused as error:
-            if error.status in (401, 403):
-                raise NoAnswer(f"{error}: user and password go into the URL") from error
+            if error.status in _NO_LOGIN:
+                raise _told(error) from error
             raise
+
+
+def _told(error: Refused) -> NoAnswer:
+    """What a user is told if no query is answered."""
+    if error.status in _NO_LOGIN:
+        return NoAnswer(f"{error}: user and password go into the URL")
+    return NoAnswer(f"it refuses queries: {error.reason or error}")
 
 
 def _identity(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
