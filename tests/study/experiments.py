@@ -121,8 +121,8 @@ TEN: Final = Experiment(
     "client-vs-scrub-ten",
     "client-vs-scrub",
     "study B, five and ten scrubs at once",
-    ("wpq", "high_client_ops"),
-    11,
+    ("wpq", "high_client_ops", PUBLISHED["high_client_ops"]),
+    16,
     _SCRUB,
     {"experiment": "scrub,ten_scrubs"},
 )

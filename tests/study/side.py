@@ -142,6 +142,12 @@ class Side:
     def labs(self) -> int:
         return len({row.lab for row in self.rows})
 
+    def in_labs_of(self, settings: Sequence[str]) -> "Side":
+        """In the labs that ran all of these: a policy may have come later than others."""
+        ran = [{row.lab for row in self._of(setting)} for setting in settings]
+        labs = set.intersection(*ran)
+        return Side(tuple(row for row in self.rows if row.lab in labs))
+
     @property
     def cut_off(self) -> list[str]:
         """Of which settings the rate of recovery is that of clients for a part of it only."""

@@ -75,7 +75,7 @@ class Claim:
 
     def __call__(self, side: Side | None, *, published: bool = False) -> Judgement:
         names = self.published if published else self.settings
-        return self.judge(side, names) if side else _UNKNOWN
+        return self.judge(side.in_labs_of(names), names) if side else _UNKNOWN
 
     @property
     def published(self) -> tuple[str, ...]:

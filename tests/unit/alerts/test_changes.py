@@ -62,6 +62,7 @@ def test_without_duplicates_alerts_that_ceph_has_are_gone() -> None:
         *("CephQosObjectsUnfound", "CephQosScrubsOverdueGrowing", "CephQosScrubErrors"),
         *("CephQosDaemonCrashed", "CephQosMonitorDiskLow", "CephQosFilesystemDown"),
         *("CephQosMonitorsUnwell", "CephQosPgsInactive", "CephQosOsdStaysDown"),
+        *("CephQosPoolFull", "CephQosHealthCheckFails"),
     }
     # An OSD that the exporter may not ask is in no alert of Ceph's.
     assert "alert: CephQosDaemonNotAnswering" in built("duplicates: no")["osds.yml"]

@@ -105,7 +105,13 @@ AGREEING: Mapping[str, Mapping[str, Row]] = {
         "high_recovery_ops": (8020, 15007, 8.0, 27, 150),
     },
 }
-_LABS = (1.0, 1.05, 0.95, 1.02, 0.98)  # how much faster each lab is: that is no noise of a comparison
+_LABS = (
+    1.0,
+    1.05,
+    0.95,
+    1.02,
+    0.98,
+)  # how much faster each lab is: that is no noise of a comparison
 
 
 def moved(number: int, lab: int, noise: float) -> float:
@@ -232,7 +238,7 @@ def test_a_share_that_is_not_kept_differs_and_leads_the_page(published: Sides) -
     page = to_markdown(found).replace("\\", "")
     assert "2 differ otherwise" in page
     assert "Of 2 that differ, no reason is known for 2." in page
-    said = "Here: differs. Why is not known: no control was run."
+    said = f"Here: differs. Why is not known: its control, {SMALL.name}, was not run."
     assert f"- 2. high_client_ops keeps half of it: 11,209 IOPS. {said}" in page
 
 
@@ -302,6 +308,18 @@ def test_a_control_is_a_reason_only_if_it_changes_the_verdict(
     assert f"- 1. {it.trend.published} Here: differs. {reason}" in to_markdown(found).replace(
         "\\", ""
     )
+
+
+def test_a_policy_that_came_later_is_compared_in_the_labs_that_ran_it() -> None:
+    rows = AGREEING[SCRUB.name]
+    late = {"published_high_client_ops": rows["high_client_ops"]}
+    with_late = side({**rows, **late}, noise=0.002).rows
+    whole = Side(tuple(row for row in with_late if row.lab != "lab0" or row.setting not in late))
+    claim = more(metrics.SCRUB_SECONDS, "high_client_ops", "wpq")
+    today, then = claim(whole), claim(whole, published=True)
+    assert [len(figure.values) for figure in today.figures] == [4, 4]
+    assert [len(figure.values) for figure in then.figures] == [3, 3]
+    assert then.verdict == today.verdict == "agrees"
 
 
 def test_an_experiment_with_more_labs_than_were_planned_is_named() -> None:
@@ -432,7 +450,7 @@ def test_changes_of_times_that_fall_into_one_bin_do_not_differ() -> None:
 
 def test_only_what_an_experiment_runs_has_published_allocations() -> None:
     both = {trend.study.name for trend in TRENDS if trend.has_both}
-    assert both == {it.name for it in (RECOVERY, HDD, SCRUB, BOTH)}
+    assert both == {it.name for it in (RECOVERY, HDD, SCRUB, TEN, BOTH)}
 
 
 def test_an_experiment_that_is_missing_is_not_known(published: Sides) -> None:
