@@ -1,11 +1,14 @@
 """The study as one page of Markdown: what agrees, the trends, why some differ, how it was run."""
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
+from cephqos_base.units import MIB
 from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.pages.markdown import table_lines
 from cephqos_loadgen.report.tables.table import Table, TableColumn, text
 from cephqos_loadgen.report.words import in_markdown, listed, percent
@@ -266,8 +269,8 @@ def _trends(found: Sequence[Found]) -> Iterator[str]:
         "That a share is kept agrees only where another policy broke it. Clients beside a scrub are"
         " compared while it scrubs, those beside recovery while it recovers. A scrub takes about as"
         " many operations from the shared budget whatever the policy: what they get in their whole"
-        " load hardly depends on it. Recovery is compared by its rate, because policies do not"
-        " recover exactly as many objects."
+        " load hardly depends on it. Recovery is compared by bytes per second, because not all"
+        " recover as much, and some also many small objects, which take next to no time."
     )
     yield ""
 
@@ -377,15 +380,16 @@ def _settings(sides: Sides) -> Iterator[str]:
 
 
 def _sizes(sides: Sequence[Side]) -> Iterator[str]:
-    for metric, theirs in (
-        (metrics.SCRUB_OBJECTS, "a scrub of 10,000,000 objects of 32 KiB"),
-        (metrics.RECOVERY_OBJECTS, "recovery of about 75,000 objects of 4 MiB"),
-    ):
-        found = [
+    def every(metric: FigureKind) -> list[float]:
+        return [
             value for side in sides for of in side.settings for value in side.samples(of, metric)
         ]
-        if found:
-            yield f"{theirs}; here {max(found):,.0f} objects"
+
+    if scrubbed := every(metrics.SCRUB_OBJECTS):
+        yield f"a scrub of 10,000,000 objects of 32 KiB; here {max(scrubbed):,.0f} objects"
+    rates, seconds = every(metrics.RECOVERY_BANDWIDTH), every(metrics.RECOVERY_SECONDS)
+    if most := max(map(operator.mul, rates, seconds), default=0.0):
+        yield f"recovery of about 75,000 objects of 4 MiB, 290 GiB; here {most / MIB:,.0f} MiB"
     yield "loads of 8 to 23 minutes; here 30 s alone, and up to 2 minutes beside other work"
     alone = sorted(
         fmean(of) for side in sides for name in side.settings if (of := side.alone(name))

@@ -33,12 +33,12 @@ _WORKING: Final = {window: f"@{work}" for work, window in DURING.items()}
 _WORKS: Final[tuple[FigureKind, ...]] = (
     metrics.SCRUB_SECONDS,
     metrics.SCRUB_OBJECTS,
-    metrics.RECOVERY_OBJECT_RATE,
-    metrics.RECOVERY_OBJECTS,
+    metrics.RECOVERY_BANDWIDTH,
+    metrics.RECOVERY_SECONDS,
 )
 _LOADS: Final[tuple[FigureKind, ...]] = (metrics.IOPS, metrics.MEAN)
 # How exactly the end of a work is known, in seconds: looks at a scrub, reports of the manager.
-_GRID: Final = {metrics.SCRUB_SECONDS: 1.0, metrics.RECOVERY_OBJECT_RATE: 2.0}
+_GRID: Final = {metrics.SCRUB_SECONDS: 1.0, metrics.RECOVERY_BANDWIDTH: 2.0}
 _LATER = 1.0  # seconds after clients, from which on a work has outlasted them
 
 
@@ -163,10 +163,8 @@ class Side:
         """How wide the bins are in which this figure is known, as a share of it."""
         if metric not in _GRID:
             return 0.0
-        seconds = self.samples(setting, metric)
-        if metric == metrics.RECOVERY_OBJECT_RATE:
-            objects = self.samples(setting, metrics.RECOVERY_OBJECTS)
-            seconds = tuple(n / rate for n, rate in zip(objects, seconds, strict=True))
+        took = metrics.RECOVERY_SECONDS if metric == metrics.RECOVERY_BANDWIDTH else metric
+        seconds = self.samples(setting, took)
         return _GRID[metric] / fmean(seconds)
 
     def _of(self, setting: str) -> Iterator[LabRow]:

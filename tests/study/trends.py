@@ -296,7 +296,8 @@ def _is_broken_by_another(side: Side, policy: str, share: float) -> bool:
     )
 
 
-_RATE: Final = metrics.RECOVERY_OBJECT_RATE
+# In bytes: some repeats recover small objects, too, three for each large one, in the same time.
+_RATE: Final = metrics.RECOVERY_BANDWIDTH
 _TIME: Final = metrics.SCRUB_SECONDS
 _SMALL: Final = (SMALL, "large objects: they are of 256 KiB, with as many bytes in all")
 _HDD_WIDE: Final = (HDD_WIDE, "narrow throttles: they are the study's, of 40 MiB")

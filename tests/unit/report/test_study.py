@@ -52,6 +52,7 @@ from tests.study.trends import (
 )
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
+from cephqos_base.units import MIB
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import analyse
@@ -128,7 +129,7 @@ def lab_row(name: str, number: int, row: Row, lab: int, noise: float) -> LabRow:
     if scrub:
         figures |= {"scrub_seconds": scrub / by, "scrub_objects": 1000.0}
     if rate:
-        figures |= {"recovery_object_rate": rate * by, "recovery_objects": 2000 * rate * by}
+        figures |= {"recovery_bandwidth": 4 * MIB * rate * by, "recovery_seconds": 2000.0}
     outlasts = bool(scrub and scrub / by > 31)  # loads of 30 seconds
     return LabRow(
         name, f"lab{lab}", figures, outlasts, False, 0.04, 0.02, "ceph version 18.2.7 (made up)"
@@ -174,8 +175,9 @@ def written(
 
 
 def recovered(seconds: float, rate: float) -> RecoveryFigures:
-    """Of so many objects that rates of a few per second can be told apart."""
-    return RecoveryFigures(round(seconds * rate * 100), 1 << 30, seconds * 100, True)
+    """Of so many objects of 4 MiB that rates of a few per second can be told apart."""
+    objects = round(seconds * rate * 100)
+    return RecoveryFigures(objects, 4 * MIB * objects, seconds * 100, True)
 
 
 def by_text(found: Sequence[Found], beginning: str) -> Found:
@@ -359,7 +361,7 @@ def cut_off(it: Side, policy: str) -> Side:
 
 def test_the_rate_of_a_recovery_that_a_limit_cut_is_of_its_time_with_clients() -> None:
     it = cut_off(side(AGREEING[RECOVERY.name]), "wpq_boosted")
-    assert more(metrics.RECOVERY_OBJECT_RATE, "wpq_boosted", "balanced")(it).verdict == "agrees"
+    assert more(metrics.RECOVERY_BANDWIDTH, "wpq_boosted", "balanced")(it).verdict == "agrees"
     page = to_markdown({RECOVERY.name: it})
     assert "in client-vs-recovery a limit ended the clients of wpq\\_boosted before" in page
 
