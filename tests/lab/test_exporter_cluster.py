@@ -295,9 +295,7 @@ async def check_overdue(client: MonClient, exporter: ClusterExporter) -> None:
     assert page.sum("cephqos_scrub_pool_overdue_after_seconds", **deep) == 3.5
 
 
-async def test_checks_that_alerts_read_have_these_names(
-    lab: RunningLab, client: MonClient
-) -> None:
+async def test_checks_that_alerts_read_have_these_names(lab: RunningLab, client: MonClient) -> None:
     """A pool beyond its quota, and a flag of one OSD."""
     name = "cephqos_cluster_health_check"
 
@@ -305,7 +303,7 @@ async def test_checks_that_alerts_read_have_these_names(
         return {labels["check"] for labels in page.labels(name)}
 
     full, flag = "POOL_FULL", "OSD_FLAGS"
-    quota = {"pool": POOL, "field": "max_objects"}
+    quota: dict[str, Any] = {"pool": POOL, "field": "max_objects"}
     group: dict[str, Any] = {"flags": "noout", "who": ["osd.0"]}
     async with exporting(lab) as exporter:
         assert not {full, flag} & failing(await exporter.scrape())

@@ -55,7 +55,7 @@ class PrometheusSource:
                 }
                 alerts = group.create_task(self._alerts())
         except Refused as error:
-            raise _told(error) from error
+            raise _for_user(error) from error
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
         values: dict[str, Values] = {}
@@ -135,12 +135,12 @@ class PrometheusSource:
             return await self._api.vector(query, self._at)
         except Refused as error:
             if error.status in _NO_LOGIN:
-                raise _told(error) from error
+                raise _for_user(error) from error
             raise
 
 
-def _told(error: Refused) -> NoAnswer:
-    """What a user is told if no query is answered."""
+def _for_user(error: Refused) -> NoAnswer:
+    """What a user reads if no query is answered."""
     if error.status in _NO_LOGIN:
         return NoAnswer(f"{error}: user and password go into the URL")
     return NoAnswer(f"it refuses queries: {error.reason or error}")
