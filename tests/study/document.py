@@ -309,6 +309,9 @@ def _no_control(it: Found, sides: Sides) -> str:
         return "Why is not known: no control was run."
     if it.trend.control.name not in sides:
         return f"Why is not known: its control, {it.trend.control.name}, was not run."
+    found = it.trend.claim(sides[it.trend.control.name])
+    if found.verdict not in COMPARED:
+        return f"Why is not known: its control, {it.trend.control.name}, has too few labs."
     return f"Why is not known: it is the same without {it.trend.without}."
 
 

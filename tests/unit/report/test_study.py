@@ -312,6 +312,14 @@ def test_a_control_is_a_reason_only_if_it_changes_the_verdict(
     )
 
 
+def test_a_control_of_one_lab_is_no_reason(published: Sides) -> None:
+    rows = dict(AGREEING[RECOVERY.name]) | {"high_client_ops": (5600, 21500, 11.4, None, 80)}
+    control = {name: rows[name] for name in SMALL.policies}
+    found = {**published, RECOVERY.name: side(rows), SMALL.name: side(control, labs=1)}
+    said = f"Here: differs. Why is not known: its control, {SMALL.name}, has too few labs."
+    assert f"11,209 IOPS. {said}" in to_markdown(found).replace("\\", "")
+
+
 def test_a_policy_that_came_later_is_compared_in_the_labs_that_ran_it() -> None:
     rows = AGREEING[SCRUB.name]
     late = {"published_high_client_ops": rows["high_client_ops"]}
