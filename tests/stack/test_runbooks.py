@@ -31,14 +31,16 @@ _ONLY_ON: Final = {
     "ceph osd pool unset noautoscale": ("reef", "tentacle"),
     "ceph osd rm-pg-upmap-primary PGID": ("reef", "tentacle"),
     "ceph tell osd.N 'trim stale osdmaps'": (),
+    "ceph tell osd.N clear_shards_repaired": ("tentacle",),
     "ceph osd set-require-min-compat-client reef": ("reef", "tentacle"),
 }
 # Refused while there is nothing to lose, which the reply has to say.
 _NOTHING_LOST: Final = "mark_unfound_lost"
-# A lab has no orchestrator, no MDS, no keys of OSDs, one monitor, and a host without a known name.
+# A lab has no orchestrator, no MDS, no keys of OSDs, one monitor, a host without a known name, and
+# nothing to mute.
 _NOT_IN_A_LAB: Final = re.compile(
     r"ceph (orch|cephadm|mds|tell mds\.|fs set|mon (ok-to-)?rm|auth (get|add)|osd (un)?set-group"
-    r"|osd crush move)"
+    r"|osd crush move|health mute)"
 )
 _PLACEHOLDERS: Final = {
     "osd.N": "osd.0",
