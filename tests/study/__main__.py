@@ -24,7 +24,7 @@ from .document import FIGURES, VERDICTS, to_csv, to_markdown, verdicts
 from .experiments import BAR, EXPERIMENTS, PLANNED, Piece, pieces
 from .side import LABS, measured, merged, read_labs, together, write_labs
 
-_TO_END = 120.0  # seconds for a run to restore its cluster and to end its lab
+_TO_END = 300.0  # seconds for a run to restore its cluster and to end its lab
 
 
 @dataclass(frozen=True)

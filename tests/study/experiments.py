@@ -95,8 +95,8 @@ SMALL: Final = Experiment(
     "client-vs-recovery",
     "a control of recovery: as many bytes in objects of 256 KiB, which BlueStore's throttle holds",
     ("wpq_default", "wpq_boosted", *PROFILES),
-    13,
-    {**_RECOVERY, "objects": str(16 * int(_OBJECTS)), "object": "256K"},
+    20,
+    {**_RECOVERY, "objects": str(16 * int(_OBJECTS)), "object": "256K", "at_most": "4m"},
     {"media": "ssd"},
 )
 HDD_WIDE: Final = Experiment(
