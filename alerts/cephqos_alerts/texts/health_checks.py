@@ -5,7 +5,6 @@ from typing import Final
 
 from cephqos_alerts.rules.template import only_if
 
-NO_COPY: Final = "PG_DEGRADED"  # while no object is degraded
 MEANINGS: Final[Mapping[str, str]] = {
     "DEVICE_HEALTH.*": "A device says of itself that it will fail.",
     "OSD_TOO_MANY_REPAIRS": "Reads of an OSD failed often, and other copies repaired them.",
@@ -25,7 +24,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "CEPHADM_PAUSED": "cephadm starts and replaces nothing.",
     "CEPHADM_HOST_CHECK_FAILED|CEPHADM_REFRESH_FAILED": "cephadm cannot work on a host.",
     "CEPHADM_DAEMON_PLACE_FAIL|CEPHADM_APPLY_SPEC_FAIL": "cephadm cannot place a service.",
-    NO_COPY: "Placement groups lack a copy, and CRUSH finds no OSD for it.",
+    # While no object is degraded, and no OSD is down.
+    "PG_DEGRADED": "Placement groups lack a copy. Perhaps CRUSH finds no OSD for it.",
 }
 WHAT_IT_MEANS: Final = "".join(
     only_if(f'match "^(?:{pattern})$" $labels.check', f" {meaning}")

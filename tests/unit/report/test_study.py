@@ -106,13 +106,8 @@ AGREEING: Mapping[str, Mapping[str, Row]] = {
         "high_recovery_ops": (8020, 15007, 8.0, 27, 150),
     },
 }
-_LABS = (
-    1.0,
-    1.05,
-    0.95,
-    1.02,
-    0.98,
-)  # how much faster each lab is: that is no noise of a comparison
+# How much faster each lab is: that is no noise of a comparison.
+_LABS = (1.0, 1.05, 0.95, 1.02, 0.98)
 
 
 def moved(number: int, lab: int, noise: float) -> float:
