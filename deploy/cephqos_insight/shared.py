@@ -13,7 +13,7 @@ from math import comb
 from statistics import median
 from typing import Final
 
-from cephqos_base.prometheus import OsdKey, Sample, osd_of
+from cephqos_base.prometheus import OsdKey, Sample, of_osds, osd_of
 from cephqos_base.series import DaemonSeries, DisksSeries
 from cephqos_base.thresholds import THRESHOLDS
 
@@ -22,11 +22,12 @@ _LEAST_OTHERS: Final = 3
 _CHANCE: Final = 0.05
 _MOST_NAMED: Final = 3
 
+_OSDS_UP: Final = f'{DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}'
 # PromQL by name. `max`: several servers may scrape an OSD.
 QUERIES: Final[Mapping[str, str]] = {
-    "disks": f"{DisksSeries.INFO}",
+    "disks": of_osds(DisksSeries.INFO),
     "pgs": "max by (cluster, ceph_daemon) (ceph_osd_numpg)",
-    "hosts": f'max by (cluster, ceph_daemon, instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}})',
+    "hosts": f"max by (cluster, ceph_daemon, instance) {of_osds(_OSDS_UP)}",
 }
 # What is a trait of an OSD, by the label of its devices.
 _OF_DEVICE: Final = {

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
-from cephqos_base.prometheus import OsdKey, Sample, osd_of
+from cephqos_base.prometheus import OsdKey, Sample, of_clusters, of_osds, osd_of
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import (
     CLIENT,
@@ -136,13 +136,14 @@ async def _ask(arguments: argparse.Namespace, since: float, at: float | None) ->
 def queries(since: float) -> Mapping[str, str]:
     """PromQL by name: how much the counters grew in the last `since` seconds, and what is now."""
     window = duration(since)
+    shortfall, pools = f'{PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}}', ClusterSeries.POOL_INFO
     return {
         "seconds": f"max by ({OSD}, {TENANT}, state) (increase({TenantsSeries.SECONDS}[{window}]))",
         "squares": f"max by ({OSD}, state) (increase({TenantsSeries.SQUARES}[{window}]))",
         "counted": _counted(AccountSeries.SECONDS, window),
         "counted_for_others": _counted(AccountSeries.REPLICA_SECONDS, window),
-        "shortfall": f'max by ({OSD}) ({PerClass.SHORTFALL_OPS}{{class="{CLIENT}"}})',
-        "pools": f"max by (cluster, pool_id, pool, application) ({ClusterSeries.POOL_INFO})",
+        "shortfall": f"max by ({OSD}) {of_osds(shortfall)}",
+        "pools": f"max by (cluster, pool_id, pool, application) {of_clusters(pools)}",
     }
 
 

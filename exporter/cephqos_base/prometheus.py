@@ -8,10 +8,12 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cephqos_base import site
+from cephqos_base.series import CLUSTER, OSD, ClusterSeries, DaemonSeries
 from cephqos_base.servers import Address, HttpReply, HttpServer, NoAnswer
 
 NO_JSON: Final = "the answer is not JSON"
 _REQUESTS_AT_ONCE: Final = 8
+_HEARD_SECONDS: Final = 300.0  # as far back as Prometheus itself looks
 
 Sample = tuple[Mapping[str, str], float]  # labels of a series, and its value
 
@@ -26,6 +28,23 @@ class OsdKey(NamedTuple):
 def osd_of(labels: Mapping[str, str]) -> OsdKey:
     """The OSD that a series is about."""
     return OsdKey(labels.get("cluster", ""), labels.get("ceph_daemon", ""))
+
+
+def of_osds(series: str) -> str:
+    """These series, and for OSDs whose exporter just missed a scrape their last values."""
+    return f"({series} or {unheard(series, _HEARD_SECONDS)})"
+
+
+def of_clusters(series: str) -> str:
+    """The same, for series that an exporter of the role cluster shows."""
+    return f"({series} or {unheard(series, _HEARD_SECONDS, ClusterSeries.UP, CLUSTER)})"
+
+
+def unheard(series: str, seconds: float, up: str = DaemonSeries.UP, by: str = OSD) -> str:
+    """The last values of what Prometheus heard of in that time, and now does not: all series of a
+    scrape that is late are gone. What is `up` has all its series."""
+    heard = f"last_over_time({series}[{round(seconds * 1000)}ms])"
+    return f"({heard} unless on ({by}) {up})"
 
 
 class Refused(NoAnswer):

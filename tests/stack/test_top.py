@@ -22,7 +22,7 @@ from cephqos_loadgen.top.figures import FIGURES, Selection, TopFigure
 
 from .conftest import Watched, watching
 
-TOP = [sys.executable, "-m", "cephqos_base", "top"]
+CEPHQOS = [sys.executable, "-m", "cephqos_base"]
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,14 @@ def pacific(labs: LabPool) -> Iterator[Watched]:
     yield from watching(labs, labs.shared("pacific"), "top")
 
 
-async def run(*options: str) -> str:
-    """What `cephqos top` prints."""
+async def run(*options: str, command: str = "top", ends: tuple[int, ...] = (0,)) -> str:
+    """What a command prints."""
     process = await asyncio.create_subprocess_exec(
-        *TOP, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        *CEPHQOS, command, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     async with asyncio.timeout(200):
         out, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
+    assert process.returncode in ends, err.decode()
     return out.decode()
 
 
@@ -111,6 +111,7 @@ async def test_while_the_exporter_misses_scrapes_its_osds_are_shown_as_they_were
         for it in psutil.Process().children(recursive=True)
         if it.cmdline()[-1:] and f"--web.listen-address=127.0.0.1:{port}" in it.cmdline()
     )
+    prometheus = ("--prometheus", loaded.stack.prometheus_url)
 
     async def unheard() -> bool:
         return not await loaded.stack.query("cephqos_daemon_up")
@@ -119,12 +120,16 @@ async def test_while_the_exporter_misses_scrapes_its_osds_are_shown_as_they_were
     try:
         await until(unheard, "a scrape is missed")
         shown = await as_json("--url", loaded.stack.prometheus_url)
+        about = await run(*prometheus, "--all", "--json", command="capacity", ends=(0, 1))
     finally:
         exporter.resume()
     assert [osd["up"] for osd in shown["osds"]] == [True, True, True]
     assert shown["classes"][0]["name"] == "client"
     assert shown["classes"][0]["attained"] > 0
     assert "shown as they were" in shown["missing"][0]["why"]
+    capacity = json.loads(about)
+    assert [osd["media"] for osd in capacity["osds"]] == ["ssd", "ssd", "ssd"]
+    assert all(osd["configured"] for osd in capacity["osds"])
 
 
 async def test_prometheus_understands_every_query_with_rules_and_without(loaded: Watched) -> None:
@@ -203,7 +208,7 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
     url = f"http://127.0.0.1:{port}"
     with Terminal(80, 24) as terminal:
         await terminal.shows(PROMPT)
-        terminal.type(f"{' '.join(TOP)} --interval 0.5 --url {url}", "Enter")
+        terminal.type(f"{' '.join(CEPHQOS)} top --interval 0.5 --url {url}", "Enter")
         await terminal.shows("NO ANSWER. Asking every 0.5 s: connection refused", 60)
         async with forwarded(port, prometheus):
             await terminal.shows(r"^>osd\.\d +client")
@@ -229,7 +234,7 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
 
 async def test_a_signal_leaves_the_terminal_as_it_was(loaded: Watched) -> None:
     with Terminal(80, 24) as terminal:
-        command = f"NO_COLOR=1 {' '.join(TOP)} --url {loaded.stack.prometheus_url}"
+        command = f"NO_COLOR=1 {' '.join(CEPHQOS)} top --url {loaded.stack.prometheus_url}"
         await terminal.shows(PROMPT)
         terminal.type(command, "Enter")
         await terminal.shows("^(KEPT|VIOLATED|BEHIND)", 60)

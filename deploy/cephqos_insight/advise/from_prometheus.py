@@ -7,7 +7,7 @@ them in each piece of the time. `cephqos_loadgen.advise` computes from them.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
+from cephqos_base.prometheus import OsdKey, Prometheus, Sample, of_clusters, of_osds, osd_of
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.recovery_end import RecoveryEnd
 from cephqos_base.series import OSD, OSD_CLASS, RECOVERY, QosSeries, RecoverySeries
@@ -49,11 +49,11 @@ def now_queries(since: float) -> Mapping[str, str]:
     """Queries for how OSDs are set up now, and what recovery did in the last `since` seconds."""
     window = duration(since)
     return {
-        "about": f"max by ({OSD}, profile, model) ({QosSeries.SCHEDULER_INFO})",
-        "degraded": _of_pools(RecoverySeries.POOL_DEGRADED_OBJECTS),
-        "misplaced": _of_pools(RecoverySeries.POOL_MISPLACED_OBJECTS),
+        "about": f"max by ({OSD}, profile, model) {of_osds(QosSeries.SCHEDULER_INFO)}",
+        "degraded": _of_pools(of_clusters(RecoverySeries.POOL_DEGRADED_OBJECTS)),
+        "misplaced": _of_pools(of_clusters(RecoverySeries.POOL_MISPLACED_OBJECTS)),
         "recovered": _of_pools(f"increase({RecoverySeries.POOL_OBJECTS}[{window}])"),
-        "end": f"max by (cluster, bound) ({RecoverySeries.CLUSTER_ETA_SECONDS})",
+        "end": f"max by (cluster, bound) {of_clusters(RecoverySeries.CLUSTER_ETA_SECONDS)}",
         "work": f'max by ({OSD}) (increase({QosSeries.OPS}{{class="{RECOVERY}"}}[{window}]))',
     }
 
@@ -75,7 +75,7 @@ async def gather(
             "found no series of the recording rules; expected those of `cephqos rules build`: they"
             " show demand and saturation"
         )
-    now = await api.vectors(now_queries(since))
+    now = await api.vectors(now_queries(since), history.end)
     queries = range_queries(history.step)
     averages = await over_time(api, queries, history.start, history.end, history.step, progress)
     pieces = _pieces(averages, history.step)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from cephqos_base.profiles import CAPACITY_OPTION
-from cephqos_base.prometheus import OsdKey, Prometheus, Sample, osd_of
+from cephqos_base.prometheus import OsdKey, Prometheus, Sample, of_osds, osd_of
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
 from cephqos_base.servers import NoAnswer
@@ -85,13 +85,15 @@ def range_queries(step: float, rules: bool) -> Mapping[str, str]:
 
 
 # How an OSD is set up now.
+_ABOUT: Final = f"{OSD}, media, capacity_origin, in_force"
+_OSDS_UP: Final = f"{DaemonSeries.UP}{{ceph_daemon=~'osd.*'}}"
 NOW: Final[Mapping[str, str]] = {
-    "capacity": f"max by ({OSD}) ({QosSeries.CAPACITY_OPS})",
-    "reservations": f"max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})",
-    "limits": f"max by ({OSD_CLASS}) ({QosSeries.LIMIT_RATIO})",
-    "info": f"max by ({OSD}, media, capacity_origin, in_force) ({QosSeries.SCHEDULER_INFO})",
-    "lower_bound": f"max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND})",
-    "host": f"max by ({OSD}, instance) ({DaemonSeries.UP}{{ceph_daemon=~'osd.*'}})",
+    "capacity": f"max by ({OSD}) {of_osds(QosSeries.CAPACITY_OPS)}",
+    "reservations": f"max by ({OSD_CLASS}) {of_osds(QosSeries.RESERVATION_RATIO)}",
+    "limits": f"max by ({OSD_CLASS}) {of_osds(QosSeries.LIMIT_RATIO)}",
+    "info": f"max by ({_ABOUT}) {of_osds(QosSeries.SCHEDULER_INFO)}",
+    "lower_bound": f"max by ({OSD}) {of_osds(QosSeries.DELIVERED_IS_LOWER_BOUND)}",
+    "host": f"max by ({OSD}, instance) {of_osds(_OSDS_UP)}",
 }
 
 
@@ -101,8 +103,8 @@ async def gather(
     """Ask about all OSDs. Raises NoAnswer if an answer is missing or is not understood."""
     end = await api.now()
     step = step or max(SHORTEST, math.ceil(since / PIECES))
-    now = await api.vectors(NOW)
-    rules = bool(await api.vector(f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))"))
+    now = await api.vectors(NOW, end)
+    rules = bool(await api.vector(f"group(last_over_time({PerOsd.DELIVERED_OPS}[1h]))", end))
     # By OSD and the end of the piece: fields of a Piece.
     pieces: dict[OsdKey, dict[float, dict[str, float]]] = {}
     for query, labels, values in await over_time(

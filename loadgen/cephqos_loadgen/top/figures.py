@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
 from cephqos_base import series
+from cephqos_base.prometheus import unheard
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
     CLUSTER,
@@ -138,14 +139,6 @@ class TopFigure:
         if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
             labels[DAEMON] = selection.osd
         return labels
-
-
-def unheard(instant: str, window: float) -> str:
-    """The last values of daemons that Prometheus heard of in the window, and now does not."""
-    return (
-        f"(last_over_time({instant}[{_milliseconds(window)}])"
-        f" unless on ({series.OSD}) {DaemonSeries.UP})"
-    )
 
 
 def _milliseconds(seconds: float) -> str:

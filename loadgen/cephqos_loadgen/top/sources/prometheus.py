@@ -5,14 +5,14 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from cephqos_base.prometheus import Prometheus, Refused, Sample
+from cephqos_base.prometheus import Prometheus, Refused, Sample, unheard
 from cephqos_base.recorded import PerClass
 from cephqos_base.series import CLUSTER, DaemonSeries
 from cephqos_base.servers import HttpServer, NoAnswer
 from cephqos_base.terminal import printable
 from cephqos_base.units import osd_order
 from cephqos_exporter.labels import render_labels
-from cephqos_loadgen.top.figures import DAEMON, Selection, TopFigure, Values, unheard, wanted_now
+from cephqos_loadgen.top.figures import DAEMON, Selection, TopFigure, Values, wanted_now
 from cephqos_loadgen.top.missing import some
 from cephqos_loadgen.top.picture import Missing, TopSamples
 from cephqos_loadgen.top.screen.text import duration
