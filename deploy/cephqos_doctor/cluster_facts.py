@@ -39,6 +39,7 @@ _WINDOW: Final = tuple(
 )
 # The monitors answer with the default where this option was never set.
 _BALANCER: Final = cluster.option("mgr", "mgr/balancer/active")
+_REPORTERS: Final = cluster.option("mon", "mon_osd_min_down_reporters")
 _VERSIONS: Final = cluster.ClusterQuery("versions", target="mon")
 _CRUSH_RULES: Final = cluster.ClusterQuery("osd crush rule dump", target="mon")
 # What the role asks, each with the part of the key that allows it.
@@ -88,6 +89,7 @@ class ClusterFacts:
     status: Mapping[str, Any] = field(default_factory=dict)
     window_hours: float | None = None  # of a week in which scrubs may start; None: not asked
     balancing: bool | None = None  # whether the balancer is on; None: not known
+    reporters: int | None = None  # hosts that must report an OSD as down; None: not known
     osd_map: Mapping[str, Any] = field(default_factory=dict)  # empty: not known
     osd_tree: Mapping[str, Any] = field(default_factory=dict)
     crush_rules: Sequence[Any] | None = None  # None: not known
@@ -159,6 +161,7 @@ async def gather(connection: ClusterAccess, *, try_powers: bool) -> ClusterFacts
                 intervals=await recovery_facts.intervals(client),
                 window_hours=await _window_hours(client) if facts.overdue else None,
                 balancing=await _balancing(client),
+                reporters=await _reporters(client),
             )
             allowed = {power.what: await _may(client, power, facts) for power in tried}
         except ClusterUnreachable as exc:
@@ -205,6 +208,11 @@ async def _balancing(client: MonClient) -> bool | None:
     """Whether the balancer is on; None without an answer that is understood."""
     active = str(await ask(client, _BALANCER)).strip().lower()
     return {"true": True, "false": False}.get(active)
+
+
+async def _reporters(client: MonClient) -> int | None:
+    said = str(await ask(client, _REPORTERS)).strip()
+    return int(said) if said.isdecimal() else None
 
 
 async def _window_hours(client: MonClient) -> float | None:

@@ -1,4 +1,5 @@
-"""Checks of pools: do copies lie as far apart as the cluster allows, and can one be missing?"""
+"""Checks of pools and hosts: do copies lie as far apart as the cluster allows, can one be missing,
+and does anyone see it?"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -10,7 +11,7 @@ from cephqos_doctor.finding import Check, Finding, quoted
 def _copies(facts: ClusterFacts) -> Iterator[Finding]:
     rules = {rule.get("rule_id"): rule for rule in tables(facts.crush_rules)}
     for pool in facts.pools:
-        yield from _few(pool)
+        yield from _few(pool, _needed_parts(pool, facts.osd_map))
         rule = rules.get(pool.get("crush_rule"), {})
         near, far, count = _wider(pool, rule, facts.osd_tree)
         if far:
@@ -25,24 +26,64 @@ def _copies(facts: ClusterFacts) -> Iterator[Finding]:
             )
 
 
-def _few(pool: Mapping[str, Any]) -> Iterator[Finding]:
+def _reporters(facts: ClusterFacts) -> Iterator[Finding]:
+    """Clusters in which no one may report the OSDs of a host that dies."""
+    nodes = tables(facts.osd_tree.get("nodes"))
+    osds = {node.get("id") for node in nodes if node.get("type") == "osd"}
+    hosts = [node for node in nodes if node.get("type") == "host"]
+    hosts = [host for host in hosts if osds.intersection(host.get("children", ()))]
+    if facts.reporters is None or not 1 < len(hosts) <= facts.reporters:
+        return
+    yield Finding(
+        "monitors",
+        f"{len(hosts)} hosts have OSDs, and {facts.reporters} must report an OSD that does not"
+        " answer: OSDs of a host that dies stay up for 15 minutes, and clients wait",
+        f"ceph config set mon mon_osd_min_down_reporters {len(hosts) - 1}   # then hosts with a bad"
+        " link can mark the other down",
+    )
+
+
+def _reporters_unknown(facts: ClusterFacts) -> str:
+    known = facts.osd_tree and facts.reporters is not None
+    return "" if known else "the tree of the OSDs, or how many must report one, is not known"
+
+
+def _needed_parts(pool: Mapping[str, Any], osd_map: Mapping[str, Any]) -> int | None:
+    """How many copies or parts an object is read from (`k`); None: not known."""
+    if pool.get("type") == REPLICATED:
+        return 1
+    profiles = osd_map.get("erasure_code_profiles")
+    profile = profiles.get(pool.get("erasure_code_profile")) if isinstance(profiles, dict) else None
+    k = str(profile.get("k", "")) if isinstance(profile, dict) else ""
+    return int(k) if k.isdecimal() else None
+
+
+def _few(pool: Mapping[str, Any], needed: int | None) -> Iterator[Finding]:
     """Pools in which one OSD that dies costs data, or service."""
     size, least = pool.get("size"), pool.get("min_size")
-    if not isinstance(size, int) or not isinstance(least, int):
+    if not isinstance(size, int) or not isinstance(least, int) or needed is None:
         return
-    name = quoted(pool["pool_name"])
-    if pool.get("type") == REPLICATED and size < 3:
-        said, mend = "one disk that dies loses data, or leaves a single copy of it", "size 3"
-    elif pool.get("type") == REPLICATED and least == 1:
-        said, mend = "it takes writes that a single disk has", "min_size 2"
+    change = f"ceph osd pool set {quoted(pool['pool_name'])}"
+    if size < 3:
+        said = "one disk that dies loses data, or leaves a single copy of it"
+    elif least == needed:
+        said = "while OSDs are down, it takes writes that one disk more can lose"
     elif least == size:
-        said, mend = "one OSD that is down stops its clients", f"min_size {size - 1}"
+        said = "one OSD that is down stops its clients"
     else:
         return
+    if size < 3:
+        mend = f"{change} size 3"
+    elif size == needed + 1:  # one part to spare: no `min_size` is right
+        mend = (
+            f"ceph osd erasure-code-profile set PROFILE k={needed} m=2   # for a pool in its place"
+        )
+    else:
+        mend = f"{change} min_size {needed + 1}"
     yield Finding(
         str(pool["pool_name"]),
         f"this pool's size is {size} and its min_size {least}: {said}",
-        f"ceph osd pool set {name} {mend}",
+        mend,
     )
 
 
@@ -105,4 +146,7 @@ def _unknown(facts: ClusterFacts) -> str:
     return "" if known else "pools, rules or the tree of the OSDs are not known"
 
 
-CHECKS: Final = (Check("copies-apart", _copies, _unknown),)
+CHECKS: Final = (
+    Check("copies-apart", _copies, _unknown),
+    Check("down-is-reported", _reporters, _reporters_unknown),
+)

@@ -102,6 +102,12 @@ class PerHost:
     RETRANSMITTED: Final = "instance:cephqos_retransmitted:ratio"  # only where it is much
 
 
+class PerLink:
+    """Recorded per network interface: labels `instance` and `device`."""
+
+    FULL: Final = "link:cephqos_full:ratio"  # only where it is much
+
+
 class PerHostClass:
     """Recorded per host (scrape target) and class, as sums of its OSDs; label `figure`."""
 

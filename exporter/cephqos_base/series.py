@@ -267,6 +267,7 @@ class HostSeries:
 
     CPU_SECONDS: Final = "cephqos_host_cpu_seconds_total"
     CPUS: Final = "cephqos_host_cpus"
+    LINK_BYTES: Final = "cephqos_host_link_bytes_total"
     LINK_CHANGES: Final = "cephqos_host_link_changes_total"
     LINK_LOST: Final = "cephqos_host_link_lost_packets_total"
     LINK_MTU: Final = "cephqos_host_link_mtu_bytes"

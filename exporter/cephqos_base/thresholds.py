@@ -27,6 +27,7 @@ class Thresholds(Bounds):
     # share of a write's time in the OSD's own store, the write waits for other OSDs.
     far_less: float = 0.4  # than a day's most; own store of a write (all well: 0.46 to 0.71)
     lost: float = 0.003  # of TCP segments, sent again; above, packets are lost
+    link_full: float = 0.9  # of a link's speed; above, what it carries waits
     half: float = 0.5  # from here on, most: samples, OSDs, CPUs, operations, a shortfall, a wait
     # A judgement needs this share of the expected samples. A scrape that takes this share of its
     # deadline may soon miss it.

@@ -117,6 +117,39 @@ NETWORK: Final = [
     ),
     _case(
         "CephQosLinkUnwell",
+        "a link that transmits nearly all that it can, for a quarter of an hour",
+        merged(
+            _link("speed_bytes_per_second", "1250000000x240"),
+            _link("bytes_total", "0x40 0+17625000000x60 1057500000000x140", direction="transmit"),
+            _link("bytes_total", "0+1500000000x240", direction="receive"),
+        ),
+        silent(14),
+        firing(19, {**_LINK, "seen": "full"}),
+        firing(24, {**_LINK, "seen": "full"}),
+        silent(30),
+    ),
+    _case(
+        "CephQosLinkUnwell",
+        "a link that is half full in both directions, and one whose speed is not known",
+        merged(
+            _link("speed_bytes_per_second", "1250000000x240"),
+            *(
+                _link("bytes_total", "0+9375000000x240", direction=direction)
+                for direction in ("receive", "transmit")
+            ),
+            flat(
+                "cephqos_host_link_bytes_total",
+                "0+17625000000x240",
+                device="eth1",
+                direction="receive",
+                **_HOST,
+            ),
+        ),
+        silent(20),
+        silent(50),
+    ),
+    _case(
+        "CephQosLinkUnwell",
         "an MTU that becomes smaller, until it is as before",
         _link("mtu_bytes", "9000x40 1500x120 9000x100"),
         silent(24),
@@ -266,6 +299,21 @@ LOSSY: Final = [
         moments=(
             silent(10),
             firing(26, *({**_LOSSY, "ceph_daemon": f"osd.{i}"} for i in range(3))),
+        ),
+    ),
+    RuleCase(
+        name="OSDs whose writes wait on a host with a full link have cause network",
+        alert=VIOLATED,
+        series=merged(
+            three((10, WELL), culprit=_NEVER_SLOW, others=_NEVER_SLOW),
+            _link("speed_bytes_per_second", "1250000000x240"),
+            _link("bytes_total", "0x40 0+17625000000x80", direction="receive"),
+        ),
+        moments=(
+            silent(10),
+            firing(
+                26, *({**_LOSSY, "by": "full_link", "ceph_daemon": f"osd.{i}"} for i in range(3))
+            ),
         ),
     ),
     RuleCase(

@@ -37,6 +37,8 @@ ABSENT: Final[Mapping[str, str]] = {
     "cephqos-cpu: Reactors: time stolen A": _CRIMSON,
     "cephqos-cpu: Reactors that share a CPU A": _CRIMSON,
     "cephqos-cpu: Hosts: CPUs taken from OSDs A": "its host may have room",
+    "cephqos-cpu: Hosts: use of links A": "a virtual interface says no speed",
+    "cephqos-cpu: Hosts: packets lost by links A": "it may have no interface with hardware",
     "cephqos-cpu: OSDs stopped by a CPU limit A": _UNLIMITED,
     "cephqos-cpu: Memory used of the limit A": _UNLIMITED,
     "cephqos-cpu: OSDs: pressure A": "PSI of cgroups needs version 2",

@@ -41,6 +41,7 @@ DASHBOARDS: Final[Mapping[str, str]] = {
     "cluster": f"{dashboards.OVERVIEW}?{_CLUSTER}",
     "background": f"{dashboards.BACKGROUND}?{_CLUSTER}",
     "cpu": f"{dashboards.CPU}?{_CLUSTER}",
+    "hosts": f"{dashboards.CPU}?",
     "exporter": f"{dashboards.EXPORTER}?",
 }
 # The dashboard of an alert that names none, by the place that it is about.

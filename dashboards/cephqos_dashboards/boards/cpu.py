@@ -1,4 +1,4 @@
-"""CPU and placement: which threads are at their ceiling, and where OSDs run."""
+"""CPU, hosts and placement: which threads are at their ceiling, and where OSDs run."""
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
@@ -161,6 +161,34 @@ _LIMITS = thirds(
     ),
 )
 
+_NO_NETWORK = "The collector host is off."
+
+_NETWORK = thirds(
+    lines(
+        cpu.LINKS,
+        title="Hosts: use of links",
+        reads=f"""What an interface receives or transmits, of its speed. Above
+            {100 * THRESHOLDS.link_full:g} % what crosses it waits.""",
+        empty=f"No interface says its speed, as those of virtual machines. {_NO_NETWORK}",
+        unit=Unit.RATIO,
+    ),
+    lines(
+        cpu.LINKS_LOST,
+        title="Hosts: packets lost by links",
+        reads="Errors come from a cable, optic or port. Drops had no room, or belong to a protocol "
+        "that the host does not use.",
+        empty=f"No interface with hardware. {_NO_NETWORK}",
+    ),
+    lines(
+        cpu.SENT_AGAIN,
+        title="Hosts: TCP segments sent again",
+        reads=f"""Lost on the way, or by the other side. Above {100 * THRESHOLDS.lost:g} % the cause
+            of a violation is network.""",
+        empty=_NO_NETWORK,
+        unit=Unit.RATIO,
+    ),
+)
+
 _CRIMSON = thirds(
     lines(
         cpu.REACTORS,
@@ -195,6 +223,7 @@ BOARD = Board(
     rows=(
         BoardRow("CPU time", _TIME),
         BoardRow("Hosts and limits of containers", _LIMITS),
+        BoardRow("Network of hosts", _NETWORK),
         BoardRow("Placement", _PLACES),
         BoardRow("Reactors of Crimson OSDs", _CRIMSON, collapsed=True),
     ),

@@ -116,14 +116,39 @@ TAKEN: Final = PanelQuery(
     """,
     "{{instance}} by {{by}}",
 )
-HOST_PRESSURE: Final = PanelQuery(
-    f"""
-    max by (instance, resource) (rate({HostSeries.PRESSURE_SECONDS}[$__rate_interval])) {_ITS_HOSTS}
-    and on (instance, resource) topk({TOP}, max by (instance, resource)
-      (rate({HostSeries.PRESSURE_SECONDS}[$__range] @ end())))
-    """,
-    "{{instance}} {{resource}}",
+
+
+def _of_hosts(expr: str, by: str) -> PanelQuery:
+    """The lines that are highest over the whole time, of hosts with OSDs of the cluster."""
+    whole = expr.replace("[$__rate_interval]", "[$__range] @ end()")
+    return PanelQuery(
+        f"{expr} {_ITS_HOSTS} and on ({by}) topk({TOP}, {whole})",
+        " ".join(f"{{{{{label}}}}}" for label in by.split(", ")),
+    )
+
+
+def _host_rate(series: str, by: str) -> str:
+    return f"max by ({by}) (rate({series}[$__rate_interval]))"
+
+
+HOST_PRESSURE: Final = _of_hosts(
+    _host_rate(HostSeries.PRESSURE_SECONDS, "instance, resource"), "instance, resource"
 )
+_LINK: Final = "instance, device, direction"
+LINKS: Final = _of_hosts(
+    f"{_host_rate(HostSeries.LINK_BYTES, _LINK)} / on (instance, device) group_left ()"
+    f" max by (instance, device) ({HostSeries.LINK_SPEED})",
+    _LINK,
+)
+LINKS_LOST: Final = _of_hosts(
+    f"sum by (instance, device) ({_host_rate(HostSeries.LINK_LOST, f'{_LINK}, reason')})",
+    "instance, device",
+)
+_AGAIN, _SENT = (
+    _host_rate(f'{HostSeries.TCP_SEGMENTS}{{kind="{kind}"}}', "instance")
+    for kind in ("retransmitted", "sent")
+)
+SENT_AGAIN: Final = _of_hosts(f"{_AGAIN} / on (instance) {_SENT}", "instance")
 _SHARD: Final = "ceph_daemon, shard"
 REACTORS: Final = highest(
     f"max by ({_SHARD}) ({CrimsonSeries.REACTOR_UTILIZATION_RATIO}{{{DETAIL}}})",

@@ -80,7 +80,7 @@ class HostCollector(
             self._links = links.interfaces(self._sys)
             self._link_settings = links.setting_families(self._sys, self._links)
         yield from self._link_settings
-        yield from links.lost_families(self._proc, self._links)
+        yield from links.traffic_families(self._proc, self._links)
         yield from links.tcp_families(self._proc)
 
 

@@ -1,4 +1,4 @@
-"""Network of the host: what its interfaces lose, and TCP segments that were sent again.
+"""Network of the host: what its interfaces carry and lose, and TCP segments that were sent again.
 
 /proc/1/net is the network of the host's first process, also as seen from a container. Only
 interfaces with hardware behind them, and bonds, are shown: a node has hundreds of virtual ones.
@@ -15,6 +15,7 @@ from cephqos_exporter.families import Family, counter, gauge
 from cephqos_exporter.labels import LabelText, render_labels
 
 # Of a line of /proc/net/dev, after the name: what is counted, and in which field.
+_BYTES: Final = {"receive": 0, "transmit": 8}
 _LOST: Final = {
     ("receive", "errors"): 2,
     ("receive", "drops"): 3,
@@ -72,8 +73,11 @@ def setting_families(sys: Path, names: Iterable[str]) -> Sequence[Family]:
     return [family for family in families.values() if family.samples]
 
 
-def lost_families(proc: Path, names: Sequence[str]) -> Sequence[Family]:
-    """What interfaces lost."""
+def traffic_families(proc: Path, names: Sequence[str]) -> Sequence[Family]:
+    """What interfaces carried, and what they lost."""
+    carried = counter(
+        HostSeries.LINK_BYTES, "Bytes that a network interface received or transmitted."
+    )
     lost = counter(
         HostSeries.LINK_LOST,
         "Packets that a network interface lost, by direction and reason: errors (cable, optic, "
@@ -88,9 +92,11 @@ def lost_families(proc: Path, names: Sequence[str]) -> Sequence[Family]:
             counts = [int(field) for field in text.split()]
             if len(counts) <= max(_LOST.values()):
                 continue
+            for direction, at in _BYTES.items():
+                carried.add(_link(name, direction=direction), counts[at])
             for (direction, reason), at in _LOST.items():
                 lost.add(_link(name, direction=direction, reason=reason), counts[at])
-    return [lost] if lost.samples else []
+    return [carried, lost] if lost.samples else []
 
 
 def tcp_families(proc: Path) -> Iterable[Family]:

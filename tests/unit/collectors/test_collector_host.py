@@ -50,7 +50,7 @@ def _scrape(tree: HostTree, clock: Callable[[], float] = lambda: 0.0) -> dict[st
     return samples(HostCollector(host=tree.host, clock=clock).finish())
 
 
-def test_interfaces_with_hardware_show_what_they_lose(tree: HostTree) -> None:
+def test_interfaces_with_hardware_show_what_they_carry_and_lose(tree: HostTree) -> None:
     _network(tree)
     _interface(tree, "eth0", speed=10000, mtu=9000, carrier_changes=4, carrier=1)
     _interface(tree, "veth12", kind="queues", speed=10000)
@@ -59,6 +59,9 @@ def test_interfaces_with_hardware_show_what_they_lose(tree: HostTree) -> None:
     assert found[f'{lost}{{device="eth0",direction="receive",reason="errors"}}'] == 7
     assert found[f'{lost}{{device="eth0",direction="receive",reason="drops"}}'] == 3
     assert found[f'{lost}{{device="eth0",direction="transmit",reason="errors"}}'] == 2
+    carried = "cephqos_host_link_bytes_total"
+    assert found[f'{carried}{{device="eth0",direction="receive"}}'] == 2173516649
+    assert found[f'{carried}{{device="eth0",direction="transmit"}}'] == 3101451
     assert found['cephqos_host_link_speed_bytes_per_second{device="eth0"}'] == 1.25e9
     assert found['cephqos_host_link_mtu_bytes{device="eth0"}'] == 9000
     assert found['cephqos_host_link_changes_total{device="eth0"}'] == 4

@@ -1,11 +1,14 @@
-"""Pools whose copies lie closer together than the cluster allows, or that bear no loss."""
+"""Pools whose copies lie closer together than the cluster allows, or that bear no loss, and hosts
+that die unseen."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.recorded import RECORDINGS
 from tests.unit.doctor.doctor_facts import found, mends
+from tests.unit.doctor.test_doctor_cluster import a_minimal_key, looked_at
 
 from cephqos_doctor import placement
 from cephqos_doctor.cluster_facts import ClusterFacts
@@ -66,7 +69,7 @@ def findings(
     whole = {"pool_name": "rbd", "type": 1, "size": 3, "min_size": 2, "crush_rule": 0} | pool
     facts = ClusterFacts(
         name="client.cephqos",
-        osd_map={"pools": [whole]},
+        osd_map={"pools": [whole], "erasure_code_profiles": {"k4": {"k": "4"}, "k2": {"k": "2"}}},
         osd_tree=osd_tree,
         crush_rules=list(rules or (RULE, ERASURE_RULE)),
     )
@@ -113,6 +116,18 @@ def test_a_rule_over_osds_where_there_are_hosts_is_found_for_erasure_code_too() 
     assert findings(pool, tree(racks=1, hosts=5)) == []
 
 
+def _erasure(k: int, m: int, min_size: int) -> dict[str, Any]:
+    return {
+        "type": 3,
+        "size": k + m,
+        "min_size": min_size,
+        "erasure_code_profile": f"k{k}",
+    }
+
+
+_OTHER_PROFILE = "ceph osd erasure-code-profile set PROFILE k=2 m=2   # for a pool in its place"
+
+
 @pytest.mark.parametrize(
     ("pool", "mend"),
     [
@@ -120,9 +135,13 @@ def test_a_rule_over_osds_where_there_are_hosts_is_found_for_erasure_code_too() 
         ({"size": 1, "min_size": 1}, "ceph osd pool set rbd size 3"),
         ({"min_size": 1}, "ceph osd pool set rbd min_size 2"),
         ({"min_size": 3}, "ceph osd pool set rbd min_size 2"),
-        ({"type": 3, "size": 6, "min_size": 6}, "ceph osd pool set rbd min_size 5"),
         ({"size": 4, "min_size": 2}, ""),
-        ({"type": 3, "size": 3, "min_size": 2}, ""),
+        (_erasure(4, 2, min_size=6), "ceph osd pool set rbd min_size 5"),
+        (_erasure(4, 2, min_size=4), "ceph osd pool set rbd min_size 5"),
+        (_erasure(4, 2, min_size=5), ""),
+        (_erasure(2, 1, min_size=3), _OTHER_PROFILE),
+        (_erasure(2, 1, min_size=2), _OTHER_PROFILE),
+        (_erasure(2, 1, min_size=3) | {"erasure_code_profile": "gone"}, ""),
     ],
 )
 def test_a_pool_that_bears_no_loss_is_found(pool: dict[str, Any], mend: str) -> None:
@@ -135,7 +154,9 @@ def test_pools_of_each_release_are_judged(release: str) -> None:
     osd_map, osd_tree = (
         json.loads((place / f"{name}.json").read_text()) for name in ("osd_dump", "osd_tree")
     )
-    facts = ClusterFacts(name="x", osd_map=osd_map, osd_tree=osd_tree, crush_rules=[RULE])
+    facts = ClusterFacts(
+        name="x", osd_map=osd_map, osd_tree=osd_tree, crush_rules=[RULE], reporters=2
+    )
     # The lab's pools have one host, and two copies of which one is enough.
     names = {pool["pool_name"] for pool in osd_map["pools"] if pool["min_size"] == 1}
     assert names
@@ -155,5 +176,33 @@ def test_pools_with_the_same_fault_are_told_together() -> None:
 
 
 def test_without_rules_nothing_is_judged() -> None:
-    facts = ClusterFacts(name="x", osd_map={"pools": []}, osd_tree=tree(1, 1))
+    facts = ClusterFacts(name="x", osd_map={"pools": []}, osd_tree=tree(1, 1), reporters=2)
     assert [name for name, _ in diagnose("it", placement.CHECKS, facts).skipped] == ["copies-apart"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "reporters", "mend"),
+    [
+        (2, 2, "ceph config set mon mon_osd_min_down_reporters 1   #"),
+        (3, 3, "ceph config set mon mon_osd_min_down_reporters 2   #"),
+        (3, 2, ""),
+        (2, 1, ""),
+        (1, 2, ""),  # with its only host all is down
+    ],
+)
+def test_a_host_that_dies_unreported_is_found(hosts: int, reporters: int, mend: str) -> None:
+    facts = ClusterFacts(name="x", osd_tree=tree(1, hosts), reporters=reporters)
+    findings = found(placement.CHECKS, facts).get("down-is-reported", [])
+    assert [one.mend[: len(mend)] for one in findings] == ([mend] if mend else [])
+
+
+async def test_the_monitors_say_how_many_must_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(said: Any) -> Callable[[str, str], Any]:
+        return lambda target, prefix: (
+            said if prefix == "config get" else a_minimal_key(target, prefix)
+        )
+
+    facts, _ = await looked_at(monkeypatch, answer("2\n"), try_powers=False)
+    assert facts.reporters == 2
+    facts, _ = await looked_at(monkeypatch, answer({}), try_powers=False)
+    assert facts.reporters is None
