@@ -124,7 +124,7 @@ NETWORK: Final = [
             _link("bytes_total", "0+1500000000x240", direction="receive"),
         ),
         silent(14),
-        firing(19, {**_LINK, "seen": "full"}),
+        firing(22, {**_LINK, "seen": "full"}),
         firing(24, {**_LINK, "seen": "full"}),
         silent(30),
     ),
