@@ -350,7 +350,9 @@ class Session:
             "upmaps": [] if balanced else sorted(upmaps.lines(upmaps.read(dump))),
             "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
             "weights": sorted(
-                (osd["osd"], round(osd["weight"], 3)) for osd in dump["osds"] if osd["in"]
+                (osd["osd"], round(osd["weight"], 3), osd.get("primary_affinity"))
+                for osd in dump["osds"]
+                if osd["in"]
             ),
             "up": sorted(osd["osd"] for osd in dump["osds"] if osd["up"]),
             "queues": device_queues.state(self._queues),

@@ -63,6 +63,7 @@ def test_a_key_is_not_called_minimal_where_it_was_not_tried() -> None:
         "clients-fenced": "the map of the OSDs shows no blocklist",
         "cluster-release-faults": "the daemons' releases, or the OSDs' map, are not known",
         "copies-apart": "pools, rules or the tree of the OSDs are not known",
+        "down-is-reported": "the tree of the OSDs, or how many must report one, is not known",
         "recovery-slots": "needs client.admin, or --try-powers",
         "settings-kept": "needs client.admin, or --try-powers",
     }
@@ -83,7 +84,7 @@ def test_what_a_key_can_do_is_told_whoever_else_does_not_answer() -> None:
     told = diagnose("cluster", CLUSTER_CHECKS, facts)
     assert {name for name, _ in told.skipped} == {
         *("upgrade-finished", "addresses-unique", "recovery-slots", "settings-kept"),
-        *("clients-fenced", "cluster-release-faults", "copies-apart"),
+        *("clients-fenced", "cluster-release-faults", "copies-apart", "down-is-reported"),
     }
     assert {name for name, _ in told.findings} == {
         *("caps-sufficient", "caps-minimal", "manager-active")
