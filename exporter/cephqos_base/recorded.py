@@ -99,13 +99,8 @@ class PerHost:
     """Recorded per host (scrape target)."""
 
     CPUS_TAKEN: Final = "instance:cephqos_cpus_taken:rate"
+    FULL_LINK: Final = "link:cephqos_full:ratio"  # only where it is much. Label: device
     RETRANSMITTED: Final = "instance:cephqos_retransmitted:ratio"  # only where it is much
-
-
-class PerLink:
-    """Recorded per network interface: labels `instance` and `device`."""
-
-    FULL: Final = "link:cephqos_full:ratio"  # only where it is much
 
 
 class PerHostClass:

@@ -349,12 +349,12 @@ def _experiments(sides: Sides) -> Iterator[str]:
         for it in EXPERIMENTS
     )
     yield from ("## Experiments", "", *table_lines(Table("experiments", "", columns, rows)), "")
-    reports, labs = (
-        listed([f"[{name}]({name}/{file})" for name in sides], 9) for file in ("report.md", LABS)
-    )
-    yield f"Tables, charts, the machine, and what speaks against these runs: {reports}. A report is"
-    yield "of the labs of one day."
-    yield f"A row for each policy and lab, latency in seconds: {labs}."
+    yield "Reports have tables, charts, the machine, and what speaks against these runs. Each is of"
+    yield "the labs of one day. Latencies in tables are in seconds."
+    yield ""
+    for name in sides:
+        rows_of = f"[a row for each policy and lab]({name}/{LABS})"
+        yield f"- {name}: [report]({name}/report.md), {rows_of}"
     yield ""
 
 
