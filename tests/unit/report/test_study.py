@@ -502,7 +502,7 @@ def test_every_verdict_can_be_recomputed_with_the_script_of_the_page(
     "part",
     [
         "a scrub of 10,000,000 objects of 32 KiB; here 1,000 objects",
-        "[client-vs-scrub](client-vs-scrub/labs.csv)",
+        "[a row for each policy and lab](client-vs-scrub/labs.csv)",
         "- Ceph's backoff of scrubs; here none",
         "other programs used at most 4 % of the CPUs, and other virtual machines took at most 2 %",
         "by -27.0 % with wpq (-27.0 % in the whole load)",
