@@ -22,12 +22,13 @@ _LEAST_OTHERS: Final = 3
 _CHANCE: Final = 0.05
 _MOST_NAMED: Final = 3
 
-_OSDS_UP: Final = f'{DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}'
+_OSDS_UP: Final = of_osds(f'{DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}')
+HOSTS: Final = f"max by (cluster, ceph_daemon, instance) {_OSDS_UP}"
 # PromQL by name. `max`: several servers may scrape an OSD.
 QUERIES: Final[Mapping[str, str]] = {
     "disks": of_osds(DisksSeries.INFO),
     "pgs": "max by (cluster, ceph_daemon) (ceph_osd_numpg)",
-    "hosts": f"max by (cluster, ceph_daemon, instance) {of_osds(_OSDS_UP)}",
+    "hosts": HOSTS,
 }
 # What is a trait of an OSD, by the label of its devices.
 _OF_DEVICE: Final = {

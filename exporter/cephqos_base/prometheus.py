@@ -41,8 +41,8 @@ def of_clusters(series: str) -> str:
 
 
 def unheard(series: str, seconds: float, up: str = DaemonSeries.UP, by: str = OSD) -> str:
-    """The last values of what Prometheus heard of in that time, and now does not: all series of a
-    scrape that is late are gone. What is `up` has all its series."""
+    """The last values of what Prometheus heard of in that time, and now does not. It drops all
+    series of a scrape that is late, `up` among them."""
     heard = f"last_over_time({series}[{round(seconds * 1000)}ms])"
     return f"({heard} unless on ({by}) {up})"
 

@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 from cephqos_base.profiles import CAPACITY_OPTION
 from cephqos_base.prometheus import OsdKey, Prometheus, Sample, of_osds, osd_of
 from cephqos_base.recorded import PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, QosSeries
+from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 from cephqos_base.servers import NoAnswer
 from cephqos_base.units import duration
 from cephqos_insight.capacity.estimate import OsdRecord, Piece
+from cephqos_insight.shared import HOSTS
 
 # A week in hours; any other time is divided into as many pieces.
 PIECES: Final = 168
@@ -86,14 +87,13 @@ def range_queries(step: float, rules: bool) -> Mapping[str, str]:
 
 # How an OSD is set up now.
 _ABOUT: Final = f"{OSD}, media, capacity_origin, in_force"
-_OSDS_UP: Final = f"{DaemonSeries.UP}{{ceph_daemon=~'osd.*'}}"
 NOW: Final[Mapping[str, str]] = {
     "capacity": f"max by ({OSD}) {of_osds(QosSeries.CAPACITY_OPS)}",
     "reservations": f"max by ({OSD_CLASS}) {of_osds(QosSeries.RESERVATION_RATIO)}",
     "limits": f"max by ({OSD_CLASS}) {of_osds(QosSeries.LIMIT_RATIO)}",
     "info": f"max by ({_ABOUT}) {of_osds(QosSeries.SCHEDULER_INFO)}",
     "lower_bound": f"max by ({OSD}) {of_osds(QosSeries.DELIVERED_IS_LOWER_BOUND)}",
-    "host": f"max by ({OSD}, instance) {of_osds(_OSDS_UP)}",
+    "host": HOSTS,
 }
 
 

@@ -30,6 +30,7 @@ class Cluster:
         self.options: list[dict[str, str]] = []
         self.pools = ["rbd"]
         self.osd_flags = ["noout"]
+        self.affinity = 1.0
         self.checks: dict[str, Any] = {}
 
     async def __aenter__(self) -> "Cluster":
@@ -51,6 +52,7 @@ class Cluster:
         self.asked.append(prefix)
         state = ["exists", "up", *self.osd_flags]
         osd = {"osd": 0, "in": 1, "up": 1, "weight": 1.0, "state": state}
+        osd["primary_affinity"] = self.affinity
         pools = [{"pool_name": name} for name in self.pools]
         return {
             "osd metadata": [{"id": 0, "hostname": "h", "devices": "sdx"}],
@@ -156,6 +158,7 @@ async def test_a_queue_that_is_not_as_it_was_is_said(
     [
         ("flags", "sortbitwise,noout", "flags differs: gone [], new ['noout']"),
         ("osd_flags", [], "flags of OSDs differs: gone [(0, 'noout')], new []"),
+        ("affinity", 0.5, "weights differs: gone [(0, 1.0, 1.0)], new [(0, 1.0, 0.5)]"),
         ("pools", [], "pools differs: gone ['rbd'], new []"),
         (
             "options",
