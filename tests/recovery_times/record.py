@@ -1,6 +1,6 @@
 """Records real recoveries on a lab, each to its end:
 
-    python -m tests.recovery_times.record FOLDER reef SEED out in lost
+    python -m tests.recovery_times.record FOLDER reef SEED out in lost replaced
 
 A lab of five OSDs with slow devices, whose speeds are drawn. For each recovery a file of JSON
 lines: its conditions, then the placement groups that are not clean, once a second. `judge` reads
@@ -21,8 +21,10 @@ from typing import Any, Final
 
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.ceph_option import CephOption
+from cephqos_loadgen.lab.daemons.bringup import BringUp
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.progress import Silent
 
 OSDS: Final = 5
 _OBJECT_BYTES: Final = 65536
@@ -127,6 +129,23 @@ class Recorder:
         await self.fill("ec", objects)
         await self.record("ec out", lambda: self.ceph("osd", "out", "2"))
 
+    async def replaced(self, osd: int) -> None:
+        """The OSD that was lost comes back with an empty store."""
+        dump = json.loads((await self.lab.exec(["ceph", "osd", "dump", "--format", "json"])).stdout)
+        uuid = next(one["uuid"] for one in dump["osds"] if one["osd"] == osd)
+        data = self.lab.paths.data(f"osd.{osd}")
+        block = (data / "block").readlink()
+        for file in data.iterdir():
+            if file.name != "block":
+                file.unlink()
+        await self.lab.exec(["blkdiscard", "--zeroout", str(block)], within=100)
+        monmap = str(self.lab.paths.dir / "monmap")
+        make = ["ceph-osd", "--conf", str(self.lab.paths.conf), "--mkfs", "-i", str(osd)]
+        await self.lab.exec([*make, "--osd-uuid", uuid, "--monmap", monmap, "--no-mon-config"])
+        await BringUp(self.lab, Silent()).start_osd(osd)
+        await asyncio.sleep(10)
+        await self.record("replaced", lambda: self.ceph("osd", "in", str(osd)))
+
     async def stop(self, osd: int) -> None:
         await self.ceph("osd", "stop", str(osd))
         await self.ceph("osd", "out", str(osd))
@@ -172,6 +191,7 @@ async def record_all(folder: Path, release: str, seed: int, kinds: Sequence[str]
             "ec out": lambda: it.erasure_coded(objects),
             "ec in": lambda: it.record("ec in", lambda: it.ceph("osd", "in", "2")),
             "lost": lambda: it.record("lost", lambda: it.stop(1)),
+            "replaced": lambda: it.replaced(1),
         }
         for kind, stage in stages.items():
             if not kinds or kind in kinds:

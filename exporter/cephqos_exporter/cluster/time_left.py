@@ -32,7 +32,7 @@ class Factors(NamedTuple):
     high: float
 
 
-FACTORS: Final = Factors(low=0.59, likely=0.89, high=1.33)
+FACTORS: Final = Factors(low=0.50, likely=0.87, high=1.51)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,243 @@
+"""What `cephqos advise` guesses, tried by the trial that it proposes, in twelve situations:
+
+    PYTHONPATH=. python -m tests.trial.advised         # all that were not made yet
+    PYTHONPATH=. python -m tests.trial.advised 3 11    # these
+    PYTHONPATH=. python -m tests.trial.advised --table # the table of docs/internals/advise-proof.md
+
+Clients write in a lab in which the scheduler decides, beside scrubs or recovery. A minute of it is
+recorded, `advise --for` is asked, and its best guess is tried. Three trials are of the same. What
+clients themselves counted meanwhile is the second source. Each is a line of `advised.jsonl`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from tests.by_signal import clean_up_when_ended
+from tests.trial.labs import Staged
+
+from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.lab.spec import LabSpec, with_regime
+from cephqos_stack.stack import Stack, StackSpec
+
+RESULTS: Final = Path(__file__).with_name("advised.jsonl")
+_OSDS: Final = 3
+_IOPS: Final = 300  # of each device, as the regime has it
+_CAPACITY: Final = 150  # operations per second: about what these devices do
+_FAR_TOO_HIGH: Final = 1500
+_TRIAL: Final = (
+    *("--block", "20s", "--harm", "5", "--harm-time", "6s", "--by", "mean"),
+    *("--least-rounds", "6", "--rounds", "6"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What goes on, and what is set. `same`: a trial of the same instead of the guess."""
+
+    release: str
+    beside: str  # clients
+    profile: str
+    capacity: int = _CAPACITY
+    same: bool = False
+
+
+SITUATIONS: Final = {
+    1: Situation("reef", "scrub", "high_recovery_ops"),
+    2: Situation("tentacle", "scrub", "high_recovery_ops"),
+    3: Situation("reef", "scrub", "balanced"),
+    4: Situation("tentacle", "scrub", "high_client_ops"),
+    5: Situation("reef", "recovery", "high_recovery_ops"),
+    6: Situation("tentacle", "recovery", "high_recovery_ops"),
+    7: Situation("reef", "recovery", "balanced"),
+    8: Situation("tentacle", "recovery", "high_client_ops"),
+    9: Situation("reef", "scrub", "high_client_ops", _FAR_TOO_HIGH),
+    10: Situation("reef", "scrub", "balanced", same=True),
+    11: Situation("tentacle", "recovery", "balanced", same=True),
+    12: Situation("tentacle", "nothing", "balanced", same=True),
+}
+
+
+@dataclass(slots=True)
+class Clients:
+    """`rados bench` that writes, and what it has finished by when."""
+
+    finished: list[tuple[float, int]] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def write(self, lab: RunningLab) -> AsyncIterator[None]:
+        argv = ["rados", "-p", "tried", "bench", "1200", "write", "-b", "4096", "-t", "32"]
+        process = await asyncio.create_subprocess_exec(
+            *lab.enter_argv([*argv, "--run-name", "load"]),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        following = asyncio.create_task(self._follow(process))
+        try:
+            yield
+        finally:
+            process.kill()
+            await process.wait()
+            await following
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout
+        async for line in process.stdout:
+            with contextlib.suppress(ValueError, IndexError):
+                self.finished.append((time.time(), int(line.split()[3])))
+
+    def rate(self, begin: float, end: float) -> float:
+        """Operations per second, from the first to the last line in between."""
+        inside = [(when, count) for when, count in self.finished if begin <= when <= end]
+        (first, before), (last, after) = inside[0], inside[-1]
+        return (after - before) / (last - first)
+
+
+@asynccontextmanager
+async def _beside(lab: RunningLab, what: str) -> AsyncIterator[None]:
+    """Recovery or scrubs that go on for longer than the trial."""
+    if what == "recovery":
+        await lab.exec(["ceph", "osd", "out", str(_OSDS)])
+    scrubs = asyncio.create_task(_scrub(lab)) if what == "scrub" else None
+    try:
+        yield
+    finally:
+        if scrubs:
+            scrubs.cancel()
+            await asyncio.gather(scrubs, return_exceptions=True)
+
+
+async def _fill(lab: RunningLab) -> None:
+    """With devices that are fast meanwhile, where no budget is shared."""
+    await _devices(lab, 5000)
+    argv = ["rados", "-p", "tried", "bench", "45", "write", "-b", "16384", "-t", "32"]
+    await lab.exec([*argv, "--no-cleanup", "--run-name", "there"], within=100)
+    await _devices(lab, _IOPS)
+
+
+async def _devices(lab: RunningLab, iops: int) -> None:
+    for osd in range(lab.spec.osds):
+        await lab.faults.throttle(osd, riops=iops, wiops=iops)
+
+
+async def _scrub(lab: RunningLab) -> None:
+    async with lab.client() as client:
+        while True:
+            for osd in range(_OSDS):
+                await client.command("osd deep-scrub", target="mgr", who=str(osd))
+            await asyncio.sleep(5)
+
+
+async def _advice(lab: RunningLab) -> dict[str, Any]:
+    """Of three and a half minutes, from the Prometheus of a stack."""
+    async with Stack(lab, StackSpec(name="advised", time_scale=1.0)) as stack:
+        await asyncio.sleep(215)
+        argv = ["advise", "--prometheus", stack.prometheus_url, "--since", "210s", "--json"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "cephqos_base", *argv, "--for", "client p99 < 1ms"),
+            stdout=subprocess.PIPE,
+        )
+        found: dict[str, Any] = json.loads((await process.communicate())[0])
+        return found
+
+
+def best_guess(command: str) -> str:
+    return next(
+        word.removeprefix("--try=") for word in shlex.split(command) if word.startswith("--try=")
+    )
+
+
+async def _tried(staged: Staged, candidate: str, clients: Clients) -> dict[str, Any]:
+    """The trial's answer, and by how much clients did more by their own count."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    began = 0.0
+
+    async def heard(event: Any) -> None:
+        nonlocal began
+        if event["event"] == "block_started":
+            began = time.time()
+        elif event["event"] == "block_ended":
+            rates[event["arm"]].append(clients.rate(began + 4, time.time()))
+
+    told = await staged.trial(candidate, *_TRIAL, heard=heard)
+    now, tried = (fmean(rates[arm]) for arm in sorted(rates, key=lambda arm: arm == candidate))
+    return {"answer": told.answer, "status": told.status, "clients": tried / now - 1}
+
+
+async def piece(number: int) -> dict[str, Any]:
+    it = SITUATIONS[number]
+    osds = _OSDS + (it.beside == "recovery")
+    asked = {"name": f"advised-{number}", "release": it.release, "osds": osds, "settings": ()}
+    # A scrub reads: it costs those who write something where both have one budget.
+    asked |= {"regime": "scheduler", "osd_size": 4 << 30, "one_budget": it.beside == "scrub"}
+    spec = LabSpec(**with_regime(asked))
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        async with Lab(spec) as lab:
+            for osd in range(osds):
+                option = "osd_mclock_max_capacity_iops_ssd"
+                await lab.exec(["ceph", "config", "set", f"osd.{osd}", option, str(it.capacity)])
+            await lab.exec(["ceph", "config", "set", "osd", "osd_mclock_profile", it.profile])
+            await lab.exec(["ceph", "osd", "pool", "create", "tried", "16", "16"])
+            await _fill(lab)
+            clients = Clients()
+            async with clients.write(lab), _beside(lab, it.beside):
+                advice = await _advice(lab)
+                guess = "same" if it.same else best_guess(advice["trial"])
+                seen = await _tried(Staged(lab, folder / "trial", number), guess, clients)
+    seconds = round(time.monotonic() - began)
+    return {"situation": number, "guess": guess, "trial": advice["trial"], **seen,
+            "seconds": seconds}  # fmt: skip
+
+
+def _results() -> dict[int, dict[str, Any]]:
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return {found["situation"]: found for found in map(json.loads, lines)}
+
+
+def table() -> str:
+    lines = [
+        "| situation | best guess | the trial | clients' own count, ops/s |",
+        "|---|---|---|---|",
+    ]
+    for number, found in sorted(_results().items()):
+        it = SITUATIONS[number]
+        high = f", capacity {it.capacity:,} instead of {_CAPACITY}" * (it.capacity != _CAPACITY)
+        about = f"{number}. {it.release}, beside {it.beside}, {it.profile}{high}"
+        answer = found["answer"].partition(": ")[2]
+        lines.append(f"| {about} | {found['guess']} | {answer} | {found['clients']:+.0%} |")
+    return "\n".join(lines)
+
+
+async def main(numbers: Sequence[int]) -> None:
+    for number in numbers or sorted(SITUATIONS):
+        if number not in _results():
+            result = await piece(number)
+            print(json.dumps(result), flush=True)
+            with RESULTS.open("a") as file:
+                file.write(f"{json.dumps(result)}\n")
+
+
+if __name__ == "__main__":
+    clean_up_when_ended()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("numbers", nargs="*", type=int)
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if not arguments.table:
+        asyncio.run(main(arguments.numbers))
+    print(table())
