@@ -29,6 +29,7 @@ from typing import Any, Final
 from tests.by_signal import clean_up_when_ended
 from tests.trial.labs import Staged
 
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec, with_regime
 from cephqos_stack.stack import Stack, StackSpec
@@ -36,8 +37,17 @@ from cephqos_stack.stack import Stack, StackSpec
 RESULTS: Final = Path(__file__).with_name("advised.jsonl")
 _OSDS: Final = 3
 _IOPS: Final = 300  # of each device, as the regime has it
-_CAPACITY: Final = 150  # operations per second: about what these devices do
-_FAR_TOO_HIGH: Final = 1500
+_CAPACITY: Final = 110  # operations per second: about what these devices do
+_TOO_HIGH: Final = 1100
+# Else mClock's slots, and pauses between chunks, decide and not what is reserved.
+_EAGER: Final = {
+    "osd_mclock_override_recovery_settings": "true",
+    "osd_max_backfills": "6",
+    "osd_recovery_max_active": "6",
+    "osd_max_scrubs": "5",
+    "osd_scrub_sleep": "0",
+    "osd_scrub_backoff_ratio": "0",
+}
 _TRIAL: Final = (
     *("--block", "20s", "--harm", "5", "--harm-time", "6s", "--by", "mean"),
     *("--least-rounds", "6", "--rounds", "6"),
@@ -64,7 +74,7 @@ SITUATIONS: Final = {
     6: Situation("tentacle", "recovery", "high_recovery_ops"),
     7: Situation("reef", "recovery", "balanced"),
     8: Situation("tentacle", "recovery", "high_client_ops"),
-    9: Situation("reef", "scrub", "high_client_ops", _FAR_TOO_HIGH),
+    9: Situation("reef", "scrub", "high_client_ops", _TOO_HIGH),
     10: Situation("reef", "scrub", "balanced", same=True),
     11: Situation("tentacle", "recovery", "balanced", same=True),
     12: Situation("tentacle", "nothing", "balanced", same=True),
@@ -79,7 +89,7 @@ class Clients:
 
     @asynccontextmanager
     async def write(self, lab: RunningLab) -> AsyncIterator[None]:
-        argv = ["rados", "-p", "tried", "bench", "1200", "write", "-b", "4096", "-t", "32"]
+        argv = ["rados", "-p", "tried", "bench", "1200", "write", "-b", "4096", "-t", "8"]
         process = await asyncio.create_subprocess_exec(
             *lab.enter_argv([*argv, "--run-name", "load"]),
             stdout=subprocess.PIPE,
@@ -123,8 +133,8 @@ async def _beside(lab: RunningLab, what: str) -> AsyncIterator[None]:
 async def _fill(lab: RunningLab) -> None:
     """With devices that are fast meanwhile, where no budget is shared."""
     await _devices(lab, 5000)
-    argv = ["rados", "-p", "tried", "bench", "45", "write", "-b", "16384", "-t", "32"]
-    await lab.exec([*argv, "--no-cleanup", "--run-name", "there"], within=100)
+    argv = ["rados", "-p", "tried", "bench", "100", "write", "-b", "16384", "-t", "32"]
+    await lab.exec([*argv, "--no-cleanup", "--run-name", "there"], within=150)
     await _devices(lab, _IOPS)
 
 
@@ -143,7 +153,7 @@ async def _scrub(lab: RunningLab) -> None:
 
 async def _advice(lab: RunningLab) -> dict[str, Any]:
     """Of three and a half minutes, from the Prometheus of a stack."""
-    async with Stack(lab, StackSpec(name="advised", time_scale=1.0)) as stack:
+    async with Stack(lab, StackSpec(name="advised", time_scale=1.0, scrape_interval=5.0)) as stack:
         await asyncio.sleep(215)
         argv = ["advise", "--prometheus", stack.prometheus_url, "--since", "210s", "--json"]
         process = await asyncio.create_subprocess_exec(
@@ -180,7 +190,8 @@ async def _tried(staged: Staged, candidate: str, clients: Clients) -> dict[str, 
 async def piece(number: int) -> dict[str, Any]:
     it = SITUATIONS[number]
     osds = _OSDS + (it.beside == "recovery")
-    asked = {"name": f"advised-{number}", "release": it.release, "osds": osds, "settings": ()}
+    settings = tuple(CephOption("osd", name, value) for name, value in _EAGER.items())
+    asked = {"name": f"advised-{number}", "release": it.release, "osds": osds, "settings": settings}
     # A scrub reads: it costs those who write something where both have one budget.
     asked |= {"regime": "scheduler", "osd_size": 4 << 30, "one_budget": it.beside == "scrub"}
     spec = LabSpec(**with_regime(asked))

@@ -204,13 +204,13 @@ def test_labs_with_the_published_figures_agree_with_every_trend(published: Sides
     found = list(judged(published))
     assert len(found) == len(TRENDS) and len(COUNTED) >= 24
     others = {it.trend.published: it.today for it in found if it.today.verdict != "agrees"}
-    (not_obeyed,) = others.values()
-    assert not_obeyed.verdict == "not put to the test", "osd_scrub_cost has no effect here"
+    # osd_scrub_cost has no effect here, and one figure of the study is of another time.
+    assert [it.verdict for it in others.values()] == ["not put to the test"] * 2
 
 
 def test_a_lab_that_is_faster_than_another_is_no_noise(published: Sides) -> None:
     """Labs differ by 5 %, and within each lab WPQ leaves clients 4 % less."""
-    it = by_text(list(judged(published)), "While it scrubs, high_client_ops leaves")
+    it = by_text(list(judged(published)), "high_client_ops leaves clients more than WPQ")
     assert it.today.verdict == "agrees"
     found = paired((104.0, 109.0, 99.0), (100.0, 105.0, 95.0))
     assert found.low is not None and found.low > 0.03
@@ -230,13 +230,13 @@ def test_an_interval_of_a_change_within_labs_is_that_of_student() -> None:
 def test_a_share_that_is_not_kept_differs_and_leads_the_page(published: Sides) -> None:
     rows = dict(AGREEING[RECOVERY.name]) | {"high_client_ops": (5600, 21500, 11.4, None, 80)}
     found = {**published, RECOVERY.name: side(rows)}
-    it = by_text(list(judged(found)), "high_client_ops keeps half of it")
+    it = by_text(list(judged(found)), "high_client_ops keeps its reservation")
     assert it.today.verdict == "differs"
     page = to_markdown(found).replace("\\", "")
     assert "2 differ otherwise" in page
     assert "Of 2 that differ, no reason is known for 2." in page
     said = f"Here: differs. Why is not known: its control, {SMALL.name}, was not run."
-    assert f"- 2. high_client_ops keeps half of it: 11,209 IOPS. {said}" in page
+    assert f"- 2. high_client_ops keeps its reservation, 50 % of it: 11,209 IOPS. {said}" in page
 
 
 def test_published_allocations_that_agree_are_the_reason(published: Sides) -> None:
@@ -277,7 +277,7 @@ def test_an_agreement_of_today_only_is_counted_apart(published: Sides) -> None:
     assert it.today.verdict == "agrees" and it.today_only
     (summary, today, *_) = (li for li in to_markdown(found).splitlines() if li.startswith("- "))
     assert summary.startswith("- With the allocations that profiles had in the studies: of")
-    assert re.search(r", \d+ agree, \d+ agree with today's allocations only and 1", today)
+    assert re.search(r", \d+ agree, \d+ agree with today's allocations only and 2", today)
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,15 @@ def test_what_every_policy_keeps_was_not_put_to_the_test() -> None:
     it = side(rows)
     found = keeps("high_client_ops", 0.5)(it)
     assert found.verdict == "not put to the test"
-    assert "No policy broke it here." in found.here
+    assert "No policy surely broke it here." in found.here
     assert keeps("wpq_boosted", 0.5, breaks=True)(it).verdict == "differs"
+
+
+def test_what_every_policy_breaks_was_not_put_to_the_test() -> None:
+    rows: dict[str, Row] = {name: (2500, 12000, 25, None, 9) for name in AGREEING[RECOVERY.name]}
+    found = keeps("wpq_boosted", 0.5, breaks=True)(side(rows))
+    assert found.verdict == "not put to the test"
+    assert "No policy surely kept it here." in found.here
 
 
 def test_a_small_loss_is_not_the_other_way_round() -> None:
@@ -406,7 +413,7 @@ def test_latency_of_a_closed_loop_is_not_counted_beside_its_iops(published: Side
 
 def test_noise_decides_nothing() -> None:
     found = list(judged({SCRUB.name: side(AGREEING[SCRUB.name], noise=0.4)}))
-    it = by_text(found, "While it scrubs, high_client_ops leaves")
+    it = by_text(found, "high_client_ops leaves clients more than WPQ")
     assert it.today.verdict == "no difference found"
 
 
@@ -424,7 +431,7 @@ def test_what_does_not_stand_may_be_chance_and_is_counted_apart() -> None:
     """Its interval excludes no change: that is not "no difference found"."""
     rows = dict(AGREEING[SCRUB.name]) | {"high_client_ops": (11700, 15007, 5.4, 20, None)}
     sides = {SCRUB.name: side(rows, noise=0.035)}
-    it = by_text(list(judged(sides)), "While it scrubs, high_client_ops leaves clients more than")
+    it = by_text(list(judged(sides)), "high_client_ops leaves clients more than WPQ")
     assert it.today.verdict == "may be chance" and 0.05 / 12 < (it.today.chance or 0) < 0.05
     assert re.search(r"\d may be chance", to_markdown(sides))
 
