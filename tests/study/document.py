@@ -364,7 +364,8 @@ def _limited(sides: Sides) -> Iterator[str]:
             f"Of the policies of {SCRUB.name} only today's {listed(limited)} limit a scrub, to 70"
             f" and 90 % of the capacity. With all others it took {times[0]:.1f} to {times[-1]:.1f}"
             " s: where nothing holds a scrub back, its time puts policies into no order. Trends"
-            " that lay one of the two beside another policy are one contrast: a limit against none."
+            " that lay one of the two beside another policy are one contrast, a limit against none,"
+            " which is our guess: no two policies differ in the limit alone."
         )
 
 

@@ -49,7 +49,7 @@ _EAGER: Final = {
     "osd_scrub_backoff_ratio": "0",
 }
 _TRIAL: Final = (
-    *("--block", "20s", "--harm", "5", "--harm-time", "6s", "--by", "mean"),
+    *("--block", "24s", "--harm", "5", "--harm-time", "8s", "--by", "mean"),
     *("--least-rounds", "6", "--rounds", "6"),
 )
 
@@ -183,8 +183,10 @@ async def _tried(staged: Staged, candidate: str, clients: Clients) -> dict[str, 
             rates[event["arm"]].append(clients.rate(began + 4, time.time()))
 
     told = await staged.trial(candidate, *_TRIAL, heard=heard)
-    now, tried = (fmean(rates[arm]) for arm in sorted(rates, key=lambda arm: arm == candidate))
-    return {"answer": told.answer, "status": told.status, "clients": tried / now - 1}
+    tried = rates.pop(candidate, [])
+    now = next(iter(rates.values()), [])
+    more = fmean(tried) / fmean(now) - 1 if now and tried else None
+    return {"answer": told.answer, "status": told.status, "clients": more}
 
 
 async def piece(number: int) -> dict[str, Any]:
@@ -207,12 +209,10 @@ async def piece(number: int) -> dict[str, Any]:
             await _fill(lab)
             clients = Clients()
             async with clients.write(lab), _beside(lab, it.beside):
-                advice = await _advice(lab)
-                guess = "same" if it.same else best_guess(advice["trial"])
+                guess = "same" if it.same else best_guess((await _advice(lab))["trial"])
                 seen = await _tried(Staged(lab, folder / "trial", number), guess, clients)
     seconds = round(time.monotonic() - began)
-    return {"situation": number, "guess": guess, "trial": advice["trial"], **seen,
-            "seconds": seconds}  # fmt: skip
+    return {"situation": number, "guess": guess, **seen, "seconds": seconds}
 
 
 def _results() -> dict[int, dict[str, Any]]:
@@ -230,7 +230,8 @@ def table() -> str:
         high = f", capacity {it.capacity:,} instead of {_CAPACITY}" * (it.capacity != _CAPACITY)
         about = f"{number}. {it.release}, beside {it.beside}, {it.profile}{high}"
         answer = found["answer"].partition(": ")[2]
-        lines.append(f"| {about} | {found['guess']} | {answer} | {found['clients']:+.0%} |")
+        more = "–" if found["clients"] is None else f"{found['clients']:+.0%}"
+        lines.append(f"| {about} | {found['guess']} | {answer} | {more} |")
     return "\n".join(lines)
 
 
