@@ -166,7 +166,7 @@ _OF_OTHERS: Final = {
     "--web.enable-otlp-receiver",
     *(
         "--replicas",
-        "--bucket",
+        *("--bucket", "--bucket-id"),
         "--num-shards",
         "--end-date",
         "--max-write-ops",
