@@ -300,7 +300,9 @@ def _during_scrubs(sides: Sides) -> Iterator[str]:
     yield ""
     for one, other in pairs:
         during, whole = (
-            paired(*(side.samples(f"{name}{at}", metrics.IOPS) for name in (one, other)))
+            paired(
+                side.samples(f"{one}{at}", metrics.IOPS), side.samples(f"{other}{at}", metrics.IOPS)
+            )
             for at in ("@scrub", "")
         )
         yield in_markdown(
