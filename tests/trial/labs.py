@@ -260,7 +260,7 @@ async def _scheduler(lab: RunningLab) -> str:
 
 _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, str]]], str]]] = {
     "same": (10, _same, "a trial of the same says no difference"),
-    "slower": (13, _slower, "the effect of slower devices is in the interval"),
+    "slower": (16, _slower, "the effect of slower devices is in the interval"),
     "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
