@@ -161,7 +161,7 @@ give-back: $(STAMP) ## kill cephqos run at random moments, restore, compare the 
 	@$(ROOT) $(BIN)/cephqos lab trees --release reef >/dev/null
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.give_back --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
-trial-proof: $(STAMP) ## stage trials on labs; what was made is not made again (root, 3 hours; PIECES="same slower-2" FOR=MINUTES)
+trial-proof: $(STAMP) ## stage trials on labs; what was made is not made again (root, 3 hours; PIECES="same counted-2" FOR=MINUTES)
 	@$(ROOT) $(BIN)/cephqos lab trees >/dev/null
 	$(ROOT) env PYTHONPATH=. $(BIN)/python -m tests.trial.labs $(PIECES) $(if $(FOR),--minutes $(FOR))
 

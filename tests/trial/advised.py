@@ -11,7 +11,6 @@ clients themselves counted meanwhile is the second source. Each is a line of `ad
 
 import argparse
 import asyncio
-import contextlib
 import json
 import re
 import shlex
@@ -19,16 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 from tests.by_signal import clean_up_when_ended
 from tests.trial.labs import Staged
+from tests.trial.staged import OwnCount, writes
 
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import Lab, RunningLab
@@ -80,41 +78,6 @@ SITUATIONS: Final = {
     11: Situation("tentacle", "recovery", "balanced", same=True),
     12: Situation("tentacle", "nothing", "balanced", same=True),
 }
-
-
-@dataclass(slots=True)
-class Clients:
-    """`rados bench` that writes, and what it has finished by when."""
-
-    finished: list[tuple[float, int]] = field(default_factory=list)
-
-    @asynccontextmanager
-    async def write(self, lab: RunningLab) -> AsyncIterator[None]:
-        argv = ["rados", "-p", "tried", "bench", "1200", "write", "-b", "4096", "-t", "8"]
-        process = await asyncio.create_subprocess_exec(
-            *lab.enter_argv([*argv, "--run-name", "load"]),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        following = asyncio.create_task(self._follow(process))
-        try:
-            yield
-        finally:
-            process.kill()
-            await process.wait()
-            await following
-
-    async def _follow(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout
-        async for line in process.stdout:
-            with contextlib.suppress(ValueError, IndexError):
-                self.finished.append((time.time(), int(line.split()[3])))
-
-    def rate(self, begin: float, end: float) -> float:
-        """Operations per second, from the first to the last line in between."""
-        inside = [(when, count) for when, count in self.finished if begin <= when <= end]
-        (first, before), (last, after) = inside[0], inside[-1]
-        return (after - before) / (last - first)
 
 
 @asynccontextmanager
@@ -171,23 +134,15 @@ def best_guess(command: str) -> str:
     )
 
 
-async def _tried(staged: Staged, candidate: str, clients: Clients) -> dict[str, Any]:
+async def _tried(staged: Staged, candidate: str) -> dict[str, Any]:
     """The trial's answer, and by how much clients did more by their own count."""
-    rates: dict[str, list[float]] = defaultdict(list)
-    began = 0.0
+    own = OwnCount(staged.clients)
 
     async def heard(event: Any) -> None:
-        nonlocal began
-        if event["event"] == "block_started":
-            began = time.time()
-        elif event["event"] == "block_ended":
-            rates[event["arm"]].append(clients.rate(began + 4, time.time()))
+        own.heard(event)
 
     told = await staged.trial(candidate, *_TRIAL, heard=heard)
-    tried = rates.pop(candidate, [])
-    now = next(iter(rates.values()), [])
-    more = fmean(tried) / fmean(now) - 1 if now and tried else None
-    return {"answer": told.answer, "status": told.status, "clients": more}
+    return {"answer": told.answer, "status": told.status, "clients": own.change(candidate)}
 
 
 async def piece(number: int) -> dict[str, Any]:
@@ -208,13 +163,12 @@ async def piece(number: int) -> dict[str, Any]:
             await lab.exec(["ceph", "config", "set", "osd", "osd_mclock_profile", it.profile])
             await lab.exec(["ceph", "osd", "pool", "create", "tried", "16", "16"])
             await _fill(lab)
-            clients = Clients()
-            async with clients.write(lab), _beside(lab, it.beside):
+            async with writes(lab, 1200) as clients, _beside(lab, it.beside):
                 guess = "same" if it.same else best_guess((await _advice(lab))["trial"])
                 if it.beside == "recovery" and not it.same:  # the first one may be over
                     await lab.exec(["ceph", "osd", "in", str(_OSDS)])
                     await asyncio.sleep(10)
-                seen = await _tried(Staged(lab, folder / "trial", number), guess, clients)
+                seen = await _tried(Staged(lab, folder / "trial", number, clients), guess)
     seconds = round(time.monotonic() - began)
     return {"situation": number, "guess": guess, **seen, "seconds": seconds}
 

@@ -13,6 +13,7 @@ import asyncio
 import json
 import math
 import random
+import re
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.by_signal import clean_up_when_ended
-from tests.trial.staged import HARMFUL, load, settings, trial
+from tests.trial.staged import HARMFUL, Clients, OwnCount, load, settings, trial
 
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.run_keys import KEY
@@ -56,8 +57,8 @@ class Told:
 class Staged:
     """A lab under load, and a trial on it."""
 
-    def __init__(self, lab: RunningLab, out: Path, number: int) -> None:
-        self.lab, self.out = lab, out
+    def __init__(self, lab: RunningLab, out: Path, number: int, clients: Clients) -> None:
+        self.lab, self.out, self.clients = lab, out, clients
         self.chance = random.Random(number)  # noqa: S311 - no secret
 
     async def devices(self, part: float) -> None:
@@ -141,17 +142,19 @@ async def _same(staged: Staged) -> tuple[bool, str]:
 
 
 async def _slower(staged: Staged) -> tuple[bool, str]:
-    """Devices are slower while the setting is in force."""
+    """Devices are slower while the setting is in force. Clients say by how much they did less."""
+    own = OwnCount(staged.clients)
 
     async def heard(event: Any) -> None:
+        own.heard(event)
         if event["event"] == "block_started":
             await staged.devices(_SLOWER if event["arm"] == _INERT else 1.0)
 
     told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=heard)
-    interval = told.answer.partition("(")[2].partition(")")[0].split(" … ")
-    true = 100 * (1 / _SLOWER - 1)
-    held = len(interval) == 2 and float(interval[0]) <= true <= float(interval[1])
-    return held, f"true: +{true:.0f} %; {told.answer}"
+    interval = re.search(r"ops/s [^(]*[(](\S+) … ([^)]+)[)]", told.answer)
+    true = 100 * (own.change(_INERT) or 0.0)
+    held = interval is not None and float(interval[1]) <= true <= float(interval[2])
+    return held, f"clients' own count: {true:+.1f} %; {told.answer}"
 
 
 async def _harmful(staged: Staged) -> tuple[bool, str]:
@@ -260,7 +263,11 @@ async def _scheduler(lab: RunningLab) -> str:
 
 _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, str]]], str]]] = {
     "same": (10, _same, "a trial of the same says no difference"),
-    "slower": (16, _slower, "the effect of slower devices is in the interval"),
+    "counted": (
+        6,
+        _slower,
+        "what clients counted is in the interval of ops/s, with slower devices",
+    ),
     "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
@@ -285,8 +292,8 @@ async def _piece(name: str) -> Mapping[str, Any]:
     )
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        async with Lab(spec) as lab, load(lab, 600):
-            right, seen = await _KINDS[kind][1](Staged(lab, Path(folder), int(number)))
+        async with Lab(spec) as lab, load(lab, 600) as clients:
+            right, seen = await _KINDS[kind][1](Staged(lab, Path(folder), int(number), clients))
     seconds = round(time.monotonic() - began)
     return {"piece": name, "release": release, "right": right, "seen": seen, "seconds": seconds}
 

@@ -1,11 +1,15 @@
 """Trials on labs: the load beside them, the command, and what is set."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from cephqos_loadgen.lab.lab import RunningLab
@@ -13,26 +17,81 @@ from cephqos_loadgen.lab.lab import RunningLab
 HARMFUL: Final = "profile=custom client_res=0.001 client_lim=0.002"
 
 
+@dataclass(slots=True)
+class Clients:
+    """`rados bench` that writes, and what it has finished by when: a second source."""
+
+    finished: list[tuple[float, int]] = field(default_factory=list)
+
+    async def follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout
+        async for line in process.stdout:
+            with contextlib.suppress(ValueError, IndexError):
+                self.finished.append((time.time(), int(line.split()[3])))
+
+    def rate(self, begin: float, end: float) -> float:
+        """Operations per second, from the first to the last line in between."""
+        inside = [(when, count) for when, count in self.finished if begin <= when <= end]
+        (first, before), (last, after) = inside[0], inside[-1]
+        return (after - before) / (last - first)
+
+
 @asynccontextmanager
-async def load(lab: RunningLab, seconds: int = 120) -> AsyncIterator[None]:
-    """Clients that write, and a pool that goes with them."""
-    await lab.exec(["ceph", "osd", "pool", "create", "tried", "8", "8"])
+async def writes(lab: RunningLab, seconds: int) -> AsyncIterator[Clients]:
+    """Clients that write to the pool `tried`."""
     argv = ["rados", "-p", "tried", "bench", str(seconds), "write", "-b", "4096", "-t", "8"]
     process = await asyncio.create_subprocess_exec(
-        *lab.enter_argv(argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        *lab.enter_argv([*argv, "--run-name", "load"]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
+    clients = Clients()
+    following = asyncio.create_task(clients.follow(process))
     try:
-        yield
+        yield clients
     finally:
         if process.returncode is None:
             process.kill()
         await process.wait()
+        await following
+
+
+@asynccontextmanager
+async def load(lab: RunningLab, seconds: int = 120) -> AsyncIterator[Clients]:
+    """Clients that write, and a pool that goes with them."""
+    await lab.exec(["ceph", "osd", "pool", "create", "tried", "8", "8"])
+    try:
+        async with writes(lab, seconds) as clients:
+            yield clients
+    finally:
         async with lab.client() as client:
             allowed: dict[str, Any] = {"who": "mon", "name": "mon_allow_pool_delete"}
             await client.command("config set", value="true", **allowed)
             removed: dict[str, Any] = {"pool": "tried", "pool2": "tried"}
             await client.command("osd pool rm", yes_i_really_really_mean_it=True, **removed)
             await client.command("config rm", **allowed)
+
+
+@dataclass(slots=True)
+class OwnCount:
+    """What clients did in the blocks of each setting, by their own count. `heard` gets events."""
+
+    clients: Clients
+    _began: float = 0.0
+    _rates: dict[str, list[float]] = field(default_factory=dict)
+
+    def heard(self, event: Any) -> None:
+        if event["event"] == "block_started":
+            self._began = time.time()
+        elif event["event"] == "block_ended":
+            rate = self.clients.rate(self._began + 4, time.time())
+            self._rates.setdefault(event["arm"], []).append(rate)
+
+    def change(self, candidate: str) -> float | None:
+        """By how much more they did with this setting than with that of now."""
+        tried = self._rates.get(candidate, [])
+        now = [it for arm, rates in self._rates.items() if arm != candidate for it in rates]
+        return fmean(tried) / fmean(now) - 1 if now and tried else None
 
 
 async def settings(lab: RunningLab) -> set[tuple[str, str]]:
