@@ -14,7 +14,7 @@ from cephqos_loadgen.report.tables.table import Table, TableColumn, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
 from .experiments import APART, BOTH, EXPERIMENTS, PLANNED, PROFILES, RECOVERY, SCRUB
-from .side import LABS, LabRow, Side, Sides, paired
+from .side import LABS, LabRow, Side, Sides, compared, paired
 from .trends import COMPARED, DECIDED, DIFFERENT, Found, judged
 
 _TODAY_ONLY = "agrees today only"
@@ -300,10 +300,7 @@ def _during_scrubs(sides: Sides) -> Iterator[str]:
     yield ""
     for one, other in pairs:
         during, whole = (
-            paired(
-                side.samples(f"{one}{at}", metrics.IOPS), side.samples(f"{other}{at}", metrics.IOPS)
-            )
-            for at in ("@scrub", "")
+            compared(side, metrics.IOPS, (f"{one}{at}", f"{other}{at}")) for at in ("@scrub", "")
         )
         yield in_markdown(
             f"- {one} against {other}: {percent(during.ratio)} ({interval(during)}) while it"

@@ -276,7 +276,7 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Claim:
 
 
 def untested(why: str, *settings: str) -> Claim:
-    """What was compared says nothing, whatever comes out."""
+    """A trend that no figures can decide, and why."""
     return Claim(settings, lambda side, names: Judgement("not put to the test", why))
 
 

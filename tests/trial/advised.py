@@ -4,9 +4,9 @@
     PYTHONPATH=. python -m tests.trial.advised 3 11    # these
     PYTHONPATH=. python -m tests.trial.advised --table # the table of docs/internals/advise-proof.md
 
-Clients write in a lab in which the scheduler decides, beside scrubs or recovery. A minute of it is
-recorded, `advise --for` is asked, and its best guess is tried. Three trials are of the same. What
-clients themselves counted meanwhile is the second source. Each is a line of `advised.jsonl`.
+Clients write in a lab in which the scheduler decides, beside scrubs or recovery. `advise --for` is
+asked about some minutes of it, and its best guess is tried. Three trials are of the same. Beside
+each answer stands what clients counted themselves. A situation is a line of `advised.jsonl`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from tests.by_signal import clean_up_when_ended
 from tests.trial.labs import Staged
-from tests.trial.staged import OwnCount, writes
+from tests.trial.staged import OwnCount, keep, results, writes
 
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import Lab, RunningLab
@@ -95,7 +95,7 @@ async def _beside(lab: RunningLab, what: str) -> AsyncIterator[None]:
 
 
 async def _fill(lab: RunningLab) -> None:
-    """With devices that are fast meanwhile, where no budget is shared."""
+    """Devices are fast meanwhile, unless reads and writes share a budget."""
     await _devices(lab, 5000)
     argv = ["rados", "-p", "tried", "bench", "100", "write", "-b", "16384", "-t", "32"]
     await lab.exec([*argv, "--no-cleanup", "--run-name", "there"], within=150)
@@ -137,11 +137,7 @@ def best_guess(command: str) -> str:
 async def _tried(staged: Staged, candidate: str) -> dict[str, Any]:
     """The trial's answer, and by how much clients did more by their own count."""
     own = OwnCount(staged.clients)
-
-    async def heard(event: Any) -> None:
-        own.heard(event)
-
-    told = await staged.trial(candidate, *_TRIAL, heard=heard)
+    told = await staged.trial(candidate, *_TRIAL, heard=own.heard)
     return {"answer": told.answer, "status": told.status, "clients": own.change(candidate)}
 
 
@@ -174,8 +170,7 @@ async def piece(number: int) -> dict[str, Any]:
 
 
 def _results() -> dict[int, dict[str, Any]]:
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    return {found["situation"]: found for found in map(json.loads, lines)}
+    return {found["situation"]: found for found in results(RESULTS)}
 
 
 def table() -> str:
@@ -205,10 +200,7 @@ def _figure(answer: str, name: str) -> str:
 async def main(numbers: Sequence[int]) -> None:
     for number in numbers or sorted(SITUATIONS):
         if number not in _results():
-            result = await piece(number)
-            print(json.dumps(result), flush=True)
-            with RESULTS.open("a") as file:
-                file.write(f"{json.dumps(result)}\n")
+            keep(RESULTS, await piece(number))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.by_signal import clean_up_when_ended
-from tests.trial.staged import HARMFUL, Clients, OwnCount, load, settings, trial
+from tests.trial.staged import HARMFUL, Clients, OwnCount, keep, load, results, settings, trial
 
 from cephqos_loadgen.check.run_options import RunOptions
 from cephqos_loadgen.cluster.run_keys import KEY
@@ -38,6 +38,7 @@ _SLOWER: Final = 0.7  # a known effect: latencies times 1 / 0.7
 _INERT: Final = "osd_max_scrubs=2"  # not the default (3); does nothing to clients
 _RAILS: Final = ("--block", "20s", "--harm", "3", "--harm-time", "6s", "--by", "mean")
 _ROUNDS: Final = (*_RAILS, "--least-rounds", "6", "--rounds", "6")
+_BESIDE_TESTS: Final = ("slower-5", "slower-7", "slower-9")  # these took both CPUs
 _LONGEST: Final = 500.0  # seconds of a trial
 
 
@@ -146,7 +147,7 @@ async def _slower(staged: Staged) -> tuple[bool, str]:
     own = OwnCount(staged.clients)
 
     async def heard(event: Any) -> None:
-        own.heard(event)
+        await own.heard(event)
         if event["event"] == "block_started":
             await staged.devices(_SLOWER if event["arm"] == _INERT else 1.0)
 
@@ -298,31 +299,40 @@ async def _piece(name: str) -> Mapping[str, Any]:
     return {"piece": name, "release": release, "right": right, "seen": seen, "seconds": seconds}
 
 
-def _results() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in _lines(RESULTS)] if RESULTS.exists() else []
-
-
 def table() -> str:
     lines = ["| staged on labs | so, in | of | median time of a piece |", "|---|---|---|---|"]
     for kind, (_, _, about) in _KINDS.items():
-        found = [one for one in _results() if one["piece"].startswith(f"{kind}-")]
+        found = [one for one in results(RESULTS) if one["piece"].startswith(f"{kind}-")]
         seconds = sorted(one["seconds"] for one in found)
         middle = f"{seconds[len(seconds) // 2]} s" if seconds else "not made yet"
         lines.append(f"| {about} | {sum(o['right'] for o in found)} | {len(found)} | {middle} |")
     return "\n".join(lines)
 
 
+def effects() -> str:
+    """Of trials with slower devices: how often the mean of the others on its release was in the
+    interval of the mean latency."""
+    found = []
+    for one in results(RESULTS):
+        said = re.search(r"mean (\S+) % [(](\S+) … ([^)]+)[)]", one["seen"])
+        wanted = one["piece"].startswith(("slower-", "counted-"))
+        if said and wanted and one["piece"] not in _BESIDE_TESTS:
+            found.append((one["release"], *map(float, said.groups())))
+    held = 0
+    for index, (release, _, low, high) in enumerate(found):
+        others = [it[1] for at, it in enumerate(found) if at != index and it[0] == release]
+        held += low <= sum(others) / len(others) <= high
+    return f"slower devices: the mean of the others is in {held} of {len(found)} intervals"
+
+
 async def main(names: Sequence[str], minutes: float) -> None:
     all_names = [f"{kind}-{n}" for kind, (most, *_) in _KINDS.items() for n in range(1, most + 1)]
     wanted = [n for n in all_names if not names or n in names or n.split("-")[0] in names]
-    made = {result["piece"] for result in _results()}
+    made = {result["piece"] for result in results(RESULTS)}
     end = time.monotonic() + 60 * minutes
     for name in wanted:
         if name not in made and time.monotonic() < end:
-            result = await _piece(name)
-            print(json.dumps(result), flush=True)
-            with RESULTS.open("a") as file:
-                file.write(f"{json.dumps(result)}\n")
+            keep(RESULTS, await _piece(name))
 
 
 if __name__ == "__main__":
@@ -335,3 +345,4 @@ if __name__ == "__main__":
     if not arguments.table:
         asyncio.run(main(arguments.pieces, arguments.minutes))
     print(table())
+    print(effects())

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,7 @@ class OwnCount:
     _began: float = 0.0
     _rates: dict[str, list[float]] = field(default_factory=dict)
 
-    def heard(self, event: Any) -> None:
+    async def heard(self, event: Any) -> None:
         if event["event"] == "block_started":
             self._began = time.time()
         elif event["event"] == "block_ended":
@@ -92,6 +93,17 @@ class OwnCount:
         tried = self._rates.get(candidate, [])
         now = [it for arm, rates in self._rates.items() if arm != candidate for it in rates]
         return fmean(tried) / fmean(now) - 1 if now and tried else None
+
+
+def results(file: Path) -> list[dict[str, Any]]:
+    """What was made before, each a line."""
+    return list(map(json.loads, file.read_text().splitlines())) if file.exists() else []
+
+
+def keep(file: Path, result: Mapping[str, Any]) -> None:
+    print(json.dumps(result), flush=True)
+    with file.open("a") as opened:
+        opened.write(f"{json.dumps(result)}\n")
 
 
 async def settings(lab: RunningLab) -> set[tuple[str, str]]:
