@@ -28,7 +28,8 @@ from cephqos_loadgen.progress import Silent
 
 OSDS: Final = 5
 _OBJECT_BYTES: Final = 65536
-_LONGEST_SECONDS: Final = 200.0
+_GROUPS: Final = "128"  # of a pool: about as many on each OSD as is usual
+_LONGEST_SECONDS: Final = 600.0
 _QUIET_POLLS: Final = 3  # a recovery has ended when all groups are clean in so many polls
 
 
@@ -73,9 +74,9 @@ class Recorder:
     ) -> None:
         """One recovery that `begin` starts, beside clients of the pool `load`."""
         await self.clean()
-        base = self.drawn.choice((40, 60, 80))
+        base = self.drawn.choice((60, 90, 120))
         if self.lab.spec.release == "tentacle":  # it recovers twice as fast
-            base //= 3
+            base //= 2
         speeds = [int(base * self.drawn.choice((0.5, 1, 1, 1, 1.5))) for _ in range(OSDS)]
         about = {"recording": f"{self.name}-{self.recorded}", "kind": kind, "load": bool(load)}
         about |= {"release": self.lab.spec.release, "iops": speeds}
@@ -123,7 +124,7 @@ class Recorder:
     async def erasure_coded(self, objects: int) -> None:
         erasure = ("osd", "erasure-code-profile", "set", "k2m2", "k=2", "m=2")
         await self.ceph(*erasure, "crush-failure-domain=osd")
-        await self.ceph("osd", "pool", "create", "ec", "32", "32", "erasure", "k2m2")
+        await self.ceph("osd", "pool", "create", "ec", _GROUPS, _GROUPS, "erasure", "k2m2")
         await self.ceph("osd", "pool", "application", "enable", "ec", "test")
         await self.clean()
         await self.fill("ec", objects)
@@ -131,8 +132,7 @@ class Recorder:
 
     async def replaced(self, osd: int) -> None:
         """The OSD that was lost comes back with an empty store."""
-        dump = json.loads((await self.lab.exec(["ceph", "osd", "dump", "--format", "json"])).stdout)
-        uuid = next(one["uuid"] for one in dump["osds"] if one["osd"] == osd)
+        uuid = next(one["uuid"] for one in await self.osds() if one["osd"] == osd)
         data = self.lab.paths.data(f"osd.{osd}")
         block = (data / "block").readlink()
         for file in data.iterdir():
@@ -143,12 +143,21 @@ class Recorder:
         make = ["ceph-osd", "--conf", str(self.lab.paths.conf), "--mkfs", "-i", str(osd)]
         await self.lab.exec([*make, "--osd-uuid", uuid, "--monmap", monmap, "--no-mon-config"])
         await BringUp(self.lab, Silent()).start_osd(osd)
-        await asyncio.sleep(10)
+        async with asyncio.timeout(30):
+            while not any(one["osd"] == osd and one["up"] for one in await self.osds()):
+                await asyncio.sleep(1)
         await self.record("replaced", lambda: self.ceph("osd", "in", str(osd)))
 
     async def stop(self, osd: int) -> None:
-        await self.ceph("osd", "stop", str(osd))
+        """Not by `ceph osd stop`: an empty OSD reads that in the map, and stops again."""
+        await self.lab.faults.kill(osd)
+        await self.ceph("osd", "down", str(osd))
         await self.ceph("osd", "out", str(osd))
+
+    async def osds(self) -> list[dict[str, Any]]:
+        dump = json.loads((await self.lab.exec(["ceph", "osd", "dump", "--format", "json"])).stdout)
+        osds: list[dict[str, Any]] = dump["osds"]
+        return osds
 
 
 def _brief(row: Mapping[str, Any]) -> list[Any]:
@@ -177,9 +186,9 @@ async def record_all(folder: Path, release: str, seed: int, kinds: Sequence[str]
     )
     async with Lab(spec) as lab, lab.client() as client:
         it = Recorder(lab, client, folder, seed)
-        await it.ceph("osd", "pool", "create", "r3", "32", "32")
+        await it.ceph("osd", "pool", "create", "r3", _GROUPS)
         await it.ceph("osd", "pool", "application", "enable", "r3", "test")
-        objects = it.drawn.choice((600, 800, 1000))
+        objects = it.drawn.choice((1200, 1600, 2000))
         if release == "tentacle":
             objects *= 2
         await it.fill("r3", objects)

@@ -158,6 +158,37 @@ async def _slower(staged: Staged) -> tuple[bool, str]:
     return held, f"clients' own count: {true:+.1f} %; {told.answer}"
 
 
+async def _known(staged: Staged) -> tuple[bool, str]:
+    """Devices as in `counted`. By how much clients do less is counted in other blocks, before and
+    after the trial. That count has an error of its own, by which the interval is widened."""
+    own = OwnCount(staged.clients)
+
+    async def devices(event: Any) -> None:
+        if event["event"] == "block_started":
+            await staged.devices(_SLOWER if event["arm"] == _INERT else 1.0)
+
+    async def by_ourselves() -> None:
+        for slower in staged.chance.sample((True, False) * 4, 8):
+            arm = _INERT if slower else "now"
+            await staged.devices(_SLOWER if slower else 1.0)
+            await own.heard({"event": "block_started"})
+            await asyncio.sleep(14)
+            await own.heard({"event": "block_ended", "arm": arm})
+
+    await by_ourselves()
+    told = await staged.trial(_INERT, *_ROUNDS, "--harm", "10", heard=devices)
+    await by_ourselves()
+    change, error = own.change(_INERT), own.error(_INERT)
+    said = re.search(r"ops/s (\S+) % [(](\S+) … ([^)]+)[)]", told.answer)
+    if said is None or change is None:
+        return False, told.answer
+    middle, low, high = map(float, said.groups())
+    true, half = 100 * change, max(middle - low, high - middle)
+    strictly = "in" if low <= true <= high else "not in"
+    held = abs(true - middle) <= math.hypot(half, 200 * error)
+    return held, f"before and after: {true:+.1f} ± {200 * error:.1f} %, {strictly}; {told.answer}"
+
+
 async def _harmful(staged: Staged) -> tuple[bool, str]:
     told = await staged.trial(HARMFUL, "--block", "60s", "--harm-time", "20s")
     harmed = [event for event in told.events if event.get("harm")]
@@ -269,6 +300,11 @@ _KINDS: Final[Mapping[str, tuple[int, Callable[[Staged], Awaitable[tuple[bool, s
         _slower,
         "what clients counted is in the interval of ops/s, with slower devices",
     ),
+    "known": (
+        12,
+        _known,
+        "what clients counted in other blocks is in the interval of ops/s, with slower devices",
+    ),
     "harmful": (10, _harmful, "a harmful block ends in less than 30 s"),
     "killed": (20, _killed, "what kill -9 left is given back"),
     "device": (4, _device_slowed, "a device becomes slow: no wrong answer, blocks thrown away"),
@@ -293,7 +329,7 @@ async def _piece(name: str) -> Mapping[str, Any]:
     )
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        async with Lab(spec) as lab, load(lab, 600) as clients:
+        async with Lab(spec) as lab, load(lab, 900) as clients:
             right, seen = await _KINDS[kind][1](Staged(lab, Path(folder), int(number), clients))
     seconds = round(time.monotonic() - began)
     return {"piece": name, "release": release, "right": right, "seen": seen, "seconds": seconds}

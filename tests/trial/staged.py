@@ -9,8 +9,9 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import sqrt
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, variance
 from typing import Any, Final
 
 from cephqos_loadgen.lab.lab import RunningLab
@@ -90,9 +91,18 @@ class OwnCount:
 
     def change(self, candidate: str) -> float | None:
         """By how much more they did with this setting than with that of now."""
-        tried = self._rates.get(candidate, [])
-        now = [it for arm, rates in self._rates.items() if arm != candidate for it in rates]
+        now, tried = self._of(candidate)
         return fmean(tried) / fmean(now) - 1 if now and tried else None
+
+    def error(self, candidate: str) -> float:
+        """The standard error of that change. Needs two blocks of each."""
+        parts = [variance(rates) / len(rates) / fmean(rates) ** 2 for rates in self._of(candidate)]
+        return (1 + (self.change(candidate) or 0.0)) * sqrt(sum(parts))
+
+    def _of(self, candidate: str) -> tuple[list[float], list[float]]:
+        """The rates of now, and those of the candidate."""
+        now = [it for arm, rates in self._rates.items() if arm != candidate for it in rates]
+        return now, self._rates.get(candidate, [])
 
 
 def results(file: Path) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ class Factors(NamedTuple):
     high: float
 
 
-FACTORS: Final = Factors(low=0.50, likely=0.87, high=1.51)
+FACTORS: Final = Factors(low=0.47, likely=0.88, high=1.66)
 
 
 @dataclass(slots=True)
